@@ -158,7 +158,7 @@ class CrawlStage(Stage):
         self._settled.clear()
         self._forget(partitions)
 
-    def buried(self, partition: int) -> None:
+    def on_dead_letter(self, partition: int) -> None:
         """Nothing: `process` caches nothing, and a bad hit is no reason to break off fetches."""
 
     def ready(self) -> bool:
@@ -197,7 +197,7 @@ class CrawlStage(Stage):
     def _try(self, ctx: Context, step: Callable[[Frontier], T]) -> T:
         """Take a step of the frontier whole or not at all: what an error leaves half done is undone."""
         try:
-            with ctx.whole():
+            with ctx.savepoint():
                 return step(self._of_tick(ctx))
         except BaseException:
             self._frontiers.pop(ctx.partition, None)  # it remembers what is undone

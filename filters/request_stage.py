@@ -53,5 +53,5 @@ class ScoreRequestStage(Stage):
         """What was taken may not have been asked for, and others may have asked."""
         self._unasked.forget(partitions)
 
-    def buried(self, partition: int) -> None:
+    def on_dead_letter(self, partition: int) -> None:
         """A record that is buried has asked for nothing; what the others of the batch took stays taken."""

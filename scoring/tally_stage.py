@@ -136,7 +136,7 @@ class TallyStage(Stage):
         del partitions  # a batch is rolled back as a whole
         self._sites.clear()
 
-    def buried(self, partition: int) -> None:
+    def on_dead_letter(self, partition: int) -> None:
         """A record that is buried has left nothing in the sites of the batch: they stand."""
 
     def committed(self) -> None:

@@ -13,6 +13,7 @@ class ClockReading(NamedTuple):
 
     moved_s: float  # how far it has moved against the monotonic clock, not confirmed yet; 0 for less than an hour
     is_confirmed: bool  # for an hour it has not moved
+    wall_s: float  # the time that was compared
 
 
 class ClockWatch:
@@ -26,17 +27,18 @@ class ClockWatch:
         """Both clocks are in seconds."""
         self._wall = wall
         self._monotonic = monotonic
-        self._since_s = monotonic()
+        self._since_s = self._based_s = monotonic()
         self._believed_s = self._seen_s = wall() - self._since_s  # differences of the clocks
 
     def look(self) -> ClockReading:
         """Compare now."""
-        now_s = self._monotonic()
-        difference_s = self._wall() - now_s
+        now_s, wall_s = self._monotonic(), self._wall()
+        difference_s = wall_s - now_s
         if abs(difference_s - self._seen_s) > _HOUR_S:
             self._seen_s, self._since_s = difference_s, now_s
         is_confirmed = now_s - self._since_s >= _HOUR_S
-        if is_confirmed:
+        if is_confirmed and now_s - self._based_s >= _HOUR_S:  # not at each look: a clock may move in small steps
             self._believed_s = self._seen_s = difference_s
+            self._based_s = now_s
         moved_s = difference_s - self._believed_s
-        return ClockReading(moved_s if abs(moved_s) > _HOUR_S else 0.0, is_confirmed)
+        return ClockReading(moved_s if abs(moved_s) > _HOUR_S else 0.0, is_confirmed, wall_s)

@@ -1,36 +1,41 @@
-"""Live groups that would read a topic again from its beginning: found before a role works.
+"""Live groups that would read a topic again from its beginning, or without what they remembered: found at the start.
 
 A broker forgets the offsets of a group that nobody was in for a week, and an operator may delete a group or a topic.
-What was read then is read again. Sites and rates stay right, since TALLY counts a page once. But features and verdicts
-are written twice, which the audit reports, and pages are measured and scored again. `up` warns and starts: a daemon
-that a supervisor brings up at night would otherwise stand still until somebody looks, to save work.
+The group then reads those records again. Sites and rates stay right, since TALLY counts a page once. But features and
+verdicts are written twice, which the audit reports, and pages are measured and scored again. A group whose store is
+gone resumes without its memory: it counts or crawls again. `up` warns and starts: a daemon that a supervisor starts at
+night would otherwise stand still until somebody looks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from replay.runs.lookup import names_of_live
 from replay.runs.topology import reads_of_live
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.schema.topics import FRONTIER_STORE, SCORES
+from stream.schema.topics import FRONTIER_STORE, PAGES, REPLAY_REQUESTS, SCORES
 from stream.text.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
 class StartOver:
-    """A group that reads topics again: `records` per topic, and why."""
+    """A group that reads topics again: `records` per topic, and why. Without records: one whose store is empty."""
 
     group: str
     records: dict[str, int]
     why: str
+    inputs: tuple[str, ...] = ()  # of a group whose store is empty
 
     @property
     def said(self) -> str:
         """What happens, in one line."""
+        if not self.records:
+            return f"the group {self.group} {self.why}: it resumes without what it remembered of the sites"
         topics = " and ".join(f"{topic} ({counted(count, 'record')})" for topic, count in self.records.items())
         return (
             f"the group {self.group} {self.why}, so it reads {topics} again from the beginning: rates stay right, but"
@@ -39,36 +44,70 @@ class StartOver:
 
 
 def groups_starting_over(log: Log, roles: Collection[Role] = tuple(Role)) -> Iterator[StartOver]:
-    """The groups of these roles that have no offsets though they have worked, or offsets beyond the end of a topic.
+    """The groups of these roles that lost the offsets of a topic, or have offsets beyond its end, or lost their store.
 
     Raises LogUnavailable.
     """
     names = names_of_live(Control(log))
     existing = log.topics()
     made_by = (f"state.{FRONTIER_STORE}", names.features, names.verdicts, SCORES, names.sites)
+    stores = {Role.CRAWL: (FRONTIER_STORE, PAGES), Role.TALLY: (names.tally_store, names.sites)}
     for role, made, (group, topics) in zip(Role, made_by, reads_of_live(names).items(), strict=True):
         there = [topic for topic in topics if topic in existing]
         if role not in roles or not there:
             continue
         committed = {topic: log.committed(group, topic) for topic in there}
+        known = {topic for topic, offsets in committed.items() if any(offset is not None for offset in offsets)}
         sizes = {topic: size.records for topic, size in log.sizes(there).items() if size.records}
-        if any(offset is not None for offsets in committed.values() for offset in offsets):
-            for topic, records in sizes.items():
-                pairs = zip(committed[topic], log.end(topic), strict=True)
-                if any(offset is not None and offset > end for offset, end in pairs):
-                    why = f"has offsets beyond the end of {topic}, which was made anew or cut off"
-                    yield StartOver(group, {topic: records}, why)
-        elif sizes and made in existing and log.sizes([made])[made].records:
-            yield StartOver(group, sizes, f"has no offsets, though {made} holds what it made")
+        for topic in known & sizes.keys():
+            pairs = zip(committed[topic], log.end(topic), strict=True)
+            if any(offset is not None and offset > end for offset, end in pairs):
+                why = f"has offsets beyond the end of {topic}, which was made anew or cut off"
+                yield StartOver(group, {topic: sizes[topic]}, why)
+        lost = {topic: records for topic, records in sizes.items() if topic not in known}
+        if lost and made in existing and log.sizes([made])[made].records:
+            if known:
+                lost = {topic: records for topic, records in lost.items() if _was_read(log, topic, made)}
+            if lost:
+                of = f" of {' and '.join(lost)}" if known else ""
+                yield StartOver(group, lost, f"has no offsets{of}, though {made} holds what it made")
+        if known and role in stores:
+            store, product = stores[role]
+            if product in existing and any(log.end(product)) and not _holds(log, f"state.{store}"):
+                yield StartOver(group, {}, f"has offsets, but its store {store} is empty", tuple(there))
+
+
+def _was_read(log: Log, topic: str, made: str) -> bool:
+    """Whether the group must have read `topic`: it wrote to `made` after the first record that is kept there.
+
+    Requests of replays are left out: they wait while there are live ones, and reading them again does no harm.
+    """
+    if topic == REPLAY_REQUESTS:
+        return False
+    starts = enumerate(log.beginning(topic))
+    times = [m.timestamp_ms for p, start in starts for m in islice(log.read(topic, p, start), 1)]
+    first_ms = min(times, default=None)
+    return first_ms is not None and any(
+        at < end for at, end in zip(log.offset_at(made, first_ms), log.end(made), strict=True)
+    )
+
+
+def _holds(log: Log, topic: str) -> bool:
+    return any(size.records for size in log.sizes([topic]).values())
 
 
 def remedy(log: Log, prefix: str, found: StartOver) -> str:
-    """How it is prevented, in words."""
+    """How the operator prevents it, in words."""
     if not log.forgets_offsets:
         return "to prevent that, stop farmwatch now and restore the log's folder from a backup"
-    topics = " ".join(f"--topic {prefix}{topic}" for topic in found.records)
+    topics = " ".join(f"--topic {prefix}{topic}" for topic in found.records or found.inputs)
+    command = f"kafka-consumer-groups.sh --bootstrap-server HOST:PORT --group {prefix}{found.group} {topics}"
+    if not found.records:
+        return (
+            "to rebuild it from the records that are kept, stop farmwatch now and let the group read them again:"
+            f" {command} --reset-offsets --to-earliest --execute"
+        )
     return (
-        "to prevent that, stop farmwatch now and set the offsets to the end of what was read: kafka-consumer-groups.sh"
-        f" --bootstrap-server HOST:PORT --group {prefix}{found.group} {topics} --reset-offsets --to-latest --execute"
-        " (or --to-datetime)"
+        "to prevent that, stop farmwatch now and set the offsets to the end of what was read:"
+        f" {command} --reset-offsets --to-latest --execute (or --to-datetime)"
     )

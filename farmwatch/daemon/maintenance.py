@@ -11,6 +11,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import structlog
 
@@ -77,13 +78,17 @@ class Upkeep:
         )
         now_s = monotonic()
         self._due = {name: now_s + (0.0 if name == "heartbeat" else every_s) for name, every_s, _ in self._jobs}
-        self._next_point_s = self._end_of_interval()
+        self._next_point_s = self._end_of_interval(clock())
+        self._kept_s = 0.0  # end of the newest interval with a point
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop`."""
         while not stop.is_set():
             self.round()
-            wait_s = min(min(self._due.values()) - self._monotonic(), self._next_point_s - self._clock())
+            wait_s = min(self._due.values()) - self._monotonic()
+            point_in_s = self._next_point_s - self._clock()
+            if point_in_s > 0:  # else the point waits until the clock is confirmed
+                wait_s = min(wait_s, point_in_s)
             stop.wait(max(0.05, wait_s))
 
     def round(self) -> None:
@@ -92,10 +97,14 @@ class Upkeep:
             if self._monotonic() >= self._due[name]:
                 self._due[name] = self._monotonic() + every_s
                 self._do(name, job)
-        end_s = self._end_of_interval()
-        if end_s != self._next_point_s:
-            self._next_point_s = end_s
-            self._do("series", self.keep)
+        look = self._clock_watch.look()
+        end_s = self._end_of_interval(look.wall_s)
+        if end_s == self._next_point_s or look.moved_s:
+            return
+        self._next_point_s = end_s
+        if end_s > self._kept_s:  # an older point keeps what it says
+            self._kept_s = end_s
+            self._do("series", partial(self.keep, look.wall_s))
 
     def _do(self, name: str, job: Callable[[], None]) -> None:
         try:
@@ -125,7 +134,7 @@ class Upkeep:
         look = self._clock_watch.look()
         if look.moved_s:
             return f"the clock moved by {look.moved_s / 3600:+.1f} hours"
-        now_ms = int(self._clock() * 1000)
+        now_ms = int(look.wall_s * 1000)
         try:
             freed = self._log.expire(
                 now_ms, needed(self._log, control, now_ms), most=1.0 if look.is_confirmed else _MOST
@@ -151,9 +160,9 @@ class Upkeep:
         said["rate"] = self._rate
         _log.info("status", **said)
 
-    def keep(self) -> None:
+    def keep(self, now_s: float) -> None:
         """Append the points of the series at the start of an interval. Raises BadRuleset."""
-        self._series.keep(self._rows(), self._clock())
+        self._series.keep(self._rows(), now_s)
 
     def look(self) -> None:
         """Set the gauges of sites, rate and canaries from the live run's rows, for what is in force.
@@ -204,10 +213,10 @@ class Upkeep:
             and (not has_verdict(row) or (row.method, row.method_digest) == self._method)
         ]
 
-    def _end_of_interval(self) -> float:
+    def _end_of_interval(self, now_s: float) -> float:
         """When the next interval of the series starts."""
         series_s = self._config.rate.series_s
-        return interval_start(self._clock(), series_s) / 1000 + series_s
+        return interval_start(now_s, series_s) / 1000 + series_s
 
     def _set_rate(self, line: RateLine, ruleset: str, source: str) -> None:
         for bound, value in (("low", line.low), ("point", line.rate), ("high", line.high)):

@@ -31,6 +31,7 @@ from stream.log.private_folders import make_private
 from stream.schema.control import Control
 from stream.schema.records import SiteState
 from stream.schema.roles import Role
+from stream.schema.topics import site_memory
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted, one_line
 
@@ -167,13 +168,14 @@ def check_log(config: Config, roles: Sequence[Role]) -> None:
 
 
 def _tell_missing(created: Collection[str]) -> None:
-    """One line of topics that a log with topics had not; changelogs left out, since each feature epoch has its own."""
-    missing = sorted(topic for topic in created if not topic.startswith("state."))
+    """One line of topics that the log lacked. The memory of sites is left out: each feature epoch has its own."""
+    missing = sorted(topic for topic in created if not topic.startswith(f"state.{site_memory('')}"))
     if missing:
         _log.warning("topics_were_missing", topics=missing)
         message(
             f"warning: the log had no {', '.join(missing)}: made anew, empty. Where it was deleted, the records that"
-            " nobody had read are lost; a log of an earlier version may not have had it yet"
+            " nobody had read are lost, and of a topic `state.…` all that a stage remembered; a log of an earlier"
+            " version may not have had it yet"
         )
 
 

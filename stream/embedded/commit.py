@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from stream.embedded.database import fresh_id, record_checksum
+from stream.embedded.database import fresh_id, placed_checksum, record_checksum
 from stream.embedded.topics import Stored, row_id
 from stream.embedded.writer import Placed
 from stream.log.contract import Output, StateChange
@@ -26,7 +26,7 @@ class _Row(NamedTuple):
     timestamp_ms: int
     blob: int | None  # index into the blobs
     size: int
-    checksum: int
+    checksum: int  # of the content
 
 
 class Records:
@@ -74,7 +74,8 @@ class Records:
                 segment = placed.row
                 records, end = named.get(segment, (0, 0))
                 named[segment] = (records + 1, max(end, position + row.size))
-            rows.append((row_id(partition, offset), *row[1:5], segment, position, row.size, row.checksum))
+            id = row_id(partition, offset)
+            rows.append((id, *row[1:5], segment, position, row.size, placed_checksum(row.checksum, id)))
         database.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         database.executemany(
             "UPDATE partitions SET next = ?, bytes = bytes + ? WHERE id = ?",

@@ -24,6 +24,9 @@ from stream.log.private_folders import make_private
 SCHEMA_VERSION = 2  # 1: no checksum of inline values; that of a value in a segment covered the value alone
 OFFSET_BITS = 40  # 10^12 records a partition, 8 million partitions
 _HEAD = struct.Struct("<qii?")  # of what is checksummed: timestamp, sizes of key and headers, whether a tombstone
+TIME_MS = "CASE typeof(timestamp_ms) WHEN 'integer' THEN timestamp_ms END"  # NULL where the row is damaged
+_MASK = (1 << 64) - 1
+_SPREAD = 0x9E3779B97F4A7C15  # odd, so that no two row ids give the same bits: 2^64 by the golden ratio
 DATABASE = "log.sqlite"
 SEGMENTS = "segments"
 
@@ -38,7 +41,7 @@ _TABLES = (
         id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, partition INTEGER NOT NULL,
         first INTEGER NOT NULL DEFAULT 0, next INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
         cleaned INTEGER NOT NULL DEFAULT 0, tombstone_at INTEGER, UNIQUE (topic, partition))""",
-    # a value is inline, or at (segment, position); both NULL: a tombstone; checksum: see record_checksum
+    # a value is inline, or at (segment, position); both NULL: a tombstone; checksum: see placed_checksum
     """CREATE TABLE records (
         id INTEGER PRIMARY KEY, key BLOB NOT NULL, value BLOB, headers BLOB, timestamp_ms INTEGER NOT NULL,
         segment INTEGER, position INTEGER, size INTEGER NOT NULL, checksum INTEGER)""",
@@ -67,7 +70,7 @@ _TABLES = (
     "CREATE INDEX state_due ON state (slot, due_at, key) WHERE due_at IS NOT NULL",
 )
 
-# What `remove` has taken out and not deleted yet: the partition or slot (kind) whose rows nobody can find any more.
+# What `remove` has taken out and not deleted yet: the partition or slot (kind) whose rows no reader can find.
 _REMOVED = "CREATE TABLE IF NOT EXISTS removed (kind TEXT, id INTEGER, PRIMARY KEY (kind, id)) WITHOUT ROWID"
 
 _SETTINGS = (
@@ -118,7 +121,7 @@ def require_readable(folder: Path, lock_timeout_s: float) -> None:
 
 
 def at_rest(folder: Path) -> tuple[int, int, int] | None:
-    """Inode, size and time of the last change of a database that nobody writes; None while its WAL holds commits."""
+    """Inode, size and time of the last change of a database without a writer; None while its WAL holds commits."""
     if _size(folder / f"{DATABASE}-wal"):
         return None
     found = (folder / DATABASE).stat()
@@ -128,7 +131,7 @@ def at_rest(folder: Path) -> tuple[int, int, int] | None:
 def how_to_read(rest: tuple[int, int, int] | None) -> str:
     """How `connect` reads a database that is or is not `at_rest`, changing no file.
 
-    Without a WAL SQLite would make one to read, and fail where it may not; a file that nobody writes needs none. With
+    Without a WAL SQLite would make one to read, and fail where it may not; a file without a writer needs none. With
     one it also needs the file of its index, which is there as long as the writer lives, and after it was killed.
     """
     return "mode=ro" if rest is None else "mode=ro&immutable=1"
@@ -221,10 +224,19 @@ def connect(folder: Path, lock_timeout_s: float, how: str = "mode=rw") -> sqlite
 
 
 def record_checksum(timestamp_ms: int, key: bytes, headers: bytes | None, value: bytes | None) -> int:
-    """xxh3-64 of a record, signed as SQLite stores integers; the lengths tell key, headers and value apart."""
+    """xxh3-64 of a record, signed as SQLite stores integers; the lengths tell key, headers and value apart.
+
+    Its row holds `placed_checksum` of it; older rows of schema 2 hold it as it is.
+    """
     packed = headers or b""
     head = _HEAD.pack(timestamp_ms, len(key), len(packed), value is None)
     return _signed(xxhash.xxh3_64_intdigest(b"".join((head, key, packed, value or b""))))
+
+
+def placed_checksum(content: int, id: int) -> int:
+    """The checksum of a record in its row: one that stands in another row has another."""
+    digest = (content ^ id * _SPREAD) & _MASK
+    return digest - (1 << 64) if digest >> 63 else digest
 
 
 def value_checksum(value: bytes) -> int:
@@ -294,7 +306,7 @@ def translate(error: Exception, folder: Path) -> Exception:
 
 def _remedy(number: int | None) -> str:
     if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return "free disk space (or raise the quota); it goes on by itself"
+        return "free disk space (or raise the quota); the log resumes by itself"
     if number in (errno.EACCES, errno.EPERM, errno.EROFS):
         return "give this user the right to read and write there"
     if number in (errno.EMFILE, errno.ENFILE):

@@ -11,15 +11,17 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from stream.embedded.commit import check_partitions, write_offsets
-from stream.log.errors import Fenced, StreamError
+from stream.log.errors import Fenced
+from stream.log.limits import check_idle
 from stream.log.shares import next_step
 
 
 class Moment(NamedTuple):
     """The present time, and which ends of memberships are valid at it.
 
-    One that ends further ahead than a lease lasts was renewed by a wrong clock. It counts as expired, or who died under
-    that clock would live for as long as the clock was ahead. Twice a lease leaves room for small steps of the clock.
+    A membership that ends further ahead than a lease lasts was renewed by a wrong clock. It counts as expired:
+    otherwise a member that died under that clock would live for as long as the clock was ahead. Twice a lease leaves
+    room for small steps of the clock.
     """
 
     now_ms: int
@@ -131,9 +133,7 @@ def members(database: sqlite3.Connection, group: str, now: Moment) -> list[str]:
 
 def require_idle(database: sqlite3.Connection, group: str, now: Moment, doing: str) -> None:
     """Raises StreamError while the group has live members."""
-    live = ", ".join(members(database, group, now))
-    if live:
-        raise StreamError(f"group {group!r} has live members ({live}): stop them before {doing}")
+    check_idle(group, members(database, group, now), doing)
 
 
 def reset(database: sqlite3.Connection, group: str, offsets: Mapping[int, int], now: Moment) -> None:

@@ -35,7 +35,7 @@ from stream.embedded.writer import NoWriter, Writer
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
 from stream.log.errors import StreamError, UnknownTopic
-from stream.log.limits import check_needed
+from stream.log.limits import check_needed, check_offsets
 
 T = TypeVar("T")
 _READ_ROWS, _READ_BYTES = 200, 8 * 1024 * 1024  # of `read`, at a time
@@ -88,11 +88,9 @@ class EmbeddedLog:
         self._heart: threading.Thread | None = None
 
     def create(self, topics: Sequence[Topic]) -> None:
-        """Create the topics that are missing, and update how long existing ones are kept. Raises TopicMismatch."""
         self._writer.run(lambda database, _: self._topics.create(database, topics))
 
     def topics(self) -> Mapping[str, int]:
-        """Existing topics (without the prefix) -> number of partitions."""
         with self._reader() as reader:
             return {name: topic.partitions for name, topic in self._topics.all(reader.database).items()}
 
@@ -121,7 +119,6 @@ class EmbeddedLog:
         store: str | None = None,
         background: Collection[str] = (),
     ) -> EmbeddedMember:
-        """See `Log.join`. Raises UnknownTopic."""
         with self._reader() as reader:
             subscribed = [self._topics.find(reader.database, topic) for topic in topics]
         expires_at = self._moment().expires_at
@@ -179,11 +176,9 @@ class EmbeddedLog:
         return chain.from_iterable([self.read(*at, start, stop) for at, (start, stop) in ranges.items()])
 
     def beginning(self, topic: str) -> list[int]:
-        """First offset still kept, per partition."""
         return [first for first, _ in self._bounds(topic)]
 
     def end(self, topic: str) -> list[int]:
-        """Offset after the last record, per partition."""
         return [end for _, end in self._bounds(topic)]
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
@@ -196,7 +191,6 @@ class EmbeddedLog:
             ]
 
     def committed(self, group: str, topic: str) -> list[int | None]:
-        """Committed offsets of a group, per partition."""
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
             rows = reader.database.execute(
@@ -207,16 +201,13 @@ class EmbeddedLog:
         return [known.get(found.base + partition) for partition in range(found.partitions)]
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
-        """Set a group's committed offsets. Raises StreamError while the group has live members."""
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
-        if len(offsets) != found.partitions:
-            raise StreamError(f"topic {topic!r} has {found.partitions} partitions, {len(offsets)} offsets were given")
+        check_offsets(topic, offsets, found.partitions)
         wanted = {found.base + partition: offset for partition, offset in enumerate(offsets)}
         self._writer.run(lambda database, _: groups.reset(database, self._prefix + group, wanted, self._moment()))
 
     def members(self, group: str) -> list[str]:
-        """Names of a group's live members."""
         with self._reader() as reader:
             return groups.members(reader.database, self._prefix + group, self._moment())
 
@@ -249,7 +240,6 @@ class EmbeddedLog:
         return {topic: size for topic, size in found.items() if size is not None}
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
-        """Apply retention and compaction; returns the bytes of the records removed."""
         if self._read_only:
             self._writer.run(lambda *_: None)  # raises
         with self._reader() as reader:

@@ -19,7 +19,7 @@ from stream.log.contract import At, Commit, Message, StateReader
 from stream.log.errors import Fenced, StreamError, UnknownTopic
 from stream.log.pauses import Pauses
 from stream.log.shares import fair_part
-from stream.log.unread import expired, next_offset, tell_beyond_end
+from stream.log.unread import expired, log_beyond_end, next_offset
 
 PROBE_S = 0.02  # an idle poll looks this often whether another process has committed
 _GROUP_CHECK_S = 0.25  # and this often whether a member's lease has expired
@@ -88,11 +88,9 @@ class EmbeddedMember:
             self._writer.wait(known, min(left, PROBE_S))
 
     def assignment(self) -> Mapping[int, int]:
-        """Owned partitions -> epoch, as of the last poll."""
         return dict(self._leases)
 
     def state(self, partition: int) -> StateReader:
-        """Committed state of an owned partition. Raises Fenced if not owned."""
         if self._store is None:
             raise StreamError(f"group {self.identity[0]!r} was joined without a store")
         if partition not in self._leases:
@@ -142,19 +140,15 @@ class EmbeddedMember:
         self._writer.run(apply, records.blobs)
 
     def rewind(self) -> None:
-        """Set the positions back to the committed offsets."""
         self._positions.clear()
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
-        """Hold back records of these partitions; None: of all, newly won ones included."""
         self._pauses.add(partitions)
 
     def resume(self) -> None:
-        """Take back every pause."""
         self._pauses.clear()
 
     def lag(self) -> Mapping[At, int]:
-        """Records between the committed offset and the end, per owned partition."""
         with translated_errors(self._folder):
             bounds = self._reader.bounds(self._subscribed)
             committed = self._committed()
@@ -165,7 +159,6 @@ class EmbeddedMember:
         }
 
     def close(self) -> None:
-        """Leave the group; others may take over at once."""
         if self._closed:
             return
         self._closed = True
@@ -256,10 +249,10 @@ class EmbeddedMember:
         if any(committed.get(at, 0) > self._bounds[at][1] for at in places):
             self._bounds = self._reader.bounds(self._subscribed)  # another process may have written since the last look
         for at in places:
-            end = self._bounds[at][1]
-            self._positions[at] = next_offset(committed.get(at), end)
+            first, end = self._bounds[at]
+            self._positions[at] = next_offset(committed.get(at), end, first)
             if committed.get(at, 0) > end:
-                tell_beyond_end(at, committed[at], end, self.identity[0])
+                log_beyond_end(at, committed[at], end, self.identity[0])
 
     def _fetch(self, max_records: int, max_bytes: int) -> list[Message]:
         """Read a fair part of each partition that has records."""

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from stream.embedded.database import DATABASE, SEGMENTS, connect, record_checksum, value_checksum
+from stream.embedded.database import (
+    DATABASE,
+    SEGMENTS,
+    connect,
+    placed_checksum,
+    record_checksum,
+    translate,
+    value_checksum,
+)
 from stream.embedded.segments import SegmentPlace, SegmentReader
 from stream.embedded.topics import Stored, offset_of, row_id
 from stream.log.contract import NO_HEADERS, At, Message
-from stream.log.errors import UnknownTopic
+from stream.log.errors import LogUnavailable, UnknownTopic
 
 _headers = msgspec.msgpack.Decoder(dict[str, str])
-# A bit that flips in a row may change a column's type, too: what comes as bytes are bytes, what is no size is none.
+# A flipped bit may also change the type of a column: the casts give bytes and integers whatever it became.
 _COLUMNS = (
     "id, CAST(coalesce(key, x'') AS BLOB), CAST(value AS BLOB), CAST(headers AS BLOB), timestamp_ms,"
     " segment, CAST(coalesce(position, -1) AS INTEGER), CAST(coalesce(size, -1) AS INTEGER), checksum"
@@ -28,7 +36,7 @@ class StoredRow:
 
     __slots__ = (
         *("at", "id", "key", "value", "headers", "timestamp_ms"),
-        *("segment", "position", "size", "checksum", "fault"),
+        *("segment", "position", "size", "checksum", "fault", "may_return"),
     )
 
     def __init__(self, at: At, columns: tuple[Any, ...]) -> None:
@@ -36,6 +44,7 @@ class StoredRow:
         (self.id, self.key, self.value, self.headers, self.timestamp_ms) = columns[:5]
         (self.segment, self.position, self.size, self.checksum) = columns[5:]
         self.fault = ""
+        self.may_return = False
 
     @property
     def offset(self) -> int:
@@ -55,12 +64,13 @@ class StoredRow:
             self.fault = f"the checksum of {size} bytes differs"
 
     def _is_intact(self) -> bool:
-        if self.checksum == record_checksum(self.timestamp_ms, self.key, self.headers, self.value):
+        content = record_checksum(self.timestamp_ms, self.key, self.headers, self.value)
+        if self.checksum in (placed_checksum(content, self.id), content):  # the second: rows of older logs
             return True
         return self.segment is not None and self.checksum == value_checksum(self.value)
 
     def message(self, place_of: Callable[[StoredRow], str]) -> Message:
-        """The record as its readers see it; `place_of` tells where its bytes lie, for what is said of damage."""
+        """The record as its readers see it; `place_of` gives the place of its bytes for a report of damage."""
         headers = NO_HEADERS
         if self.headers:
             try:
@@ -69,7 +79,9 @@ class StoredRow:
                 self.fault = self.fault or f"its headers cannot be decoded: {error}"
         damage = f"{place_of(self)}: {self.fault}" if self.fault else ""
         value = b"" if damage else self.value
-        return Message(*self.at, offset_of(self.id), self.key, value, headers, self.timestamp_ms, damage)
+        return Message(
+            *self.at, self.offset, self.key, value, headers, self.timestamp_ms, damage, may_return=self.may_return
+        )
 
 
 class RecordReader:
@@ -106,18 +118,31 @@ class RecordReader:
     ) -> list[StoredRow]:
         """Rows with start <= offset < stop, in order, up to the one with which their values reach max_bytes."""
         base, at = topic.partition_id(partition), At(topic.name, partition)
-        found = self.database.execute(
-            f"SELECT {_COLUMNS} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
-            (row_id(base, start), row_id(base, stop), max_records),
+        bounds = (row_id(base, start), row_id(base, stop), max_records)
+        try:
+            return _up_to(max_bytes, (StoredRow(at, columns) for columns in self._select(_COLUMNS, bounds)))
+        except sqlite3.DatabaseError as error:
+            if isinstance(translate(error, self._folder), LogUnavailable):
+                raise
+        ids = self._select("id", bounds).fetchall()
+        return _up_to(max_bytes, (row for (id,) in ids if (row := self._row(at, id)) is not None))
+
+    def _select(self, columns: str, bounds: tuple[int, int, int]) -> sqlite3.Cursor:
+        return self.database.execute(
+            f"SELECT {columns} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?", bounds
         )
-        rows: list[StoredRow] = []
-        for columns in found:
-            rows.append(StoredRow(at, columns))
-            max_bytes -= rows[-1].size
-            if max_bytes <= 0:
-                break
-        found.close()
-        return rows
+
+    def _row(self, at: At, id: int) -> StoredRow | None:
+        """One row, with a fault where SQLite cannot read it; None where it is gone."""
+        try:
+            columns = self._select(_COLUMNS, (id, id + 1, 1)).fetchone()
+            return None if columns is None else StoredRow(at, columns)
+        except sqlite3.DatabaseError as error:
+            if isinstance(translate(error, self._folder), LogUnavailable):
+                raise
+            row = StoredRow(at, (id, b"", None, None, 0, None, -1, 0, None))
+            row.fault = f"SQLite cannot read it: {error}"
+            return row
 
     def messages(self, rows: Sequence[StoredRow]) -> list[Message]:
         """The records of these rows, those that are not what was written with their damage.
@@ -147,6 +172,7 @@ class RecordReader:
     def _fill(self, segment: int, rows: Sequence[StoredRow]) -> set[int]:
         """Read the values of one segment; returns the ids of rows that retention has removed."""
         file = self._file(segment)
+        fault = "the database knows no such segment" if file is None else "the file is missing"
         if file is not None:
             try:
                 values = self._segments.read(file, [SegmentPlace(row.position, row.size) for row in rows])
@@ -160,7 +186,7 @@ class RecordReader:
             f"SELECT id FROM records WHERE id IN ({_marks(rows)})", [row.id for row in rows]
         ).fetchall()
         for row in rows:
-            row.fault = "the file is missing"
+            row.fault, row.may_return = fault, file is not None
         return {row.id for row in rows} - {id for (id,) in found}
 
     def _place(self, row: StoredRow) -> str:
@@ -177,6 +203,17 @@ class RecordReader:
                 return None
             file = self._files[segment] = found[0]
         return file
+
+
+def _up_to(max_bytes: int, rows: Iterable[StoredRow]) -> list[StoredRow]:
+    """The first rows, up to the one with which their values reach `max_bytes`."""
+    taken: list[StoredRow] = []
+    for row in rows:
+        taken.append(row)
+        max_bytes -= row.size
+        if max_bytes <= 0:
+            break
+    return taken
 
 
 def _marks(values: Sequence[object] | dict[int, str]) -> str:

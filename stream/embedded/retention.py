@@ -8,22 +8,33 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from stream.embedded.database import SEGMENTS
+import structlog
+
+from stream.embedded.database import SEGMENTS, TIME_MS, translate
 from stream.embedded.segments import remove_if_unused, sync_folder
 from stream.embedded.topics import offset_of, row_id
 from stream.embedded.writer import Writer
-from stream.log.limits import check_share
+from stream.log.contract import RECORD_CAP_BYTES
+from stream.log.errors import LogUnavailable
+from stream.log.limits import too_much_expired
 
+log = structlog.get_logger(__name__)
 TOMBSTONE_MS = 86_400_000  # a reader has this long to see a removal, as with Kafka's delete.retention.ms
 _UNNAMED_MS = 86_400_000  # so long a segment stays that holds bytes that no commit has named
 _ROWS = 2000  # a transaction
 _DIRTY_SHARE = 0.1  # compaction reads all keys of a partition once so much of it is new
 _SMALL_ROWS = 10_000  # below this it always does
-_SIZE = "length(key) + size + coalesce(length(headers), 0)"
+# A bit that flips may change the type of a column or make a size absurd. Such a row must not stop the others.
+_SIZE = (
+    "coalesce(length(key), 0) + coalesce(length(headers), 0)"
+    f" + CASE WHEN typeof(size) = 'integer' AND size BETWEEN 0 AND {RECORD_CAP_BYTES} THEN size ELSE 0 END"
+)
 
 
 class _Rules(NamedTuple):
@@ -51,7 +62,8 @@ class Retention:
     def expire(self, database: sqlite3.Connection, now_ms: int, needed: Mapping[int, int], most: float) -> int:
         """Remove what is no longer kept, reading through `database`; returns the bytes freed.
 
-        `needed`: partition id -> offset from which on its records stay, however old or many. Raises TooMuchExpired.
+        `needed`: partition id -> offset from which on its records stay, however old or many. A partition that cannot be
+        read is logged and left as it is. Raises TooMuchExpired, see `Log.expire`, after everything else is done.
         """
         partitions = [
             (topic, _Rules(*columns))
@@ -63,36 +75,35 @@ class Retention:
             ).fetchall()
         ]
         stops = {rules.id: min(rules.end, needed.get(rules.id, rules.end)) for _, rules in partitions}
-        if most < 1:
-            self._check(database, partitions, now_ms, stops, most)
+        old: Counter[str] = Counter()
+        records: Counter[str] = Counter()
+        for topic, rules in partitions if most < 1 else ():
+            if not rules.compact:
+                old[topic] += self._attempt(topic, partial(_count_old, database, rules, now_ms, stops[rules.id]))
+                records[topic] += rules.end - rules.first
+        held = {topic for topic, count in old.items() if count > records[topic] * most}
         freed = 0
-        for _, rules in partitions:
+        for topic, rules in partitions:
             if rules.compact:
-                freed += self._compact(database, rules, now_ms)
+                work = partial(self._compact, database, rules, now_ms)
             else:
-                freed += self._shorten(database, rules, now_ms, stops[rules.id])
+                kept = rules._replace(retention_ms=None) if topic in held else rules
+                work = partial(self._shorten, database, kept, now_ms, stops[rules.id])
+            freed += self._attempt(topic, work)
         self.remove_segments(database, now_ms)
+        if held:
+            raise too_much_expired({topic.removeprefix(self._prefix): (old[topic], records[topic]) for topic in held})
         return freed
 
-    def _check(
-        self,
-        database: sqlite3.Connection,
-        partitions: Sequence[tuple[str, _Rules]],
-        now_ms: int,
-        stops: Mapping[int, int],
-        most: float,
-    ) -> None:
-        """Raises TooMuchExpired where a topic would lose more than `most` of its records by age."""
-        old: dict[str, int] = {}
-        records: dict[str, int] = {}
-        for topic, rules in partitions:
-            if not rules.compact:
-                steps = _outlived(database, rules._replace(retention_bytes=None), now_ms, stops[rules.id])
-                stop = max((stop for stop, _ in steps), default=rules.first)
-                old[topic] = old.get(topic, 0) + stop - rules.first
-                records[topic] = records.get(topic, 0) + rules.end - rules.first
-        for topic, count in old.items():
-            check_share(topic.removeprefix(self._prefix), count, records[topic], most)
+    def _attempt(self, topic: str, work: Callable[[], int]) -> int:
+        """Do `work`; where damage of the database stops it, log that and return 0. Raises LogUnavailable."""
+        try:
+            return work()
+        except Exception as error:
+            if isinstance(translate(error, self._folder), LogUnavailable):
+                raise
+            log.error("retention_failed", topic=topic, error=f"{type(error).__name__}: {error}"[:300])
+            return 0
 
     def _shorten(self, database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> int:
         """Remove the oldest records below `end` while they are too old or the partition is too large."""
@@ -124,8 +135,8 @@ class Retention:
         start, stop = row_id(rules.id, rules.first), row_id(rules.id, rules.end)
         while True:
             rows = database.execute(
-                "SELECT id, key, value IS NULL AND segment IS NULL, timestamp_ms FROM records"
-                " WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+                "SELECT id, CAST(coalesce(key, x'') AS BLOB), value IS NULL AND segment IS NULL,"
+                f" coalesce({TIME_MS}, 0) FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
                 (start, stop, _ROWS),
             ).fetchall()
             for row, key, is_tombstone, timestamp_ms in rows:
@@ -204,23 +215,24 @@ class Retention:
 def _outlived(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> Iterator[tuple[int, int]]:
     """The oldest records below `end` that are too old or too many, in steps: (offset after them, their bytes so far).
 
-    A record dated ahead of `now_ms` was written under a wrong clock; it goes with the next one behind it that goes.
+    A record dated ahead of `now_ms` was written under a wrong clock; it goes with the next one behind it that goes. So
+    does a record without a time, whose row is damaged.
     """
     before_ms = None if rules.retention_ms is None else now_ms - rules.retention_ms
     start, found, seen = rules.first, rules.first, 0
     while True:
         rows = database.execute(
-            f"SELECT id, timestamp_ms, {_SIZE} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
+            f"SELECT id, {TIME_MS}, {_SIZE} FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?",
             (row_id(rules.id, start), row_id(rules.id, end), _ROWS),
         ).fetchall()
         stop, size, is_through = found, 0, len(rows) < _ROWS
         for row, timestamp_ms, row_bytes in rows:
-            too_old = before_ms is not None and timestamp_ms < before_ms
+            too_old = None not in (before_ms, timestamp_ms) and timestamp_ms < before_ms
             too_much = rules.retention_bytes is not None and rules.bytes - seen > rules.retention_bytes
             seen += row_bytes
             if too_old or too_much:
                 stop, size = offset_of(row) + 1, seen
-            elif timestamp_ms <= now_ms:
+            elif timestamp_ms is not None and timestamp_ms <= now_ms:
                 is_through = True
                 break
         if stop > found:
@@ -230,10 +242,16 @@ def _outlived(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int
         start, found = offset_of(rows[-1][0]) + 1, stop
 
 
+def _count_old(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> int:
+    """How many of the oldest records below `end` go by their age."""
+    steps = _outlived(database, rules._replace(retention_bytes=None), now_ms, end)
+    return max((stop for stop, _ in steps), default=rules.first) - rules.first
+
+
 def forget_records(database: sqlite3.Connection, partition: int, where: str, values: Sequence[int]) -> int:
     """Delete records, and count them out of their segments and partition; returns their bytes."""
     segments = database.execute(
-        f"SELECT segment, count(*) FROM records WHERE {where} AND segment IS NOT NULL GROUP BY segment", values
+        f"SELECT segment, count(*) FROM records WHERE {where} AND typeof(segment) = 'integer' GROUP BY segment", values
     ).fetchall()
     (size,) = database.execute(f"SELECT coalesce(sum({_SIZE}), 0) FROM records WHERE {where}", values).fetchone()
     database.execute(f"DELETE FROM records WHERE {where}", values)

@@ -181,7 +181,7 @@ class SegmentReader:
 
 def _read_at(fd: int, position: int, size: int) -> bytes | None:
     """Bytes of a file; None where the disk cannot give them back, or where position or size cannot be right."""
-    if position < 0 or not 0 <= size <= _RUN_BYTES:
+    if not _is_possible(SegmentPlace(position, size)):
         return None
     try:
         return os.pread(fd, size, position)
@@ -191,11 +191,15 @@ def _read_at(fd: int, position: int, size: int) -> bytes | None:
         return None
 
 
+def _is_possible(place: SegmentPlace) -> bool:
+    return place.position >= 0 and 0 <= place.size <= _RUN_BYTES
+
+
 def _runs(places: Sequence[SegmentPlace]) -> list[list[SegmentPlace]]:
-    """Neighbouring places that one read fetches together."""
+    """Neighbouring places that one read fetches together; a place that cannot be right stays alone."""
     runs: list[list[SegmentPlace]] = []
     for place in places:
-        if runs:
+        if runs and _is_possible(place) and _is_possible(runs[-1][-1]):
             run = runs[-1]
             gap = place.position - (run[-1].position + run[-1].size)
             if 0 <= gap <= _GAP_BYTES and place.position + place.size - run[0].position <= _RUN_BYTES:

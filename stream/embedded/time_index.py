@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 import threading
 
+from stream.embedded.database import TIME_MS
 from stream.embedded.topics import offset_of, row_id
 
 _BLOCK = 512  # offsets
@@ -36,14 +37,14 @@ class Times:
             bounds = (row_id(partition, max(first, start)), row_id(partition, stop))
             if number >= len(newest):
                 (greatest,) = database.execute(
-                    "SELECT coalesce(max(timestamp_ms), ?) FROM records WHERE id >= ? AND id < ?", (_NONE, *bounds)
+                    f"SELECT coalesce(max({TIME_MS}), ?) FROM records WHERE id >= ? AND id < ?", (_NONE, *bounds)
                 ).fetchone()
                 if stop == start + _BLOCK:
                     newest.append(greatest)
                 if greatest < time_ms:
                     continue
             found = database.execute(
-                "SELECT id FROM records WHERE id >= ? AND id < ? AND timestamp_ms >= ? ORDER BY id LIMIT 1",
+                f"SELECT id FROM records WHERE id >= ? AND id < ? AND {TIME_MS} >= ? ORDER BY id LIMIT 1",
                 (*bounds, time_ms),
             ).fetchone()
             if found is not None:

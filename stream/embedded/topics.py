@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream.embedded.database import OFFSET_BITS, fresh_id
-from stream.log.contract import At, CleanupPolicy, Topic
-from stream.log.errors import TopicMismatch, UnknownTopic
+from stream.log.contract import CleanupPolicy, Topic
+from stream.log.errors import UnknownTopic
+from stream.log.limits import check_partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,6 @@ class Topics:
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
         self._known: dict[str, Stored] = {}
-        self._by_partition: dict[int, At] = {}
 
     def known(self, database: sqlite3.Connection, name: str) -> Stored:
         """The topic `name`, as it was when it was found first. Raises UnknownTopic."""
@@ -94,11 +94,8 @@ class Topics:
             row = database.execute(
                 "SELECT partitions FROM topics WHERE name = ?", (self._prefix + topic.name,)
             ).fetchone()
-            if row is not None and row[0] != topic.partitions:
-                raise TopicMismatch(
-                    f"topic {topic.name!r} has {row[0]} partitions, {topic.partitions} are configured: "
-                    "restore the old number, or start a new topic prefix"
-                )
+            if row is not None:
+                check_partitions(topic, row[0])
         for topic in topics:
             self._create_one(database, topic)
 

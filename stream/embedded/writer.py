@@ -120,7 +120,7 @@ class Writer:
         self._drop_connection()
 
     def _submit(self, task: _Task[Any], *, last: bool = False) -> None:
-        """Queue a task, and lead the queue if nobody does. Raises the task's error."""
+        """Queue a task, and lead the queue if no other caller does. Raises the task's error."""
         if os.getpid() != self._pid:
             raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
         with self._mutex:

@@ -12,6 +12,7 @@ from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, OffsetSpec
 from kafka.protocol.consumer import IsolationLevel, OffsetCommitRequest
 
+from stream.kafka.client import broker_version
 from stream.kafka.errors import translated, typed
 from stream.log.errors import LogUnavailable, StreamError, UnknownTopic
 
@@ -31,7 +32,7 @@ _NOT_READY = (
 class _Client(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
     """Where it asks for `stable` offsets, one that an open transaction may change is an error.
 
-    Offsets that it sets stay for good. By default a broker forgets those of a group that nobody has been in for a week;
+    Offsets that it sets stay for good. By default a broker forgets those of a group without members for a week;
     version 4 of the request is the last that names a time of its own.
     """
 
@@ -145,7 +146,7 @@ class KafkaAdmin:
         return {topic: {key: str(s["value"]) for key, s in settings.items()} for topic, settings in found.items()}
 
     def set_topic_settings(self, changes: Mapping[str, Mapping[str, str]]) -> None:
-        """Set these settings and no others, and wait a little until they are told back.
+        """Set these settings and no others, and wait a little until the broker returns them.
 
         Topics that were removed meanwhile are passed over. Raises StreamError where the broker refuses.
         """
@@ -169,7 +170,7 @@ class KafkaAdmin:
 
         def ask(client: KafkaAdminClient) -> str:
             client.describe_cluster()
-            return ".".join(str(part) for part in client._manager.broker_version)
+            return broker_version(client)
 
         return self._ask("version", ask)
 
@@ -291,8 +292,8 @@ class KafkaAdmin:
         keys = sorted({key for settings in wanted.values() for key in settings})
         give_up_at = time.monotonic() + _SETTINGS_S
         while wanted and time.monotonic() < give_up_at:
-            told = self.topic_settings(list(wanted), keys)
-            if all(settings.items() <= told.get(topic, {}).items() for topic, settings in wanted.items()):
+            found = self.topic_settings(list(wanted), keys)
+            if all(settings.items() <= found.get(topic, {}).items() for topic, settings in wanted.items()):
                 return
             time.sleep(_RETRY_S)
 

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from stream.kafka.cluster import KafkaSite
 from stream.kafka.retention import own
-from stream.kafka.settings import KafkaSettings, require_crc32c
-from stream.kafka.topics import configs_of
+from stream.kafka.settings import KafkaSettings, configs_of, require_crc32c
 from stream.log.contract import Topic
 from stream.log.errors import StreamError
 
@@ -43,7 +42,7 @@ def _crc32c() -> Finding:
 
 def _times(settings: KafkaSettings, broker: Mapping[str, str]) -> list[Finding]:
     if not broker.keys() >= _LIMITS:
-        return [("kafka broker settings", False, "not told: the client needs the right to describe configurations")]
+        return [("kafka broker settings", False, "not given: the client needs the right to describe configurations")]
     session_ms = round(settings.session_timeout_s * 1000)
     least, most = int(broker["group.min.session.timeout.ms"]), int(broker["group.max.session.timeout.ms"])
     session = f"{session_ms} ms, the broker allows {least} to {most} ms: see session_timeout_s"

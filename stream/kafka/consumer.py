@@ -15,9 +15,9 @@ from kafka import errors as kafka_errors
 from kafka.structs import MemberState
 
 from stream.kafka.assignor import MirroringAssignor
+from stream.kafka.client import free_slot, learn_topics, position_of, run_on_network
 from stream.kafka.damage import tolerate_damage
 from stream.kafka.errors import translated
-from stream.kafka.reader import learn_topics
 
 
 class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no types
@@ -37,7 +37,7 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         """Next records of what is held and not paused; keeps the membership. Raises LogUnavailable or Fenced."""
         with translated(f"poll of group {self.config['group_id']}"):
             self._take_in_join()
-            self._free_the_slot()
+            free_slot(self)
             try:
                 polled = self.poll(timeout_ms=max(0, int(timeout_s * 1000)), max_records=max_records)
             except kafka_errors.NoOffsetForPartitionError as error:  # of what was won just now: it is placed later
@@ -96,8 +96,7 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
 
     def position_of(self, at: TopicPartition) -> int | None:
         """The offset that the next poll goes on from, transaction markers passed; None while it is not known."""
-        held = self._subscription.assignment.get(at)
-        return None if held is None or held.position is None else int(held.position.offset)
+        return position_of(self, at)
 
     def forget_membership(self) -> None:
         """The broker said that this generation is over: join anew at the next poll, claiming nothing."""
@@ -119,20 +118,9 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         if joined is None or not joined.is_done:
             return
         if joined.succeeded():
-            self._net.run(self._complete_join, joined.value)
+            run_on_network(self, self._complete_join, joined.value)
         elif isinstance(joined.exception, kafka_errors.FencedInstanceIdError):
             raise joined.exception
-
-    def _free_the_slot(self) -> None:
-        """Let go of records that have all been returned, so that a partition that flows again gets its own back.
-
-        kafka-python 3.0 parks the fetched records of a paused partition, fetches no more, and takes them up again
-        only while nothing is in the slot for parsed records. What was returned to the last one stays there, so that a
-        partition that was held while others flowed would stand still for good.
-        """
-        fetcher = self._fetcher
-        if fetcher._next_partition_records is not None and not fetcher._next_partition_records:
-            fetcher._next_partition_records = None
 
     async def _complete_join(self, assignment: bytes) -> None:
         coordinator = self._coordinator

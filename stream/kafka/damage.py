@@ -14,6 +14,8 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.consumer.fetcher import Fetcher
 
+from stream.kafka.client import unpack_with
+
 _FORMAT = 2
 _LARGEST = 1 << 20  # records of a batch: one of 4.5 MiB cannot have more
 
@@ -33,7 +35,7 @@ class _Damaged(NamedTuple):
 
 def tolerate_damage(consumer: KafkaConsumer) -> None:
     """Let this consumer return what cannot be read as records with damage, see `damage_of`."""
-    consumer._fetcher.PartitionRecords = _PartitionRecords
+    unpack_with(consumer, _PartitionRecords)
 
 
 def damage_of(record: Any) -> str:
@@ -44,7 +46,7 @@ def damage_of(record: Any) -> str:
 class _PartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python has no types
     def __init__(self, fetch_offset: int, tp: TopicPartition, records: Any, **options: Any) -> None:
         options["check_crcs"] = False  # the batches do it
-        super().__init__(fetch_offset, tp, _Batches(tp, records), **options)
+        super().__init__(fetch_offset, tp, _Batches(tp, records, fetch_offset), **options)
 
     def _contains_abort_marker(self, batch: Any) -> bool:
         # a marker that cannot be read ends a transaction all the same, and only aborted ones are waited for
@@ -54,9 +56,10 @@ class _PartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafk
 class _Batches:
     """The batches of a fetch, checked."""
 
-    def __init__(self, tp: TopicPartition, records: Any) -> None:
+    def __init__(self, tp: TopicPartition, records: Any, fetch_offset: int) -> None:
         self._tp = tp
         self._records = records
+        self._fetch_offset = fetch_offset
         self._held: Any = None  # was looked at already
         self._next = 0  # the least offset that can come
 
@@ -70,7 +73,7 @@ class _Batches:
         last = batch.last_offset
         if fault:
             self._held = self._records.next_batch()
-            last = _last_offset(batch, self._held)
+            last = max(self._fetch_offset, _last_offset(batch, self._held))
         self._next = last + 1
         return _Batch(self._tp, batch, last, fault)
 
@@ -110,13 +113,15 @@ class _Batch:
 
 
 def _last_offset(batch: Any, following: Any) -> int:
-    """The last offset of a damaged batch, whose own word for it may be the damage."""
-    delta = batch.last_offset_delta
-    if not 0 <= delta < _LARGEST:
-        delta = batch.records_count - 1
-    if not 0 <= delta < _LARGEST:
-        delta = 0
-    last = int(batch.base_offset) + int(delta)
-    if following is not None and following.base_offset > batch.base_offset:
-        return min(last, int(following.base_offset) - 1)
-    return last
+    """The last offset of a damaged batch, which says it twice: each of the two numbers may be the damage.
+
+    Where they differ, the batch that follows decides. Without one the smaller number is safe: no offset is made up, and
+    the next fetch begins within the batch and reads on from there. Only a batch that was compacted has fewer records
+    than offsets.
+    """
+    first = int(batch.base_offset)
+    lasts = [first + n for n in (batch.last_offset_delta, batch.records_count - 1) if 0 <= n < _LARGEST] or [first]
+    if following is None or following.base_offset <= first:
+        return int(min(lasts))
+    end = int(following.base_offset) - 1
+    return int(min(lasts[0], end)) if lasts[0] >= lasts[-1] else end

@@ -7,6 +7,7 @@ says what it may not touch.
 
 from __future__ import annotations
 
+import sys
 import tempfile
 import threading
 import uuid
@@ -27,12 +28,12 @@ from stream.kafka.producer import TransactionalProducer, build_producer
 from stream.kafka.reader import read_all
 from stream.kafka.restore import Restore
 from stream.kafka.retention import hold
-from stream.kafka.settings import KafkaSettings, name_of, require_crc32c
+from stream.kafka.settings import KafkaSettings, configs_of, name_of, require_crc32c
 from stream.kafka.state import LocalState
-from stream.kafka.topics import configs_of
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
-from stream.log.errors import StreamError, TopicMismatch
+from stream.log.errors import StreamError
+from stream.log.limits import check_idle, check_offsets, check_partitions
 
 log = structlog.get_logger(__name__)
 _MARKERS_AT_END = 8  # so near to the end it is looked whether a record follows
@@ -72,11 +73,7 @@ class KafkaLog:
         """
         existing = self._site.topics()
         for topic in topics:
-            if existing.get(topic.name, topic.partitions) != topic.partitions:
-                raise TopicMismatch(
-                    f"topic {self._site.full(topic.name)!r} has {existing[topic.name]} partitions, configured are "
-                    f"{topic.partitions}: restore the old setting, or start with another prefix"
-                )
+            check_partitions(topic, existing.get(topic.name, topic.partitions))
         self._site.admin.create(
             {
                 self._site.full(topic.name): {
@@ -90,14 +87,13 @@ class KafkaLog:
         )
 
     def topics(self) -> Mapping[str, int]:
-        """Existing topics of this prefix, without it -> number of partitions."""
         return self._site.topics()
 
     def append(self, outputs: Sequence[Output]) -> None:
         """Append outside of any group in one transaction.
 
-        After LogUnavailable it may have happened nevertheless, where the broker went away under the commit: who tries
-        again appends twice. Stages are not concerned, their commits carry offsets or state.
+        After LogUnavailable it may have happened nevertheless, where the broker went away under the commit: a caller
+        that tries again appends twice. Stages are not concerned, their commits carry offsets or state.
         """
         if not outputs:
             return
@@ -124,21 +120,14 @@ class KafkaLog:
         store: str | None = None,
         background: Collection[str] = (),
     ) -> KafkaMember:
-        """See `Log.join`. Raises UnknownTopic. Where the broker is away, the member's polls go on trying."""
         if not topics:
             raise StreamError(f"group {group!r} joins without topics")
         return KafkaMember(self._site, group, topics, member, store, background)
 
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
-        """Records with start <= offset < stop (default: the end now). Raises UnknownTopic, LogUnavailable."""
-        at = self._site.one(topic, partition)
-        end = self._site.admin.stable_end([at])[at]
-        ranges = {at: (start, end if stop is None else min(stop, end))}
-        records = read_all(self._site.reader_options(), ranges, self._settings.request_timeout_s)
-        return (self._site.message(record) for record in records)
+        return self.read_all({At(topic, partition): (start, sys.maxsize if stop is None else stop)})
 
     def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
-        """See `Log.read_all`. Raises UnknownTopic, LogUnavailable."""
         spans = {self._site.one(*at): span for at, span in ranges.items()}
         ends = self._site.admin.stable_end(list(spans)) if spans else {}
         bounded = {at: (start, min(stop, ends[at])) for at, (start, stop) in spans.items()}
@@ -146,7 +135,6 @@ class KafkaLog:
         return (self._site.message(record) for record in records)
 
     def beginning(self, topic: str) -> list[int]:
-        """First offset still kept, per partition."""
         partitions = self._site.at(topic)
         found = self._site.admin.beginning(partitions)
         return [found[at] for at in partitions]
@@ -158,7 +146,6 @@ class KafkaLog:
         return [found[at] for at in partitions]
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        """First offset whose timestamp is >= time_ms, per partition (the end if none)."""
         partitions = self._site.at(topic)
         ends = self.end(topic)
         found = self._site.admin.offsets_at(partitions, time_ms)
@@ -174,7 +161,6 @@ class KafkaLog:
         return next((int(record.offset) for record in records), end)
 
     def committed(self, group: str, topic: str) -> list[int | None]:
-        """Committed offsets of a group, per partition."""
         partitions = self._site.at(topic)
         found = self._site.admin.committed(self._site.full(group), partitions)
         return [found.get(at) for at in partitions]
@@ -185,12 +171,11 @@ class KafkaLog:
         Raises StreamError while the group has live members, or where the number of offsets is not that of partitions.
         """
         partitions = self._site.at(topic)
-        if len(offsets) != len(partitions):
-            raise StreamError(f"topic {topic!r} has {len(partitions)} partitions, {len(offsets)} offsets were given")
+        check_offsets(topic, offsets, len(partitions))
         self._site.admin.reset(self._site.full(group), dict(zip(partitions, offsets, strict=True)))
 
     def members(self, group: str) -> list[str]:
-        """Names of a group's members; who died without leaving is one until its session times out."""
+        """Names of a group's members; one that died without leaving counts until its session times out."""
         return sorted(name_of(name) for name in self._site.admin.members(self._site.full(group)).values())
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
@@ -233,9 +218,7 @@ class KafkaLog:
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """See `Log.remove`. Local state that other machines have of a store is of no use any more, and stays."""
         for group in groups:
-            live = ", ".join(self.members(group))
-            if live:
-                raise StreamError(f"group {group!r} has live members ({live}): stop them before it is removed")
+            check_idle(group, self.members(group), "it is removed")
         names = dict.fromkeys([*topics, *(f"state.{store}" for store in stores)])
         freed = sum(size.bytes for size in self.sizes(list(names)).values())
         self._site.admin.delete_groups([self._site.full(group) for group in groups])
@@ -255,7 +238,7 @@ class KafkaLog:
         return check_broker(self._site, topics)
 
     def close(self) -> None:
-        """Disconnect. Members are closed by who joined them."""
+        """Disconnect. The caller of `join` closes its members."""
         with self._append_lock:
             producer, self._producer = self._producer, None
         if producer is not None:

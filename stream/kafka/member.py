@@ -36,7 +36,7 @@ from stream.kafka.state import encode_change
 from stream.log.contract import At, Commit, Message, Output, StateReader
 from stream.log.errors import Fenced, LogUnavailable, StreamError
 from stream.log.pauses import Pauses
-from stream.log.unread import expired, next_offset, tell_beyond_end
+from stream.log.unread import expired, log_beyond_end, next_offset
 
 log = structlog.get_logger(__name__)
 # Longest single wait of a poll, so that rebalances are followed and state is restored in between.
@@ -81,7 +81,6 @@ class KafkaMember:
             log.warning("kafka_unavailable", member=self._said, error=str(error))
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
-        """See `Member.poll`. Raises LogUnavailable; Fenced while another process has this member's name."""
         deadline = time.monotonic() + timeout_s
         while True:
             consumer = self._joined(deadline)
@@ -100,11 +99,9 @@ class KafkaMember:
                 return messages
 
     def assignment(self) -> Mapping[int, int]:
-        """Owned and restored partitions -> epoch."""
         return dict(self._owned.epochs)
 
     def state(self, partition: int) -> StateReader:
-        """Committed state of an owned partition. Raises Fenced if not owned."""
         if self._store is None:
             raise StreamError(f"{self._said} was joined without a store")
         self._require_owned([partition])
@@ -130,19 +127,17 @@ class KafkaMember:
         self._owned.committed(offsets, {p: (commit.state[p], offset + 1) for p, offset in last.items()})
 
     def rewind(self) -> None:
-        """Set the positions back to the committed offsets. Asks nobody; the next poll settles what is in doubt."""
+        """Set the positions back to the committed offsets. Sends nothing; the next poll settles a commit in doubt."""
         self._buffer.clear()
         self._owned.delivered.clear()
         if self._consumer is not None:
             self._consumer.place(self._owned.positions())
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
-        """Hold back records of these partitions; None: of all, newly won ones included."""
         self._pauses.add(partitions)
         self._hold_or_let()
 
     def resume(self) -> None:
-        """Take back every pause."""
         self._pauses.clear()
         self._hold_or_let()
 
@@ -247,18 +242,18 @@ class KafkaMember:
         first = self._site.admin.beginning(list(astray))
         end = self._site.admin.written_end(list(astray))
         for at, offset in astray.items():
-            place, start = At(self._site.short(at.topic), at.partition), next_offset(offset, end[at])
+            place, start = At(self._site.short(at.topic), at.partition), next_offset(offset, end[at], first[at])
             if start < offset:
-                tell_beyond_end(place, offset, end[at], self._group)
+                log_beyond_end(place, offset, end[at], self._group)
             if start < first[at]:  # compaction leaves the beginning where it is
                 self._buffer.add([expired(place, start, first[at], self._group, self._site.clock())])
             consumer.place({at: max(start, first[at])})
 
     def _past_markers(self, offsets: Mapping[At, int]) -> dict[At, int]:
-        """These offsets, and those of other partitions at rest, moved past what is no record.
+        """These offsets, and those of other partitions at rest, moved past transaction markers.
 
         An offset that is left before a transaction marker lies before the beginning once retention has taken that, and
-        the marker would be told as a record that nobody has read.
+        the marker would be reported as an unread record.
         """
         found = dict(offsets)
         if found:
@@ -357,7 +352,7 @@ class KafkaMember:
         self._disconnect()
 
     def _wait_for_name(self, deadline: float) -> None:
-        """Stay out while another process has the name; go on when nobody has it any more."""
+        """Stay out while another process has the name; resume when it is free."""
         now = time.monotonic()
         if now - self._name_checked_at >= _NAME_CHECK_S:
             self._name_checked_at = now

@@ -148,7 +148,7 @@ class Ownership:
         """An earlier transaction is open. Raises LogUnavailable, once in a while, where it should have ended long ago.
 
         Kafka 4.3 drops the markers that end a transaction where a partition has no leader at that moment (KAFKA-20734).
-        Nobody but the operator ends it then, and silence would look like an idle topic.
+        Only the operator can end it then, and without this error it would look like an idle topic.
         """
         now = time.monotonic()
         if self._waits_since is None:
@@ -157,7 +157,7 @@ class Ownership:
         if now - self._waits_since > patience_s:
             self._waits_since = now
             raise LogUnavailable(
-                f"group {self._owner[0]!r} member {self._owner[1]!r}: for {patience_s:.0f} s the broker has not told "
+                f"group {self._owner[0]!r} member {self._owner[1]!r}: for {patience_s:.0f} s the broker has not given "
                 f"the offsets of partitions {list(partitions)}, as it does while a transaction on them is open. If it "
                 "is well otherwise, the transaction hangs: end every one that `kafka-transactions.sh find-hanging` "
                 "finds with `kafka-transactions.sh abort`"

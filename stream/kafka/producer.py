@@ -73,7 +73,7 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]  # kafka-pytho
         return written
 
     def kill(self) -> None:
-        """End the thread without waiting for what is under way."""
+        """End the thread without waiting for open requests."""
         self.alive = False
         self._unregister_cleanup()
         self._sender.force_close()
@@ -84,7 +84,7 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]  # kafka-pytho
             raise kafka_errors.KafkaTimeoutError("no answer of the transaction coordinator in time")
 
     def _give_up(self, error: Exception) -> None:
-        """Abort; where nobody answers the producer is dead, and its successor ends the transaction."""
+        """Abort; without an answer the producer is dead, and its successor ends the transaction."""
         if isinstance(error, kafka_errors.KafkaTimeoutError):
             self.kill()
             return

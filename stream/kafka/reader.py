@@ -8,6 +8,7 @@ from typing import Any
 
 from kafka import KafkaConsumer, TopicPartition
 
+from stream.kafka.client import learn_topics, position_of
 from stream.kafka.damage import tolerate_damage
 from stream.kafka.errors import translated
 from stream.log.errors import LogUnavailable
@@ -80,22 +81,8 @@ class KafkaReader:
 
     def _position(self, at: TopicPartition) -> int:
         """Where the next fetch begins; passes markers, unlike the offset of the last record."""
-        assert self._consumer is not None
-        position = self._consumer._subscription.assignment[at].position
-        return -1 if position is None else int(position.offset)
-
-
-def learn_topics(consumer: KafkaConsumer) -> None:
-    """Wait until the client knows where its topics lie. Raises errors of kafka-python.
-
-    Left to itself it asks 100 ms after its first question at the earliest, and polls sleep until then.
-    """
-    cluster = consumer._cluster
-    patience_ms, cluster.config["retry_backoff_ms"] = cluster.config["retry_backoff_ms"], 0
-    try:
-        consumer._net.run(consumer._manager.wait_for, cluster.request_update(), consumer.config["bootstrap_timeout_ms"])
-    finally:
-        cluster.config["retry_backoff_ms"] = patience_ms
+        position = position_of(self._consumer, at)
+        return -1 if position is None else position
 
 
 def read_all(

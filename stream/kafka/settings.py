@@ -8,13 +8,17 @@ from typing import Annotated, Any
 
 import msgspec
 
-from stream.log.contract import RECORD_CAP_BYTES
+from stream.log.contract import RECORD_CAP_BYTES, CleanupPolicy, Topic
 from stream.log.errors import StreamError
 from stream.text.ranges import TEN_YEARS_S
 
 # Room for keys, headers and batch framing around a record at the cap.
 BATCH_CAP_BYTES = RECORD_CAP_BYTES + 512 * 1024
 _BATCH_BYTES = 1024 * 1024
+_COMPACT_SEGMENT_MS = 86_400_000  # the newest segment is never compacted: roll it daily, not weekly as by default
+_COMPACT_SEGMENT_BYTES = 128 * 1024 * 1024
+_DIRTY_SHARE = 0.2  # compact when this share is outdated; bounds how much more than the state a restore reads
+
 _NETWORK_BACKOFF_MS = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 1000}
 
 
@@ -106,7 +110,7 @@ def reader_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> d
 def member_options(settings: KafkaSettings, bootstrap: str, client_id: str, group: str, member: str) -> dict[str, Any]:
     """A static member of a group; the assignor is added by the caller.
 
-    It decides itself where it goes on from an offset that the broker does not have.
+    It decides itself where to resume from an offset that the broker does not have.
     """
     return {
         **reader_options(settings, bootstrap, client_id),
@@ -135,6 +139,29 @@ def producer_options(settings: KafkaSettings, bootstrap: str, client_id: str, tr
         "retry_backoff_ms": _ms(settings.retry_backoff_s),
         "allow_auto_create_topics": False,
         "metrics_enabled": False,
+    }
+
+
+def configs_of(topic: Topic, settings: KafkaSettings) -> dict[str, str]:
+    """The topic's settings, as Kafka names them.
+
+    Compression is "producer": batches stay as they were sent, the broker does not pack them anew.
+    """
+    common = {"max.message.bytes": str(BATCH_CAP_BYTES), "compression.type": "producer"}
+    if topic.kept is CleanupPolicy.COMPACT:
+        return {
+            **common,
+            "cleanup.policy": "compact",
+            "delete.retention.ms": str(settings.tombstones_kept_s * 1000),
+            "segment.ms": str(_COMPACT_SEGMENT_MS),
+            "segment.bytes": str(_COMPACT_SEGMENT_BYTES),
+            "min.cleanable.dirty.ratio": str(_DIRTY_SHARE),
+        }
+    return {
+        **common,
+        "cleanup.policy": "delete",
+        "retention.ms": str(-1 if topic.retention_ms is None else topic.retention_ms),
+        "retention.bytes": str(-1 if topic.retention_bytes is None else topic.retention_bytes),
     }
 
 

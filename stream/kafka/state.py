@@ -11,10 +11,12 @@ import sqlite3
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 from stream.log.contract import StateChange
 from stream.log.errors import Fenced, LogUnavailable
 from stream.log.private_folders import make_private
+from stream.log.sql_state import SqlState
 
 _FORMAT = 3  # a file of another one is rebuilt from the changelog
 _DUE = struct.Struct(">q")
@@ -43,7 +45,7 @@ def decode_change(key: bytes, value: bytes | None) -> StateChange:
     return StateChange(key, value[_DUE.size :], None if due_at == _NEVER_DUE else due_at)
 
 
-class LocalState:
+class LocalState(SqlState):
     """Keyed state of one partition up to a changelog offset. Reads are those of `StateReader`."""
 
     def __init__(self, path: Path, changelog_id: str, *, now_ms: int, max_age_ms: int) -> None:
@@ -89,34 +91,8 @@ class LocalState:
             raise LogUnavailable(f"local state {self._path}: {error}; check the disk") from error
         self._next = next_offset
 
-    def get(self, key: bytes) -> bytes | None:
-        """The value of key, or None."""
-        row = self._db.execute("SELECT value FROM state WHERE key = ?", (key,)).fetchone()
-        return None if row is None else bytes(row[0])
-
-    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        """Up to `limit` (key, value) whose key starts with prefix, in key order, keys > `after` if given."""
-        where, values = ["key >= ?"], [prefix]
-        end = _prefix_end(prefix)
-        if end is not None:
-            where.append("key < ?")
-            values.append(end)
-        if after is not None:
-            where.append("key > ?")
-            values.append(after)
-        sql = f"SELECT key, value FROM state WHERE {' AND '.join(where)} ORDER BY key LIMIT ?"
-        return [(bytes(key), bytes(value)) for key, value in self._db.execute(sql, (*values, limit))]
-
-    def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
-        """Up to `limit` (key, value, due_at) with due_at <= now_ms, oldest due first, ties by key."""
-        sql = "SELECT key, value, due_at FROM state WHERE due_at <= ? ORDER BY due_at, key LIMIT ?"
-        return [(bytes(k), bytes(v), int(d)) for k, v, d in self._db.execute(sql, (now_ms, limit))]
-
-    def next_due(self) -> int | None:
-        """The earliest due_at, or None."""
-        sql = "SELECT due_at FROM state WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1"
-        row = self._db.execute(sql).fetchone()
-        return None if row is None else int(row[0])
+    def _rows(self, columns: str, where: str, *values: object) -> list[Any]:
+        return self._db.execute(f"SELECT {columns} FROM state WHERE {where}", values).fetchall()
 
     def close(self) -> None:
         """Close the file; it stays for the next time."""
@@ -172,9 +148,3 @@ def _is_usable(db: sqlite3.Connection, changelog_id: str, oldest_ms: int) -> boo
         return False
     changelog, touched_ms = db.execute("SELECT changelog, touched_ms FROM applied").fetchone()
     return bool(changelog == changelog_id and touched_ms >= oldest_ms)
-
-
-def _prefix_end(prefix: bytes) -> bytes | None:
-    """The least key above all that start with prefix; None where there is none."""
-    trimmed = prefix.rstrip(b"\xff")
-    return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else None

@@ -1,7 +1,7 @@
 """The Log contract: topics of partitions, consumer groups, and one atomic commit of outputs + state + offsets.
 
 Three logs keep it: `MemoryLog` (tests), `EmbeddedLog` (one machine, no server) and `KafkaLog`. Stages never know which.
-The same test suite (tests/stream) runs against all three.
+The same test suite (tests/integration) runs against all three.
 """
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ class Message:
     timestamp_ms: int
     damage: str = ""  # file, byte and fault where the stored bytes are not what was written; "" = none
     expired: int = 0  # how many offsets, this one the last, retention removed before the group read them
+    may_return: bool = False  # a damaged record whose file is missing: a restored file brings it back
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,9 +141,9 @@ class Member(Protocol):
         May change the assignment. Order holds within (topic, partition). Positions advance in memory only; `commit`
         makes them durable, `rewind` takes them back. At least one record is returned when any is there, even above
         max_bytes; one of a background topic only while no record of another topic waits for this member.
-        A group begins at its committed offset, or at 0 where it has none, or one beyond the end. What retention removed
-        from there on, before or while the member reads, comes as one message with `expired` in the place of its
-        records, beyond max_records where need be; what compaction removed is passed over.
+        A group begins at its committed offset; at 0 where it has none; at the first kept record where its offset lies
+        beyond the end. What retention removed from there on, before or while the member reads, comes as one message
+        with `expired` in place of its records, beyond max_records where need be; what compaction removed is skipped.
         Raises LogUnavailable; Fenced while another process has this member's name.
         """
 
@@ -181,7 +182,7 @@ class Member(Protocol):
 class Log(Protocol):
     """A log: created once a process, closed at its end. Methods are safe to call from several threads."""
 
-    forgets_offsets: ClassVar[bool]  # of groups that nobody was in for long; never those that `reset` has set
+    forgets_offsets: ClassVar[bool]  # of groups that had no member for long; never those set by `reset`
 
     def create(self, topics: Sequence[Topic]) -> None:
         """Create the topics that are missing. Raises TopicMismatch where a partition count differs."""
@@ -233,15 +234,15 @@ class Log(Protocol):
         """Committed offsets of a group, per partition."""
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
-        """Set a group's committed offsets, also those of a group that nobody has joined yet.
+        """Set a group's committed offsets, also those of a group without a member yet.
 
         Raises StreamError while the group has live members. Kafka moves offsets outside of the topic to its ends.
         """
 
     def members(self, group: str) -> list[str]:
-        """Names of a group's live members, sorted; none of a group that nobody has joined.
+        """Names of a group's live members, sorted; none of a group that was never joined.
 
-        Who died without leaving counts until its lease ends (embedded: `lease_ms`, Kafka: the session timeout).
+        A member that died without leaving counts until its lease ends (`lease_ms`; on Kafka the session timeout).
         """
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
@@ -266,8 +267,8 @@ class Log(Protocol):
         does not name them; compaction is not held up. On Kafka all of a topic that is named stays, from this call on.
         Raises StreamError where the number of offsets is not that of the partitions; topics that are missing are
         passed over.
-        `most`: share of a topic's records that may go by age; where more would, TooMuchExpired is raised and nothing
-        removed (Kafka: no heed is paid to it).
+        `most`: share of a topic's records that may go by age. A topic that would lose more keeps its old records;
+        TooMuchExpired names it after everything else was done (Kafka ignores `most`).
         """
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:

@@ -43,9 +43,10 @@ class TopicMismatch(StreamError):
 
 
 class TooMuchExpired(StreamError):
-    """A topic would lose more of its records by age than the call allows; nothing was removed.
+    """Topics would lose more of their records by age than the call allows; none of these was removed.
 
-    The caller waits until it is sure of the clock; the operator checks it.
+    Caps on bytes, compaction and all other topics were dealt with. The caller waits until it is sure of the clock; the
+    operator checks the clock.
     """
 
 

@@ -1,4 +1,4 @@
-"""Offsets of groups that nobody is in: kept, though a broker would forget them."""
+"""Offsets of groups without members: kept, though a broker would forget them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from stream.log.errors import LogUnavailable, StreamError
 
 
 def renew_offsets(log: Log, group: str, topics: Sequence[str]) -> bool:
-    """Set the group's offsets to what they are, so that they stay for as long as nobody joins; whether that was done.
+    """Set the group's offsets to their present values, so that they stay until a member joins; True if that was done.
 
-    Kafka forgets offsets that members have committed once nobody was in the group for `offsets.retention.minutes`, a
+    Kafka forgets offsets that members have committed once a group had no member for `offsets.retention.minutes`, a
     week by default; offsets that were set stay. To be called once a day or so for groups that may be needed again:
     no oftener, since a member that joins, commits and leaves between the look and the setting reads its records again.
     On a log that forgets no offsets nothing is done. A group with members, or without offsets, is left alone.

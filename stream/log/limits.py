@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from stream.log.contract import RECORD_CAP_BYTES, Output
-from stream.log.errors import RecordTooLarge, StreamError, TooMuchExpired
+from stream.log.contract import RECORD_CAP_BYTES, Output, Topic
+from stream.log.errors import RecordTooLarge, StreamError, TooMuchExpired, TopicMismatch
 
 
 def check_size(output: Output) -> None:
@@ -24,7 +24,28 @@ def check_needed(needed: Mapping[str, Sequence[int]], partitions: Mapping[str, i
             raise StreamError(f"topic {topic!r} has {partitions[topic]} partitions, {len(offsets)} offsets are needed")
 
 
-def check_share(topic: str, old: int, records: int, most: float) -> None:
-    """Raises TooMuchExpired where `old` of a topic's records are more than may go at once."""
-    if old > records * most:
-        raise TooMuchExpired(f"{old} of the {records} records of topic {topic!r} are older than it keeps them")
+def check_partitions(topic: Topic, partitions: int) -> None:
+    """Raises TopicMismatch where a topic exists with another number of partitions than is wanted."""
+    if partitions != topic.partitions:
+        raise TopicMismatch(
+            f"topic {topic.name!r} has {partitions} partitions, {topic.partitions} are configured: "
+            "restore the old number, or start a new topic prefix"
+        )
+
+
+def check_offsets(topic: str, offsets: Sequence[int], partitions: int) -> None:
+    """Raises StreamError where the offsets are not one for each partition."""
+    if len(offsets) != partitions:
+        raise StreamError(f"topic {topic!r} has {partitions} partitions, {len(offsets)} offsets were given")
+
+
+def check_idle(group: str, members: Sequence[str], doing: str) -> None:
+    """Raises StreamError while a group has live members; `doing`: what must wait for their end."""
+    if members:
+        raise StreamError(f"group {group!r} has live members ({', '.join(members)}): stop them before {doing}")
+
+
+def too_much_expired(topics: Mapping[str, tuple[int, int]]) -> TooMuchExpired:
+    """The error for topics of which too many records are old: topic -> (old records, all records)."""
+    shares = [f"{old} of the {records} records of topic {topic!r}" for topic, (old, records) in sorted(topics.items())]
+    return TooMuchExpired(f"{', '.join(shares)} are older than their retention; these were kept")

@@ -1,4 +1,4 @@
-"""Folders that nobody but their owner may look into: what farmwatch stores is pages of others."""
+"""Folders that only their owner may read: farmwatch stores pages of other people."""
 
 from __future__ import annotations
 

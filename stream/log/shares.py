@@ -22,7 +22,7 @@ class LeaseStep(NamedTuple):
 def fair_counts(members: Collection[str], owners: Mapping[int, str], partitions: int) -> dict[str, int]:
     """How many partitions each live member should own.
 
-    Counts differ by one at most; who owns most today gets the odd one, ties by name.
+    Counts differ by one at most; the member that owns most today gets the odd one, ties by name.
     """
     owned = Counter(owner for owner in owners.values() if owner in members)
     ranked = sorted(members, key=lambda name: (-owned[name], name))

@@ -19,16 +19,19 @@ def expired(at: At, first: int, stop: int, group: str, now_ms: int) -> Message:
     return Message(*at, stop - 1, b"", b"", NO_HEADERS, now_ms, damage=said, expired=stop - first)
 
 
-def next_offset(committed: int | None, end: int) -> int:
-    """Where a group goes on by its committed offset: at 0 where it has none, or one beyond the end of the partition.
+def next_offset(committed: int | None, end: int, first: int = 0) -> int:
+    """Where a group resumes: at its committed offset; at 0 where it has none; at `first` where that is beyond the end.
 
-    What is beyond the end was committed on records that are gone: the topic was made anew, or its end was cut off. To
-    wait there would pass over in silence what comes until the end is reached.
+    An offset beyond the end was committed on records that are gone: the topic was made anew, or its end was cut off. To
+    wait there would skip in silence all records until the end is reached. The offsets below `first` were read then, or
+    never held a record that this group missed: nothing is reported as expired.
     """
-    return committed if committed is not None and committed <= end else 0
+    if committed is None:
+        return 0
+    return committed if committed <= end else first
 
 
-def tell_beyond_end(at: At, committed: int, end: int, group: str) -> None:
+def log_beyond_end(at: At, committed: int, end: int, group: str) -> None:
     """Log that a group reads a partition again, since its offset lies beyond the end, see `next_offset`."""
     log.warning(
         "offset_beyond_end",

@@ -20,7 +20,6 @@ class MemoryLog(MemoryStorage):
         store: str | None = None,
         background: Collection[str] = (),
     ) -> MemoryMember:
-        """See `Log.join`. Raises UnknownTopic."""
         with self.changed:
             counts = {topic: len(self.partitions(topic)) for topic in topics}
             joined = self.groups.setdefault(group, ConsumerGroup())

@@ -10,7 +10,7 @@ from stream.log.contract import At, Commit, Message, StateReader
 from stream.log.errors import Fenced, StreamError, UnknownTopic
 from stream.log.pauses import Pauses
 from stream.log.shares import fair_part
-from stream.log.unread import expired, next_offset, tell_beyond_end
+from stream.log.unread import expired, log_beyond_end, next_offset
 
 if TYPE_CHECKING:
     from stream.memory.storage import Membership, MemoryStorage
@@ -46,7 +46,6 @@ class MemoryMember:
         self._closed = False
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
-        """See `Member.poll`. Raises Fenced when another member joined under this name."""
         deadline = time.monotonic() + timeout_s
         with self._log.changed:
             while True:
@@ -58,11 +57,9 @@ class MemoryMember:
                 self._log.changed.wait(min(left, _LOOK_S))
 
     def assignment(self) -> Mapping[int, int]:
-        """Owned partitions -> epoch, as of the last poll."""
         return dict(self._leases)
 
     def state(self, partition: int) -> StateReader:
-        """Committed state of an owned partition. Raises Fenced if not owned."""
         if self._store is None:
             raise StreamError(f"group {self._group!r} was joined without a store")
         if partition not in self._leases:
@@ -71,7 +68,6 @@ class MemoryMember:
             return self._log.state(self._store, partition)
 
     def commit(self, commit: Commit) -> None:
-        """See `Member.commit`."""
         if not (commit.outputs or commit.offsets or commit.state):
             return
         if commit.state and self._store is None:
@@ -96,19 +92,15 @@ class MemoryMember:
             self._log.add(commit.outputs)
 
     def rewind(self) -> None:
-        """Set the positions back to the committed offsets."""
         self._positions.clear()
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
-        """Hold back records of these partitions; None: of all, newly won ones included."""
         self._pauses.add(partitions)
 
     def resume(self) -> None:
-        """Take back every pause."""
         self._pauses.clear()
 
     def lag(self) -> Mapping[At, int]:
-        """Records between the committed offset and the end, per owned partition."""
         with self._log.changed:
             offsets = self._log.group(self._group).offsets
             found = {at: self._partition(at) for at in self._owned()}
@@ -116,7 +108,6 @@ class MemoryMember:
             return {at: part.end - max(part.first, begun[at]) for at, part in found.items()}
 
     def close(self) -> None:
-        """Leave the group; others may take over at once."""
         self._closed = True
         self._leases = {}
         with self._log.changed:
@@ -160,11 +151,11 @@ class MemoryMember:
         flowing = self._pauses.flowing(self._leases)
         ready = []
         for at in self._owned():
-            end = self._partition(at).end
+            first, end = self._partition(at).first, self._partition(at).end
             if at not in self._positions:
-                self._positions[at] = next_offset(committed.get(at), end)
+                self._positions[at] = next_offset(committed.get(at), end, first)
                 if committed.get(at, 0) > end:
-                    tell_beyond_end(at, committed[at], end, self._group)
+                    log_beyond_end(at, committed[at], end, self._group)
             if self._positions[at] < end and at.partition in flowing:
                 ready.append(at)
         ready = [at for at in ready if at.topic not in self._background] or ready

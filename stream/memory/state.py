@@ -33,12 +33,10 @@ class MemoryState:
         return made
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of key, or None."""
         row = self._rows.get(key)
         return None if row is None else row[0]
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        """Up to `limit` (key, value) whose key starts with prefix, in key order, keys > `after` if given."""
         start = bisect_left(self._keys, prefix)
         if after is not None:
             start = max(start, bisect_right(self._keys, after))
@@ -51,12 +49,10 @@ class MemoryState:
         return found
 
     def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
-        """Up to `limit` (key, value, due_at) with due_at <= now_ms, oldest due first, ties by key."""
         ripe = self._due[: min(limit, bisect_left(self._due, (now_ms + 1, b"")))]
         return [(key, self._rows[key][0], due_at) for due_at, key in ripe]
 
     def next_due(self) -> int | None:
-        """The earliest due_at, or None."""
         return self._due[0][0] if self._due else None
 
     @property

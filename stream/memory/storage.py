@@ -12,8 +12,8 @@ from typing import ClassVar
 
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import NONE_NEEDED, At, CleanupPolicy, Message, Output, Topic, TopicSize
-from stream.log.errors import Fenced, StreamError, TopicMismatch, UnknownTopic
-from stream.log.limits import check_needed, check_share, check_size
+from stream.log.errors import Fenced, UnknownTopic
+from stream.log.limits import check_idle, check_needed, check_offsets, check_partitions, check_size, too_much_expired
 from stream.log.shares import next_step
 from stream.memory.state import MemoryState
 from stream.memory.topic import MemoryPartition
@@ -21,7 +21,7 @@ from stream.memory.topic import MemoryPartition
 
 @dataclass
 class Membership:
-    """A member as its group knows it. Ask `identity`, not the name, who it is: names are joined again."""
+    """A member as its group knows it. Compare the object, not its name: a name may join again."""
 
     name: str
     expires_at: int
@@ -55,80 +55,62 @@ class MemoryStorage:
     def __init__(self, *, clock: Clock = wall_ms, lease_ms: int = 10_000) -> None:
         self.clock = clock
         self.lease_ms = lease_ms
-        self.changed = threading.Condition(threading.RLock())  # guards everything; told when anything is committed
+        self.changed = threading.Condition(threading.RLock())  # guards everything; notified of each commit
         self._topics: dict[str, tuple[Topic, list[MemoryPartition]]] = {}
         self.groups: dict[str, ConsumerGroup] = {}
         self._states: dict[tuple[str, int], MemoryState] = {}
 
     def create(self, topics: Sequence[Topic]) -> None:
-        """Create the topics that are missing, and update how long existing ones are kept. Raises TopicMismatch."""
         with self.changed:
             for topic in topics:
-                have = len(self._topics[topic.name][1]) if topic.name in self._topics else topic.partitions
-                if have != topic.partitions:
-                    raise TopicMismatch(
-                        f"topic {topic.name!r} has {have} partitions, {topic.partitions} are configured: "
-                        "restore the old number, or start a new topic prefix"
-                    )
+                if topic.name in self._topics:
+                    check_partitions(topic, len(self._topics[topic.name][1]))
             for topic in topics:
                 made = self._topics[topic.name][1] if topic.name in self._topics else None
                 self._topics[topic.name] = (topic, made or [MemoryPartition() for _ in range(topic.partitions)])
 
     def topics(self) -> Mapping[str, int]:
-        """Existing topics -> number of partitions."""
         with self.changed:
             return {name: len(partitions) for name, (_, partitions) in self._topics.items()}
 
     def append(self, outputs: Sequence[Output]) -> None:
-        """Append all or nothing."""
         with self.changed:
             self.check_outputs(outputs)
             self.add(outputs)
 
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
-        """Records with start <= offset < stop."""
         with self.changed:
             found = self.partition(At(topic, partition))
             return iter(found.range(start, found.end if stop is None else stop))
 
     def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
-        """See `Log.read_all`."""
         return chain.from_iterable([self.read(*at, start, stop) for at, (start, stop) in ranges.items()])
 
     def beginning(self, topic: str) -> list[int]:
-        """First offset still kept, per partition."""
         with self.changed:
             return [partition.first for partition in self.partitions(topic)]
 
     def end(self, topic: str) -> list[int]:
-        """Offset after the last record, per partition."""
         with self.changed:
             return [partition.end for partition in self.partitions(topic)]
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        """First offset whose timestamp is >= time_ms, per partition (the end if none)."""
         with self.changed:
             return [partition.offset_at(time_ms) for partition in self.partitions(topic)]
 
     def committed(self, group: str, topic: str) -> list[int | None]:
-        """Committed offsets of a group, per partition."""
         with self.changed:
             offsets = self.groups[group].offsets if group in self.groups else {}
             return [offsets.get(At(topic, partition)) for partition in range(len(self.partitions(topic)))]
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
-        """Set a group's committed offsets. Raises StreamError while the group has live members."""
         with self.changed:
-            if len(offsets) != len(self.partitions(topic)):
-                raise StreamError(
-                    f"topic {topic!r} has {len(self.partitions(topic))} partitions, {len(offsets)} offsets were given"
-                )
-            self._require_idle(group, "its offsets are reset")
+            check_offsets(topic, offsets, len(self.partitions(topic)))
+            check_idle(group, self.members(group), "its offsets are reset")
             found = self.groups.setdefault(group, ConsumerGroup())
             found.offsets.update({At(topic, partition): offset for partition, offset in enumerate(offsets)})
 
     def members(self, group: str) -> list[str]:
-        """Names of a group's live members."""
         with self.changed:
             if group not in self.groups:
                 return []
@@ -136,7 +118,6 @@ class MemoryStorage:
             return sorted(self.groups[group].members)
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
-        """Committed state of a store in key order."""
         with self.changed:
             state = self.state(store, partition)
             return iter(state.scan(b"", sys.maxsize))
@@ -149,35 +130,37 @@ class MemoryStorage:
         yield copied
 
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
-        """What these topics hold; those that do not exist are left out."""
         with self.changed:
             return {topic: self._size(topic) for topic in topics if topic in self._topics}
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
-        """Apply retention and compaction; returns the bytes freed."""
         with self.changed:
             check_needed(needed, self.topics())
             deleted = {name: found for name, found in self._topics.items() if found[0].kept is CleanupPolicy.DELETE}
             stops = {name: needed.get(name) or [p.end for p in found[1]] for name, found in deleted.items()}
+            held: dict[str, tuple[int, int]] = {}
             for name, (topic, partitions) in deleted.items():
                 places = zip(partitions, stops[name], strict=True)
                 old = sum(partition.outlived(now_ms, topic.retention_ms, None, stop) for partition, stop in places)
-                check_share(name, old, sum(partition.size.records for partition in partitions), most)
+                if old > (records := sum(partition.size.records for partition in partitions)) * most:
+                    held[name] = (old, records)
             freed = 0
             for name, (topic, partitions) in self._topics.items():
                 if topic.kept is CleanupPolicy.COMPACT:
                     freed += sum(partition.compact(now_ms) for partition in partitions)
                     continue
                 for partition, stop in zip(partitions, stops[name], strict=True):
-                    count = partition.outlived(now_ms, topic.retention_ms, topic.retention_bytes, stop)
+                    age_ms = None if name in held else topic.retention_ms
+                    count = partition.outlived(now_ms, age_ms, topic.retention_bytes, stop)
                     freed += partition.shorten(count)
+            if held:
+                raise too_much_expired(held)
             return freed
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
-        """See `Log.remove`."""
         with self.changed:
             for group in groups:
-                self._require_idle(group, "it is removed")
+                check_idle(group, self.members(group), "it is removed")
             names = {*topics, *(f"state.{store}" for store in stores)} & self._topics.keys()
             freed = sum(partition.size.bytes for name in names for partition in self._topics[name][1])
             for name in names:
@@ -252,11 +235,6 @@ class MemoryStorage:
         for partition in step.take:
             found.grant(partition, membership.name)
         return {p: epoch for p, (owner, epoch) in sorted(found.leases.items()) if owner == membership.name}
-
-    def _require_idle(self, group: str, doing: str) -> None:
-        names = ", ".join(self.members(group))
-        if names:
-            raise StreamError(f"group {group!r} has live members ({names}): stop them before {doing}")
 
     def _size(self, topic: str) -> TopicSize:
         sizes = [partition.size for partition in self._topics[topic][1]]

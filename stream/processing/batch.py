@@ -28,7 +28,8 @@ class Batch:
         self._outputs: list[Output] = []
         self._offsets: dict[At, int] = {}
         self.meter = Meter()
-        self.died: list[bool] = []
+        self.outcomes: list[bool] = []  # for the breaker: whether a record failed
+        self.dead_letters = 0
         self.heartbeats: list[int] = []  # their starts, ms
         self.expired: list[Message] = []  # what retention took before it was read
         self.last_error: Exception | None = None
@@ -36,7 +37,7 @@ class Batch:
     def process(self, messages: Sequence[Message], prepared: Mapping[int, Any]) -> None:
         """Process messages in order; `prepared` maps an index to prepare's result, or to the record's exception.
 
-        Raises the first error that is retriable or fatal; buries the record of any other.
+        Raises the first error that is retriable or fatal; writes the record of any other to the dead letters.
         """
         for index, message in enumerate(messages):
             self._offsets[At(message.topic, message.partition)] = message.offset + 1
@@ -72,25 +73,28 @@ class Batch:
             if isinstance(prepared, Exception):
                 raise prepared
             record, result = prepared
-            with context.whole():
+            with context.savepoint():
                 self._stage.process(record, result, context)
         except Exception as error:  # the error says itself what it concerns
             if not concerns_one_record(error):
                 raise
-            self._bury(message, error)
+            self._dead_letter(message, error)
             return
-        self.died.append(False)
+        self.outcomes.append(False)
         self._outputs.extend(context.outputs)
 
-    def _bury(self, message: Message, error: Exception) -> None:
-        self.died.append(True)
+    def _dead_letter(self, message: Message, error: Exception) -> None:
+        """Write a dead letter. The breaker ignores damage that stays: waiting cannot mend it."""
+        if not message.damage or message.may_return:
+            self.outcomes.append(True)
+        self.dead_letters += 1
         self.last_error = error
-        self._stage.buried(message.partition)
+        self._stage.on_dead_letter(message.partition)
         self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
         self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
 
     def _report(self, message: Message) -> None:
-        """Bury what expired unread. It says nothing of the stage or its records, so the breaker does not count it."""
+        """Write what expired unread to the dead letters; the breaker ignores it, since the stage has no part in it."""
         self.expired.append(message)
         error = RecordsExpired(message.damage)
         self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
@@ -116,7 +120,7 @@ class Batch:
 
 
 def concerns_one_record(error: Exception) -> bool:
-    """True for an error after which its record is buried and the others go on.
+    """True for an error after which its record goes to the dead letters and the others go on.
 
     One that says `retriable` may pass, one that says `fatal` stays whatever the record: both end the batch.
     """

@@ -64,7 +64,7 @@ class DeadLetter:
 
 
 def dead_letter(message: Message, stage: str, error: Exception, attempts: int, run: str = "") -> Output:
-    """The output that buries `message`: its own key and value, its origin and the error in the headers.
+    """The dead letter of `message`: its own key and value, its origin and the error in the headers.
 
     One letter stands for all the offsets of a message with `expired`, from the first of them on.
 
@@ -86,7 +86,7 @@ def dead_letter(message: Message, stage: str, error: Exception, attempts: int, r
 
 
 class Breaker:
-    """Opens when more than `share` of the last `window` records died (and at least `least` of them)."""
+    """Opens when more than `share` of the last `window` records failed (and at least `least` of them)."""
 
     def __init__(self, *, window: int, share: float, least: int) -> None:
         """Start closed."""
@@ -94,14 +94,14 @@ class Breaker:
         self._share = share
         self._least = least
 
-    def check(self, died: list[bool], last_error: Exception | None = None) -> None:
-        """Raise BreakerOpen, naming the last error, if the records so far and those of an open batch died too often."""
-        recent = [*self._outcomes, *died][-(self._outcomes.maxlen or 0) :]
+    def check(self, failed: list[bool], last_error: Exception | None = None) -> None:
+        """Raise BreakerOpen, naming the last error, if too many of the last records and of those in `failed` failed."""
+        recent = [*self._outcomes, *failed][-(self._outcomes.maxlen or 0) :]
         dead = sum(recent)
         if dead >= self._least and dead > self._share * len(recent):
             why = f"; the last one: {type(last_error).__name__}: {last_error}" if last_error is not None else ""
             raise BreakerOpen(f"{dead} of the last {len(recent)} records failed: the stage waits{why}")
 
-    def committed(self, died: list[bool]) -> None:
+    def committed(self, failed: list[bool]) -> None:
         """Remember a committed batch."""
-        self._outcomes.extend(died)
+        self._outcomes.extend(failed)

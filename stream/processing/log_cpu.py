@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import ParamSpec, TypeVar
 
 from stream.log.contract import StateReader
 from stream.processing.metrics import Metrics
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _LOG_THREADS = ("kafka-io", "network-thread", "log-lease")  # in the names of kafka-python's threads and ours
 _TIMED = 17  # reads of state; a prime, for stages read in turns of two, four and more
 _TICK_S = 0.01  # USER_HZ is 100 on every Linux that Python runs on
@@ -41,19 +44,20 @@ class LogCpu:
                 self._metrics.count("log_cpu_seconds", self._state_s, operation="state")
                 self._state_s = 0.0
 
-    def passes(self) -> bool:
-        """Whether the read of state that begins now is not timed: one of _TIMED is, and stands for all of them."""
-        self._reads += 1
-        return self._reads % _TIMED != 0
+    def sampled(self, read: Callable[P, T]) -> Callable[P, T]:
+        """`read`, of which one call in _TIMED is timed and stands for all: the clock costs as much as many a read."""
 
-    @contextmanager
-    def read(self) -> Iterator[None]:
-        """Time a read of state; counted with the next operation."""
-        started = time.thread_time()
-        try:
-            yield
-        finally:
-            self._state_s += _TIMED * (time.thread_time() - started)
+        def call(*args: P.args, **options: P.kwargs) -> T:
+            self._reads += 1
+            if self._reads % _TIMED:
+                return read(*args, **options)
+            started = time.thread_time()
+            try:
+                return read(*args, **options)
+            finally:
+                self._state_s += _TIMED * (time.thread_time() - started)
+
+        return call
 
     def state(self, reader: StateReader) -> StateReader:
         """The same state, whose reads are counted."""
@@ -73,35 +77,13 @@ class LogCpu:
 
 
 class _TimedState:
-    """State whose reads are timed now and then: reading the clock each time would cost as much as many a read."""
+    """A `StateReader` whose reads are timed."""
 
     def __init__(self, reader: StateReader, cpu: LogCpu) -> None:
-        self._reader = reader
-        self._cpu = cpu
-
-    def get(self, key: bytes) -> bytes | None:
-        if self._cpu.passes():
-            return self._reader.get(key)
-        with self._cpu.read():
-            return self._reader.get(key)
-
-    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        if self._cpu.passes():
-            return self._reader.scan(prefix, limit, after)
-        with self._cpu.read():
-            return self._reader.scan(prefix, limit, after)
-
-    def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
-        if self._cpu.passes():
-            return self._reader.due(now_ms, limit)
-        with self._cpu.read():
-            return self._reader.due(now_ms, limit)
-
-    def next_due(self) -> int | None:
-        if self._cpu.passes():
-            return self._reader.next_due()
-        with self._cpu.read():
-            return self._reader.next_due()
+        self.get = cpu.sampled(reader.get)
+        self.scan = cpu.sampled(reader.scan)
+        self.due = cpu.sampled(reader.due)
+        self.next_due = cpu.sampled(reader.next_due)
 
 
 def _thread_cpu_s(number: int) -> float:

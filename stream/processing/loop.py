@@ -10,6 +10,7 @@ the position goes back to the oldest that is not committed.
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 import time
@@ -26,7 +27,6 @@ from stream.log.contract import Member, Message, StateReader
 from stream.log.errors import Fenced, StreamError
 from stream.processing.batch import Batch, decoded, prepare
 from stream.processing.dead_letters import Breaker, BreakerOpen
-from stream.processing.gc_tuning import collect_rarely
 from stream.processing.health import Health, Watchdog
 from stream.processing.in_flight import InFlightBatch
 from stream.processing.log_cpu import LogCpu
@@ -39,6 +39,7 @@ log = structlog.get_logger(__name__)
 # While slow work runs, how long the loop waits for its end before it holds the partitions back, and once it has; and
 # how long for that and for records where it reads ahead, which is what a finished batch may have to wait.
 _LOOK_S, _HELD_LOOK_S, _AHEAD_LOOK_S = 0.25, 1.0, 0.02
+_OBJECTS = 10_000  # new objects between two looks for cycles: more than a batch holds; Python's own number is 700
 
 
 class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,7 +61,7 @@ class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StageLoop:
-    """Runs one stage as one member of its group until it is told to stop."""
+    """Runs one stage as one member of its group until `stop` is set."""
 
     def __init__(
         self,
@@ -129,13 +130,13 @@ class StageLoop:
         self._watchdog.ticked()
         flight = self._ahead.popleft() if self._ahead else self._read(self._stage.poll_s)
         self._follow_assignment()
-        if not self._await(flight, stop):  # told to stop, and the work outlasted the drain
+        if not self._await(flight, stop):  # stopped, and the work outlasted the drain
             self._drop_ahead()
             return False
         self._follow_assignment()
         batch = Batch(self._stage, self._state, self._clock(), self._attempt)
         batch.process(*flight.still_owned(self._owned))
-        self._breaker.check(batch.died, batch.last_error)
+        self._breaker.check(batch.outcomes, batch.last_error)
         batch.tick(list(self._owned))
         commit = batch.commit()
         if commit is not None:
@@ -190,7 +191,7 @@ class StageLoop:
     def _await(self, flight: InFlightBatch, stop: threading.Event) -> bool:
         """Wait for the slow work of `flight`; meanwhile read ahead, then hold the partitions back, and stay a member.
 
-        False when told to stop and the drain is over.
+        False when `stop` is set and the drain is over.
         """
         held = False
         while True:
@@ -247,7 +248,7 @@ class StageLoop:
 
     def _after_commit(self, batch: Batch, messages: Sequence[Message], duration_s: float) -> None:
         self._stage.committed()
-        self._breaker.committed(batch.died)
+        self._breaker.committed(batch.outcomes)
         self._watchdog.progressed()
         name = self._stage.name
         batch.meter.observe("stage_duration_seconds", duration_s, stage=name)
@@ -263,8 +264,8 @@ class StageLoop:
             place |= {"from": lost.offset + 1 - lost.expired, "to": lost.offset}
             log.error("records_expired_unread", stage=name, **place, said=lost.damage)
         if batch.last_error is not None:
-            buried = {"run": self._stage.run or None, "count": sum(batch.died)}
-            log.error("dead_letters", stage=name, **buried, last_error=_line(batch.last_error))
+            letters = {"run": self._stage.run or None, "count": batch.dead_letters}
+            log.error("dead_letters", stage=name, **letters, last_error=_line(batch.last_error))
 
     def _roll_back(self, error: Exception) -> None:
         self._drop_ahead()
@@ -324,6 +325,16 @@ class StageLoop:
             self._member.close()
         except StreamError as error:
             log.warning("leaving_failed", stage=self._stage.name, error=_line(error))
+
+
+def collect_rarely() -> None:
+    """Have the collector look for cycles once there are 10,000 new objects; where it is rarer still, it stays so.
+
+    Nearly all that a batch makes is freed by reference counts at its end. Until then the collector would look at it
+    again and again in vain: that was a tenth of CRAWL's CPU.
+    """
+    if 0 < gc.get_threshold()[0] < _OBJECTS:
+        gc.set_threshold(_OBJECTS)
 
 
 def _line(error: Exception) -> str:

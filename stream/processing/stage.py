@@ -55,9 +55,9 @@ class Context:
             raise RuntimeError("this stage has no store")
         return self._state
 
-    def whole(self) -> Whole:
-        """Take what is done inside a `with` whole or not at all: what an error leaves half done is undone."""
-        return Whole(self)
+    def savepoint(self) -> Savepoint:
+        """Undo what is done inside the `with` block where an error leaves it."""
+        return Savepoint(self)
 
     @property
     def headers(self) -> Headers:
@@ -81,8 +81,8 @@ class Context:
         self.outputs.append(Output(topic, self.partition, key.encode(), None))
 
 
-class Whole:
-    """The context manager of `Context.whole`: marks at its begin, undoes at an error."""
+class Savepoint:
+    """The context manager of `Context.savepoint`: marks at its begin, undoes at an error."""
 
     __slots__ = ("_context", "_meter", "_outputs", "_state")
 
@@ -110,7 +110,7 @@ class Stage:
     """Base of the stages. Subclasses say what they read and override `process`, and what else they need.
 
     `process` and `tick` raise: an error whose class says `retriable = True` rolls the batch back and tries it again,
-    one that says `fatal = True` ends the process; any other buries the record, with nothing staged for it.
+    one that says `fatal = True` ends the process; any other sends the record to the dead letters.
     """
 
     name: ClassVar[str]
@@ -141,8 +141,8 @@ class Stage:
     def lost(self, partitions: Sequence[int]) -> None:
         """Drop what is cached for these partitions: they went to another member, or their batch was rolled back."""
 
-    def buried(self, partition: int) -> None:
-        """A record of this partition could not be processed: drop what `process` cached of it."""
+    def on_dead_letter(self, partition: int) -> None:
+        """A record of this partition went to the dead letters: drop what `process` cached of it."""
         self.lost([partition])
 
     def committed(self) -> None:
@@ -157,7 +157,7 @@ class Stage:
         return False
 
     def advanced(self) -> int:
-        """A number that grows while slow work goes on, so that a long batch is told from one that stands still."""
+        """A number that grows while slow work goes on, which distinguishes a long batch from one that stands still."""
         return 0
 
     def close(self) -> None:

@@ -79,7 +79,6 @@ class _Remembered:
         self.next_due = committed.next_due
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of key, or None."""
         values = self._values
         if key in values.young:
             return values.young[key]

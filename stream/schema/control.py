@@ -1,8 +1,8 @@
 """What `control` says of runs: read cheaply, and changed by one process at a time.
 
-Whoever changes it joins the group `control` under one name, which fences whoever was at it before, and then writes the
-row `writer`. What it reads after that row holds all that anybody before it has written, and nobody before it can write
-any more. So of two that change it at once, one finds its commit refused (`Fenced`) and is told.
+A writer joins the group `control` under one name, which fences the writer before it, and then writes the row `writer`.
+All rows of earlier writers stand before that row, and an earlier writer can write no more. So of two writers at once,
+the commit of one is refused (`Fenced`).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _GROUP = "control"
 _WRITER = "writer"
 _READ = 1  # newest schema that this code reads
 _ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
-_OF_OTHERS = ("search", "writer")  # rows that say nothing of runs
+_OF_OTHERS = ("search", "writer", "score")  # rows that say nothing of runs
 _TOLD = (
     "another process began to change the runs of this log: nothing of this change was written; "
     "look at them, and try again"
 )
-_LOOK_S, _LOOK_EVERY_S = 2.0, 0.1  # who has fenced this writer writes its row soon after
+_LOOK_S, _LOOK_EVERY_S = 2.0, 0.1  # a writer that fenced this one writes its row soon after
 
 
 class Scorers(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +52,7 @@ class Control:
         self._log = log
         self._next = 0
         self._exists = False
+        self._faults: dict[bytes, BadRecord] = {}  # by key: rows that could not be read and were not replaced since
         self.runs: dict[str, Run] = {}
         self.rulesets: dict[str, str] = {}  # digest -> TOML text
         self.alias = Alias()
@@ -62,8 +63,8 @@ class Control:
     def refresh(self) -> bool:
         """Take in what was appended since; whether anything of this was.
 
-        It asks for the end of the topic and no more while nothing is new. Raises as `Log.read`, SchemaTooNew, and
-        BadRecord: without one of its rows it would take a run for another.
+        It asks for the end of the topic and no more while nothing is new. Raises as `Log.read`; SchemaTooNew and
+        BadRecord while the newest row of a key cannot be read, since without it one run could be taken for another.
         """
         if not self._exists and CONTROL not in self._log.topics():
             return False
@@ -71,8 +72,14 @@ class Control:
         end = self._log.end(CONTROL)[0]
         changed = False
         for message in self._log.read(CONTROL, 0, self._next, end) if end > self._next else ():
-            changed |= self._take(message)
+            self._faults.pop(message.key, None)
+            try:
+                changed |= self._take(message)
+            except BadRecord as error:
+                self._faults[message.key] = error
         self._next = max(self._next, end)  # the last offsets may be those of transaction markers
+        for fault in self._faults.values():
+            raise fault
         return changed
 
     @property
@@ -87,7 +94,9 @@ class Control:
     def _take(self, message: Message) -> bool:
         key, value = message.key, message.value
         kind, _, name = key.decode(errors="replace").partition("/")
-        if message.damage and kind not in _OF_OTHERS:  # a damaged key may be that of any row
+        if message.damage:
+            if kind in _OF_OTHERS:
+                return False
             raise BadRecord(_unreadable(message, message.damage))
         if kind == "run":
             if value is None:
@@ -109,7 +118,7 @@ class Control:
 
 
 class ControlWriter:
-    """Appends changes, as long as nobody else has begun to."""
+    """Appends changes until another writer begins."""
 
     def __init__(self, log: Log, member: Member, name: bytes) -> None:
         """Use `exclusive`. `name` is of this writer alone."""
@@ -134,7 +143,7 @@ class ControlWriter:
         self._commit([Output(CONTROL, 0, f"run/{run}".encode(), None)])
 
     def claim(self) -> None:
-        """Show that nobody took over, before anything is read. Raises as `put`."""
+        """Fence earlier writers, before anything is read. Raises as `put`."""
         self._commit([Output(CONTROL, 0, _WRITER_KEY, self._name)])
 
     def _commit(self, outputs: Sequence[Output]) -> None:
@@ -146,7 +155,7 @@ class ControlWriter:
         except Fenced as error:
             raise Fenced(_TOLD) from error
         except LogUnavailable:
-            # A broker answers so, too, to who is fenced just when it commits: the topic tells what happened.
+            # A broker also answers so to a writer that is fenced while it commits: the topic shows the outcome.
             if not self._look_up(outputs):
                 raise
         self._failed = False
@@ -172,7 +181,7 @@ class ControlWriter:
 
 
 def tell_scorers(log: Log, scorers: Scorers) -> None:
-    """Write down what SCORE runs. Nobody else writes this row, so nobody is fenced. Raises as `Log.append`."""
+    """Write which detectors SCORE runs. Only SCORE writes this row, so no fencing is needed. Raises as `Log.append`."""
     log.append([Output(CONTROL, 0, _SCORERS_KEY, msgspec.msgpack.encode(scorers))])
 
 

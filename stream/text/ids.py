@@ -9,7 +9,7 @@ Ident = str | int
 
 
 def ident_of(value: object) -> str:
-    """An id as text. Raises ValueError, which says what is wrong as the end of a sentence, for any other value."""
+    """An id as text. Raises ValueError for any other value; its text is the end of a sentence."""
     try:
         return str(msgspec.convert(value, Ident))
     except msgspec.ValidationError:

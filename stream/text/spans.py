@@ -20,7 +20,7 @@ def lasting(span_s: float) -> str:
             less_s, less = (*_UNITS, (1, "s"))[place + 1]
             rest = f" {rest_s // less_s} {less}" if rest_s // less_s else ""
             return f"{whole} {unit}{rest}"
-    raise AssertionError("a span below a minute was told above")
+    raise AssertionError("a span below a minute was returned above")
 
 
 def when(at_ms: int, now_ms: int) -> str:

@@ -169,16 +169,22 @@ def test_needed_offsets_are_one_for_each_partition(world: World) -> None:
 
 
 def test_most_of_a_topic_goes_only_when_it_may(expiring: World) -> None:
-    """More by age than `most` of a topic: TooMuchExpired names it, and no topic loses anything; half of it goes."""
+    """A topic that would lose more by age than `most` keeps it all, and TooMuchExpired names it; the others shrink."""
     world = expiring
     world.topics("a", "b", retention_ms=DAY_MS)
+    world.topics("newest", partitions=1, kept=CleanupPolicy.COMPACT)
+    world.topics("capped", partitions=1, retention_ms=DAY_MS, retention_bytes=15_000)
+    world.log.append([record("newest", 0, "k", str(n)) for n in range(3)])
+    world.log.append([record("capped", 0, "k", f"{n}".ljust(10_000)) for n in range(4)])
     world.log.append([record(topic, p, "k", f"{n}") for topic in "ab" for n in range(2) for p in range(2)])
     world.clock.turn(DAY_MS + 1)
     world.log.append([record("a", 0, "k", f"young{n}") for n in range(4)])
-    with pytest.raises(TooMuchExpired, match="4 of the 4 records of topic 'b'"):
+    with pytest.raises(TooMuchExpired, match="4 of the 4 records of topic 'b', 4 of the 4 records of topic 'capped'"):
         world.log.expire(world.clock.now_ms, most=0.5)
-    assert (world.log.beginning("a"), world.log.beginning("b")) == ([0, 0], [0, 0])
-    world.log.expire(world.clock.now_ms, {"b": [2, 0]}, most=0.5)  # what is needed does not go
+    assert (world.log.beginning("a"), world.log.beginning("b")) == ([2, 2], [0, 0])
+    assert values(world.log.read("newest", 0)) == ["2"]
+    assert [int(v) for v in values(world.log.read("capped", 0))] == [3]
+    world.log.expire(world.clock.now_ms, {"b": [2, 0], "capped": [0]}, most=0.5)  # what is needed does not go
     assert (world.log.beginning("a"), world.log.beginning("b")) == ([2, 2], [2, 0])
     world.log.expire(world.clock.now_ms)
     assert world.log.beginning("b") == [2, 2]

@@ -152,6 +152,19 @@ def test_of_a_compacted_topic_nothing_is_unread(world: World) -> None:
     assert spans(found) == []
 
 
+def test_a_group_beyond_the_end_reports_nothing_expired(world: World) -> None:
+    """Retention has taken the first records: a group beyond the end begins at the first kept one, without a report."""
+    put(world, 4)
+    kept = offsets(world)[2]
+    member = world.join("a")
+    settle([member], 1)
+    member.commit(Commit(offsets={FIRST: 1000}))
+    member.close()
+    world.lose("a", [kept])
+    found = drain(world.join("a", log=world.again()), 2)
+    assert (spans(found), values(found)) == ([], ["2", "3"])
+
+
 def test_a_group_beyond_the_end_begins_anew(world: World) -> None:
     """An offset beyond the end is not waited for: the partition is read from its beginning, and the log says so."""
     put(world, 2)

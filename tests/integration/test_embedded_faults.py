@@ -19,12 +19,14 @@ from typing import Any
 
 import pytest
 import xxhash
+from structlog.testing import capture_logs
 
+from stream.embedded.database import record_checksum
 from stream.embedded.log import EmbeddedLog
 from stream.embedded.reader import RecordReader, StoredRow
 from stream.embedded.segments import LogDamaged
 from stream.log.clock import wall_ms
-from stream.log.contract import At, Message, Topic
+from stream.log.contract import At, CleanupPolicy, Message, Topic
 from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
 from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS
 from tests.support.paths import ROOT
@@ -386,6 +388,110 @@ def test_a_small_record_that_changed_is_told(
     assert fault in found[1].damage
 
 
+@pytest.mark.parametrize("column", ["timestamp_ms", "segment", "checksum"])
+def test_a_row_that_sqlite_cannot_return_is_one_damaged_record(folder: Path, log: EmbeddedLog, column: str) -> None:
+    """A column became text that is no UTF-8: SQLite cannot return that row, which is damage; the others are read."""
+    log.append([record("in", 0, "k", "valu") for _ in range(4)])
+    alter(folder, column, "CAST(x'ff' AS TEXT)")
+    member = log.join("g", ["in"], member="m")
+    for found in (list(log.read("in", 0)), member.poll(1, 10, 1 << 20)):
+        assert [(m.offset, bool(m.damage)) for m in found] == [(0, False), (1, True), (2, False), (3, False)]
+        assert "row" in found[1].damage
+        assert "SQLite cannot read it" in found[1].damage
+    assert log.offset_at("in", 0) == [0]
+    assert log.offset_at("in", 2**60) == [4]
+    member.close()
+
+
+def test_a_value_in_lost_pages_is_one_damaged_record(folder: Path, log: EmbeddedLog) -> None:
+    """The pages on which a long value goes on are overwritten: that record is damaged, and the others are read."""
+    log.create([Topic("newest", 1, CleanupPolicy.COMPACT)])
+    log.append([record("newest", 0, f"{n}", f"{n}" * 100_000) for n in range(3)])
+    log.close()
+    database = sqlite3.connect(folder / "log.sqlite")
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    data = bytearray((folder / "log.sqlite").read_bytes())
+    page = data.index(b"1" * 16_000) // 16_384 * 16_384  # a page that holds nothing else: the next page, then bytes
+    data[page : page + 4] = b"\xff\xff\xff\xff"
+    (folder / "log.sqlite").write_bytes(data)
+    opened = EmbeddedLog(folder)
+    assert [(m.key, bool(m.damage)) for m in opened.read("newest", 0)] == [(b"0", False), (b"", True), (b"2", False)]
+    opened.close()
+
+
+def test_a_record_in_the_row_of_another_is_damaged(folder: Path, log: EmbeddedLog) -> None:
+    """The checksum covers the offset: a record whose row id changed is damaged where it is now."""
+    log.append([record("in", 0, "k", "valu") for _ in range(3)])
+    alter(folder, "id", "id + 4", 2)
+    alter_end(folder, 10)
+    assert [(m.offset, bool(m.damage)) for m in log.read("in", 0)] == [(0, False), (1, False), (6, True)]
+
+
+def alter_end(folder: Path, end: int) -> None:
+    """Set the end of all partitions."""
+    database = sqlite3.connect(folder / "log.sqlite")
+    database.execute("UPDATE partitions SET next = ?", (end,))
+    database.commit()
+    database.close()
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("timestamp_ms", "'soon'"),
+        ("timestamp_ms", "CAST(x'ff' AS TEXT)"),
+        ("timestamp_ms", "-1"),
+        ("size", "'big'"),
+        ("size", "-(1 << 60)"),
+        ("size", "1 << 60"),
+        ("segment", "CAST(x'ff' AS TEXT)"),
+        ("headers", "7"),
+    ],
+)
+@pytest.mark.parametrize("kept", CleanupPolicy)
+def test_a_damaged_row_does_not_stop_retention(
+    folder: Path, log: EmbeddedLog, column: str, value: str, kept: CleanupPolicy
+) -> None:
+    """Whatever a column of a row became, its partition loses what is too old, and so do the others."""
+    log.create([Topic("in", 1, kept, retention_ms=1000), Topic("out", 2, retention_ms=1000)])
+    log.append([record("in", 0, "k", None if n == 1 else "valu", timestamp_ms=0) for n in range(3)])
+    log.append([record("out", 0, "k", "valu", timestamp_ms=0)])
+    alter(folder, column, value)
+    log.expire(5000)
+    assert log.beginning("in") == [2 if kept is CleanupPolicy.COMPACT else 3]
+    assert log.beginning("out")[0] == 1
+    database = sqlite3.connect(folder / "log.sqlite")
+    ((size,),) = database.execute("SELECT bytes FROM partitions ORDER BY id LIMIT 1").fetchall()
+    database.close()
+    assert abs(size) < 20
+
+
+def test_a_partition_that_cannot_be_read_does_not_stop_retention(folder: Path, log: EmbeddedLog) -> None:
+    """SQLite finds damage in one partition: that is logged, the others expire, and segments without records go."""
+    log.create([Topic("newest", 1, CleanupPolicy.COMPACT), Topic("last", 1, retention_ms=1000)])
+    log.append([record("newest", 0, "k", f"{n}" * 100_000) for n in range(3)])
+    log.append([record("last", 0, "k", "x" * 5000, timestamp_ms=0)])
+    log.close()
+    (segment,) = files(folder)
+    database = sqlite3.connect(folder / "log.sqlite")
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    data = bytearray((folder / "log.sqlite").read_bytes())
+    page = data.index(b"0" * 16_000) // 16_384 * 16_384
+    data[page : page + 4] = b"\xff\xff\xff\xff"
+    (folder / "log.sqlite").write_bytes(data)
+    opened = EmbeddedLog(folder)
+    with capture_logs() as logged:
+        opened.expire(wall_ms())
+    (line,) = [line for line in logged if line["event"] == "retention_failed"]
+    assert line["topic"] == "newest"
+    assert "malformed" in line["error"]
+    assert opened.beginning("last") == opened.end("last") == [1]
+    assert segment not in files(folder)
+    opened.close()
+
+
 def test_a_removal_that_changed_is_told(folder: Path, log: EmbeddedLog) -> None:
     """A tombstone whose key changed removes nothing: it is damage."""
     log.append([record("in", 0, "k", None) for _ in range(3)])
@@ -409,6 +515,15 @@ def test_records_of_older_logs_are_read(folder: Path, log: EmbeddedLog) -> None:
     assert [bool(m.damage) for m in found] == [False, True, True, False, True]
     assert all("its headers cannot be decoded" in m.damage for m in found[1:3])
     assert found[0].headers == found[3].headers == {"run": "r"}
+
+
+def test_checksums_without_the_offset_are_read(folder: Path, log: EmbeddedLog) -> None:
+    """Rows of the first logs of schema 2 hold the checksum of the content alone: they are whole, and damage shows."""
+    log.append([record("in", 0, "k", "valu", timestamp_ms=7) for _ in range(2)])
+    content = record_checksum(7, b"k", None, b"valu")
+    alter(folder, "checksum", str(content), 0)
+    alter(folder, "checksum", str(content), 1, key="x'6c'")
+    assert [bool(m.damage) for m in log.read("in", 0)] == [False, True]
 
 
 def test_an_older_folder_is_marked_as_new(folder: Path) -> None:

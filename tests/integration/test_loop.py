@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from stream.log.contract import Commit, Log, Message, Output, Topic, partition_of
 from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
+from stream.memory.member import MemoryMember
 from stream.processing import heartbeat
 from stream.processing.dead_letters import DeadLetter
 from stream.processing.loop import LoopSettings, StageLoop
@@ -169,6 +171,31 @@ def test_the_breaker_stops_a_stage_that_buries_everything(memory: MemoryLog) -> 
     assert [m for p in range(PARTITIONS) for m in memory.read("dead-letters", p)] == []
     assert memory.committed("group", "in") == [None, None]
     assert "BreakerOpen" in loop.health().detail
+
+
+class _Damaging(MemoryMember):
+    """Returns each record as damaged; `may_return` where its file may come back."""
+
+    may_return = False
+
+    def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
+        found = super().poll(timeout_s, max_records, max_bytes)
+        return [replace(m, value=b"", damage="its checksum differs", may_return=self.may_return) for m in found]
+
+
+@pytest.mark.parametrize("may_return", [False, True])
+def test_damage_that_stays_does_not_open_the_breaker(
+    memory: MemoryLog, monkeypatch: pytest.MonkeyPatch, may_return: bool
+) -> None:
+    """A damaged batch of Kafka is many damaged records: all become dead letters. A missing file is waited for."""
+    monkeypatch.setattr("stream.memory.log.MemoryMember", _Damaging)
+    monkeypatch.setattr(_Damaging, "may_return", may_return)
+    put(memory, *[("a.example", "x")] * 60)
+    loop = loop_on(memory, Counting())
+    cycle(loop, 4)
+    letters = [m for p in range(PARTITIONS) for m in memory.read("dead-letters", p)]
+    assert len(letters) == (0 if may_return else 60)
+    assert ("BreakerOpen" in loop.health().detail) is may_return
 
 
 def test_one_record_that_cannot_be_prepared_does_not_fail_its_batch(memory: MemoryLog) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from typing import Any, cast
 
 import pytest
 
-from farmwatch.daemon.deleted_groups import StartOver, groups_starting_over
-from stream.log.contract import At, Commit
+from farmwatch.daemon.deleted_groups import StartOver, groups_starting_over, remedy
+from stream.log.clock import wall_ms
+from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, Topic, TopicSize
 from stream.schema.roles import Role
 from stream.schema.topics import FEATURES, HITS, SCORES, VERDICTS
 from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages
@@ -69,6 +72,50 @@ def test_tally_without_offsets_counts_nothing_twice(live: LiveWorld) -> None:
     assert live.outcome()[1] == rows
 
 
+class _Lacking:
+    """A log on which offsets or the records of a topic are gone, as far as one can ask."""
+
+    def __init__(self, log: Log, *, offsets: str = "", records: str = "") -> None:
+        self._log, self._offsets, self._records = log, offsets, records
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    def committed(self, group: str, topic: str) -> list[int | None]:
+        found = self._log.committed(group, topic)
+        return [None] * len(found) if topic == self._offsets else found
+
+    def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
+        found = self._log.sizes(topics)
+        return {topic: TopicSize(0, 0) if topic == self._records else size for topic, size in found.items()}
+
+
+def test_offsets_of_one_topic_that_are_gone_are_told(live: LiveWorld) -> None:
+    """TALLY has offsets of two topics and none of the third, which it must have read before it wrote its rows."""
+    lacking = cast(Log, _Lacking(live.log, offsets=VERDICTS))
+    (found,) = groups_starting_over(lacking)
+    assert (found.group, found.records) == ("tally", {VERDICTS: records(live, VERDICTS)})
+    assert "has no offsets of verdicts, though sites holds what it made" in found.said
+
+
+def test_a_topic_that_a_group_has_yet_to_read_is_no_loss(live: LiveWorld) -> None:
+    """Its first record is newer than all that the group made: the group begins with it."""
+    live.log.remove(topics=[SCORES])
+    live.log.create([Topic(SCORES, PARTITIONS, CleanupPolicy.COMPACT)])
+    later_ms = wall_ms() + 1_800_000
+    live.log.append([Output(SCORES, 0, b"k", b"", timestamp_ms=later_ms)])
+    assert [found.group for found in groups_starting_over(live.log, [Role.TALLY])] == []
+
+
+def test_a_store_that_is_gone_is_told(live: LiveWorld) -> None:
+    """TALLY has offsets and has written rows, but remembers nothing."""
+    lacking = cast(Log, _Lacking(live.log, records="state.tally"))
+    (found,) = groups_starting_over(lacking)
+    assert found.group == "tally"
+    assert "has offsets, but its store tally is empty: it resumes without what it remembered" in found.said
+    assert ("--to-earliest" in remedy(live.log, "p.", found)) is live.log.forgets_offsets
+
+
 def test_offsets_beyond_the_end_are_told(live: LiveWorld) -> None:
     """A topic that was made anew, or cut off, is read from its beginning by a group that was further."""
     member = live.log.join("judge", [FEATURES], member="m")
@@ -94,8 +141,6 @@ def test_a_topic_that_was_removed_and_made_again_is_read_from_its_beginning(live
 
 def test_the_remedy_names_the_group_and_its_topics_as_the_broker_has_them(world: World) -> None:
     """On Kafka a command that can be pasted, prefix included; the embedded log forgets no offsets by itself."""
-    from farmwatch.daemon.deleted_groups import remedy
-
     said = remedy(world.log, "p.", StartOver("judge", {FEATURES: 3}, "has no offsets"))
     on_kafka = isinstance(world, KafkaWorld)
     assert ("--group p.judge --topic p.features --reset-offsets --to-latest --execute" in said) is on_kafka

@@ -219,9 +219,9 @@ def test_topics_that_were_deleted_are_told(farmwatch: Runner, finished: str, mon
     """`up` makes them anew, empty, and says which; on a log that is made just now there is nothing to say."""
     monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     with closing(open_log(finished)) as log:
-        log.remove(topics=[VERDICTS, PAGES])
+        log.remove(topics=[VERDICTS, PAGES, "state.tally"])
     ran = farmwatch("up", "--log", finished)
     assert ran.code == Exit.OK
-    assert "warning: the log had no pages, verdicts: made anew, empty." in ran.err
+    assert "warning: the log had no pages, state.tally, verdicts: made anew, empty." in ran.err
     assert "the log had no" not in farmwatch("up", "--log", finished).err
     assert "the log had no" not in farmwatch("up", "--log", f"{finished}-other").err

@@ -168,6 +168,17 @@ def test_an_hour_confirms_a_clock_that_was_set() -> None:
     assert place.kept == 2
 
 
+def test_a_clock_that_creeps_is_noticed() -> None:
+    """Each look finds it 50 minutes further: retention waits, as after one large step."""
+    place = _Place()
+    assert place.rounds(90) == ["expired"]
+    said = []
+    for _ in range(6):
+        place.wall_s += 50 * 60
+        said += place.rounds(5)
+    assert said == ["retention_waits"]
+
+
 def test_a_start_under_a_wrong_clock_removes_nothing() -> None:
     """A process that starts, and starts again, while the clock is a year ahead: most of a topic is not removed."""
     place = _Place()
@@ -295,7 +306,7 @@ def test_sites_of_another_method_are_not_in_the_overview(log: _Log, other: tuple
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 0
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="human"}') == 1
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="unclassifiable"}') == 1
-    upkeep.keep()
+    upkeep.keep(1.0)
     (point,) = [point for point in read_points(log) if not point.by]
     assert (point.llm, point.human, point.site_method, point.site_method_digest) == (0, 1, *METHOD)
 
@@ -351,6 +362,26 @@ def test_series_are_kept_at_each_full_interval(log: _Log) -> None:
         upkeep.round()
     whole = [point for point in read_points(log) if not point.by]
     assert [(point.at, point.llm, point.human) for point in whole] == [(3_600_000, 1, 0), (7_200_000, 1, 0)]
+
+
+def test_a_wrong_clock_writes_no_point(log: _Log) -> None:
+    """A year ahead for a minute: no point then. A step back of half an hour: the point that is there stays."""
+    wall, monotonic = _Clock(), _Clock()
+    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, wall, monotonic)
+    log.append([_row("a", "llm")])
+
+    def after(seconds: float, jump_s: float = 0.0) -> list[tuple[int, int]]:
+        wall.now += seconds + jump_s
+        monotonic.now += seconds
+        upkeep.round()
+        return [(point.at // 3_600_000, point.llm) for point in read_points(log) if not point.by]
+
+    assert after(3000) == [(1, 1)]
+    assert after(30, YEAR_S) == after(30, -YEAR_S) == [(1, 1)]
+    assert after(3600) == [(1, 1), (2, 1)]
+    log.append([_row("b", "llm")])
+    assert after(60, -1800) == after(1800) == [(1, 1), (2, 1)]
+    assert after(3600) == [(1, 1), (2, 1), (3, 2)]
 
 
 def test_canaries_have_gauges_of_their_own(log: _Log) -> None:

@@ -128,6 +128,15 @@ def test_a_value_that_cannot_be_had_is_short_and_the_others_whole(
     reader.close()
 
 
+def test_an_impossible_size_does_not_shorten_its_neighbours(tmp_path: Path) -> None:
+    """A negative size, between two values and behind the last one: the values beside it are whole."""
+    (tmp_path / "x.segment").write_bytes(b"0123456789")
+    reader = SegmentReader(tmp_path)
+    places = [SegmentPlace(0, 3), SegmentPlace(3, -2), SegmentPlace(3, 3), SegmentPlace(6, -4)]
+    assert reader.read("x.segment", places) == [b"012", b"", b"345", b""]
+    reader.close()
+
+
 def test_other_errors_of_the_disk_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error that says nothing of the bytes, such as one of rights, is no short value."""
     (tmp_path / "x.segment").write_bytes(b"0123456789")

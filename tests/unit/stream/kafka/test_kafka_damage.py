@@ -70,3 +70,40 @@ def test_what_cannot_be_a_batch_is_an_error() -> None:
     assert [record.offset for record in partition.take()] == [5]
     with pytest.raises(kafka.errors.CorruptRecordError, match="behind offset 6"):
         partition.take()
+
+
+DELTA_AT = 23
+
+
+@pytest.mark.parametrize("at", [DELTA_AT, COUNT_AT])
+@pytest.mark.parametrize("value", [0, 1, 40, 1000])
+def test_the_following_batch_bounds_a_damaged_one(at: int, value: int) -> None:
+    """One of the two counts of a batch is the damage: each offset up to the next batch is damage, and that is read."""
+    bad = batch(3, "xx", "yy", "zz")
+    struct.pack_into(">i", bad, at, value)
+    found = read(batch(0, "xx", "yy", "zz"), bad, batch(6, "xx"))
+    assert [record.offset for record in found] == list(range(7))
+    assert [record.offset for record in found if damage_of(record)] == [3, 4, 5]
+
+
+@pytest.mark.parametrize("at", [DELTA_AT, COUNT_AT])
+@pytest.mark.parametrize("value", [0, 1, 40])
+def test_a_damaged_batch_at_the_end_costs_its_own_offsets(at: int, value: int) -> None:
+    """Fetched again from where it was left, each of its offsets comes once, and none that was never written."""
+    bad = batch(0, "xx", "yy", "zz")
+    struct.pack_into(">i", bad, at, value)
+    position, found = 0, []
+    while position < 3:  # behind its last offset a broker no longer returns this batch
+        taken = _PartitionRecords(position, AT, MemoryRecords(bytes(bad))).take()
+        assert taken
+        found += [record.offset for record in taken]
+        position = found[-1] + 1
+    assert found == [0, 1, 2]
+
+
+def test_a_compacted_batch_keeps_its_last_offset() -> None:
+    """Fewer records than offsets are no damage of a count: the offsets up to the last one are damage."""
+    bad = batch(0, "xx", "yy")
+    struct.pack_into(">i", bad, DELTA_AT, 5)
+    found = read(bad, batch(9, "xx"))
+    assert [record.offset for record in found] == [0, 1, 2, 3, 4, 5, 9]

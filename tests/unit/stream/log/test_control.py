@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
 import msgspec
 import pytest
 
-from stream.log.contract import CleanupPolicy, Commit, Output, Topic
-from stream.log.errors import Fenced, LogUnavailable, SchemaTooNew, StreamError
+from stream.log.contract import CleanupPolicy, Commit, Message, Output, Topic
+from stream.log.errors import BadRecord, Fenced, LogUnavailable, SchemaTooNew, StreamError
 from stream.memory.log import MemoryLog
 from stream.memory.member import MemoryMember
 from stream.schema.control import Control, exclusive
@@ -65,6 +69,42 @@ def test_bytes_that_are_no_row_are_told(log: _Log, key: bytes, row: Run | Alias 
     append(log, key, value)
     with pytest.raises(SchemaTooNew, match=type(row).__name__):
         Control(log)
+
+
+def test_only_the_newest_row_of_a_key_must_be_readable(log: _Log) -> None:
+    """A row that cannot be read and was replaced since is no error; a refresh raises until it is replaced."""
+    append(log, b"run/a", b"\xc1")
+    append(log, b"alias/live", msgspec.msgpack.encode(Alias(run="a")))
+    append(log, b"run/a", msgspec.msgpack.encode(RUN))
+    control = Control(log)
+    assert (control.alias.run, control.runs) == ("a", {"a": RUN})
+    append(log, b"alias/live", b"\xc1")
+    for _ in range(2):
+        with pytest.raises(SchemaTooNew, match="Alias"):
+            control.refresh()
+    append(log, b"alias/live", msgspec.msgpack.encode(Alias(run="b")))
+    assert control.refresh()
+    assert control.alias.run == "b"
+
+
+@pytest.mark.parametrize("key", [b"score", b"search/q", b"writer"])
+def test_damage_of_rows_that_say_nothing_of_runs_is_passed_over(
+    log: _Log, monkeypatch: pytest.MonkeyPatch, key: bytes
+) -> None:
+    """The detectors of SCORE, a search, a writer: their damage stops nobody; that of any other row does."""
+    append(log, b"run/a", msgspec.msgpack.encode(RUN))
+    append(log, key, b"")
+    read = MemoryLog.read
+
+    def damaged(self: MemoryLog, *args: Any) -> Iterator[Message]:
+        return (replace(m, damage="a bit") if m.key in (key, b"run/b") else m for m in read(self, *args))
+
+    monkeypatch.setattr(MemoryLog, "read", damaged)
+    control = Control(log)
+    assert control.runs == {"a": RUN}
+    append(log, b"run/b", b"")
+    with pytest.raises(BadRecord, match="offset 2: a bit"):
+        control.refresh()
 
 
 def test_fields_that_are_not_known_are_passed_over(log: _Log) -> None:

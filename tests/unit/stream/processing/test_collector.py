@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from stream.processing.gc_tuning import collect_rarely
+from stream.processing.loop import collect_rarely
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,55 @@
+"""Private parts of kafka-python that more than one module needs, each used here alone; a test names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+
+
+def position_of(consumer: KafkaConsumer, at: TopicPartition) -> int | None:
+    """Where the next fetch begins, transaction markers passed; None while that is not known."""
+    held = consumer._subscription.assignment.get(at)
+    return None if held is None or held.position is None else int(held.position.offset)
+
+
+def learn_topics(consumer: KafkaConsumer) -> None:
+    """Wait until the client knows where its topics lie. Raises errors of kafka-python.
+
+    Left to itself it asks 100 ms after its first question at the earliest, and polls sleep until then.
+    """
+    cluster = consumer._cluster
+    patience_ms, cluster.config["retry_backoff_ms"] = cluster.config["retry_backoff_ms"], 0
+    try:
+        wait_for = consumer._manager.wait_for
+        run_on_network(consumer, wait_for, cluster.request_update(), consumer.config["bootstrap_timeout_ms"])
+    finally:
+        cluster.config["retry_backoff_ms"] = patience_ms
+
+
+def run_on_network(consumer: KafkaConsumer, work: Callable[..., Any], *values: Any) -> None:
+    """Run a coroutine function on the consumer's network thread, and wait for its end."""
+    consumer._net.run(work, *values)
+
+
+def free_slot(consumer: KafkaConsumer) -> None:
+    """Let go of records that have all been returned, so that a partition that flows again gets its own back.
+
+    kafka-python 3.0 parks the fetched records of a paused partition, fetches no more, and takes them up again
+    only while nothing is in the slot for parsed records. What was returned to the last one stays there, so that a
+    partition that was held while others flowed would stand still for good.
+    """
+    fetcher = consumer._fetcher
+    if fetcher._next_partition_records is not None and not fetcher._next_partition_records:
+        fetcher._next_partition_records = None
+
+
+def unpack_with(consumer: KafkaConsumer, records: type[Any]) -> None:
+    """Let the consumer unpack what it fetches with this class in place of `Fetcher.PartitionRecords`."""
+    consumer._fetcher.PartitionRecords = records
+
+
+def broker_version(client: KafkaAdminClient) -> str:
+    """The API level that the broker speaks, as a Kafka version."""
+    return ".".join(str(part) for part in client._manager.broker_version)

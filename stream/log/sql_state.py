@@ -1,0 +1,40 @@
+"""Reading keyed state from a SQLite table `state (key, value, due_at)`; the logs differ in how they reach it."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+
+class SqlState(ABC):
+    """A `StateReader`. Keys order as bytes in SQLite too."""
+
+    @abstractmethod
+    def _rows(self, columns: str, where: str, *values: object) -> list[Any]:
+        """Select `columns` of this state's rows; `where` may go on with ORDER BY and LIMIT."""
+
+    def get(self, key: bytes) -> bytes | None:
+        found = self._rows("value", "key = ?", key)
+        return found[0][0] if found else None
+
+    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
+        # One bound below: SQLite seeks to only one of two, and would read all rows of the prefix up to `after`.
+        where, values = ("key > ?", [after]) if after is not None and after >= prefix else ("key >= ?", [prefix])
+        end = _beyond(prefix)
+        if end is not None:
+            where, values = f"{where} AND key < ?", [*values, end]
+        return self._rows("key, value", f"{where} ORDER BY key LIMIT ?", *values, limit)
+
+    def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
+        where = "due_at IS NOT NULL AND due_at <= ? ORDER BY due_at, key LIMIT ?"
+        return self._rows("key, value, due_at", where, now_ms, limit)
+
+    def next_due(self) -> int | None:
+        found = self._rows("due_at", "due_at IS NOT NULL ORDER BY due_at, key LIMIT 1")
+        return found[0][0] if found else None
+
+
+def _beyond(prefix: bytes) -> bytes | None:
+    """The smallest key above all that start with prefix; None where there is none."""
+    trimmed = prefix.rstrip(b"\xff")
+    return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else None
