@@ -25,7 +25,7 @@ from crawler.fetch.network_health import NetworkWatch, is_absent, was_not_answer
 from crawler.fetch.request_labels import reason_label, status_label
 from crawler.fetch.thread import Done, FetchThread
 from crawler.frontier.frontier import Frontier
-from crawler.frontier.page_headers import page_headers
+from crawler.frontier.page_log import page_headers
 from crawler.frontier.parking import asked_until
 from crawler.frontier.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
 from crawler.frontier.statuses import Status

@@ -1,14 +1,14 @@
 """Hits and archived pages as they go onto the log: `hits`, and `pages` beside them where a page is there already.
 
 Whatever appends them (a file of hits, a search, an import) makes them here. A page of an archive and its hit go in one
-append, so a hit tells that its page is there: what `KnownImports` names is not to be appended again.
+append, so a hit tells that its page is there: what `KnownHits` names is not to be appended again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from crawler.frontier.page_headers import page_headers
+from crawler.frontier.page_log import page_headers
 from crawler.warc.pages import ArchivedPage
 from stream.log.contract import Output, partition_of
 from stream.schema.records import Hit, encode

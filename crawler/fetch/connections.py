@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
+import resource
 import socket
 import time
 from collections import OrderedDict
@@ -17,6 +18,7 @@ from functools import partial
 from typing import cast
 
 import aiohttp
+import structlog
 import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
@@ -25,7 +27,6 @@ from aiohttp.client_reqrep import ClientRequest, ConnectionKey
 from crawler.fetch.address_guard import FixedResolver, guarded_sockets
 from crawler.fetch.context import FetchContext
 from crawler.fetch.dns_cache import DnsCache
-from crawler.fetch.open_files import room_for
 from crawler.settings import CrawlSettings
 from crawler.web.content_encoding import ACCEPTED
 
@@ -270,3 +271,26 @@ class _Connector(aiohttp.TCPConnector):
 def _peer(wire: _Wire) -> str:
     peer = wire.transport.get_extra_info("peername") if wire.transport is not None else None
     return str(peer[0]) if peer else ""
+
+
+log = structlog.get_logger(__name__)
+
+_OTHERS = 256  # the log, the database, DNS, metrics
+
+
+def room_for(connections: int) -> bool:
+    """Raise this process's own limit, where it is too low for so many connections, as far as the system allows.
+
+    Returns whether that is enough; where it is not, the log says how to mend it.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHERS
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return True
+    found = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (found, hard))
+    if found < wanted:
+        log.warning(
+            "few_open_files", limit=found, wanted=wanted, mend="raise `ulimit -n`, or lower crawl.max_in_flight"
+        )
+    return found >= wanted

@@ -12,16 +12,14 @@ import structlog
 import yarl
 
 from crawler.fetch.address_guard import is_guard_error
-from crawler.fetch.capture import Capture
 from crawler.fetch.connections import Connections
 from crawler.fetch.context import FetchContext, FetchEnded, StaleConnection, Starved
-from crawler.fetch.jobs import FetchOutcome, FetchRequest, Job, RequestKind
-from crawler.fetch.stored_headers import kept_headers
+from crawler.fetch.jobs import Capture, FetchOutcome, FetchRequest, Job, RequestKind
+from crawler.fetch.response_headers import clean, kept_headers
 from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.settings import CrawlSettings
 from crawler.web import content_type as content
 from crawler.web.content_encoding import BadEncoding, Inflater
-from crawler.web.wire_text import clean
 
 log = structlog.get_logger(__name__)
 

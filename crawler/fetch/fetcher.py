@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from types import TracebackType
+from typing import ParamSpec, TypeVar
 
 import structlog
 import zstandard
@@ -27,8 +28,7 @@ from crawler.fetch.context import FetchContext, FetchEnded, StaleConnection, Sta
 from crawler.fetch.exchange import REDIRECTS, STARVED, Exchange, Tap
 from crawler.fetch.gate import HostGate, Turn
 from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchRequest, FetchResult, Job, RequestKind
-from crawler.fetch.offload import done
-from crawler.fetch.retry_after import retry_after_s
+from crawler.fetch.response_headers import retry_after_s
 from crawler.robots.opt_outs import forbids_mining, opt_outs
 from crawler.robots.rules import ROBOTS_REDIRECTS, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
 from crawler.settings import CrawlSettings
@@ -336,3 +336,14 @@ class Fetcher:
             not_before_ms=end.not_before_ms,
             address=trip.address,
         )
+
+
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+
+
+async def done(heavy: bool, work: Callable[Given, Made], *given: Given.args, **named: Given.kwargs) -> Made:
+    """The result of `work`, done in a thread where it is `heavy`: more than the milliseconds that a thread costs."""
+    if not heavy:
+        return work(*given, **named)
+    return await asyncio.to_thread(work, *given, **named)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
+from crawler.frontier.arrivals import Stopping
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.parking import forgive, hold, park
@@ -13,7 +14,6 @@ from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import SiteStore
 from crawler.frontier.sitemap_walk import SitemapReading
 from crawler.frontier.statuses import Status
-from crawler.frontier.stopping import Stopping
 from crawler.robots.rules import RobotsAnswer, meaning_of
 from crawler.web.urls import page_bytes
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.frontier.answers import Answers
-from crawler.frontier.arrivals import Arrivals
+from crawler.frontier.arrivals import Arrivals, Stopping
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.parking import release
@@ -33,7 +33,6 @@ from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import STEP, SiteStore
 from crawler.frontier.sitemap_walk import SitemapReading
 from crawler.frontier.statuses import Status
-from crawler.frontier.stopping import Stopping
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
 from crawler.settings import CrawlSettings

@@ -99,3 +99,8 @@ def _keep_conditions(found: UrlRow, answer: FetchResult) -> None:
     found.etag = etag if _ETAG.fullmatch(etag) else found.etag if renewed else ""
     found.last_modified = modified if _DATE.fullmatch(modified) else found.last_modified if renewed else ""
     found.has_page = True
+
+
+def page_headers(page: Page) -> dict[str, str]:
+    """Its trace (W3C Trace Context), which begins with the fetch. A page belongs to no run."""
+    return {"traceparent": f"00-{page.id}-{page.page_id[:16]}-01"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from crawler.fetch.retry_after import retry_after_s
+from crawler.fetch.response_headers import retry_after_s
 from crawler.sources.source import BadAnswer, QueryRefused, SearchResult, SourceAnswer, SourceBusy, SourceRefused
 
 ITEMS_CAP = 1000  # results of one answer; no engine gives as many

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +12,10 @@ import msgspec
 import structlog
 
 from crawler.errors import UnusableUrl
+from crawler.hit_records import hit_output, page_outputs
 from crawler.sources import usage as using
-from crawler.sources.known_imports import KnownImports
+from crawler.sources.known_hits import KnownHits
 from crawler.sources.ledger import Ledger, Round
-from crawler.sources.result_records import listed_page, result_output
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import (
     Archive,
@@ -28,6 +29,8 @@ from crawler.sources.source import (
     SourceRefused,
 )
 from crawler.sources.turns import RoundEnded, Turns
+from crawler.warc.pages import ArchivedPage
+from crawler.web.hits_file import make_hit
 from stream.log.contract import Output
 from stream.processing.metrics import Metrics
 
@@ -81,7 +84,7 @@ class Searcher:
         turns: Turns,
         partitions: int,
         metrics: Metrics,
-        imports: KnownImports,
+        imports: KnownHits,
     ) -> None:
         """`turns` are those of the source; `imports` is asked only where the source is an archive."""
         self.source = source
@@ -242,3 +245,32 @@ class Searcher:
             self.ledger.keep(round_, [output for one in dealt_with for output in one.outputs])
             self._imports.ids |= seen
         return dealt_with
+
+
+def result_output(
+    source: str, query: Query, found: SearchResult, page: int, rank: int, started_ms: int, now_ms: int, partitions: int
+) -> Output:
+    """The hit of a result, ranked over all pages, as it stands in its site's partition.
+
+    Its id is that of the round that started at `started_ms`, so that a round that is repeated in part finds it again;
+    its time is `now_ms`. Raises UnusableUrl or ValueError for what no hit can be.
+    """
+    fields = {
+        "url": found.url,
+        "query_id": query.id,
+        "query": query.text,
+        "source": source,
+        "engine": found.engine,
+        "rank": rank,
+        "result_page": page,
+        "title": found.title,
+        "snippet": found.snippet,
+        "fetched_at": started_ms,
+    }
+    return hit_output(msgspec.structs.replace(make_hit(fields, now_ms=now_ms), fetched_at=now_ms), partitions)
+
+
+def listed_page(query: Query, archived: ArchivedPage, partitions: int) -> list[Output]:
+    """An archived page and its hit, which stands for the query that listed it; append them together."""
+    hit = msgspec.structs.replace(archived.hit, query_id=query.id, query=query.text)
+    return page_outputs(dataclasses.replace(archived, hit=hit), partitions)

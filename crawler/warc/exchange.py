@@ -17,9 +17,8 @@ from typing import NamedTuple
 
 from warcio.statusandheaders import StatusAndHeaders
 
-from crawler.fetch.capture import Capture
-from crawler.fetch.jobs import RequestKind
-from crawler.web.wire_text import clean
+from crawler.fetch.jobs import Capture, RequestKind
+from crawler.fetch.response_headers import clean
 
 RECORD_TYPES = ("warcinfo", "request", "metadata", "response", "revisit")
 RENAMED = b"X-Crawler-Transfer-Encoding"

@@ -20,7 +20,7 @@ import zstandard
 from crawler.errors import UnusableUrl
 from crawler.fetch.address_guard import is_public
 from crawler.fetch.jobs import RequestKind
-from crawler.fetch.stored_headers import kept_headers
+from crawler.fetch.response_headers import kept_headers
 from crawler.robots.opt_outs import forbids_mining, opt_outs
 from crawler.settings import CrawlSettings
 from crawler.warc.reader import WarcFault, WarcRecord, records_of

@@ -19,7 +19,7 @@ from pathlib import Path
 import structlog
 
 from crawler.errors import ArchiveUnwritable
-from crawler.fetch.capture import Capture
+from crawler.fetch.jobs import Capture
 from crawler.settings import CrawlSettings
 from crawler.warc.exchange import WarcMember, exchange, warcinfo
 from crawler.warc.file import NameTaken, WarcFile, close_leftovers

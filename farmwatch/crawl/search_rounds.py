@@ -18,11 +18,10 @@ from crawler.settings import CrawlSettings
 from crawler.sources.catalogue import open_source, settings_for, with_pages
 from crawler.sources.http_client import Asker
 from crawler.sources.keys import key_origin
-from crawler.sources.known_imports import KnownImports
-from crawler.sources.ledger import Ledger, Round
+from crawler.sources.known_hits import KnownHits
+from crawler.sources.ledger import Ledger, Round, next_round
 from crawler.sources.machine_lock import file_lock, held_lock
 from crawler.sources.queries import digest_of, read_queries
-from crawler.sources.schedule import next_round
 from crawler.sources.searcher import OUTCOMES, RoundSummary, Searcher
 from crawler.sources.source import Query, Source
 from crawler.sources.turns import Turns, moment
@@ -121,7 +120,7 @@ class Desk:
         self._stop: asyncio.Event | None = None
         self._interrupted = False
         self._states: dict[str, str] = {}
-        self._imports = KnownImports(log, locks / IMPORTS_LOCK)
+        self._imports = KnownHits(log, locks / IMPORTS_LOCK)
 
     def health(self) -> Health:
         """Well as long as it runs; what each source does stands in the detail."""
@@ -216,7 +215,7 @@ class Desk:
         turns = Turns(
             source,
             settings,
-            Ledger(self._log, source.name, partial(file_lock, self._locks / f"{source.name}.lock")),
+            Ledger(self._log, source.name, partial(file_lock, self._locks / f"{source.name}.lock"), self._clock),
             client,
             clock=self._clock,
             sleep=self._sleep,

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from crawler.sources.known_imports import KnownImports
+from crawler.sources.known_hits import KnownHits
 from crawler.sources.ledger import Ledger, Round
 from crawler.sources.machine_lock import Exclusion
 from crawler.sources.queries import digest_of
@@ -76,7 +76,7 @@ class Desk:
         turns = Turns(
             self.source,
             self.settings,
-            Ledger(self.log, self.source.name, self.exclusive),
+            Ledger(self.log, self.source.name, self.exclusive, lambda: self.now),
             self,
             clock=lambda: self.now,
             sleep=self.sleep,
@@ -85,7 +85,7 @@ class Desk:
             patience_s=patience_s,
             draw=lambda: 1.0,
         )
-        return Searcher(self.source, self.settings, turns, PARTITIONS, self.metrics, KnownImports(self.log))
+        return Searcher(self.source, self.settings, turns, PARTITIONS, self.metrics, KnownHits(self.log))
 
     def run(self, queries: Sequence[Query], patience_s: float = float("inf"), kept: bool = True) -> RoundSummary:
         """A round; one that was broken off goes on."""

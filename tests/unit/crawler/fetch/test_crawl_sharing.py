@@ -10,7 +10,7 @@ from crawler.crawl_stage import CrawlStage
 from crawler.errors import OldFrontier
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job
 from crawler.fetch.thread import Done
-from crawler.frontier.queued import queued_pages
+from crawler.frontier.report import queued_pages
 from crawler.frontier.rows import TOTALS_KEY
 from stream.log.contract import partition_of
 from stream.processing.metrics import Meter

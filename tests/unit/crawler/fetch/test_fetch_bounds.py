@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from crawler.fetch.capture import Capture
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.gate import HostGate
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import Capture, FetchOutcome, FetchResult, Job, RequestKind
 from crawler.fetch.thread import FetchThread
 from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings

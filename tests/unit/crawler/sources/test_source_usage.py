@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.sources.ledger import Round
-from crawler.sources.schedule import interval_s, next_round
+from crawler.sources.ledger import Round, interval_s, next_round
 from crawler.sources.settings import BraveSettings
 from crawler.sources.usage import (
     ASKED_CAP_S,

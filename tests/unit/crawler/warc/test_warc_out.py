@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 from prometheus_client import generate_latest
 
 from crawler.errors import ArchiveUnwritable
-from crawler.fetch.capture import Capture
-from crawler.fetch.jobs import RequestKind
+from crawler.fetch.jobs import Capture, RequestKind
 from crawler.settings import CrawlSettings
 from crawler.warc import writer as warc_out
 from crawler.warc.file import close_leftovers
@@ -323,7 +322,7 @@ def test_a_tap_waits_while_very_much_waits(tmp_path: Path, monkeypatch: pytest.M
 
 _KILLED = """
 import random, sys
-from crawler.fetch.capture import Capture
+from crawler.fetch.jobs import Capture
 from crawler.fetch.jobs import RequestKind
 from crawler.settings import CrawlSettings
 from crawler.warc.writer import WarcOut
