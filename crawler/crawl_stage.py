@@ -1,8 +1,8 @@
-"""CRAWL: hits and decisions in, page records out; the frontier is its keyed state, the fetches run beside it.
+"""CRAWL: hits and decisions in, page records out. The frontier is its keyed state; fetches run in a thread beside it.
 
-A request is made only for what is committed: a claim is handed to the fetch thread after the batch that made it. Its
-answer changes the frontier in a later batch, together with the page record. Whatever is lost in between (a crash, a
-rollback, a rebalance) leaves the URL queued, and it is fetched again under the same fetch id.
+Requests are made only for committed claims: a claim goes to the fetch thread after its batch has committed. The result
+changes the frontier in a later batch, together with the page record. After a crash, a rollback or a rebalance the URL
+is still queued, and it is fetched again under the same fetch id.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # what may be a metric's label
 
 @dataclass(frozen=True, slots=True)
 class FrontierCounts:
-    """How far a crawl is. It is at its end when no site is `active`: nothing is queued, due, or under way."""
+    """The progress of a crawl. The crawl is complete when no site is `active`."""
 
     sites: int = 0
     active: int = 0
@@ -61,7 +61,7 @@ class FrontierCounts:
 
 @dataclass(slots=True)
 class _Flight:
-    """A claim that has no applied answer yet."""
+    """A claim whose result is not applied yet."""
 
     partition: int
     job: Job
@@ -69,7 +69,7 @@ class _Flight:
 
 
 class CrawlStage(Stage):
-    """The stage. Construct it, give it to the loop, and `close` it at the end."""
+    """The stage: create it, pass it to the loop, and `close` it at the end."""
 
     name: ClassVar[str] = "crawl"
     inputs: Mapping[str, type[Record]] = {HITS: Hit, DECISIONS: Decision}
@@ -86,8 +86,8 @@ class CrawlStage(Stage):
     ) -> None:
         """Check the settings (raises NoContact, BadCrawlSettings, ArchiveUnwritable) and start the fetch thread.
 
-        `resolver` stands in for DNS. `partitions` is the number of all partitions, by which processes that share them
-        share the pace at a domain and at an address, too; None: there is no other process.
+        `resolver` replaces DNS. `partitions` is the total number of partitions: processes that share them also share
+        the request rates per domain and address. None: there is only this process.
         """
         self.store = FRONTIER_STORE
         self._busy_poll_s = min(max(settings.delay_s / 100, _LEAST_POLL_S), _BUSY_POLL_S)
@@ -110,7 +110,7 @@ class CrawlStage(Stage):
         self._thread = FetchThread(Fetcher(settings, resolver=resolver, tap=self._warc))
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing is prepared
-        """Put a hit or a decision into the frontier. Raises UnusableUrl."""
+        """Add a hit or a decision to the frontier. Raises UnusableUrl."""
         self._welcome(ctx)
         frontier = self._frontier(ctx)
         if isinstance(record, Hit):
@@ -121,7 +121,7 @@ class CrawlStage(Stage):
             frontier.decide(record)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """Apply the answers that came, and claim what is due."""
+        """Apply the results that arrived, and claim the sites that are due."""
         self._frontiers.clear()
         self._submit()  # the batch that made these claims is committed, or `lost` has dropped them
         self._settle()
@@ -149,37 +149,37 @@ class CrawlStage(Stage):
         self._observe(contexts)
 
     def committed(self) -> None:
-        """Hand the claims of the batch to the fetch thread."""
+        """Submit the claims of the batch to the fetch thread."""
         self._settle()
         self._submit()
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """Break off what is under way for these partitions; it is still queued in their state."""
+        """Cancel the requests of these partitions; their URLs are still queued in the state."""
         self._settled.clear()
         self._forget(partitions)
 
     def buried(self, partition: int) -> None:
-        """Nothing: `process` caches nothing, and a bad hit is no reason to break off fetches."""
+        """Do nothing: `process` caches nothing, and a bad hit does not affect fetches."""
 
     def ready(self) -> bool:
-        """Whether the fetch thread works."""
+        """Whether the fetch thread is running."""
         return self._thread.alive
 
     def close(self) -> None:
-        """Break off everything under way and end the thread."""
+        """Cancel all requests and end the thread."""
         self._thread.close()
         if self._warc is not None:
             self._warc.close()
         self._network.summarise(0, last=True)
 
     def _welcome(self, ctx: Context) -> None:
-        """Take over a partition that this process did not have. Raises OldFrontier."""
+        """Take over a partition that is new to this process. Raises OldFrontier."""
         if ctx.partition not in self._since:
             refuse_other_format(ctx.state.get(TOTALS_KEY), f"partition {ctx.partition} of the store {self.store!r}")
             self._since[ctx.partition] = ctx.now_ms
 
     def _share(self, owned: int) -> None:
-        """Tell the gate which part of all sites is this process's."""
+        """Tell the gate which share of all sites this process crawls."""
         if self._partitions and owned and owned != self._owned:
             self._owned = owned
             self._thread.share(owned / self._partitions)
@@ -195,7 +195,7 @@ class CrawlStage(Stage):
         )
 
     def _try(self, ctx: Context, step: Callable[[Frontier], T]) -> T:
-        """Take a step of the frontier whole or not at all: what an error leaves half done is undone."""
+        """Run a step of the frontier; roll all of it back if it fails."""
         try:
             with ctx.whole():
                 return step(self._of_tick(ctx))
@@ -204,14 +204,13 @@ class CrawlStage(Stage):
             raise
 
     def _of_tick(self, ctx: Context) -> Frontier:
-        """The frontier of a partition during one tick."""
         frontier = self._frontiers.get(ctx.partition)
         if frontier is None:
             frontier = self._frontiers[ctx.partition] = self._frontier(ctx)
         return frontier
 
     def _watch_network(self, answers: Iterable[Done], contexts: Mapping[int, Context], now_ms: int) -> bool:
-        """Whether the failures among these answers are to be put down to our own network."""
+        """Whether the failures among these results are caused by our own network."""
         for number, answer in answers:
             flight = self._flights.get(number) if was_not_answered(answer) else None
             known = flight is not None and self._of_tick(contexts[flight.partition]).has_answered(answer.job.site)
@@ -220,7 +219,7 @@ class CrawlStage(Stage):
         return self._network.is_down(now_ms)
 
     def _apply(self, answer: FetchResult, ctx: Context, excused_s: float | None) -> None:
-        """Apply an answer. Where this program fails at it, its URL ends as failed, and the others go on."""
+        """Apply a result. If the program fails on it, the URL ends as failed and the crawl continues."""
         site = answer.job.site
         _count_requests(answer, ctx.meter)
         try:
@@ -241,9 +240,9 @@ class CrawlStage(Stage):
             self._give_up(site_key(site), ctx)
 
     def _claim(self, contexts: Mapping[int, Context]) -> None:
-        """Claim what is due, as much as may be under way: what has waited longest goes first, in whatever partition.
+        """Claim due sites up to the limit of requests in flight, the longest waiting first, across partitions.
 
-        A job that waits between two requests takes no place: a slow host must not keep the others waiting.
+        A job that waits between two requests does not count: a slow host must not block the others.
         """
         free = self._settings.max_in_flight - len(self._flights) + self._thread.waiting
         if free <= 0:
@@ -268,9 +267,9 @@ class CrawlStage(Stage):
                     break
 
     def _due(self, ctx: Context, limit: int) -> Iterator[tuple[int, int, bytes, bytes]]:
-        """The sites of a partition that are due and have no job, each once: (due time, partition, key, row).
+        """The due sites of a partition without a job, each once: (due time, partition, key, row).
 
-        `limit` of them are read, and more as long as they are asked for: of many partitions each gives a few.
+        Reads `limit` of them at first, and more while the caller asks.
         """
         busy = self._busy.setdefault(ctx.partition, {})
         seen: set[bytes] = set()
@@ -296,7 +295,7 @@ class CrawlStage(Stage):
         return claim.job
 
     def _give_up(self, key: bytes, ctx: Context) -> None:
-        """Stop a site at which this program failed; if even that fails, leave its row as it is and look later."""
+        """Stop a site on which the program failed. If that fails too, keep its row and look again later."""
         value = ctx.state.get(key)
         if value is None:
             return
@@ -310,11 +309,11 @@ class CrawlStage(Stage):
             ctx.state.put(key, value, ctx.now_ms + _REST_MS)
 
     def _demand(self, site: str, next_start_ms: int) -> None:
-        """Remember when a site may be asked next until that is committed."""
+        """Remember, until it is committed, when a site may be requested next."""
         self._demands[site] = max(next_start_ms, self._demands.get(site, 0))
 
     def _settle(self) -> None:
-        """What the last batch wrote of these demands is committed."""
+        """Drop the demands that the last batch committed."""
         for site in self._settled:
             self._demands.pop(site, None)
         self._settled.clear()
@@ -333,7 +332,7 @@ class CrawlStage(Stage):
             self._totals.pop(partition, None)
 
     def _observe(self, contexts: Mapping[int, Context]) -> None:
-        """Set how long the loop may wait for input, and the gauges."""
+        """Set the gauges and how long the loop may wait for input."""
         self.poll_s = self._busy_poll_s if self._flights else _idle_poll_s(contexts.values())
         if self._metrics is None:
             return
@@ -352,13 +351,13 @@ class CrawlStage(Stage):
 
 
 def _idle_poll_s(contexts: Collection[Context]) -> float:
-    """How long to wait for input with nothing under way: until the next site is due, within bounds."""
+    """How long to wait for input while nothing is in flight: until the next site is due, within bounds."""
     due = [at - ctx.now_ms for ctx in contexts if (at := ctx.state.next_due()) is not None]
     return min(max(min(due) / 1000, _LEAST_POLL_S), _IDLE_POLL_S) if due else _IDLE_POLL_S
 
 
 def _must_be_ours(error: Exception) -> None:
-    """Pass on what no site can be blamed for: the log, its disk, and memory. The loop rolls back, or ends."""
+    """Re-raise errors of the log, its disk and memory: no site caused them. The loop rolls back, or ends."""
     if getattr(error, "retriable", False) or isinstance(error, OSError | sqlite3.Error | MemoryError):
         raise error
 
@@ -377,7 +376,7 @@ def _count_requests(answer: FetchResult, meter: Meter) -> None:
 
 
 def frontier_left(log: Log, partitions: int, store: str = FRONTIER_STORE) -> FrontierCounts:
-    """How far the crawl is, from the committed state of all partitions; reads one row of each."""
+    """The progress of the crawl from the committed state of all partitions; reads one row of each."""
     found = []
     for partition in range(partitions):
         row = next(iter(log.scan_state(store, partition)), None)

@@ -1,4 +1,4 @@
-"""What an answer changes in the rows of its site."""
+"""The effect of a fetch result on the rows of its site."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from crawler.web.urls import page_bytes
 
 
 class Answers:
-    """Applies answers. A `row` that is passed in is changed in place."""
+    """Applies fetch results. Methods change `row` in place."""
 
     def __init__(
         self,
@@ -30,7 +30,6 @@ class Answers:
         sitemaps: SitemapReading,
         stopping: Stopping,
     ) -> None:
-        """Work on the rows of `store`."""
         self._store = store
         self._settings = store.settings
         self._pages = pages
@@ -40,7 +39,7 @@ class Answers:
         self._stopping = stopping
 
     def apply(self, answer: FetchResult, excused_s: float | None) -> int:
-        """Take over an answer; says when the site's next request may start (ms)."""
+        """Apply a result; returns the earliest start (ms) of the site's next request."""
         row = self._store.site(answer.job.site)
         if row is None:
             return 0
@@ -56,7 +55,7 @@ class Answers:
         return row.next_start
 
     def _space(self, row: SiteRow, answer: FetchResult) -> None:
-        """The next request starts a delay after this one did, and later where the site is slow, or parked."""
+        """The next request starts one delay after this one, later if the site is slow or parked."""
         slow_s = min(self._settings.delay_per_second * answer.duration_ms / 1000, self._settings.delay_slow_cap_s)
         row.next_start = max(answer.started_ms + int(1000 * max(row.delay_s, slow_s)), row.parked_until)
 
@@ -86,7 +85,7 @@ class Answers:
                 self._blame_site(row, answer.job.url)
 
     def _blame_site(self, row: SiteRow, url: str) -> None:
-        """The failure that stops a site ends its URL, too: a later hit tries that again like the rest of the site."""
+        """Mark the URL whose failure stopped its site: a later hit retries it with the rest of the site."""
         page = page_bytes(url)
         found = self._store.url(row.site, page)
         if found is not None and found.status is Status.ERROR:
@@ -156,5 +155,5 @@ class Answers:
 
 
 def _word(answer: FetchResult) -> str:
-    """Why a site is not reached, in the word of its last failure."""
+    """The reason of the last connection failure."""
     return answer.reason if answer.reason in CUT_OFF else Stop.UNREACHABLE

@@ -1,4 +1,4 @@
-"""What comes into the frontier: hits, and decisions on sites."""
+"""Input of the frontier: hits, decisions, and the stop of a site."""
 
 from __future__ import annotations
 
@@ -16,16 +16,15 @@ _HITS_CAP = 100  # hit ids kept per URL
 
 
 class Arrivals:
-    """Takes in what others say of sites."""
+    """Adds hits and decisions."""
 
     def __init__(self, store: SiteStore, pages: PageLog, stopping: Stopping) -> None:
-        """Work on the rows of `store`."""
         self._store = store
         self._pages = pages
         self._stopping = stopping
 
     def add_hit(self, hit: Hit) -> str:
-        """Queue a hit's URL; says what became of it: queued, known, refused, or imported. Raises UnusableUrl."""
+        """Queue the URL of a hit; returns queued, known, refused, or imported. Raises UnusableUrl."""
         url = hit_url(hit.url)
         if host_of(url) != hit.site:
             raise UnusableUrl(f"hit {hit.id} names the site {hit.site!r}, its URL is of {host_of(url)!r}")
@@ -40,7 +39,7 @@ class Arrivals:
         return outcome
 
     def decide(self, decision: Decision) -> None:
-        """Stop a site that is decided, or take the stop back."""
+        """Stop a decided site, or lift that stop."""
         if not self._store.settings.stop_when_decided:
             return
         row = self._store.site(decision.site) or self._store.new_site(decision.site)
@@ -75,7 +74,7 @@ class Arrivals:
         return "queued"
 
     def _attach(self, row: SiteRow, page: bytes, found: UrlRow, hit: str) -> None:
-        """A hit for a URL that waits already: it is remembered, and a discovered URL becomes a hit's."""
+        """Add a hit to a queued URL; a discovered URL gets the priority of hits."""
         if hit not in found.hits and len(found.hits) < _HITS_CAP:
             found.hits.append(hit)
         if found.place is Priority.HIT or (found.place is Priority.AGAIN and found.visit > 0):
@@ -87,9 +86,9 @@ class Arrivals:
 
 
 def _may_pass(found: UrlRow) -> bool:
-    """Whether a URL that has ended is tried again for a later hit: it was not to blame, and its site was opened again.
+    """Whether a later hit retries an ended URL: another cause ended it, and its site is open again.
 
-    One that failed by itself is not: the words of those failures stop sites as well.
+    A URL that failed by itself is not retried: such reasons also stop sites.
     """
     if found.site_failed:
         return True
@@ -98,16 +97,15 @@ def _may_pass(found: UrlRow) -> bool:
 
 
 class Stopping:
-    """Stops sites. A `row` that is passed in is changed in place."""
+    """Stops sites. Methods change `row` in place."""
 
     def __init__(self, store: SiteStore, pages: PageLog, rules: SiteRules) -> None:
-        """Work on the rows of `store`."""
         self._store = store
         self._pages = pages
         self._rules = rules
 
     def stop(self, row: SiteRow, reason: str) -> None:
-        """Ask nothing more of a site; the first reason stays."""
+        """Make no more requests to a site; the first reason stays."""
         if row.stopped:
             return
         row.stopped, row.stopped_at = reason, self._store.now_ms
@@ -115,10 +113,9 @@ class Stopping:
         self._store.state.delete(sitemap_key(row.site))
 
     def wind_up(self, row: SiteRow) -> None:
-        """A step through what is left of a stopped site.
+        """Process a part of the queue of a stopped site.
 
-        What hits asked for is recorded as refused, and what was only discovered is forgotten. A visit that would not
-        have been the first leaves no record: the page has one.
+        URLs of hits are recorded as refused; discovered URLs are forgotten. Revisits leave no record: the page has one.
         """
         for place, _, page in self._store.places(row.site, STEP):
             found = self._store.queued_url(row.site, page)

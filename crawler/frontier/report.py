@@ -1,7 +1,6 @@
-"""What a frontier says of itself: sums, what waits, what is parked or stopped and why.
+"""Reports on a frontier: totals, queues, parked and stopped sites with their reasons, and single sites.
 
-Pure over the committed state, which is read once and page by page: memory is for the lines that are shown and for
-`domains_kept` names, whatever the size of the frontier.
+Reads the committed state once, in pages. Memory is bounded by the lines shown and `domains_kept` names.
 """
 
 from __future__ import annotations
@@ -62,7 +61,7 @@ class FrontierSiteLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DomainLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What the sites of a registrable domain come to. With `at_least` they may be a few more."""
+    """The number of sites of a registrable domain. With `at_least` there may be a few more."""
 
     domain: str
     sites: int
@@ -71,7 +70,7 @@ class DomainLine(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class FrontierReport:
-    """A whole frontier."""
+    """A report on a whole frontier."""
 
     sites: dict[str, int] = field(default_factory=dict)  # state -> sites
     due: int = 0  # sites, of the active ones, that are due now; those under way are among them
@@ -89,15 +88,14 @@ class FrontierReport:
 
 
 class SiteLines:
-    """Reads site rows of one partition as lines, at `now_ms`."""
+    """Converts site rows of one partition to lines, at `now_ms`."""
 
     def __init__(self, state: StateReader, settings: CrawlSettings, now_ms: int) -> None:
-        """Read `state`; whether a site has something left to do depends on the `settings`."""
         self._store = SiteStore(KeyedState(state), settings, now_ms)
         self._now = now_ms
 
     def line(self, row: SiteRow) -> FrontierSiteLine:
-        """A row as a line."""
+        """The line of a row."""
         if row.stopped:
             state = "stopped"
         elif not self._store.has_work(row):
@@ -120,7 +118,7 @@ class SiteLines:
 
 
 class FrontierReader:
-    """Gathers a report, partition by partition."""
+    """Builds a report, partition by partition."""
 
     def __init__(
         self,
@@ -130,7 +128,7 @@ class FrontierReader:
         domain_of: Callable[[str], str],
         domains_kept: int = 20_000,
     ) -> None:
-        """Lists hold `limit` lines at most (None: all); `domain_of` gives a host's registrable domain."""
+        """Lists hold at most `limit` lines (None: all); `domain_of` returns a host's registrable domain."""
         self._settings = settings
         self._now = now_ms
         self._domain_of = domain_of
@@ -161,7 +159,7 @@ class FrontierReader:
                 self._report.queued_in[QUEUES[Priority(key[-9])]] += 1  # before the number
 
     def report(self) -> FrontierReport:
-        """What was read so far."""
+        """The report on the partitions read so far."""
         found = self._report
         found.parked_reasons = dict(self._reasons["parked"].most_common())
         found.stopped_reasons = dict(self._reasons["stopped"].most_common())
@@ -193,7 +191,7 @@ class FrontierReader:
             self._oldest.add(line)
 
     def _count_domain(self, domain: str) -> None:
-        """Exact below `domains_kept` names; above that a count is too small by `_dropped` at most (Misra and Gries)."""
+        """Exact up to `domains_kept` names; beyond, at most `_dropped` too low (Misra and Gries 1982)."""
         self._domains[domain] += 1
         if len(self._domains) > self._domains_kept:
             self._dropped += 1
@@ -201,7 +199,7 @@ class FrontierReader:
 
 
 class _Shortlist:
-    """The first lines of a list in some order, ties by name, with little more in memory than they take."""
+    """The first lines in some order, ties by name, in bounded memory."""
 
     def __init__(self, limit: int | None, order: Callable[[FrontierSiteLine], int]) -> None:
         self._limit = limit
@@ -219,7 +217,7 @@ class _Shortlist:
 
 
 def require_readable(state: StateReader) -> None:
-    """Raises OldFrontier for rows that another version of this program has laid out."""
+    """Raises OldFrontier if another version wrote the rows."""
     value = state.get(TOTALS_KEY)
     if value is not None and unpack(Totals, value).format != FORMAT:
         raise OldFrontier(
@@ -228,7 +226,7 @@ def require_readable(state: StateReader) -> None:
 
 
 def sites_of(state: StateReader) -> Iterator[tuple[bytes, bytes]]:
-    """The keys and the packed rows of all sites, one look-up each: what else is known of a site is passed over."""
+    """The keys and packed rows of all sites, one lookup each; the other rows of a site are skipped."""
     after = TOTALS_KEY
     while found := state.scan(b"", 1, after):
         key = found[0][0]
@@ -238,7 +236,7 @@ def sites_of(state: StateReader) -> Iterator[tuple[bytes, bytes]]:
 
 
 def rows_of(state: StateReader, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """All rows whose key begins with `prefix`, read page by page."""
+    """All rows whose key begins with `prefix`, read in pages."""
     after: bytes | None = None
     while page := state.scan(prefix, _PAGE, after):
         yield from page
@@ -246,7 +244,7 @@ def rows_of(state: StateReader, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def queued_pages(log: Log, partition: int, store: str = FRONTIER_STORE) -> Iterator[str]:
-    """Page ids of the URLs of a partition that wait to be fetched, or are being fetched. Raises OldFrontier."""
+    """Page ids of the URLs of a partition that are queued or in flight. Raises OldFrontier."""
     for key, value in log.scan_state(store, partition):
         if key == TOTALS_KEY:
             refuse_other_format(value, f"partition {partition} of the store {store!r}")
@@ -288,7 +286,7 @@ class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
 def site_report(
     state: StateReader, settings: CrawlSettings, site: str, now_ms: int, limit: int | None
 ) -> SiteReport | None:
-    """All of a site with its first `limit` URLs (None: all), those that wait first; None for an unknown one.
+    """The report on a site with its first `limit` URLs (None: all), queued ones first; None if it is unknown.
 
     Raises OldFrontier.
     """
@@ -331,7 +329,7 @@ def site_report(
 
 
 def _order(url: UrlRow) -> tuple[int, int, int, str]:
-    """What waits first, in its order; then what is asked for again, by time; then the rest, by status."""
+    """Queued URLs first, in their order; then revisits by time; then the rest by status."""
     if url.place is not None:
         return (0, int(url.place), url.number, url.url)
     return (1, 0, url.due, url.url) if url.due else (2, int(url.status), 0, url.url)

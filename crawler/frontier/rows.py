@@ -1,18 +1,17 @@
-"""The frontier's rows as they stand in the keyed state, and their keys. Fields are appended with defaults only.
+"""The rows of the frontier in keyed state, and their keys. Fields are appended with defaults only.
 
 | key | row | due index |
 |---|---|---|
 | `\\0totals` | Totals of the partition | |
-| site `\\0` | SiteRow: one per site | when it is to be looked at next |
+| site `\\0` | SiteRow: one per site | when the site is processed next |
 | site `\\0m` | SitemapRow: while sitemaps are read | |
-| site `\\0q` priority number | the page: the queue of those to fetch, in the order of the keys | |
+| site `\\0q` priority number | the page: the queue, in the order of the keys | |
 | site `\\0r` | text of robots.txt | |
 | site `\\0t` | text of tdmrep.json | |
 | site `\\0u` page | UrlRow: one per known URL | |
-| site `\\0v` time page | nothing: those to ask for again, in the order of time | |
+| site `\\0v` time page | empty: scheduled revisits, in the order of time | |
 
-The site comes first, so that all a claim reads, and all an answer changes, are neighbours on the disk. A page stands in
-keys as the 16 bytes of its page id: there are millions of them.
+The site comes first, so that the rows of a claim are neighbours on disk. A page is the 16 bytes of its page id.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ TOTALS_KEY = b"\0totals"  # sorts before all others, so that it is the first row
 
 
 class Priority(enum.IntEnum):
-    """Which URLs of a site go first."""
+    """The order in which the URLs of a site are fetched."""
 
     HIT = 0
     SITEMAP = 1
@@ -61,7 +60,7 @@ FOUND_BY = {Priority.HIT: "hit", Priority.SITEMAP: "sitemap", Priority.LINK: "li
 
 
 class FrontierRow(msgspec.Struct, array_like=True):
-    """What the rows share."""
+    """Base of the rows."""
 
 
 class Totals(FrontierRow):
@@ -83,7 +82,7 @@ Place = tuple[int, int, bytes]
 
 
 class SiteRow(FrontierRow):
-    """All that is known of a site; times in milliseconds UTC. Politeness lives here, so a restart forgets nothing."""
+    """A site with its politeness state; times in milliseconds UTC. A restart forgets nothing."""
 
     site: str
     origin: str = ""  # scheme://host[:port] of its first hit; robots.txt and sitemap.xml are asked there
@@ -114,25 +113,25 @@ class SiteRow(FrontierRow):
     heads: list[Place] = []  # the first of its queue, in order; so that not every claim has to look for them
 
     def reopen(self) -> None:
-        """Take a stop back."""
+        """Lift a stop."""
         self.stopped, self.stopped_at = "", 0
         self.sitemaps_done = False  # what they listed was dropped with the stop
         self.failures = self.robots_tries = 0
 
     def count(self, status: Status, change: int) -> None:
-        """Keep the number of its URLs of a status."""
+        """Change the number of URLs with a status."""
         if not self.urls:
             self.urls = [0] * len(Status)
         self.urls[status] += change
 
 
 def scheme_bit(url: str) -> int:
-    """The scheme of a URL as it stands in `SiteRow.schemes`."""
+    """The bit of a URL's scheme in `SiteRow.schemes`."""
     return 2 if url.startswith("https:") else 1
 
 
 class UrlRow(FrontierRow):
-    """One URL of a site. What a request needs to be conditional is that of the last visit that had a page."""
+    """One URL of a site. Its validators are those of the last visit that had a page."""
 
     url: str
     status: Status = Status.DISCOVERED
@@ -152,12 +151,12 @@ class UrlRow(FrontierRow):
 
     @property
     def is_queued(self) -> bool:
-        """Whether it is to be fetched as soon as it is its turn."""
+        """Whether the URL waits in the queue."""
         return self.place is not None
 
 
 class SitemapRow(FrontierRow):
-    """How far the reading of a site's sitemaps is: files to read with their depth, and the sample of URLs so far."""
+    """Progress through a site's sitemaps: pending files with their depth, and the sample of URLs so far."""
 
     pending: list[tuple[str, int]] = []
     read: int = 0
@@ -181,12 +180,12 @@ def pack(row: FrontierRow) -> bytes:
 
 
 def unpack(kind: type[R], value: bytes) -> R:
-    """Read a stored row."""
+    """A stored row."""
     return _decoders[kind].decode(value)  # type: ignore[return-value,index]  # the decoder was built for kind
 
 
 def summed(totals: bytes | None, new: Sums, old: Sums) -> bytes:
-    """Packed totals with `new` in place of `old`; without a Struct, since every answer changes them."""
+    """Packed totals with `new` in place of `old`; decodes no Struct, because every result changes them."""
     if totals is None:
         totals = pack(Totals(format=FORMAT, urls=[0] * len(Status)))
     *fields, urls = _lists.decode(totals)
@@ -196,7 +195,7 @@ def summed(totals: bytes | None, new: Sums, old: Sums) -> bytes:
 
 
 def refuse_other_format(totals: bytes | None, where: str) -> None:
-    """Raise OldFrontier where the stored Totals say that the rows `where` are laid out differently."""
+    """Raise OldFrontier if the stored Totals of `where` have another format."""
     if totals is not None and unpack(Totals, totals).format != FORMAT:
         raise OldFrontier(
             f"{where} holds a frontier that another version of farmwatch has written: let that version crawl it to its"
@@ -220,12 +219,12 @@ def is_site_key(key: bytes) -> bool:
 
 
 def is_queue_key(key: bytes) -> bool:
-    """Whether it is the key of a place in a queue."""
+    """Whether it is a key of a queue."""
     return key[key.index(0) + 1 :].startswith(b"q")
 
 
 def beyond_site(key: bytes) -> bytes:
-    """What sorts behind all keys of the site that a key belongs to, and before those of the next."""
+    """A key behind all keys of the site of `key`, and before those of the next."""
     return key[: key.index(0) + 1] + b"\xff"
 
 
@@ -235,7 +234,7 @@ def url_key(site: str, page: bytes) -> bytes:
 
 
 def queue_prefix(site: str) -> bytes:
-    """What the keys of a site's queue begin with."""
+    """Prefix of the keys of a site's queue."""
     return b"%s\0q" % site.encode()
 
 
@@ -245,17 +244,17 @@ def queue_key(site: str, priority: int, number: int) -> bytes:
 
 
 def revisit_prefix(site: str) -> bytes:
-    """What the keys of a site's URLs to ask for again begin with."""
+    """Prefix of the keys of a site's revisits."""
     return b"%s\0v" % site.encode()
 
 
 def revisit_key(site: str, due: int, page: bytes) -> bytes:
-    """Key of a URL to ask for again: ordered by time (ms)."""
+    """Key of a revisit: ordered by time (ms)."""
     return revisit_prefix(site) + due.to_bytes(8, "big") + page
 
 
 def revisit_of_key(site: str, key: bytes) -> tuple[int, bytes]:
-    """When a URL is asked for again, and its page."""
+    """Time and page of a revisit."""
     rest = key[len(revisit_prefix(site)) :]
     return int.from_bytes(rest[:8], "big"), rest[8:]
 
