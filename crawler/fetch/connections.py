@@ -1,7 +1,7 @@
-"""The HTTP client's connections: where they may lead, which addresses they are made to, and to which one they were.
+"""The connections of the HTTP client. The only module that uses aiohttp's internals; test_connections names each.
 
-aiohttp connects to the addresses that a request was let through for and to no others: at most one of each family,
-between which it chooses by racing them (RFC 8305). The guard sits below, where the socket is made.
+aiohttp connects only to the pinned addresses of a request: at most one of each family, raced by RFC 8305. The address
+guard checks each when its socket is created.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _WATCH_S = 0.25  # longest time between two looks at what is under way
 
 
 class Connections:
-    """Makes requests, and knows what came of connections. Lives on one event loop; `open` and `close` it."""
+    """Sends requests over kept connections. Lives on one event loop; `open` and `close` it."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Connections:
         resolver: AbstractResolver | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`resolver` stands in for DNS and for the cache of it. Raises BadCrawlSettings for a bad nameserver."""
+        """`resolver` replaces DNS and its cache. Raises BadCrawlSettings for a bad nameserver."""
         self._settings = settings
         self._clock = clock
         self.fixed = FixedResolver(settings.resolve_to) if settings.resolve_to else None
@@ -81,7 +81,7 @@ class Connections:
         self._watch_s = min(_WATCH_S, settings.idle_timeout_s / 4, settings.total_timeout_s / 4)
 
     async def open(self) -> None:
-        """Begin to take requests."""
+        """Start to accept requests."""
         settings = self._settings
         if self.fixed is not None:
             # These addresses and nothing else: IP literals in URLs are kept in, too
@@ -99,7 +99,7 @@ class Connections:
         )
 
     async def close(self) -> None:
-        """Close every connection, and end what asks DNS."""
+        """Close every connection and the resolver."""
         if self._watch is not None:
             self._watch.cancel()
         if self._connector is not None:
@@ -114,11 +114,10 @@ class Connections:
         cap: int,
         sent: Callable[[], Awaitable[None]],
     ) -> aiohttp.ClientResponse:
-        """Send a GET and wait for the head of its response, whose body is of no more than `cap` bytes of interest.
+        """Send a GET and wait for the head of its response; at most `cap` bytes of its body are wanted.
 
-        `sent` is awaited between a new connection and the request. These are the steps of aiohttp's own session, but
-        for its retries, its cookies, and its timers: one timer watches all responses. Raises what aiohttp raises,
-        TimeoutError among it.
+        `on_connect` is awaited between a new connection and the request. This does the steps of aiohttp's session
+        without retries, cookies and timers: one timer watches all responses. Raises as aiohttp does, and TimeoutError.
         """
         assert self._connector is not None, "use `async with`"
         headers = [*self._headers, *conditions.items()] if conditions else self._headers
@@ -161,14 +160,14 @@ class Connections:
             raise
 
     def _look(self) -> None:
-        """End the responses that take too long."""
+        """Fail the responses that take too long."""
         now, idle_s = self._loop.time(), self._settings.idle_timeout_s
         for wire in [wire for wire in self._under_way if now >= wire.ends or now - wire.heard >= idle_s]:
             wire.fail(TimeoutError("the response takes too long"))
         self._watch = self._loop.call_later(self._watch_s, self._look) if self._under_way else None
 
     async def find(self, host: str, port: int) -> list[ResolveResult]:
-        """The addresses that a request to the host may be sent to: at most one of each family. Raises OSError."""
+        """The addresses that a request to the host may use: at most one of each family. Raises OSError."""
         literal = host.strip("[]")
         if literal[-1:].isdigit() or ":" in literal:
             try:
@@ -189,7 +188,7 @@ class Connections:
         return list(chosen.values())
 
     def pin(self, host: str, addresses: list[ResolveResult]) -> None:
-        """The next connection to the host goes to one of these."""
+        """Restrict the next connection to the host to these addresses."""
         self._pins.table[host] = addresses
 
     def unpin(self, host: str) -> None:
@@ -197,7 +196,7 @@ class Connections:
         self._pins.table.pop(host, None)
 
     def failed(self, addresses: Sequence[str]) -> None:
-        """None of these took a connection: where a host has others, they come first for a while."""
+        """None of these addresses accepted a connection: prefer the host's other addresses for a while."""
         until = self._clock() + _DEAD_S
         for address in addresses:
             self._dead[address] = until
@@ -210,7 +209,7 @@ class Connections:
 
 
 class _Pins(AbstractResolver):
-    """What aiohttp is told of a host: the addresses that its request was let through for."""
+    """A resolver for aiohttp that returns the pinned addresses of a request."""
 
     def __init__(self, resolver: AbstractResolver) -> None:
         self.table: dict[str, list[ResolveResult]] = {}
@@ -223,14 +222,14 @@ class _Pins(AbstractResolver):
         return self.table.get(host) or await self._resolver.resolve(host, port, family)
 
     async def close(self) -> None:
-        """Nothing: whoever made the resolver closes it."""
+        """Nothing to close: the resolver is closed by its owner."""
 
 
 class _Wire(ResponseHandler):
-    """aiohttp's side of a connection. Notes what comes in, by which a response is timed and bounded.
+    """aiohttp's protocol with a count of the bytes received, which bounds time and size of a response.
 
-    A body has a cap of its own. That of everything also ends what is no body: interim answers (1xx) without end, chunks
-    of one byte with long extensions.
+    The cap on all bytes also ends what the cap on the body misses: endless interim responses (1xx), or chunks of one
+    byte with long extensions.
     """
 
     address: str | None = None  # of the peer, once a request went there
@@ -249,7 +248,7 @@ class _Wire(ResponseHandler):
             super().data_received(data)
 
     def fail(self, error: Exception) -> None:
-        """End the response; whoever waits for it gets the error."""
+        """Fail the response with an error."""
         payload = self._payload
         self.set_exception(error)
         if payload is not None:
@@ -257,14 +256,14 @@ class _Wire(ResponseHandler):
 
 
 class _Connector(aiohttp.TCPConnector):
-    """aiohttp's, with our side of connections, and with a bound on those that are kept open for later."""
+    """aiohttp's connector with our protocol, and a cap on the connections kept open."""
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)  # type: ignore[arg-type]
         self._factory = cast("partial[ResponseHandler]", partial(_Wire, loop=self._loop))
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
-        """As aiohttp's. A host keeps one connection, so the hosts that have one are counted."""
+        """As aiohttp's. Since a host keeps one connection, the hosts are counted."""
         super()._release(key, protocol, should_close=should_close or len(self._conns) >= _KEPT)
 
 
@@ -279,9 +278,9 @@ _OTHERS = 256  # the log, the database, DNS, metrics
 
 
 def room_for(connections: int) -> bool:
-    """Raise this process's own limit, where it is too low for so many connections, as far as the system allows.
+    """Raise the process's limit of open files, if it is too low for so many connections, as far as allowed.
 
-    Returns whether that is enough; where it is not, the log says how to mend it.
+    Returns whether the limit is high enough; if not, a warning says how to raise it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _OTHERS

@@ -1,4 +1,4 @@
-"""One request and its response: what may go wrong on the wire, how much of a body is read, and what is kept of it."""
+"""One request and its response: errors, the size of the body, and the captured bytes."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ _TRUNCATED = {"timeout": "time", "connection": "disconnect", "bad_encoding": "le
 
 
 class Exchange:
-    """Sends requests and reads what is wanted of their responses."""
+    """Sends requests and reads responses."""
 
     def __init__(self, settings: CrawlSettings, connections: Connections, tap: Tap | None) -> None:
-        """A `tap` is told every response; without one nothing is kept for it."""
+        """`tap` gets every response; without it nothing is captured."""
         self._settings = settings
         self._connections = connections
         self._tap = tap
@@ -56,15 +56,15 @@ class Exchange:
         }
 
     def wire_url(self, url: str) -> yarl.URL:
-        """The URL as it is sent; under `resolve_to` all is plain HTTP, because test servers have no certificate."""
+        """The URL as sent. Under `resolve_to` it is plain HTTP, because test servers have no certificate."""
         if self._connections.fixed is not None and url.startswith("https://"):
             url = "http://" + url.removeprefix("https://")
         return yarl.URL(url, encoded=True)
 
     async def make(self, job: Job, trip: FetchContext, request: FetchRequest, url: yarl.URL, sent: Sent) -> None:
-        """Send a request and read what is wanted of its answer. Raises Ends, StaleConnection, Starved.
+        """Send a request and read its response. Raises FetchEnded, StaleConnection, Starved.
 
-        `sent` is awaited between a new connection and the request.
+        `on_connect` is awaited between a new connection and the request.
         """
         if self._tap is None:
             await self._send(job, trip, request, url, sent, None)
@@ -127,7 +127,7 @@ class Exchange:
     async def _read(
         self, job: Job, trip: FetchContext, response: aiohttp.ClientResponse, cap: int, tape: _Tape | None
     ) -> None:
-        """Read and inflate the body up to the cap of its kind; what is not wanted is left unread."""
+        """Read and inflate the body, up to the cap of its kind."""
         if job.kind is RequestKind.PAGE and not content.may_be_html(trip.headers.get("content-type", "")):
             if tape is not None:
                 tape.truncated = "length"
@@ -165,7 +165,7 @@ class Exchange:
 
 
 class _Tape:
-    """What a tap gets of one response."""
+    """Collects what a tap gets of one response."""
 
     def __init__(self) -> None:
         self.response: aiohttp.ClientResponse | None = None
@@ -173,7 +173,7 @@ class _Tape:
         self.truncated = ""
 
     async def read(self, response: aiohttp.ClientResponse, cap: int) -> None:
-        """Read a body that nobody else wants. However it ends, the answer is what it is without a tap."""
+        """Read a body for the tap only. An error does not change the result of the fetch."""
         try:
             async with asyncio.timeout(_TAPE_S):
                 async for piece in response.content.iter_any():
@@ -191,11 +191,11 @@ class _Tape:
         response.close()
 
     def broke_off(self, end: FetchEnded) -> None:
-        """The exchange ended before its time."""
+        """The exchange ended early."""
         self.truncated = self.truncated or _TRUNCATED.get(end.reason, "")
 
     def capture(self, job: Job, trip: FetchContext) -> Capture:
-        """All of it."""
+        """The whole capture."""
         response = self.response
         assert response is not None
         version = response.version
@@ -217,10 +217,10 @@ class _Tape:
 
 
 def _conditions(job: Job, trip: FetchContext) -> dict[str, str] | None:
-    """Headers that make a request conditional: that of the URL itself, not of a page that it leads to.
+    """The headers of a conditional request, for the job's own URL only.
 
-    What was last seen is known by the job's URL. At the end of a redirect that changed, the same date, or an ETag such
-    as `"1"`, would tell that a page is unchanged which we never had.
+    The validators belong to that URL. At the end of a changed redirect, an ETag such as `"1"` could match a page that
+    was never fetched.
     """
     if trip.url != job.url or not (job.etag or job.last_modified):
         return None
@@ -233,6 +233,6 @@ def _conditions(job: Job, trip: FetchContext) -> dict[str, str] | None:
 
 
 def _tls_reason(error: Exception) -> str:
-    """Why a certificate was not taken, where OpenSSL tells."""
+    """The reason for a rejected certificate, by OpenSSL's code."""
     code = error.verify_code if isinstance(error, ssl.SSLCertVerificationError) else 0
     return _TLS_REASONS.get(code) or ("tls_untrusted" if code in _TLS_UNTRUSTED else "tls")

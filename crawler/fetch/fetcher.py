@@ -1,11 +1,11 @@
-"""One job, one answer: a request with its redirects, under the guard, the gate, the time limits and the size cap.
+"""The fetcher: one job, one result, with redirects, address guard, politeness gate, time limits and size cap.
 
-Redirects are followed by hand. A page may lead to its own site or to the same name with or without `www.` (then under
-the robots.txt of that name, too); one that leads elsewhere is refused as `redirect_offsite`, because what stands there
-is another site's. robots.txt may lead anywhere, as RFC 9309 asks. Every hop is a request of its own to the gate.
+The fetcher follows redirects itself. A page may redirect within its site, or to the same name with or without `www.`,
+under that name's robots.txt; other targets are refused as `redirect_offsite`. robots.txt may redirect anywhere (RFC
+9309). Each hop is a request of its own for the gate.
 
-Before a job's first request the gate may send it away, until there is a place for it at its registrable domain and its
-addresses; nothing has been sent then but questions to DNS.
+Before a job's first request, the gate may defer it until its registrable domain and its addresses have a place; only
+DNS has been queried by then.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ARRIVED = FetchEnded(FetchOutcome.FETCHED)
 
 
 class Fetcher:
-    """Answers jobs on one event loop. `async with` it; jobs may run side by side, the gate keeps hosts apart."""
+    """Runs jobs on one event loop. Use it with `async with`; jobs may run concurrently, the gate spaces hosts."""
 
     def __init__(
         self,
@@ -58,9 +58,10 @@ class Fetcher:
         clock: Callable[[], float] = time.time,
         tap: Tap | None = None,
     ) -> None:
-        """Check the settings (raises NoContact, BadCrawlSettings). `resolver` stands in for DNS, `clock` gives UTC.
+        """Check the settings (raises NoContact, BadCrawlSettings). `resolver` replaces DNS, `clock` returns UTC
+        seconds.
 
-        A `tap` is called on the event loop with every response, redirects, errors and robots.txt among them.
+        `tap` is called on the event loop with every response, also redirects, errors and robots.txt.
         """
         settings.check()
         self._settings = settings
@@ -80,28 +81,26 @@ class Fetcher:
         self._twinless: dict[str, float] = {}  # twins whose robots.txt could not be had: until when (UTC)
 
     async def __aenter__(self) -> Fetcher:
-        """Open the session."""
         await self._connections.open()
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close every connection."""
         await self._connections.close()
 
     def share(self, fraction: float) -> None:
-        """This process crawls a `fraction` (above 0, at most 1) of all sites, and other processes crawl the rest.
+        """Set the share (above 0, at most 1) of all sites that this process crawls.
 
-        What is spaced per domain and per address is spaced by each of them alone; so that together they keep the
-        delays on average, each multiplies them by the inverse of its share.
+        Each process spaces domains and addresses alone. It divides the delays by its share, so that on average all
+        processes together keep the delays.
         """
         self._gate.places.share(fraction)
 
     async def fetch(self, job: Job, *, wait: bool = True) -> FetchResult:
-        """Do the job. Failures are answers; only cancellation is raised.
+        """Run a job. Failures are results; only cancellation is raised.
 
-        Where its domain or its addresses have no place for it soon, it waits; without `wait` the answer is DEFERRED.
+        If its domain or addresses have no place soon, the job waits; without `wait` the result is DEFERRED.
         """
         trip = FetchContext(job.url, int(self._clock() * 1000), job.delay_s)
         try:
@@ -117,7 +116,7 @@ class Fetcher:
         return self._answer(job, trip)
 
     async def _travel(self, job: Job, trip: FetchContext, *, wait: bool) -> None:
-        """Request the URL and follow where it leads. Raises Ends."""
+        """Request the URL and follow redirects. Raises FetchEnded."""
         limit = ROBOTS_REDIRECTS if job.kind is RequestKind.ROBOTS else self._settings.redirects
         for _ in range(limit + 1):
             try:
@@ -140,7 +139,7 @@ class Fetcher:
         raise FetchEnded(FetchOutcome.FAILED, "too_many_redirects")
 
     async def _check_hop(self, job: Job, trip: FetchContext, target: str) -> None:
-        """Whether a redirect of this job may be followed to `target`. Raises Ends where not."""
+        """Check whether the job may follow a redirect to `target`. Raises FetchEnded if not."""
         if job.kind is RequestKind.ROBOTS:
             return
         host = host_of(target)
@@ -163,7 +162,7 @@ class Fetcher:
             raise FetchEnded(FetchOutcome.REFUSED, "crawl_delay")
 
     async def _twin_rules(self, job: Job, trip: FetchContext, target: str) -> RobotsRules:
-        """Rules of the twin's own robots.txt. Raises Ends where it cannot be had."""
+        """The rules of the `www.` twin's robots.txt. Raises FetchEnded if it is unavailable."""
         origin = origin_of(target)
         known = self._twins.held(origin)
         if known is not None and known[0] > self._clock() * 1000:
@@ -185,10 +184,9 @@ class Fetcher:
         return rules
 
     async def _request(self, job: Job, trip: FetchContext, *, wait: bool, last: bool = False) -> None:
-        """One HTTP request of the trip, its body read as far as it is wanted. Raises Ends, StaleConnection.
+        """One HTTP request of a job. Raises FetchEnded, StaleConnection.
 
-        Without `wait` the gate may send the job away; with it the job waits, and is not under way while it does.
-        `last`: a stale connection is a failed one.
+        Without `wait` the gate may defer the job. `last`: a stale connection is a failure.
         """
         host = host_of(trip.url)
         url = self._exchange.wire_url(trip.url)
@@ -236,12 +234,12 @@ class Fetcher:
             trip.started_ms = trip.sent_ms
 
     async def _sent(self, turn: Turn, job: Job, trip: FetchContext, host: str) -> None:
-        """A new connection is made: the request starts now."""
+        """A new connection is open: the request starts now."""
         await turn.sent()
         self._note_start(job, trip, host)
 
     async def _wait(self, turn: Turn, trip: FetchContext) -> None:
-        """Take a turn between two requests. Raises Ends where too many jobs do so, or one does for too long."""
+        """Wait for a turn between two requests. Raises FetchEnded if too many jobs wait, or this one waits too long."""
         left_s = self._settings.crawl_delay_cap_s + self._settings.delay_s - trip.waited_s
         if self.waiting >= _WAITING or left_s <= 0:
             raise FetchEnded(FetchOutcome.FAILED, "busy", transient=True)
@@ -257,7 +255,7 @@ class Fetcher:
             trip.waited_s += time.monotonic() - began
 
     def _starved(self, trip: FetchContext) -> FetchEnded:
-        """This machine had no socket: a job that has made no request comes again, as if it had not been here."""
+        """This machine has no socket left: a job without a request so far comes again later."""
         log.warning("no_socket_left", mend="raise the limit of open files (ulimit -n), or lower crawl.max_in_flight")
         if len(trip.requests) > 1:
             return FetchEnded(FetchOutcome.FAILED, "busy", transient=True)
@@ -265,7 +263,7 @@ class Fetcher:
         return FetchEnded(FetchOutcome.DEFERRED, not_before_ms=int(self._clock() * 1000) + _STARVED_MS)
 
     async def _find(self, trip: FetchContext, request: FetchRequest, host: str, port: int) -> list[ResolveResult]:
-        """The addresses of a host. A host without one has failed to answer a request. Raises Ends."""
+        """The addresses of a host; without one, the request has failed. Raises FetchEnded."""
         try:
             return await self._connections.find(host, port)
         except OSError as error:
@@ -276,7 +274,7 @@ class Fetcher:
             raise FetchEnded(FetchOutcome.FAILED, reason, transient=True, unreachable=True) from None
 
     async def _arrive(self, job: Job, trip: FetchContext) -> None:
-        """Look into the response that a trip ended with. Raises Ends where it is not what was asked for."""
+        """Check and process the final response. Raises FetchEnded if it is not what the job asked for."""
         status = trip.status
         if status == 304 and trip.url == job.url and (job.etag or job.last_modified):
             trip.opt_out = opt_outs(trip.headers, b"", self._settings.name, trip.robots_tags)
@@ -300,7 +298,7 @@ class Fetcher:
             trip.packed = self._packer.compress(trip.body)
 
     def _look_into(self, trip: FetchContext, kind: str) -> str:
-        """Note the opt-outs of a page, and tell its charset."""
+        """Store the opt-outs of a page, and return its charset."""
         encoding = content.charset_of(kind, trip.body, truncated=trip.truncated)
         trip.opt_out = opt_outs(trip.headers, trip.body, self._settings.name, trip.robots_tags, encoding)
         return encoding
@@ -343,7 +341,7 @@ Made = TypeVar("Made")
 
 
 async def done(heavy: bool, work: Callable[Given, Made], *given: Given.args, **named: Given.kwargs) -> Made:
-    """The result of `work`, done in a thread where it is `heavy`: more than the milliseconds that a thread costs."""
+    """Run `work`, in a thread if it is `heavy`, so that a hostile body does not block the timeouts of other hosts."""
     if not heavy:
         return work(*given, **named)
     return await asyncio.to_thread(work, *given, **named)

@@ -1,4 +1,4 @@
-"""Which headers of a response are kept with its page, and in which form."""
+"""Text from response headers: what is kept of it, made safe, and the value of Retry-After."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HEADER_CAP = 1000  # characters kept of a header
 
 
 def kept_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """The headers that are kept, cleaned, names in lower case, repeated ones joined."""
+    """The headers that are kept, cleaned, with names in lower case; repeated ones are joined."""
     kept: dict[str, str] = {}
     for name, value in headers:
         lower = name.lower()
@@ -45,7 +45,7 @@ def kept_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def retry_after_s(value: str, now_s: float) -> float | None:
-    """Seconds to wait from `now_s` (UTC), never below 0; None where the header is absent or says nothing."""
+    """The seconds from `now_s` (UTC) in a Retry-After header (RFC 9110 section 10.2.3); None if it is invalid."""
     text = value.strip()
     if text.isascii() and text.isdigit():
         return float(text[:12])
@@ -63,9 +63,10 @@ _UNWANTED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
 
 
 def clean(text: str, cap: int) -> str:
-    """`text` with runs of control characters as one space, cut to `cap` characters.
+    """`text` cut to `cap` characters, as valid Unicode, with runs of control characters as one space.
 
-    Bytes that were no UTF-8 are read as ISO-8859-1, their old meaning (RFC 9110 section 5.5).
+    aiohttp returns header bytes that are no UTF-8 as lone surrogates. They are read as ISO-8859-1 (RFC 9110 section
+    5.5).
     """
     text = text[:cap]
     if text.isascii():

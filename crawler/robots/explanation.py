@@ -1,6 +1,6 @@
-"""Which line of a robots.txt decides on a URL: the longest match is searched for line by line (RFC 9309 section 2.2.2).
+"""Explains which line of a robots.txt decides on a URL, by a search line by line (RFC 9309 section 2.2.2).
 
-Slower than `RobotsRules.allows`, which looks it up, and always of the same opinion.
+Slower than the lookup of `RobotsRules.allows`, with the same result.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from crawler.robots.rules import ALWAYS_ALLOWED, RuleTable
 
 
 class Why(enum.StrEnum):
-    """What made the decision."""
+    """What decided."""
 
     RULE = "rule"
     NO_RULE = "no_rule"  # our group has none that matches
@@ -26,7 +26,7 @@ class Why(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RobotsExplanation:
-    """The decision on one URL and the lines it stands on; line numbers count from 1, 0 is none."""
+    """The decision on one URL and its lines; line numbers count from 1, 0 is none."""
 
     allowed: bool
     why: Why
@@ -70,5 +70,5 @@ def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
 
 
 def unread() -> RobotsExplanation:
-    """The decision on every URL of a site whose robots.txt cannot be read (RFC 9309 section 2.3.1.4)."""
+    """The decision for every URL of a site whose robots.txt is unreachable (RFC 9309 section 2.3.1.4)."""
     return RobotsExplanation(False, Why.UNREACHABLE, None, (), 0, 0.0, 0, ())

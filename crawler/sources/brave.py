@@ -31,21 +31,20 @@ _MONTH_LEAST_S = 86_400  # a window at least so long is a quota, a shorter one a
 
 
 class Brave:
-    """Brave's web results. `offset` counts result pages there, 0 to 9."""
+    """Brave's web results. Its `offset` counts result pages, 0 to 9."""
 
     name = "brave"
     pages_cap = 10
     at_once = 1
 
     def __init__(self, settings: BraveSettings, key: str) -> None:
-        """Ask with the subscription token `key`."""
         self._url = settings.url
         self._count = settings.count
         self._key = key
         self.key_mark = key_mark(key)
 
     def request(self, query: Query, page: int) -> SourceRequest:
-        """The request for a result page, from 1. Raises QueryRefused for a query longer than Brave takes."""
+        """The request for a result page, from 1. Raises QueryRefused for a query longer than Brave accepts."""
         if len(query.text) > _TEXT_CAP or len(query.text.split()) > _WORDS_CAP:
             raise QueryRefused(f"brave takes queries of {_TEXT_CAP} characters and {_WORDS_CAP} words at most")
         fields = {"q": query.text, "count": str(self._count), "offset": str(page - 1), "result_filter": "web"}
@@ -57,7 +56,7 @@ class Brave:
         return SourceRequest(f"{self._url}?{urlencode(fields)}", {"Accept": "application/json"}, secret)
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
-        """What an answer says. Raises SourceError."""
+        """The results of a response. Raises SourceError."""
         if answer.status == 422 and _error_code(answer) == _KEY_WRONG:
             raise SourceRefused("brave answers 422: it does not know the key (X-Subscription-Token)")
         refuse_status(self.name, answer, _MEANS)
@@ -81,9 +80,9 @@ def _error_code(answer: SourceAnswer) -> Any:
 
 
 def _quota(answer: SourceAnswer) -> tuple[int | None, float]:
-    """(requests left, seconds until they are renewed) of the longest window in X-RateLimit-*; None where it is a rate.
+    """Requests left and seconds until they renew, of the longest window in X-RateLimit-*; None if it is only a rate.
 
-    The headers are lists, one entry a window: `X-RateLimit-Policy: 1;w=1, 15000;w=2592000`.
+    The headers are lists with one entry per window: `X-RateLimit-Policy: 1;w=1, 15000;w=2592000`.
     """
     policies = [part.strip() for part in answer.headers.get("x-ratelimit-policy", "").split(",")]
     windows = [_whole(policy.partition("w=")[2]) or 0 for policy in policies]

@@ -1,7 +1,7 @@
-"""A source's usage and round on the topic `control`: the log is the truth, a process only follows it.
+"""A source's usage and round on the topic `control`.
 
-`search/<source>` holds its `Usage`, `search/<source>/round` how far its scheduled round is. What a round found is
-appended in the same append as how far it is then, so a crash neither loses results nor asks a finished query again.
+`search/<source>` holds its `Usage`, `search/<source>/round` the progress of its scheduled round. Results and progress
+go into one append, so a crash neither loses results nor repeats a finished query.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Round(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """How far the scheduled round is. `started_ms` is its place in the schedule, not the second of its first query."""
+    """Progress of a scheduled round. `started_ms` is its time in the schedule, not the time of its first query."""
 
     v: int = 1
     started_ms: int = 0
@@ -37,7 +37,7 @@ class Round(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
     @property
     def finished(self) -> bool:
-        """Whether every query was dealt with."""
+        """Whether every query is done."""
         return self.done >= self.total
 
 
@@ -62,7 +62,7 @@ class Ledger:
         self.refresh()
 
     def refresh(self) -> None:
-        """Take in what was appended since, by another process, too: a search by hand counts beside the daemon."""
+        """Read what was appended since, also by other processes."""
         end = self._log.end(CONTROL)[0]
         if end <= self._next:
             return
@@ -99,7 +99,7 @@ class Ledger:
                 self.usage = changed
 
     def keep(self, round_: Round | None = None, outputs: Sequence[Output] = ()) -> None:
-        """Append how far the round is, and `outputs`, all or nothing."""
+        """Append the round's progress and `outputs`, all or nothing."""
         records = list(outputs)
         if round_ is not None:
             records.append(Output(CONTROL, 0, self._round_key, msgspec.msgpack.encode(round_)))
@@ -109,7 +109,7 @@ class Ledger:
 
 
 def _read(message: Message, kind: type[T]) -> T | None:
-    """A record, or None where it was removed; one that cannot be read, as of another version, is reported."""
+    """The decoded record; None if it was removed, or is unreadable, which is reported."""
     if message.value is None:
         return None
     try:
@@ -126,7 +126,7 @@ MOST_S = 366 * 86_400
 
 
 def interval_s(text: str) -> int:
-    """Seconds of `6h`, `90m`, `1d`. Raises ValueError saying what may be written."""
+    """The seconds of `6h`, `90m`, `1d`. Raises ValueError."""
     found = _EVERY.fullmatch(text.strip().lower())
     seconds = int(found[1]) * _SECONDS[found[2]] if found else 0
     if not LEAST_S <= seconds <= MOST_S:
@@ -135,10 +135,11 @@ def interval_s(text: str) -> int:
 
 
 def next_round(last: Round | None, queries: str, total: int, every_s: int, now_ms: int) -> tuple[int, Round]:
-    """(when, which): Unix milliseconds at which to start or go on, and the round as it stands then.
+    """The Unix time (ms) of the next start, and the round as it is then.
 
-    `queries` is the digest of the `total` queries. A round that was broken off goes on where it was; when the queries
-    are others by now it begins anew, as the same round, so that results found twice have one id.
+    Rounds start at the first start and multiples of the interval after it; missed ones are made up once. `queries` is
+    the digest of the `total` queries. An interrupted round resumes; if the queries have changed it starts again as the
+    same round, so that results found twice have one id.
     """
     if last is None or last.started_ms > now_ms + every_s * 1000:  # the second: of a clock that was set back
         return now_ms, Round(started_ms=now_ms, queries=queries, total=total)

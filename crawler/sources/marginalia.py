@@ -21,14 +21,13 @@ _MEANS = {
 
 
 class Marginalia:
-    """Marginalia's results. Results are under CC-BY-NC-SA unless the key is a commercial one."""
+    """Marginalia's results, under CC-BY-NC-SA unless the key is a commercial one."""
 
     name = "marginalia"
     pages_cap = 10
     at_once = 1
 
     def __init__(self, settings: MarginaliaSettings, key: str) -> None:
-        """Ask with `key`, sent as the header API-Key."""
         self._url = settings.url
         self._count = settings.count
         self._key = key or PUBLIC_KEY
@@ -40,7 +39,7 @@ class Marginalia:
         return SourceRequest(f"{self._url}?{urlencode(fields)}", secret_headers={"API-Key": self._key})
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
-        """What an answer says. Raises SourceError."""
+        """The results of a response. Raises SourceError."""
         refuse_status(self.name, answer, _MEANS)
         said = read_json(self.name, answer.body)
         items = list_at(self.name, said, "results")

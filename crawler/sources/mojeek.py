@@ -21,14 +21,13 @@ _DAY_S = 86_400.0
 
 
 class Mojeek:
-    """Mojeek's web results. The key is a parameter there, and so a secret part of the URL."""
+    """Mojeek's web results. The key is a parameter, and so a secret part of the URL."""
 
     name = "mojeek"
     pages_cap = 100
     at_once = 1
 
     def __init__(self, settings: MojeekSettings, key: str) -> None:
-        """Ask with the API key `key`."""
         self._url = settings.url
         self._count = settings.count
         self._key = key
@@ -49,7 +48,7 @@ class Mojeek:
         return SourceRequest(f"{self._url}?{urlencode(fields)}", secret_params={"api_key": self._key})
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
-        """What an answer says; errors come with status 200, too. Raises SourceError."""
+        """The results of a response; errors also come with status 200. Raises SourceError."""
         refuse_status(self.name, answer, _MEANS)
         said = read_json(self.name, answer.body)
         status = text_of(at_path(said, "response.status"))

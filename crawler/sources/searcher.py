@@ -1,4 +1,4 @@
-"""A round of queries of one source: from queries to hits and pages on the log, and how far it is."""
+"""A round of queries of one source: from queries to hits and pages on the log."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ UNUSABLE, KNOWN, LOST = "unusable", "known", "lost"  # why results are skipped; 
 
 @dataclass(slots=True)
 class RoundSummary:
-    """What a round came to. `ended` says why it was broken off; "" = every query was dealt with."""
+    """The result of a round. `ended` says why it was interrupted; "" = all queries are done."""
 
     source: str
     queries: int = 0
@@ -62,7 +62,7 @@ class RoundSummary:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A result as it goes onto the log, or why it does not."""
+    """The records of a result, or why it has none."""
 
     outputs: Sequence[Output] = ()
     imported: str = ""  # id of the hit of a page from an archive
@@ -70,12 +70,12 @@ class _Taken:
 
     @property
     def size_bytes(self) -> int:
-        """What it takes while it waits, about."""
+        """About the memory that it takes."""
         return _RECORD_BYTES + sum(len(output.key) + len(output.value or b"") for output in self.outputs)
 
 
 class Searcher:
-    """Asks one source. One round at a time."""
+    """Searches one source. One round at a time."""
 
     def __init__(
         self,
@@ -86,7 +86,7 @@ class Searcher:
         metrics: Metrics,
         imports: KnownHits,
     ) -> None:
-        """`turns` are those of the source; `imports` is asked only where the source is an archive."""
+        """`turns` belong to the source; `imports` is used only if the source is an archive."""
         self.source = source
         self._archive = source if isinstance(source, Archive) else None
         self._settings = settings
@@ -100,7 +100,7 @@ class Searcher:
 
     @property
     def ledger(self) -> Ledger:
-        """What is kept of the source."""
+        """The ledger of the source."""
         return self._turns.ledger
 
     async def round(
@@ -111,12 +111,10 @@ class Searcher:
         kept: bool,
         told: Callable[[int], None] = lambda _: None,
     ) -> RoundSummary:
-        """Ask the queries from `round_.done` on; `kept` writes into the log how far it is.
+        """Search the queries from `round_.done` on; `kept` stores the progress in the log.
 
-        `told` hears how many queries were dealt with since. What a query found before the round was broken off is
-        kept; it is asked again as a whole, and what it finds again has the same ids.
-
-        Raises StreamError as `Turns.with_log`.
+        `on_progress` gets the number of queries done since its last call. An interrupted query keeps its results; it is
+        repeated as a whole, and repeated results have the same ids. Raises StreamError as `Turns.with_log`.
         """
         summary = RoundSummary(self.source.name)
         done = round_.done
@@ -147,7 +145,7 @@ class Searcher:
         return summary
 
     async def _query(self, query: Query, started_ms: int, summary: RoundSummary) -> str:
-        """Ask all result pages of a query; returns its outcome. Raises Ended where it was not finished."""
+        """Search all result pages of a query; returns its outcome. Raises RoundEnded if it is not finished."""
         found = lost = places = 0
         try:
             for page in range(1, self._settings.pages + 1):
@@ -200,7 +198,7 @@ class Searcher:
         return _Taken([hit])
 
     async def _read(self, archive: Archive, query: Query, place: ArchivePlace) -> _Taken:
-        """The page and the hit of a record of an archive. Raises SourceError where it is no use to ask for others."""
+        """The page and the hit of an archive record. Raises SourceError if other requests would also fail."""
         try:
             page = await self._turns.ask(archive.record_request(place), lambda answer: archive.record(answer, place))
         except BadAnswer as error:  # of this record; the archive itself answers
@@ -216,7 +214,7 @@ class Searcher:
         self._waiting_bytes += sum(one.size_bytes for one in taken)
 
     async def _flush(self, summary: RoundSummary, round_: Round | None = None) -> None:
-        """Append what waits, and how far the round is then; count what was appended."""
+        """Append what waits and the round's progress; count what was appended."""
         async with self._flushing:
             waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
             dealt_with = await self._turns.with_log(lambda: self._append(waiting, round_))
@@ -230,7 +228,7 @@ class Searcher:
         self._metrics.count("search_hits", reasons.total(), source=self.source.name, outcome="skipped")
 
     def _append(self, waiting: Sequence[_Taken], round_: Round | None) -> list[_Taken]:
-        """Append it without the pages that are there already; returns what was made of it."""
+        """Append without the pages that the log has; returns what became of each result."""
         if not any(one.imported for one in waiting):
             self.ledger.keep(round_, [output for one in waiting for output in one.outputs])
             return list(waiting)
@@ -250,10 +248,10 @@ class Searcher:
 def result_output(
     source: str, query: Query, found: SearchResult, page: int, rank: int, started_ms: int, now_ms: int, partitions: int
 ) -> Output:
-    """The hit of a result, ranked over all pages, as it stands in its site's partition.
+    """The hit of a result, ranked over all pages, in its site's partition.
 
-    Its id is that of the round that started at `started_ms`, so that a round that is repeated in part finds it again;
-    its time is `now_ms`. Raises UnusableUrl or ValueError for what no hit can be.
+    Its id uses the start of the round, `started_ms`, so that a repeated query gives the same id; its time is `now_ms`.
+    Raises UnusableUrl or ValueError if the result is unusable.
     """
     fields = {
         "url": found.url,
@@ -271,6 +269,6 @@ def result_output(
 
 
 def listed_page(query: Query, archived: ArchivedPage, partitions: int) -> list[Output]:
-    """An archived page and its hit, which stands for the query that listed it; append them together."""
+    """An archived page and its hit with the query that listed it; append them together."""
     hit = msgspec.structs.replace(archived.hit, query_id=query.id, query=query.text)
     return page_outputs(dataclasses.replace(archived, hit=hit), partitions)

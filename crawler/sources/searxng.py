@@ -1,4 +1,4 @@
-"""SearXNG's search API (docs.searxng.org/dev/search_api): one instance asks many engines."""
+"""SearXNG's search API (docs.searxng.org/dev/search_api): one instance queries many engines."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _ENGINES_CAP = 50
 
 
 class Searxng:
-    """A SearXNG instance. The number of results per page is the instance's."""
+    """A SearXNG instance, which chooses the number of results per page."""
 
     name = "searxng"
     pages_cap = 100
 
     def __init__(self, settings: SearxngSettings, key: str = "") -> None:
-        """Ask the instance at `settings.url`; a `key` is sent as a bearer token, for a proxy before it."""
+        """A `key` is sent as a bearer token, for a proxy before the instance."""
         self._url = settings.url.rstrip("/").removesuffix("/search") + "/search"
         self.at_once = settings.at_once
         self.key_mark = key_mark(key)
@@ -45,7 +45,7 @@ class Searxng:
         return SourceRequest(f"{self._url}?{urlencode(fields)}", secret_headers=self._secret)
 
     def results(self, answer: SourceAnswer, page: int) -> Results:  # noqa: ARG002 - the answer says all
-        """What an answer says. Raises SourceError."""
+        """The results of a response. Raises SourceError."""
         refuse_status(self.name, answer, _MEANS)
         said = read_json(self.name, answer.body)
         items = list_at(self.name, said, "results")
@@ -63,7 +63,7 @@ def _item(item: dict[str, Any], place: int) -> SearchResult:
 
 
 def _unresponsive(said: Any) -> dict[str, str]:
-    """Engine -> why it did not answer, from pairs; nothing where the field is of another shape."""
+    """Engine -> why it did not answer; empty if the field has another shape."""
     pairs = said.get("unresponsive_engines") if isinstance(said, dict) else None
     return {
         text_of(pair[0])[:64]: text_of(pair[1])[:100] if len(pair) > 1 else ""

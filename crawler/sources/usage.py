@@ -1,7 +1,7 @@
-"""What is remembered of a source: requests of this day and month, and until when it is left alone. Pure.
+"""The usage of a source: requests of this day and month, and until when it is parked. Pure.
 
-A request is counted before it is made, whatever comes of it: so our count is never below the provider's. What the
-provider itself says is left counts beside it.
+A request is counted before it is sent, so our count is never below the provider's. The provider's own count, if it
+sends one, also applies.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEVELS = 16
 
 
 class Usage(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """Kept on the topic `control` under `search/<source>`. Times are Unix milliseconds; fields are appended only."""
+    """Stored on the topic `control` under `search/<source>`. Times are Unix milliseconds; fields are appended only."""
 
     v: int = 1
     day: str = ""  # 2026-11-22, UTC
@@ -41,7 +41,7 @@ class Usage(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
 
 def counted(usage: Usage, now_s: float) -> Usage:
-    """With one more request that starts now."""
+    """The usage with one more request that starts now."""
     day, month = _day(now_s), _day(now_s)[:7]
     told = usage.told_left
     if usage.told_reset_ms <= now_s * 1000:
@@ -58,18 +58,18 @@ def counted(usage: Usage, now_s: float) -> Usage:
 
 
 def used(usage: Usage, now_s: float) -> tuple[int, int]:
-    """Requests of this day, and of this month, as we count them."""
+    """Our counts of requests in this day, and in this month."""
     day = _day(now_s)
     return usage.day_used if usage.day == day else 0, usage.month_used if usage.month == day[:7] else 0
 
 
 def left(usage: Usage, settings: SourceSettings, now_s: float) -> int | None:
-    """Requests that are left by our counts and by what the provider says, whatever is less; None = no limit known."""
+    """Requests left by our counts and by the provider's, the lower one; None = no limit known."""
     return min((number for number, _ in _limits(usage, settings, now_s)), default=None)
 
 
 def renewed_s(usage: Usage, settings: SourceSettings, now_s: float) -> float:
-    """Unix time at which a request is left again; `now_s` where one is left now."""
+    """Unix time at which a request is left again; `now_s` if one is left now."""
     return max((reset for number, reset in _limits(usage, settings, now_s) if number <= 0), default=now_s)
 
 
@@ -81,10 +81,10 @@ def parked(
     now_s: float,
     draw: Callable[[], float] = random.random,
 ) -> Usage:
-    """After a failure of a request that started at `asked_s`: `wait_s` is what the source asked for, if it did.
+    """The usage after a failure of a request that started at `asked_s`; `wait_s` is the wait that the source asked for.
 
-    Several requests that were under way at once fail as one: only the first doubles the wait. `draw` is from 0 to 1:
-    the wait is spread over its last half, so that many clients do not come back together.
+    Concurrent requests that fail together double the wait once. `draw` returns 0 to 1: it spreads the wait over its
+    second half, so that clients do not return together.
     """
     level = usage.park_level
     if level == 0 or asked_s * 1000 >= usage.parked_ms:
@@ -97,32 +97,32 @@ def parked(
 
 
 def spent(usage: Usage, now_s: float, wait_s: float) -> Usage:
-    """After the source said that nothing is left for `wait_s`."""
+    """The usage after the source said that nothing is left for `wait_s`."""
     wait_s = min(max(wait_s, _SPENT_LEAST_S), TOLD_CAP_S)
     return msgspec.structs.replace(usage, told_left=0, told_reset_ms=int((now_s + wait_s) * 1000))
 
 
 def with_key(usage: Usage, mark: str) -> Usage:
-    """As it is for the key of that mark: what the provider said of another one does not hold for it."""
+    """The usage for the key with that mark: the provider's counts for another key are dropped."""
     if usage.key_mark == mark:
         return usage
     return msgspec.structs.replace(usage, key_mark=mark, told_left=-1, told_reset_ms=0)
 
 
 def answered(usage: Usage, told_left: int | None, reset_s: float, unresponsive: dict[str, str], now_s: float) -> Usage:
-    """After results: what the provider said of its limits, if that can be, and of engines that did not answer."""
+    """The usage after results: the provider's limits, if plausible, and the engines that did not answer."""
     if told_left is not None and 0 <= reset_s <= TOLD_CAP_S:
         usage = msgspec.structs.replace(usage, told_left=told_left, told_reset_ms=int((now_s + reset_s) * 1000))
     return msgspec.structs.replace(usage, unresponsive=unresponsive)
 
 
 def calmed(usage: Usage) -> Usage:
-    """After an answer: nothing is parked any more."""
+    """The usage after an answer: not parked."""
     return msgspec.structs.replace(usage, parked_ms=0, parked_why="", park_level=0)
 
 
 def free_s(usage: Usage, settings: SourceSettings, now_s: float) -> float:
-    """Unix time at which the next request may start: by its rate, and when the source is parked no more.
+    """Unix time at which the next request may start, by its rate and its park.
 
     A clock that was set back must not park a source for years.
     """
@@ -132,7 +132,7 @@ def free_s(usage: Usage, settings: SourceSettings, now_s: float) -> float:
 
 
 def _limits(usage: Usage, settings: SourceSettings, now_s: float) -> list[tuple[int, float]]:
-    """(requests left, Unix time of their renewal) of each limit."""
+    """Requests left and Unix time of their renewal, for each limit."""
     day = _day(now_s)
     of_day, of_month = used(usage, now_s)
     limits: list[tuple[int, float]] = []
@@ -154,6 +154,6 @@ def _start(day: str) -> float:
 
 
 def next_month_s(now_s: float) -> float:
-    """Unix time at which the next calendar month (UTC) begins."""
+    """Unix time of the start of the next calendar month (UTC)."""
     first = datetime.strptime(_day(now_s)[:7], "%Y-%m").replace(tzinfo=UTC)
     return (first + timedelta(days=32)).replace(day=1).timestamp()

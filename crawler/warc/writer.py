@@ -1,8 +1,8 @@
-"""Everything fetched, in WARC 1.1 files beside the log: a tap for the fetcher, and a thread that writes.
+"""Writes all fetched exchanges to WARC 1.1 files: a tap for the fetcher, and a thread that writes.
 
-The archive is as whole as the log: CRAWL asks `settle` before it applies answers, so that no page is committed whose
-exchange is not written. Where the archive cannot be written the crawl therefore rests: `settle` raises, the batch is
-rolled back, its URLs stay queued, and nothing new is asked for until a file can be written again.
+The archive is as complete as the log: CRAWL calls `settle` before it applies results, so no page is committed before
+its exchange is written. If the archive is not writable, `settle` raises, the batch is rolled back, its URLs stay
+queued, and the crawl pauses until a file can be written again.
 """
 
 from __future__ import annotations
@@ -34,10 +34,7 @@ _SERIALS = 100_000
 
 
 def open_warc(settings: CrawlSettings, metrics: Metrics | None = None) -> WarcOut | None:
-    """The archive that the settings ask for, or None. Raises NoContact, BadCrawlSettings, ArchiveUnwritable.
-
-    Files that dead processes left in the folder are closed first.
-    """
+    """The archive of the settings, or None. Raises NoContact, BadCrawlSettings, ArchiveUnwritable."""
     if not settings.warc_folder:
         return None
     settings.check()
@@ -45,7 +42,7 @@ def open_warc(settings: CrawlSettings, metrics: Metrics | None = None) -> WarcOu
 
 
 class WarcOut:
-    """Call it with each capture, from any thread; `settle` to know them written; `close` it at the end."""
+    """The archive writer: call it with captures from any thread, `settle` to wait for them, `close` it at the end."""
 
     def __init__(
         self,
@@ -56,9 +53,9 @@ class WarcOut:
         monotonic: Callable[[], float] = time.monotonic,
         writer: str = "",
     ) -> None:
-        """Make the folder, close what was left in it, and start the thread. Raises ArchiveUnwritable.
+        """Create the folder, close leftover files, and start the thread. Raises ArchiveUnwritable.
 
-        `writer` stands in the names of files, in place of the process id.
+        `writer` replaces the process id in file names. Tests set the bounds `waiting_bytes` and `room_bytes`.
         """
         self._settings = settings
         self._metrics = metrics
@@ -92,7 +89,7 @@ class WarcOut:
         return self._waiting_bytes
 
     def __call__(self, capture: Capture) -> None:
-        """Take a capture to be written. Waits only while very much waits already."""
+        """Queue a capture; waits only while too many bytes are queued."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._waiting_bytes <= _WAITING_BYTES or self._error is not None or not self._thread.is_alive()
@@ -100,9 +97,9 @@ class WarcOut:
             self._enqueue(capture)
 
     def settle(self) -> None:
-        """Wait until all that was taken is written. Raises ArchiveUnwritable where it is not.
+        """Wait until everything queued is written. Raises ArchiveUnwritable if that fails.
 
-        After that, the next call tries whether a file can be written again, and raises if not.
+        The next call tries again.
         """
         with self._changed:
             if self._told:
@@ -121,7 +118,7 @@ class WarcOut:
                 )
 
     def close(self) -> None:
-        """Write what waits, close the file, and end the thread."""
+        """Write what is queued, close the file, and end the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -176,7 +173,7 @@ class WarcOut:
             self._close_file()
 
     def _next_file(self) -> tuple[WarcFile, WarcMember]:
-        """A new file, and the record that it begins with."""
+        """A new file, and its first record."""
         now = datetime.fromtimestamp(self._clock(), UTC)
         for _ in range(_SERIALS):
             self._serial = self._serial % _SERIALS + 1
@@ -210,7 +207,7 @@ class WarcOut:
         return max(0.0, self._settings.warc_s - (self._monotonic() - self._began_s))
 
     def _fail(self, error: Exception) -> None:
-        """Remember what is wrong, and close the file at its last whole exchange if that can be done."""
+        """Remember the error, and try to close the file after its last whole exchange."""
         log.error("warc_not_written", folder=str(self._folder), error=str(error))
         try:
             self._close_file()
