@@ -24,7 +24,7 @@ from crawler.frontier.frontier import Frontier
 from crawler.frontier.report import QUEUES, require_readable, rows_of, sites_of
 from crawler.frontier.rows import Priority, SiteRow, Stop, queue_prefix, robots_key, site_key, site_of_key, unpack
 from crawler.frontier.site_store import SiteStore
-from crawler.robots.explanation import Why, explain
+from crawler.robots.explanation import DecisionReason, explain
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
 from crawler.web.registrable_domain import registrable_domain
@@ -45,7 +45,7 @@ class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
     kind: str  # robots | tdmrep | sitemap | page
     url: str
     start_at: int
-    conditional: bool = False  # asks whether what is known has changed
+    conditional: bool = False  # sends validators
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,16 +63,16 @@ class SitePlan(msgspec.Struct, kw_only=True):
     domain: str  # registrable
     partition: int = 0
     has_row: bool = False  # in the frontier, or after its hits
-    requests: list[PlannedRequest] = []  # in order; none: nothing would be asked
-    waits_for: str = ""  # why the first one is not at once: delay | parked | revisit | domain | begin
-    rests_until: int = 0  # when something is asked for again, once the requests are made
+    requests: list[PlannedRequest] = []  # in order
+    waits_for: str = ""  # why the first request waits: delay | parked | revisit | domain | begin
+    rests_until: int = 0  # the next revisit after these requests
     first_page: str = ""  # the URL at the head of the queue
     queued: int = 0  # URLs
     queued_in: dict[str, int] = {}  # hits | sitemaps | links | again -> URLs
-    new_hits: int = 0  # not read yet by CRAWL, those that change nothing among them
-    imported: int = 0  # of them, those whose page came with them
+    new_hits: int = 0  # not read by CRAWL yet
+    imported: int = 0  # of them, with an imported page
     unusable: list[str] = []  # why some of them are no hits of the site, the first of them
-    refused: int = 0  # URLs that would be recorded without a request
+    refused: int = 0  # URLs refused without a request
     refusals: list[Refusal] = []  # the first of them
     fetched: int = 0  # pages so far
     stopped_why: str = ""
@@ -130,7 +130,7 @@ class DryRun:
         """The same plans in order, with their requests spaced by registrable domain."""
         found = sorted(plans, key=_order)
         delay_ms = int(1000 * self._settings.domain_delay_s)
-        free: dict[str, int] = {}  # domain -> when it has a place; an unseen one counts as started now
+        free: dict[str, int] = {}  # domain -> its next free start; unseen ones count as started now
         for plan in (plan for plan in found if plan.requests and delay_ms):
             at = max(plan.at, free.get(plan.domain, self._now + delay_ms))
             if at > plan.at and plan.waits_for in ("", "begin"):
@@ -268,7 +268,7 @@ class DryRun:
         rule = ""
         if page.reason == "robots":
             found = explain(robots, self._settings.name, page.url)
-            if found.why is Why.RULE and found.rule is not None:
+            if found.why is DecisionReason.RULE and found.rule is not None:
                 rule = f"line {found.rule.number}: Disallow: {found.rule.pattern}"
         return Refusal(url=page.url, reason=page.reason, rule=rule)
 

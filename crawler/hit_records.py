@@ -15,7 +15,7 @@ from stream.schema.topics import HITS, PAGES
 
 _BATCH_BYTES = 8 * 1024 * 1024
 _BATCH_OUTPUTS = 2000
-_OUTPUT_BYTES = 500  # that an output takes beside its key and value, about
+_OUTPUT_BYTES = 500  # memory of an output beside its key and value, about
 
 
 def hit_output(hit: Hit, partitions: int) -> Output:

@@ -17,8 +17,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from crawler.errors import BadCrawlSettings, PrivateAddress
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
-_UNICAST_V6 = ipaddress.IPv6Network("2000::/3")  # all that IANA gives out of IPv6; the rest is no place on the Internet
-# Of IANA's special-purpose registries, what older versions of Python's ipaddress take for public
+_UNICAST_V6 = ipaddress.IPv6Network("2000::/3")  # all IPv6 unicast that IANA assigns
+# IANA's special-purpose networks that older versions of Python's ipaddress call public
 _SPECIAL_V4 = tuple(
     map(
         ipaddress.IPv4Network,

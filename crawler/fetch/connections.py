@@ -22,7 +22,7 @@ import structlog
 import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
-from aiohttp.client_reqrep import ClientRequest, ConnectionKey
+from aiohttp.client_reqrep import ConnectionKey
 
 from crawler.fetch.address_guard import FixedResolver, guarded_sockets
 from crawler.fetch.context import FetchContext
@@ -30,13 +30,13 @@ from crawler.fetch.dns_cache import DnsCache
 from crawler.settings import CrawlSettings
 from crawler.web.content_encoding import ACCEPTED
 
-_DEAD_S = 600.0  # an address that took no connection comes last for this time
+_DEAD_S = 600.0  # an unreachable address comes last for this time
 _DEAD_HELD = 4096  # such addresses remembered
 _LINE_BYTES = 8190  # of a status line, and of a header with its name; as aiohttp has it
 _HEADERS = 256  # of a response; more end it
 _HEAD_BYTES = 1024 * 1024  # of all heads of a response; more end it
 _KEPT = 512  # connections kept open for later requests
-_WATCH_S = 0.25  # longest time between two looks at what is under way
+_WATCH_S = 0.25  # longest time between two checks of timeouts
 
 
 class Connections:
@@ -91,7 +91,7 @@ class Connections:
         room_for(2 * settings.max_in_flight + _KEPT)  # a connection to each family may be tried
         self._loop = asyncio.get_running_loop()
         self._connector = _Connector(
-            limit=0,  # the gate bounds them: a request that has begun waits for no other
+            limit=0,  # the gate bounds them
             use_dns_cache=False,
             socket_factory=guarded_sockets(allowed),
             resolver=self._pins,
@@ -108,11 +108,11 @@ class Connections:
 
     async def request(
         self,
-        trip: FetchContext,
+        context: FetchContext,
         url: yarl.URL,
         conditions: dict[str, str] | None,
         cap: int,
-        sent: Callable[[], Awaitable[None]],
+        on_connect: Callable[[], Awaitable[None]],
     ) -> aiohttp.ClientResponse:
         """Send a GET and wait for the head of its response; at most `cap` bytes of its body are wanted.
 
@@ -121,18 +121,18 @@ class Connections:
         """
         assert self._connector is not None, "use `async with`"
         headers = [*self._headers, *conditions.items()] if conditions else self._headers
-        request = ClientRequest("GET", url, headers=headers, loop=self._loop)
+        request = aiohttp.ClientRequest("GET", url, headers=headers, loop=self._loop)
         began = self._loop.time()
         connection = await self._connector.connect(request, [], self._timeout)
         try:
             wire = connection.protocol
             assert isinstance(wire, _Wire)
             now = self._loop.time()
-            trip.kept = wire.address is not None
-            trip.address = wire.address = wire.address or _peer(wire)
-            if not trip.kept:
+            context.kept = wire.address is not None
+            context.address = wire.address = wire.address or _peer(wire)
+            if not context.kept:
                 ends = self._settings.total_timeout_s + began - now
-                await sent()
+                await on_connect()
                 now = self._loop.time()
                 wire.ends = now + ends
             else:
@@ -141,7 +141,7 @@ class Connections:
             self._under_way.add(wire)
             connection.add_callback(partial(self._under_way.discard, wire))
             if self._watch is None:
-                self._watch = self._loop.call_later(self._watch_s, self._look)
+                self._watch = self._loop.call_later(self._watch_s, self._check_timeouts)
             wire.set_response_params(
                 auto_decompress=False,
                 read_until_eof=True,
@@ -159,12 +159,12 @@ class Connections:
             connection.close()
             raise
 
-    def _look(self) -> None:
+    def _check_timeouts(self) -> None:
         """Fail the responses that take too long."""
         now, idle_s = self._loop.time(), self._settings.idle_timeout_s
         for wire in [wire for wire in self._under_way if now >= wire.ends or now - wire.heard >= idle_s]:
             wire.fail(TimeoutError("the response takes too long"))
-        self._watch = self._loop.call_later(self._watch_s, self._look) if self._under_way else None
+        self._watch = self._loop.call_later(self._watch_s, self._check_timeouts) if self._under_way else None
 
     async def find(self, host: str, port: int) -> list[ResolveResult]:
         """The addresses that a request to the host may use: at most one of each family. Raises OSError."""
@@ -232,11 +232,11 @@ class _Wire(ResponseHandler):
     byte with long extensions.
     """
 
-    address: str | None = None  # of the peer, once a request went there
-    ends = math.inf  # when the response has to be whole, by the loop's clock
+    address: str | None = None  # of the peer, after the first request
+    ends = math.inf  # deadline of the response, on the loop's clock
     heard = 0.0  # when bytes came last
     received = 0  # bytes of the response
-    most = _HEAD_BYTES  # that it may have
+    most = _HEAD_BYTES  # limit of `received`
 
     def data_received(self, data: bytes) -> None:
         """As aiohttp's, with the bytes counted."""

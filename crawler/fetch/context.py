@@ -32,7 +32,7 @@ class StaleConnection(Exception):
     """Control flow: the server had closed a kept connection before it answered this request."""
 
 
-class Starved(Exception):
+class NoSocketLeft(Exception):
     """Control flow: this machine has no socket left for the request."""
 
 
@@ -47,8 +47,8 @@ class FetchContext:
     waited_s: float = 0.0  # for turns
     requests: list[FetchRequest] = field(default_factory=list)
     sent_ms: int = 0  # when the last request was sent
-    address: str = ""  # that it went to
-    kept: bool = False  # over a connection of an earlier one
+    address: str = ""  # of the server
+    kept: bool = False  # over a kept connection
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     robots_tags: Sequence[str] = ()  # X-Robots-Tag fields in full

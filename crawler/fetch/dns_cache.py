@@ -22,7 +22,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from crawler.errors import BadCrawlSettings, UnresolvedHost
 from crawler.fetch.dns_lookup import Nameservers
 
-FAILURE_S = 15.0  # most seconds that a failed look-up is kept
+FAILURE_S = 15.0  # longest time that a failed lookup is cached
 HOSTS = 20_000  # answers held, about 10 MB; the one used longest ago goes first
 ADDRESSES = 8  # kept of one answer
 _NO_NAME = frozenset({pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_EBADNAME, pycares.errno.ARES_ENONAME})

@@ -104,7 +104,7 @@ class _LookUp:
         if readable or writable:
             self._watched.add(descriptor)
         else:
-            self._watched.discard(descriptor)  # it is closed next, and its number may be another's
+            self._watched.discard(descriptor)  # it closes next, and its number may be reused
         if readable:
             self._loop.add_reader(descriptor, self._process, descriptor, _NONE)
         else:

@@ -19,7 +19,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 
-from crawler.fetch.spacing import Places
+from crawler.fetch.spacing import Spacing
 from crawler.web.registrable_domain import registrable_domain
 
 _PRUNE_AT = 4096  # hosts remembered before those at rest are dropped
@@ -77,7 +77,7 @@ class Turn:
         """Whether `take` would not wait."""
         host, gate = self._host, self._gate
         return (
-            not gate.places.spaced
+            not gate.spacing.spaced
             and not host.lock.locked()
             and not gate.slots.locked()
             and max(host.next_start, host.began + self._delay_s) <= gate.clock()
@@ -117,8 +117,8 @@ class Turn:
         """Record a start and return 0, or return the seconds to wait. `own`: the start recorded for this turn."""
         gate, host = self._gate, self._host
         now = gate.clock()
-        if gate.places.spaced and self._addresses:
-            wait_s = gate.places.begin(registrable_domain(self._name), self._addresses, now, own)
+        if gate.spacing.spaced and self._addresses:
+            wait_s = gate.spacing.begin(registrable_domain(self._name), self._addresses, now, own)
             if wait_s > 0:
                 return wait_s
         host.began = now
@@ -134,7 +134,7 @@ class Turn:
 
 
 class HostGate:
-    """Turns per host, and places per domain and address. Lives on one event loop."""
+    """PacedClient per host, and places per domain and address. Lives on one event loop."""
 
     def __init__(
         self,
@@ -157,16 +157,16 @@ class HostGate:
         self.slots = asyncio.Semaphore(slots)
         self.clock = clock
         self.sleep = sleep
-        self.places = Places(domain_delay_s, address_delay_s, clock())
+        self.spacing = Spacing(domain_delay_s, address_delay_s, clock())
         self._hosts: dict[str, _Host] = {}
         self._prune_at = _PRUNE_AT
 
-    def sent_away_s(self, host: str, addresses: Sequence[str]) -> float:
+    def deferral_s(self, host: str, addresses: Sequence[str]) -> float:
         """0 if a job may take the host's turn now, else the seconds after which to ask again."""
-        if not self.places.spaced:
+        if not self.spacing.spaced:
             return 0.0
         now = self.clock()
-        at = self.places.ask(host, registrable_domain(host), addresses, now)
+        at = self.spacing.ask(host, registrable_domain(host), addresses, now)
         return max(at - now, 0.0)
 
     def turn(self, host: str, delay_s: float, addresses: Sequence[str] = ()) -> Turn:

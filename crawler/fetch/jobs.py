@@ -29,8 +29,8 @@ class FetchOutcome(enum.Enum):
     DEFERRED = "deferred"
 
 
-REDIRECTED = "redirected"  # outcome of a request whose answer led elsewhere
-ABSENT = "absent"  # in metrics, that of one for a robots.txt, tdmrep.json or sitemap that the site does not have
+REDIRECTED = "redirected"  # outcome of a redirected request
+ABSENT = "absent"  # in metrics: outcome for a robots.txt, tdmrep.json or sitemap that does not exist
 
 
 class FetchRequest(msgspec.Struct):
@@ -84,8 +84,8 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     retry_after_s: float | None = None
     opt_out: list[str] = []
     sitemap: SitemapFile = SitemapFile()
-    not_before_ms: int = 0  # of a deferred job: when its domain and its address have a place for it
-    address: str = ""  # IP address that the last response came from
+    not_before_ms: int = 0  # of a deferred job: when to come back
+    address: str = ""  # IP address of the last server
 
 
 class Capture(msgspec.Struct, frozen=True, kw_only=True):

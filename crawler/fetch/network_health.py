@@ -21,10 +21,10 @@ from crawler.settings import CrawlSettings
 
 log = structlog.get_logger(__name__)
 
-_FAILURES, _SITES = 10, 5  # ten: before any of five sites that fail in turn has failed for the third time
-# A router without its line may well say that no name exists
+_FAILURES, _SITES = 10, 5  # ten: with five failing sites, none has failed three times yet
+# A router without its line may answer that no name exists
 _NO_ANSWER = frozenset({"dns", "dns_no_name", "dns_no_address", "connection", "timeout"})
-_OURS = frozenset({"private_address", "internal_error"})  # answers that tell nothing of the network
+_OURS = frozenset({"private_address", "internal_error"})  # reasons unrelated to the network
 _SUMMARY_MS = 60_000
 
 
@@ -52,7 +52,7 @@ class NetworkWatch:
             self._reasons[answer.reason] += 1
         if was_not_answered(answer):
             if self._failures and now_ms - self._last_ms > self._rest_ms():
-                self._begin_anew()  # what failed before a rest belongs to another story
+                self._begin_anew()  # failures before a pause belong to another streak
             self._since_ms = self._since_ms or now_ms
             self._last_ms = now_ms
             self._failures += 1

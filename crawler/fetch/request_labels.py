@@ -8,7 +8,7 @@ from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, RequestKind
 from crawler.reasons import REASONS
 
 _NO_STATUS, _NO_CLASS = "none", "other"
-_EXACT = (403, 404, 429, 503)  # what an operator acts upon; others by their class
+_EXACT = (403, 404, 429, 503)  # actionable statuses; others by class
 STATUSES = (_NO_STATUS, *(f"{first}xx" for first in range(1, 6)), *map(str, _EXACT), _NO_CLASS)
 
 _BY_STATUS, _OTHER = "status", "other"  # the status is the reason; a word of nobody's

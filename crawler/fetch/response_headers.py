@@ -36,7 +36,7 @@ def kept_headers(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     for name, value in headers:
         lower = name.lower()
         if lower in KEPT_HEADERS:
-            # One more than a URL may have: a location that is too long is refused, not cut
+            # One more than a URL may have: a longer location is refused, not cut
             cap = URL_CAP + 1 if lower == "location" else HEADER_CAP
             between = f"{FIELD_END} " if lower == "x-robots-tag" else ", "
             joined = f"{kept[lower]}{between}{value}" if lower in kept else value
@@ -58,7 +58,7 @@ def retry_after_s(value: str, now_s: float) -> float | None:
     return max(0.0, moment.timestamp() - now_s)
 
 
-# Controls, line separators, and what turns the direction of the text around it
+# Controls, line separators, and bidirectional controls
 _UNWANTED = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+")
 
 

@@ -22,13 +22,13 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-PATIENCE_S = 0.25  # a place this near is waited for; a job that waits holds one of the requests under way
+PATIENCE_S = 0.25  # a closer place is waited for; a waiting job holds one of the requests in flight
 LATE_S = 2.0  # longest wait of a host at its own place
-FORGOTTEN_S = 600.0  # a place that its host did not come for is dropped after this time
+FORGOTTEN_S = 600.0  # an unused place is dropped after this time
 ROOM = 65_536  # places given away at once, about 15 MB
 _EXACT_S = 1e-6  # sums of seconds are exact to less than this
-_PRUNE_AT = 4096  # entries that are held before what is past is dropped
-_PRUNE_S = 60.0  # seconds between two looks through all places
+_PRUNE_AT = 4096  # clocks held before past ones are dropped
+_PRUNE_S = 60.0  # seconds between two prunings of places
 
 
 class _Clock:
@@ -49,7 +49,7 @@ class _Clock:
         return max(self.free, self.after_promised(delay_s))
 
 
-class _Spacing:
+class _Clocks:
     """The clocks of one kind, and their delay."""
 
     def __init__(self, delay_s: float, born: float) -> None:
@@ -80,14 +80,14 @@ class _Place(NamedTuple):
     promised: bool
 
 
-class Places:
+class Spacing:
     """The places of all hosts. Times are seconds of one monotonic clock, passed to each call."""
 
     def __init__(self, domain_delay_s: float, address_delay_s: float, now: float, *, room: int = ROOM) -> None:
         """All domains and addresses count as started `now`. A delay of 0 disables its spacing."""
         self._delays = (domain_delay_s, address_delay_s)
-        self._domains = _Spacing(domain_delay_s, now)
-        self._addresses = _Spacing(address_delay_s, now)
+        self._domains = _Clocks(domain_delay_s, now)
+        self._addresses = _Clocks(address_delay_s, now)
         self._places: dict[str, _Place] = {}
         self._room = room
         self._born = self._pruned = now

@@ -21,7 +21,7 @@ log = structlog.get_logger(__name__)
 _CLOSE_S = 5.0  # how long close() waits for the thread
 
 
-class Done(NamedTuple):
+class ClaimResult(NamedTuple):
     """A result, and the claim of its job."""
 
     claim: int
@@ -33,7 +33,7 @@ class FetchThread:
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
-        self._done: queue.SimpleQueue[Done] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[ClaimResult] = queue.SimpleQueue()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -62,7 +62,7 @@ class FetchThread:
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._fetcher.share, fraction)
 
-    def collect(self) -> list[Done]:
+    def collect(self) -> list[ClaimResult]:
         """The results since the last call."""
         found = []
         try:
@@ -93,7 +93,7 @@ class FetchThread:
 
     async def _do(self, claim: int, job: Job) -> None:
         try:
-            self._done.put(Done(claim, await self._fetcher.fetch(job, wait=False)))
+            self._done.put(ClaimResult(claim, await self._fetcher.fetch(job, wait=False)))
         finally:
             self._tasks.pop(claim, None)
 

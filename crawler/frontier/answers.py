@@ -5,14 +5,14 @@ from __future__ import annotations
 import msgspec
 
 from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
-from crawler.frontier.arrivals import Stopping
+from crawler.frontier.arrivals import SiteStops
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
-from crawler.frontier.parking import forgive, hold, park
+from crawler.frontier.parking import hold, park, reset_level
 from crawler.frontier.rows import CUT_OFF, Priority, SiteRow, Stop, UrlRow
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import SiteStore
-from crawler.frontier.sitemap_walk import SitemapReading
+from crawler.frontier.sitemap_walk import SitemapReader
 from crawler.frontier.statuses import Status
 from crawler.robots.rules import RobotsAnswer, meaning_of
 from crawler.web.urls import page_bytes
@@ -27,8 +27,8 @@ class Answers:
         pages: PageLog,
         rules: SiteRules,
         discovery: Discovery,
-        sitemaps: SitemapReading,
-        stopping: Stopping,
+        sitemaps: SitemapReader,
+        stops: SiteStops,
     ) -> None:
         self._store = store
         self._settings = store.settings
@@ -36,14 +36,14 @@ class Answers:
         self._rules = rules
         self._discovery = discovery
         self._sitemaps = sitemaps
-        self._stopping = stopping
+        self._stops = stops
 
     def apply(self, answer: FetchResult, excused_s: float | None) -> int:
         """Apply a result; returns the earliest start (ms) of the site's next request."""
         row = self._store.site(answer.job.site)
         if row is None:
             return 0
-        if answer.outcome is FetchOutcome.DEFERRED:  # no request was made: nothing is counted, and nobody is to blame
+        if answer.outcome is FetchOutcome.DEFERRED:  # no request was made, so nothing counts
             row.next_start = max(row.next_start, answer.not_before_ms)
         else:
             self._space(row, answer)
@@ -60,8 +60,8 @@ class Answers:
         row.next_start = max(answer.started_ms + int(1000 * max(row.delay_s, slow_s)), row.parked_until)
 
     def _take(self, row: SiteRow, answer: FetchResult) -> None:
-        if row.stopped and answer.job.kind is not RequestKind.PAGE:  # it was under way when the stop came
-            if answer.transient:  # what it asks for holds should the stop be taken back
+        if row.stopped and answer.job.kind is not RequestKind.PAGE:  # it was in flight at the stop
+            if answer.transient:  # its Retry-After holds if the site is reopened
                 park(row, answer, self._settings)
             return
         if answer.unreachable:
@@ -69,7 +69,7 @@ class Answers:
         elif answer.status:
             row.failures = 0
             if not answer.transient:
-                forgive(row)
+                reset_level(row)
         match answer.job.kind:
             case RequestKind.ROBOTS:
                 self._take_robots(row, answer)
@@ -80,7 +80,7 @@ class Answers:
             case RequestKind.PAGE:
                 self._take_page(row, answer)
         if row.failures >= self._settings.tries:
-            self._stopping.stop(row, _word(answer))
+            self._stops.stop(row, _word(answer))
             if answer.job.kind is RequestKind.PAGE:
                 self._blame_site(row, answer.job.url)
 
@@ -94,23 +94,23 @@ class Answers:
 
     def _take_robots(self, row: SiteRow, answer: FetchResult) -> None:
         if answer.reason == "private_address":
-            self._stopping.stop(row, Stop.PRIVATE)
+            self._stops.stop(row, Stop.PRIVATE)
             return
         meaning = meaning_of(answer.status, complete=answer.outcome is FetchOutcome.FETCHED)
         if meaning is RobotsAnswer.UNREACHABLE:
             row.robots_tries += 1
-            # where nobody is there to be bothered, the spacing of failed connections is enough
+            # an unreachable host needs no longer rest than the retries
             park(row, answer, self._settings, 0.0 if answer.unreachable else self._settings.robots_retry_s)
-            lasts = answer.unreachable and not answer.transient  # a certificate is no better in a minute
+            lasts = answer.unreachable and not answer.transient  # a certificate does not change in a minute
             if lasts or row.robots_tries >= self._settings.robots_tries:
-                self._stopping.stop(row, _word(answer) if answer.unreachable else Stop.ROBOTS_UNAVAILABLE)
+                self._stops.stop(row, _word(answer) if answer.unreachable else Stop.ROBOTS_UNAVAILABLE)
             return
         row.robots_tries = 0
         self._rules.keep_robots(row, answer, has_rules=meaning is RobotsAnswer.RULES)
         asked_s = self._rules.rules(row).crawl_delay_s
         row.delay_s = max(self._settings.delay_s, asked_s)
         if asked_s > self._settings.crawl_delay_cap_s:
-            self._stopping.stop(row, Stop.CRAWL_DELAY)
+            self._stops.stop(row, Stop.CRAWL_DELAY)
         else:
             row.next_start = max(row.next_start, answer.started_ms + int(1000 * row.delay_s))
 
@@ -136,9 +136,9 @@ class Answers:
         else:
             self._end(row, page, found, answer)
         if row.fetched >= self._settings.page_budget:
-            self._stopping.stop(row, Stop.BUDGET)
+            self._stops.stop(row, Stop.BUDGET)
         elif row.page_requests >= self._settings.page_budget * self._settings.requests_per_page:
-            self._stopping.stop(row, Stop.REQUESTS)
+            self._stops.stop(row, Stop.REQUESTS)
 
     def _end(self, row: SiteRow, page: bytes, found: UrlRow, answer: FetchResult) -> None:
         had_page = found.has_page

@@ -18,17 +18,17 @@ _HITS_CAP = 100  # hit ids kept per URL
 class Arrivals:
     """Adds hits and decisions."""
 
-    def __init__(self, store: SiteStore, pages: PageLog, stopping: Stopping) -> None:
+    def __init__(self, store: SiteStore, pages: PageLog, stops: SiteStops) -> None:
         self._store = store
         self._pages = pages
-        self._stopping = stopping
+        self._stops = stops
 
     def add_hit(self, hit: Hit) -> str:
         """Queue the URL of a hit; returns queued, known, refused, or imported. Raises UnusableUrl."""
         url = hit_url(hit.url)
         if host_of(url) != hit.site:
             raise UnusableUrl(f"hit {hit.id} names the site {hit.site!r}, its URL is of {host_of(url)!r}")
-        if hit.imported:  # its page came with it, and the site is not asked for anything
+        if hit.imported:  # its page is in the log already: no request
             return "imported"
         row = self._store.site(hit.site) or self._store.new_site(hit.site)
         row.origin = row.origin or origin_of(url)
@@ -44,7 +44,7 @@ class Arrivals:
             return
         row = self._store.site(decision.site) or self._store.new_site(decision.site)
         if decision.stop and not row.stopped:
-            self._stopping.stop(row, Stop.DECIDED)
+            self._stops.stop(row, Stop.DECIDED)
         elif not decision.stop and row.stopped == Stop.DECIDED:
             row.reopen()
         else:
@@ -61,7 +61,7 @@ class Arrivals:
             found = UrlRow(url)
         elif found.status is not Status.REDIRECTION and (row.stopped or not _may_pass(found)):
             return "known"
-        led_to = found.status is Status.REDIRECTION  # its page is that of the URL that led there
+        led_to = found.status is Status.REDIRECTION  # the URL that redirects here has the page
         found.status = Status.DISCOVERED
         found.priority, found.depth, found.attempts = Priority.HIT, 0, 0
         found.hits = list(dict.fromkeys([*found.hits, hit]))[-_HITS_CAP:]
@@ -96,7 +96,7 @@ def _may_pass(found: UrlRow) -> bool:
     return not by_itself and (found.reason in MAY_PASS or found.reason == Stop.DECIDED)
 
 
-class Stopping:
+class SiteStops:
     """Stops sites. Methods change `row` in place."""
 
     def __init__(self, store: SiteStore, pages: PageLog, rules: SiteRules) -> None:
@@ -112,7 +112,7 @@ class Stopping:
         self._rules.forget(row)
         self._store.state.delete(sitemap_key(row.site))
 
-    def wind_up(self, row: SiteRow) -> None:
+    def drain(self, row: SiteRow) -> None:
         """Process a part of the queue of a stopped site.
 
         URLs of hits are recorded as refused; discovered URLs are forgotten. Revisits leave no record: the page has one.

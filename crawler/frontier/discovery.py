@@ -13,8 +13,8 @@ from crawler.robots.rules import RobotsRules
 from crawler.web.links import internal_links
 from crawler.web.urls import host_of, other_scheme, page_bytes
 
-REFUSED_CAP = 100  # URLs of one page or sample that robots.txt forbids; its patterns are the site's, and may be slow
-_LINKS_CAP = 1000  # looked at of one page
+REFUSED_CAP = 100  # forbidden URLs of one page or sample: a site's patterns may be slow
+_LINKS_CAP = 1000  # per page
 
 
 class Discovery:

@@ -21,14 +21,14 @@ from typing import NamedTuple
 
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.frontier.answers import Answers
-from crawler.frontier.arrivals import Arrivals, Stopping
+from crawler.frontier.arrivals import Arrivals, SiteStops
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.parking import release
 from crawler.frontier.rows import Priority, SiteRow, Stop, UrlRow, pack
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import STEP, SiteStore
-from crawler.frontier.sitemap_walk import SitemapReading
+from crawler.frontier.sitemap_walk import SitemapReader
 from crawler.frontier.statuses import Status
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
@@ -64,11 +64,11 @@ class Frontier:
         self._store = SiteStore(state, settings, now_ms)
         self._pages = PageLog(self._store, emit)
         self._rules = SiteRules(self._store, robots)
-        self._stopping = Stopping(self._store, self._pages, self._rules)
-        self._arrivals = Arrivals(self._store, self._pages, self._stopping)
+        self._stops = SiteStops(self._store, self._pages, self._rules)
+        self._arrivals = Arrivals(self._store, self._pages, self._stops)
         discovery = Discovery(self._store)
-        self._sitemaps = SitemapReading(self._store, discovery)
-        self._answers = Answers(self._store, self._pages, self._rules, discovery, self._sitemaps, self._stopping)
+        self._sitemaps = SitemapReader(self._store, discovery)
+        self._answers = Answers(self._store, self._pages, self._rules, discovery, self._sitemaps, self._stops)
 
     def add_hit(self, hit: Hit) -> str:
         """Queue the URL of a hit; returns queued, known, refused, or imported. Raises UnusableUrl."""
@@ -95,7 +95,7 @@ class Frontier:
         row = self._store.read(value)
         if row.stopped:
             return False
-        self._stopping.stop(row, Stop.INTERNAL)
+        self._stops.stop(row, Stop.INTERNAL)
         self._store.save(row)
         return True
 
@@ -122,7 +122,7 @@ class Frontier:
     def _next(self, row: SiteRow) -> Job | None:
         """The next request of a site; steps without a request happen on the way."""
         if row.stopped:
-            self._stopping.wind_up(row)
+            self._stops.drain(row)
             return None
         release(row, self._now)
         self._wake(row)

@@ -18,7 +18,7 @@ _STATUS_OF = {
     FetchOutcome.REFUSED: Status.REFUSED,
     FetchOutcome.FAILED: Status.ERROR,
 }
-# What may be sent back to a server in a condition: RFC 9110 section 8.8.3, without obs-text; and what a date is made of
+# Validators that may be sent back: RFC 9110 section 8.8.3, without obs-text; characters of a date
 _ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,200}"')
 _DATE = re.compile(r"[A-Za-z0-9,:+ -]{10,40}")
 

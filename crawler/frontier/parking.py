@@ -40,7 +40,7 @@ def hold(row: SiteRow, answer: FetchResult, wait_s: float) -> None:
     row.next_start = max(row.next_start, row.parked_until)
 
 
-def forgive(row: SiteRow) -> None:
+def reset_level(row: SiteRow) -> None:
     """Reset the count of failures in a row."""
     row.park_level = 0
 

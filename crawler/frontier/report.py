@@ -49,7 +49,7 @@ class FrontierSiteLine(msgspec.Struct, frozen=True, kw_only=True):
 
     site: str
     state: str  # active | parked | resting | stopped
-    due_at: int = 0  # when it is to be looked at next
+    due_at: int = 0  # when it is processed next
     parked_until: int = 0
     parked_why: str = ""
     stopped_why: str = ""
@@ -73,15 +73,15 @@ class FrontierReport:
     """A report on a whole frontier."""
 
     sites: dict[str, int] = field(default_factory=dict)  # state -> sites
-    due: int = 0  # sites, of the active ones, that are due now; those under way are among them
+    due: int = 0  # active sites that are due now, also those in flight
     urls: dict[str, int] = field(default_factory=dict)  # status -> URLs
     queued: int = 0  # URLs
     queued_in: dict[str, int] = field(default_factory=dict)  # hits | sitemaps | links | again -> URLs
     fetched: int = 0  # pages
     parked_reasons: dict[str, int] = field(default_factory=dict)  # reason -> sites
     stopped_reasons: dict[str, int] = field(default_factory=dict)  # reason -> sites
-    oldest_due: list[FrontierSiteLine] = field(default_factory=list)  # those that wait longest
-    parked_sites: list[FrontierSiteLine] = field(default_factory=list)  # the first to be asked again first
+    oldest_due: list[FrontierSiteLine] = field(default_factory=list)  # the longest waiting first
+    parked_sites: list[FrontierSiteLine] = field(default_factory=list)  # the next to resume first
     stopped_sites: list[FrontierSiteLine] = field(default_factory=list)  # the last one first
     revisits: list[FrontierSiteLine] = field(default_factory=list)  # of resting sites, the next first
     domains: list[DomainLine] = field(default_factory=list)  # the largest first
@@ -258,12 +258,12 @@ class UrlLine(msgspec.Struct, frozen=True, kw_only=True):
     url: str
     status: str
     reason: str = ""
-    waits_in: str = ""  # the queue: hits, sitemaps, links or again; "" = it does not wait
+    waits_in: str = ""  # its queue: hits, sitemaps, links or again; "" = none
     found_by: str = ""  # hits, sitemaps or links
     visits: int = 0
     attempts: int = 0
     hits: int = 0
-    due_at: int = 0  # when it is asked for again
+    due_at: int = 0  # time of the next visit
 
 
 class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -304,7 +304,7 @@ def site_report(
             known += 1
             url = unpack(UrlRow, packed)
             if row.stopped:
-                url.due = 0  # what was planned does not come, unless the site is opened again
+                url.due = 0  # a stopped site has no visits
             found.append((_order(url), _line(url)))
             if limit is not None and len(found) >= 2 * limit + 1000:
                 found = heapq.nsmallest(limit, found, key=lambda item: item[0])

@@ -24,8 +24,8 @@ import msgspec
 from crawler.errors import OldFrontier
 from crawler.frontier.statuses import Status
 
-FORMAT = 3  # of rows and keys; 2 had the kind of a row before its site, 1 page ids in hexadecimal
-TOTALS_KEY = b"\0totals"  # sorts before all others, so that it is the first row of a scan
+FORMAT = 3  # of rows and keys; 2: kind before site in keys; 1: page ids in hexadecimal
+TOTALS_KEY = b"\0totals"  # sorts first, so it is the first row of a scan
 
 
 class Priority(enum.IntEnum):
@@ -34,7 +34,7 @@ class Priority(enum.IntEnum):
     HIT = 0
     SITEMAP = 1
     LINK = 2
-    AGAIN = 3  # a place in the queue only: what has been visited keeps the priority that it was found by
+    AGAIN = 3  # only in the queue: a visited URL keeps its first priority
 
 
 class Stop(enum.StrEnum):
@@ -50,11 +50,11 @@ class Stop(enum.StrEnum):
     INTERNAL = "internal_error"
 
 
-# Why no answer came, in the word of the last failure: what stops a site that is not reached
+# Reasons of connection failures, which stop a site
 CUT_OFF = frozenset(
     {"timeout", "connection", "dns", "dns_no_name", "dns_no_address", "tls", "tls_expired", "tls_name", "tls_untrusted"}
 )
-# A later hit tries such a site again, and its URLs that were refused for it
+# A later hit reopens a site stopped for these, and retries its refused URLs
 MAY_PASS = CUT_OFF | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
 FOUND_BY = {Priority.HIT: "hit", Priority.SITEMAP: "sitemap", Priority.LINK: "link"}
 
@@ -67,13 +67,13 @@ class Totals(FrontierRow):
     """Sums over the rows of a partition."""
 
     sites: int = 0
-    active: int = 0  # sites with something left to do, those that are parked among them
+    active: int = 0  # sites with work, also parked ones
     stopped: int = 0
     queued: int = 0  # URLs
     fetched: int = 0  # pages
     format: int = 1
     parked: int = 0  # sites
-    resting: int = 0  # sites that are neither active nor stopped
+    resting: int = 0  # sites, neither active nor stopped
     urls: list[int] = []  # by status
 
 
@@ -85,13 +85,13 @@ class SiteRow(FrontierRow):
     """A site with its politeness state; times in milliseconds UTC. A restart forgets nothing."""
 
     site: str
-    origin: str = ""  # scheme://host[:port] of its first hit; robots.txt and sitemap.xml are asked there
+    origin: str = ""  # scheme://host[:port] of its first hit, for robots.txt and sitemap.xml
     next_start: int = 0  # no request starts before
     delay_s: float = 0.0  # between starts; robots Crawl-delay included
-    robots_until: int = 0  # the robots.txt at hand is believed until then; 0 = none
-    robots_tries: int = 0  # attempts since the last one that told something
+    robots_until: int = 0  # the robots.txt is valid until then; 0 = none
+    robots_tries: int = 0  # attempts since the last usable answer
     failures: int = 0  # connection failures in a row
-    page_requests: int = 0  # re-visits left out, here and in `fetched`
+    page_requests: int = 0  # without revisits, as in `fetched`
     fetched: int = 0
     queued: int = 0
     wanted: int = 0  # of the queued, those of hits and sitemaps
@@ -100,22 +100,22 @@ class SiteRow(FrontierRow):
     sitemaps_done: bool = False
     stopped: str = ""  # the reason; "" = not stopped
     stopped_at: int = 0
-    parked_until: int = 0  # left alone until then, after a failure; 0 = not parked
+    parked_until: int = 0  # parked until then; 0 = not parked
     parked_why: str = ""  # the reason of the failure
-    parked_at: int = 0  # what began before belongs to the failure that is known already
+    parked_at: int = 0  # earlier requests belong to the last failure
     park_level: int = 0  # parks in a row: each waits twice as long as the one before
-    tdm_until: int = 0  # the tdmrep.json at hand, or its absence, is believed until then; 0 = not asked
-    again: int = 0  # of the queued, those that have been visited
+    tdm_until: int = 0  # the tdmrep.json, or its absence, is valid until then; 0 = not requested
+    again: int = 0  # queued revisits
     revisit_at: int = 0  # when the first URL of `v` is due; 0 = none
     sitemaps_at: int = 0  # when the sitemaps are read anew; 0 = never
     urls: list[int] = []  # by status
     schemes: int = 0  # of its URLs: 1 http, 2 https, 3 both
-    heads: list[Place] = []  # the first of its queue, in order; so that not every claim has to look for them
+    heads: list[Place] = []  # the first places of its queue, cached for claims
 
     def reopen(self) -> None:
         """Lift a stop."""
         self.stopped, self.stopped_at = "", 0
-        self.sitemaps_done = False  # what they listed was dropped with the stop
+        self.sitemaps_done = False  # the stop dropped their URLs
         self.failures = self.robots_tries = 0
 
     def count(self, status: Status, change: int) -> None:
@@ -137,17 +137,17 @@ class UrlRow(FrontierRow):
     status: Status = Status.DISCOVERED
     visit: int = 0  # visits that have a page record
     priority: Priority = Priority.HIT  # how it was found
-    place: Priority | None = None  # where it waits in the queue; None = it does not
+    place: Priority | None = None  # its queue; None = not queued
     number: int = 0  # its place there
     depth: int = 0  # links followed to find it
     attempts: int = 0  # requests of the visit under way
     hits: list[str] = []
-    reason: str = ""  # why it was not fetched; "" = fetched, or not known
-    due: int = 0  # when it is asked for again (ms); 0 = never, or in the queue
+    reason: str = ""  # why it was not fetched; "" = fetched, or unknown
+    due: int = 0  # time of the next visit (ms); 0 = none, or queued
     has_page: bool = False  # some visit fetched it
     etag: str = ""
     last_modified: str = ""
-    site_failed: bool = False  # the failure with which it ended stopped the site: a later hit tries it again
+    site_failed: bool = False  # its failure stopped the site: a later hit retries it
 
     @property
     def is_queued(self) -> bool:
@@ -161,7 +161,7 @@ class SitemapRow(FrontierRow):
     pending: list[tuple[str, int]] = []
     read: int = 0
     sample: list[str] = []
-    retried: str = ""  # the last file that was asked for once more
+    retried: str = ""  # the last file requested twice
 
 
 Sums = tuple[tuple[int, ...], tuple[int, ...]]

@@ -8,8 +8,8 @@ from crawler.frontier.site_store import SiteStore
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH, TdmRep
 
-_TDM_REST_S = 60.0  # between attempts at a tdmrep.json that cannot be had: time for pages
-RESERVED = "well-known:tdm-reservation"  # the opt-out signal of a page whose URL it reserves
+_TDM_REST_S = 60.0  # between attempts at an unavailable tdmrep.json: time for pages
+RESERVED = "well-known:tdm-reservation"  # opt-out signal of a reserved URL
 
 
 class SiteRules:

@@ -30,7 +30,7 @@ from crawler.frontier.statuses import Status, refetch_s
 from crawler.settings import CrawlSettings
 from stream.processing.state import KeyedState
 
-_HEADS = 8  # places of a queue that stand in its site's row
+_HEADS = 8  # places of a queue kept in its site's row
 STEP = 100  # URLs of a site dealt with without a request in one step; the rest follows at once
 _MAY_REOPEN = MAY_PASS | {Stop.DECIDED}
 
@@ -42,8 +42,8 @@ class SiteStore:
         self.state = state
         self.settings = settings
         self.now_ms = now_ms
-        self._stored: dict[str, Sums] = {}  # what the stored rows add to the totals
-        self._statuses: dict[bytes, Status | None] = {}  # of the stored URLs that were looked at; None = not stored
+        self._stored: dict[str, Sums] = {}  # contribution of the stored rows to the totals
+        self._statuses: dict[bytes, Status | None] = {}  # of the URLs read; None = not stored
 
     # Sites
 
@@ -186,7 +186,7 @@ class SiteStore:
         row.wanted += change * (place < Priority.LINK)
         row.again += change * (place is Priority.AGAIN)
 
-    # What is asked for again
+    # Revisits
 
     def schedule(self, row: SiteRow, page: bytes, found: UrlRow, from_ms: int) -> None:
         """Store a URL that is done, and schedule its revisit, counted from `from_ms`, if its status has one."""

@@ -16,7 +16,7 @@ from crawler.web.sitemaps import first_sitemaps, sample
 from crawler.web.urls import is_at, is_skipped
 
 
-class SitemapReading:
+class SitemapReader:
     """Reads sitemaps. Methods change `row` in place."""
 
     def __init__(self, store: SiteStore, discovery: Discovery) -> None:
@@ -70,7 +70,7 @@ class SitemapReading:
             pending += [(url, depth + 1) for url in sample(row.site, files, left)]
         reading.pending = pending[:left]
         pages = (url for url in answer.sitemap.pages if is_at(url, row.origin) and not is_skipped(url))
-        size = settings.page_budget + row.known  # so many that enough are new, though all that are known be among them
+        size = settings.page_budget + row.known  # enough even if it contains all known URLs
         reading.sample = sample(row.site, [*reading.sample, *pages], size)
         self._store.state.put(sitemap_key(row.site), pack(reading))
 

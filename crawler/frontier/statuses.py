@@ -41,7 +41,7 @@ _REFETCH = {
     Status.ERROR: "refetch_error_s",
     Status.REFUSED: "refetch_refused_s",
 }
-_MAY_BE_LIFTED = frozenset({"robots", "opt_out"})  # refusals that the owner of a site may take back
+_MAY_BE_LIFTED = frozenset({"robots", "opt_out"})  # refusals that a site's owner can lift
 
 
 def refetch_s(settings: CrawlSettings, status: Status, reason: str) -> float:

@@ -13,11 +13,11 @@ from crawler.robots.path_patterns import PathPattern, target_of
 from crawler.robots.rules import ALWAYS_ALLOWED, RuleTable
 
 
-class Why(enum.StrEnum):
+class DecisionReason(enum.StrEnum):
     """What decided."""
 
     RULE = "rule"
-    NO_RULE = "no_rule"  # our group has none that matches
+    NO_RULE = "no_rule"  # no rule of our group matches
     NO_GROUP = "no_group"  # no group names us, and none names `*`
     ROBOTS_TXT = "robots_txt"  # itself is always allowed
     UNREACHABLE = "unreachable"  # robots.txt cannot be read
@@ -29,9 +29,9 @@ class RobotsExplanation:
     """The decision on one URL and its lines; line numbers count from 1, 0 is none."""
 
     allowed: bool
-    why: Why
+    why: DecisionReason
     rule: RobotsRule | None
-    agents: tuple[Line, ...]  # the lines that make the group ours
+    agents: tuple[Line, ...]  # the lines that name us
     rules: int  # in our group
     crawl_delay_s: float
     crawl_delay_line: int
@@ -50,15 +50,15 @@ def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
     too_costly = RuleTable(group.rules).too_costly
     found = best[2] if best and not too_costly and target != ALWAYS_ALLOWED else None
     if target == ALWAYS_ALLOWED:
-        why = Why.ROBOTS_TXT
+        why = DecisionReason.ROBOTS_TXT
     elif too_costly:
-        why = Why.TOO_COSTLY
+        why = DecisionReason.TOO_COSTLY
     elif found is not None:
-        why = Why.RULE
+        why = DecisionReason.RULE
     else:
-        why = Why.NO_RULE if group.agents else Why.NO_GROUP
+        why = DecisionReason.NO_RULE if group.agents else DecisionReason.NO_GROUP
     return RobotsExplanation(
-        allowed=found.allow if found else why is not Why.TOO_COSTLY,
+        allowed=found.allow if found else why is not DecisionReason.TOO_COSTLY,
         why=why,
         rule=found,
         agents=tuple(group.agents),
@@ -71,4 +71,4 @@ def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
 
 def unread() -> RobotsExplanation:
     """The decision for every URL of a site whose robots.txt is unreachable (RFC 9309 section 2.3.1.4)."""
-    return RobotsExplanation(False, Why.UNREACHABLE, None, (), 0, 0.0, 0, ())
+    return RobotsExplanation(False, DecisionReason.UNREACHABLE, None, (), 0, 0.0, 0, ())

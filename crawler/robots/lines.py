@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 ROBOTS_CAP_BYTES = 500 * 1024
-DELAY_MOST_S = 1e9  # what a Crawl-delay beyond it is read as
+DELAY_MOST_S = 1e9  # longer Crawl-delays are cut to this
 SITEMAPS_CAP = 1000  # `Sitemap:` lines that are kept
 
 
@@ -50,7 +50,7 @@ class RobotsGroup:
 
     agents: list[Line] = field(default_factory=list)  # the lines that name us
     rules: list[RobotsRule] = field(default_factory=list)
-    delay_s: float = 0.0  # the longest that is asked of us
+    delay_s: float = 0.0  # the longest one for us
     delay_line: int = 0
 
 
@@ -63,7 +63,7 @@ _KEYS = {
 }
 _EOL = re.compile(r"\r\n?|\n")
 _TOKEN = re.compile(r"[a-z_-]+")
-# `inf` and powers of ten are numbers to whoever wrote them: they ask for more than any other, not for nothing
+# `inf` and powers of ten are long delays, not invalid ones
 _SECONDS = re.compile(
     r"\+?(?:(?:[0-9]{1,400}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e[+-]?[0-9]{1,4})?|inf(?:inity)?\b)", re.IGNORECASE
 )
@@ -73,7 +73,7 @@ def lines_of(text: bytes) -> Iterator[Line]:
     """The lines of the first 500 KiB; a line that the cap may have cut is dropped, because its rule may be longer."""
     cut = len(text) >= ROBOTS_CAP_BYTES
     decoded = text[:ROBOTS_CAP_BYTES].decode("utf-8", "surrogateescape").replace("\0", "")
-    # A byte order mark, of UTF-16 too: without its zeros such a text is read as well
+    # A byte order mark, also of UTF-16: without its zeros such a text is readable
     start = re.match("\ufeff|\udcff\udcfe|\udcfe\udcff|\udcef(?:\udcbb\udcbf?)?", decoded)
     lines = _EOL.split(decoded[start.end() :] if start else decoded)
     if cut:
@@ -91,7 +91,7 @@ def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[RobotsGrou
     ours, everyone = RobotsGroup(), RobotsGroup()
     named = {agent.lower(): ours, "*": everyone}
     bound: list[RobotsGroup] = []
-    begun = False  # whether the group at hand has had a rule, so that the next user agent begins another
+    begun = False  # whether the group has a rule, so that the next user agent begins a new group
     sitemaps: list[Line] = []
     for line in lines:
         if line.key is Key.AGENT:

@@ -15,18 +15,18 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-FIELD_END = ";"  # what the values of several X-Robots-Tag fields are joined with: a robot's name binds within one only
+FIELD_END = ";"  # joins several X-Robots-Tag fields: a robot's name applies within one field only
 
 _ROBOT_WORDS = frozenset({"noindex", "nofollow", "none", "noai", "noimageai"})
 _WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _ROBOT = re.compile(r"\*|[a-z][a-z0-9_/.-]*")
-# Comments, scripts and styles go by whole, closed or not, so that each byte is looked at once
+# Comments, scripts and styles match as a whole, closed or not, so that each byte is read once
 _HEAD = re.compile(
     rb"<(?:!--.*?(?:-->|\Z)|script\b.*?(?:</script|\Z)|style\b.*?(?:</style|\Z)|meta[\s/]([^<>]{1,1000})>|(body\b))",
     re.IGNORECASE | re.DOTALL,
 )
 _ATTRIBUTE = re.compile(rb"""(?<![\w-])(name|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
-_METAS = 2000  # that are looked into
+_METAS = 2000  # parsed per page
 _NOT_OBEYED = ":nofollow"
 
 

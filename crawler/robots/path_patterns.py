@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 
-# Unreserved and reserved characters of RFC 3986 but `*`, `$` and `%`, which are looked at one by one
+# All but the unreserved and reserved characters of RFC 3986, with `*`, `$` and `%`
 _ODD = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~:/?#\[\]@!&'()+,;=]")
 _BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:@")
 
@@ -82,7 +82,7 @@ def _in_path(match: re.Match[str]) -> str:
         return character if character in _BARE else odd.upper()
     try:
         octets = odd.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # a lone surrogate that stands for no byte
+    except UnicodeEncodeError:  # a lone surrogate without a byte
         octets = b"?"
     return "".join(f"%{octet:02X}" for octet in octets)
 

@@ -27,11 +27,11 @@ from crawler.robots.path_patterns import PathPattern, target_of
 
 ROBOTS_REDIRECTS = 5
 ALWAYS_ALLOWED = "/robots.txt"  # RFC 9309 section 2.2.2
-# Characters of all patterns with a wildcard together. They are tried one by one; beyond this, as no site needs it, all
-# is forbidden: that cannot be against the owner's will, and it bounds the time of an answer.
+# Characters of all patterns with a wildcard together, which are tried one by one. Beyond this cap everything
+# is forbidden, which no owner minds and which bounds the time of a lookup.
 WILDCARDS_CAP = 6_400
-_RULE_BYTES = 200  # that a rule takes in memory beside its text, about
-_TABLE_BYTES = 2 * 1024 * 1024  # of a site's rules, some ten thousand; beyond it, too, all is forbidden
+_RULE_BYTES = 200  # memory of a rule beside its text, about
+_TABLE_BYTES = 2 * 1024 * 1024  # of a site's rules, about ten thousand; beyond it everything is forbidden
 
 
 class RobotsAnswer(enum.Enum):
@@ -110,7 +110,7 @@ class RobotsRules:
         """Parse the first 500 KiB of a robots.txt; never raises. Only our group is kept."""
         group, sitemaps = group_of(lines_of(text), agent)
         self._table = RuleTable(group.rules)
-        self.crawl_delay_s = group.delay_s  # asked of us; 0 where there is none
+        self.crawl_delay_s = group.delay_s  # for us; 0 = none
         self.sitemaps = [line.value.encode("utf-8", "replace").decode() for line in sitemaps]  # as they stand
         self.size_bytes = self._table.size_bytes + sum(map(len, self.sitemaps)) + _RULE_BYTES  # of memory, about
 

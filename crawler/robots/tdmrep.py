@@ -17,9 +17,9 @@ from typing import Any
 from crawler.robots.path_patterns import PathPattern, target_of
 
 RULES_CAP = 1000
-PATTERNS_CAP = 65_536  # characters of all locations together: what bounds the time of a match
+PATTERNS_CAP = 65_536  # characters of all locations together, which bound the time of a match
 POLICY_CAP = 500  # characters kept of the URL of a policy
-_KEPT = 32  # files that are kept as they were read; of 64 KiB, the fetcher's cap, the worst one takes a MiB so
+_KEPT = 32  # parsed files cached; one of 64 KiB, the fetcher's cap, takes at most a MiB
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
 

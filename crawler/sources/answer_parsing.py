@@ -12,7 +12,7 @@ from crawler.sources.source import BadAnswer, QueryRefused, SearchResult, Source
 
 ITEMS_CAP = 1000  # results of one answer; no engine gives as many
 _TEXT_CAP = 2000  # characters of a title or snippet
-_REASONS_CAP = 20  # that are kept of bad items
+_REASONS_CAP = 20  # kept for bad items
 
 _WORDS = {
     400: "does not understand the request",

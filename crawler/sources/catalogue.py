@@ -64,7 +64,7 @@ def open_source(settings: SearchSettings, name: str, environment: Mapping[str, s
     if name == "searxng":
         return Searxng(settings.searxng, _named_key(name, mine, environment))
     if name == "commoncrawl":
-        from crawler.sources.commoncrawl import CommonCrawl  # it brings the WARC reader along
+        from crawler.sources.commoncrawl import CommonCrawl  # it imports the WARC reader
 
         return CommonCrawl(settings.commoncrawl, crawl)
     return JsonHttp(name, settings.json_http[name], _named_key(f"json_http.{name}", mine, environment))

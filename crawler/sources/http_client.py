@@ -22,7 +22,7 @@ _PIECE = 64 * 1024
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
-class Asker:
+class SourceClient:
     """Sends requests to sources. Use it with `async with`, on one event loop."""
 
     def __init__(self, user_agent: str, clock: Callable[[], float] = time.time) -> None:
@@ -31,7 +31,7 @@ class Asker:
         self._clock = clock
         self._session: aiohttp.ClientSession | None = None
 
-    async def __aenter__(self) -> Asker:
+    async def __aenter__(self) -> SourceClient:
         self._session = aiohttp.ClientSession(
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -69,7 +69,7 @@ class Asker:
             except TimeoutError:
                 raise SourceBusy(f"{request.shown} did not answer within {timeout_s:g} s") from None
             except (aiohttp.ClientError, OSError, ValueError) as error:
-                # never the error's own text: aiohttp puts the URL into it, and the key may be a part of that
+                # never the error's own text: it contains the URL, which may hold the key
                 raise SourceBusy(f"{request.shown} cannot be reached: {_reason(error)}") from None
         raise SourceRefused(f"{request.shown} redirects more than {_HOPS} times: check its url in the settings")
 

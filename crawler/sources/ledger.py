@@ -141,7 +141,7 @@ def next_round(last: Round | None, queries: str, total: int, every_s: int, now_m
     the digest of the `total` queries. An interrupted round resumes; if the queries have changed it starts again as the
     same round, so that results found twice have one id.
     """
-    if last is None or last.started_ms > now_ms + every_s * 1000:  # the second: of a clock that was set back
+    if last is None or last.started_ms > now_ms + every_s * 1000:  # or: the clock was set back
         return now_ms, Round(started_ms=now_ms, queries=queries, total=total)
     if not last.finished:
         same = last.queries == queries and last.total == total

@@ -10,7 +10,7 @@ from crawler.sources.keys import key_mark
 from crawler.sources.settings import MarginaliaSettings
 from crawler.sources.source import Query, Results, SearchResult, SourceAnswer, SourceRequest
 
-PUBLIC_KEY = "public"  # shared by everybody without a key, and often over its limit
+PUBLIC_KEY = "public"  # shared by all users without a key, often over its limit
 _OVER = "over the limit of its key: ask for a key of your own, or lower search.marginalia.rate"
 _MEANS = {
     401: "check the key",

@@ -16,7 +16,7 @@ _MEANS = {
     403: "the key is wrong, has ended, or is not allowed from this address: see Mojeek's dashboard",
     429: "more requests than the plan allows: lower search.mojeek.rate",
 }
-_BOOST = "10"  # of results in the language or from the country asked for, as Mojeek recommends
+_BOOST = "10"  # of results in the wanted language or country, as Mojeek recommends
 _DAY_S = 86_400.0
 
 

@@ -16,6 +16,7 @@ from crawler.hit_records import hit_output, page_outputs
 from crawler.sources import usage as using
 from crawler.sources.known_hits import KnownHits
 from crawler.sources.ledger import Ledger, Round
+from crawler.sources.paced_client import PacedClient, RoundEnded
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import (
     Archive,
@@ -28,7 +29,6 @@ from crawler.sources.source import (
     SourceError,
     SourceRefused,
 )
-from crawler.sources.turns import RoundEnded, Turns
 from crawler.warc.pages import ArchivedPage
 from crawler.web.hits_file import make_hit
 from stream.log.contract import Output
@@ -37,8 +37,8 @@ from stream.processing.metrics import Metrics
 _log = structlog.get_logger()
 _FLUSH_BYTES = 4 * 1024 * 1024  # of records that wait to be appended
 _FLUSH_RECORDS = 2000
-_RECORD_BYTES = 500  # that a record takes beside its key and value, about
-_NAMED = 5  # bad results of a page that are told with their reason
+_RECORD_BYTES = 500  # memory of a record beside its key and value, about
+_NAMED = 5  # bad results of a page that are logged with their reason
 OUTCOMES = ("found", "empty", "refused", "failed")
 UNUSABLE, KNOWN, LOST = "unusable", "known", "lost"  # why results are skipped; archives name further reasons
 
@@ -51,13 +51,13 @@ class RoundSummary:
     queries: int = 0
     hits: int = 0
     pages: int = 0  # imported
-    skipped: int = 0  # results that gave no hit, and why:
+    skipped: int = 0  # results without a hit, and why:
     skipped_reasons: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     unresponsive: dict[str, str] = field(default_factory=dict)
     left: int | None = None
     ended: str = ""
-    refused: bool = False  # the source refuses everything: waiting does not mend it
+    refused: bool = False  # the source refuses everything: waiting does not help
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Searcher:
         self,
         source: Source,
         settings: SourceSettings,
-        turns: Turns,
+        turns: PacedClient,
         partitions: int,
         metrics: Metrics,
         imports: KnownHits,
@@ -109,12 +109,12 @@ class Searcher:
         round_: Round,
         *,
         kept: bool,
-        told: Callable[[int], None] = lambda _: None,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> RoundSummary:
         """Search the queries from `round_.done` on; `kept` stores the progress in the log.
 
         `on_progress` gets the number of queries done since its last call. An interrupted query keeps its results; it is
-        repeated as a whole, and repeated results have the same ids. Raises StreamError as `Turns.with_log`.
+        repeated as a whole, and repeated results have the same ids. Raises StreamError as `PacedClient.with_log`.
         """
         summary = RoundSummary(self.source.name)
         done = round_.done
@@ -140,7 +140,7 @@ class Searcher:
             for outcome in outcomes:
                 summary.outcomes[outcome] += 1
                 self._metrics.count("search_queries", source=self.source.name, outcome=outcome)
-            told(len(outcomes))
+            on_progress(len(outcomes))
         summary.left = using.left(self.ledger.usage, self._settings, self._turns.clock())
         return summary
 

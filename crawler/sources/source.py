@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from crawler.errors import CrawlError
 
 if TYPE_CHECKING:
-    from crawler.warc.pages import ArchivedPage  # it brings the WARC reader along
+    from crawler.warc.pages import ArchivedPage  # it imports the WARC reader
 
 
 class SourceError(CrawlError):
@@ -103,7 +103,7 @@ class SearchResult:
     title: str = ""
     snippet: str = ""
     engine: str = ""
-    place: ArchivePlace | None = None  # of a page that is imported from an archive
+    place: ArchivePlace | None = None  # of an archived page
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ class Results:
     bad: Sequence[str] = ()  # why items were passed over
     more: bool = False  # the source may have another page
     unresponsive: Mapping[str, str] = field(default_factory=dict)  # engine -> why it did not answer
-    left: int | None = None  # requests that the source says are left
+    left: int | None = None  # requests left by the source's count
     reset_s: float = 0.0  # seconds until they are renewed
 
 

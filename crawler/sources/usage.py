@@ -15,10 +15,10 @@ import msgspec
 from crawler.sources.settings import SourceSettings
 
 PARK_FIRST_S = 30.0  # the first wait after a failure; doubles with each
-PARK_CAP_S = 3600.0  # the longest wait that doubling comes to
-ASKED_CAP_S = 86_400.0  # the longest wait that a Retry-After may ask for
-TOLD_CAP_S = 31 * 86_400.0  # a provider that renews its quota later than this is not believed
-_SPENT_LEAST_S = 60.0  # what says that it is spent is not asked again at once
+PARK_CAP_S = 3600.0  # longest wait by doubling
+ASKED_CAP_S = 86_400.0  # longest wait by Retry-After
+RENEWAL_CAP_S = 31 * 86_400.0  # a later renewal of a quota is ignored
+_SPENT_LEAST_S = 60.0  # shortest wait for a spent quota
 _LEVELS = 16
 
 
@@ -34,18 +34,18 @@ class Usage(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     parked_ms: int = 0  # until when the source is left alone
     parked_why: str = ""
     park_level: int = 0  # failures in a row
-    told_left: int = -1  # requests that the provider says are left; -1 = it did not say
-    told_reset_ms: int = 0  # when they are renewed
-    unresponsive: dict[str, str] = {}  # engine -> why it did not answer last
-    key_mark: str = ""  # which key the provider spoke of, see `crawler.sources.keys.key_mark`
+    provider_left: int = -1  # requests left by the provider's count; -1 = unknown
+    provider_reset_ms: int = 0  # when they are renewed
+    unresponsive: dict[str, str] = {}  # engine -> why it did not answer
+    key_mark: str = ""  # the key of the provider's count, see `crawler.sources.keys.key_mark`
 
 
 def counted(usage: Usage, now_s: float) -> Usage:
     """The usage with one more request that starts now."""
     day, month = _day(now_s), _day(now_s)[:7]
-    told = usage.told_left
-    if usage.told_reset_ms <= now_s * 1000:
-        told = -1
+    left = usage.provider_left
+    if usage.provider_reset_ms <= now_s * 1000:
+        left = -1
     return msgspec.structs.replace(
         usage,
         day=day,
@@ -53,7 +53,7 @@ def counted(usage: Usage, now_s: float) -> Usage:
         month=month,
         month_used=usage.month_used + 1 if usage.month == month else 1,
         asked_ms=int(now_s * 1000),
-        told_left=max(0, told - 1) if told >= 0 else -1,
+        provider_left=max(0, left - 1) if left >= 0 else -1,
     )
 
 
@@ -98,21 +98,25 @@ def parked(
 
 def spent(usage: Usage, now_s: float, wait_s: float) -> Usage:
     """The usage after the source said that nothing is left for `wait_s`."""
-    wait_s = min(max(wait_s, _SPENT_LEAST_S), TOLD_CAP_S)
-    return msgspec.structs.replace(usage, told_left=0, told_reset_ms=int((now_s + wait_s) * 1000))
+    wait_s = min(max(wait_s, _SPENT_LEAST_S), RENEWAL_CAP_S)
+    return msgspec.structs.replace(usage, provider_left=0, provider_reset_ms=int((now_s + wait_s) * 1000))
 
 
 def with_key(usage: Usage, mark: str) -> Usage:
     """The usage for the key with that mark: the provider's counts for another key are dropped."""
     if usage.key_mark == mark:
         return usage
-    return msgspec.structs.replace(usage, key_mark=mark, told_left=-1, told_reset_ms=0)
+    return msgspec.structs.replace(usage, key_mark=mark, provider_left=-1, provider_reset_ms=0)
 
 
-def answered(usage: Usage, told_left: int | None, reset_s: float, unresponsive: dict[str, str], now_s: float) -> Usage:
+def answered(
+    usage: Usage, provider_left: int | None, reset_s: float, unresponsive: dict[str, str], now_s: float
+) -> Usage:
     """The usage after results: the provider's limits, if plausible, and the engines that did not answer."""
-    if told_left is not None and 0 <= reset_s <= TOLD_CAP_S:
-        usage = msgspec.structs.replace(usage, told_left=told_left, told_reset_ms=int((now_s + reset_s) * 1000))
+    if provider_left is not None and 0 <= reset_s <= RENEWAL_CAP_S:
+        usage = msgspec.structs.replace(
+            usage, provider_left=provider_left, provider_reset_ms=int((now_s + reset_s) * 1000)
+        )
     return msgspec.structs.replace(usage, unresponsive=unresponsive)
 
 
@@ -140,8 +144,8 @@ def _limits(usage: Usage, settings: SourceSettings, now_s: float) -> list[tuple[
         limits.append((max(0, settings.quota_day - of_day), _start(day) + 86_400))
     if settings.quota_month:
         limits.append((max(0, settings.quota_month - of_month), next_month_s(now_s)))
-    if usage.told_left >= 0 and usage.told_reset_ms > now_s * 1000:
-        limits.append((usage.told_left, min(usage.told_reset_ms / 1000, now_s + TOLD_CAP_S)))
+    if usage.provider_left >= 0 and usage.provider_reset_ms > now_s * 1000:
+        limits.append((usage.provider_left, min(usage.provider_reset_ms / 1000, now_s + RENEWAL_CAP_S)))
     return limits
 
 

@@ -45,7 +45,7 @@ def warcinfo(name: str, now_ms: int, *, user_agent: str, contact: str) -> tuple[
         "conformsTo": _FORMAT,
         "operator": contact,
         "http-header-user-agent": user_agent,
-        "robots": "obey",  # RFC 9309; what a robots.txt forbade was not asked for
+        "robots": "obey",  # RFC 9309
     }
     headers = {"WARC-Record-ID": ident, "WARC-Filename": name, "WARC-Date": _date(now_ms)}
     return ident, _member("warcinfo", headers, "application/warc-fields", _fields(fields))
@@ -67,8 +67,8 @@ def exchange(capture: Capture, info: str) -> Iterator[WarcMember]:
         _head(f"GET /{target} HTTP/1.1", capture.request_headers),
     )
     if capture.via or capture.kind is not RequestKind.PAGE:
-        told = {"via": clean(capture.via, _ADDRESS_CAP), "kind": capture.kind.value}
-        yield _member("metadata", {**asked, "WARC-Record-ID": _ident()}, "application/warc-fields", _fields(told))
+        metadata = {"via": clean(capture.via, _ADDRESS_CAP), "kind": capture.kind.value}
+        yield _member("metadata", {**asked, "WARC-Record-ID": _ident()}, "application/warc-fields", _fields(metadata))
     headers = {"WARC-Record-ID": answer, **shared, **at, "WARC-Warcinfo-ID": info}
     if capture.truncated:
         headers["WARC-Truncated"] = capture.truncated

@@ -42,7 +42,7 @@ class WarcFile:
         except FileExistsError:
             raise NameTaken from None
         try:
-            if not _locked(self._fd, self._unfinished):  # another process took it for one that was left
+            if not _locked(self._fd, self._unfinished):  # another process is closing it as a leftover
                 raise NameTaken
         except BaseException:
             os.close(self._fd)
@@ -63,7 +63,7 @@ class WarcFile:
     def close(self) -> None:
         """Sync the file and rename it; a file without a record is removed."""
         try:
-            os.ftruncate(self._fd, self.size_bytes)  # what `append` could not take back
+            os.ftruncate(self._fd, self.size_bytes)  # a failed `append` may have left bytes
             _finish(self._fd, self._unfinished, self.path, self.size_bytes)
         finally:
             os.close(self._fd)

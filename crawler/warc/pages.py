@@ -37,7 +37,7 @@ _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
 _STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?:[ \t]|$)", re.IGNORECASE)
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\n]{0,1000})?\r?\n")
-_METADATA_KEPT = 64  # records whose response has not come yet
+_METADATA_KEPT = 64  # metadata records that wait for their response
 _ZSTD_LEVEL = 3
 
 
@@ -65,7 +65,7 @@ class _NoPage(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _ResponseMetadata:
     """Our own metadata on a response."""
 
     via: str
@@ -106,7 +106,7 @@ class _Reader:
         self._source = source
         self._sites = sites
         self._known = known
-        self._told: OrderedDict[str, _Told] = OrderedDict()  # by the id of the response
+        self._metadata: OrderedDict[str, _ResponseMetadata] = OrderedDict()  # by the id of the response
         self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)
 
     def read(self, record: WarcRecord | WarcFault) -> ArchivedPage | Skipped | None:
@@ -135,26 +135,28 @@ class _Reader:
             fields[name.strip().lower()] = value.strip()
         meant = record.headers.get("warc-concurrent-to", "")
         if meant and "kind" in fields:
-            self._told[meant] = _Told(fields.get("via", ""), fields["kind"])
-            if len(self._told) > _METADATA_KEPT:
-                self._told.popitem(last=False)
+            self._metadata[meant] = _ResponseMetadata(fields.get("via", ""), fields["kind"])
+            if len(self._metadata) > _METADATA_KEPT:
+                self._metadata.popitem(last=False)
 
     def _page(self, record: WarcRecord) -> ArchivedPage:
         """The page of a response. Raises _NoPage, UnusableUrl, or ValueError for a broken record."""
-        told = self._told.pop(record.headers.get("warc-record-id", ""), _Told("", RequestKind.PAGE.value))
+        metadata = self._metadata.pop(
+            record.headers.get("warc-record-id", ""), _ResponseMetadata("", RequestKind.PAGE.value)
+        )
         if record.kind == "revisit":
             raise _NoPage("revisit")
-        if told.kind != RequestKind.PAGE.value:
-            raise _NoPage(told.kind)
+        if metadata.kind != RequestKind.PAGE.value:
+            raise _NoPage(metadata.kind)
         if not record.headers.get("content-type", "").lower().startswith("application/http"):
             raise _NoPage("not_http")
         final_url = normalise(record.url)
-        url = _asked_for(told.via, final_url)
+        url = _asked_for(metadata.via, final_url)
         hit = make_hit({"url": url}, self._source, self._now_ms)
         if self._sites and hit.site not in self._sites:
             raise _NoPage("other_site")
         fetched_at = self._time_of(record)
-        # The record's id, in the place of the query, tells apart the visits of an archive to one URL
+        # The record's id, in place of the query, separates the visits of an archive to one URL
         mark = record.headers.get("warc-record-id") or record.headers["warc-date"]
         ident = xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("archive", mark, url)))
         if ident in self._known:

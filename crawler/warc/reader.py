@@ -21,7 +21,7 @@ _PIECE_BYTES = 64 * 1024
 _FOLD = re.compile(rb"\r?\n[ \t]+")  # a header's value goes on in the next line
 _BLANK = b"\r\n\r\n"  # behind a block
 _MAGIC = b"\x1f\x8b\x08"  # gzip (RFC 1952) with deflate, its only method
-_LOOK_BACK_BYTES = 65_540  # a stored block of deflate: a member that was cut takes this much of the next as its own
+_LOOK_BACK_BYTES = 65_540  # a stored block of deflate: a cut member swallows this much of the next
 _VERSIONS = (b"WARC/1.0", b"WARC/1.1")
 _DIGESTS = {"sha1": 20, "sha256": 32, "md5": 16}  # algorithm -> bytes
 
@@ -144,8 +144,8 @@ class _Bytes:
         self._ready = b""  # inflated and not taken yet
         self._inflate: Any = None  # None between members, and for a stream that is not compressed
         self._is_gzip: bool | None = None
-        self._past = b""  # the last that was inflated of the gzip member at hand
-        self._damage = ""  # what is wrong with it
+        self._past = b""  # last inflated input of the current gzip member
+        self._damage = ""  # its fault
         self._searched_to = offset  # where members were searched for after the last damage
         self.record_offset = offset
 
@@ -258,7 +258,7 @@ class _Bytes:
     def _next_member(self) -> None:
         """Find the next gzip member that begins a record."""
         self._damage = ""
-        known_to = max(self.record_offset + 1, self._searched_to)  # what lies before it is not searched twice
+        known_to = max(self.record_offset + 1, self._searched_to)  # no byte is searched twice
         self._searched_to = self._at
         self._raw, self._at = self._past + self._raw, self._at - len(self._past)
         self._past = b""

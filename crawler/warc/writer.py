@@ -27,21 +27,21 @@ from stream.processing.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
-_WAITING_BYTES = 128 * 1024 * 1024  # bodies that may wait to be written; a tap that would add to more waits itself
-_SETTLE_S = 60.0  # a disk that takes longer does not work
+_WAITING_BYTES = 128 * 1024 * 1024  # bodies that may wait to be written; beyond, the tap waits
+_SETTLE_S = 60.0  # a slower disk counts as broken
 _ROOM_BYTES = 64 * 1024 * 1024  # free on the disk before a failed archive is tried again
 _SERIALS = 100_000
 
 
-def open_warc(settings: CrawlSettings, metrics: Metrics | None = None) -> WarcOut | None:
+def open_warc(settings: CrawlSettings, metrics: Metrics | None = None) -> WarcWriter | None:
     """The archive of the settings, or None. Raises NoContact, BadCrawlSettings, ArchiveUnwritable."""
     if not settings.warc_folder:
         return None
     settings.check()
-    return WarcOut(settings, metrics)
+    return WarcWriter(settings, metrics)
 
 
-class WarcOut:
+class WarcWriter:
     """The archive writer: call it with captures from any thread, `settle` to wait for them, `close` it at the end."""
 
     def __init__(
@@ -52,14 +52,18 @@ class WarcOut:
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         writer: str = "",
+        queue_bytes: int = _WAITING_BYTES,
+        room_bytes: int = _ROOM_BYTES,
     ) -> None:
         """Create the folder, close leftover files, and start the thread. Raises ArchiveUnwritable.
 
-        `writer` replaces the process id in file names. Tests set the bounds `waiting_bytes` and `room_bytes`.
+        `writer` replaces the process id in file names. At most `queue_bytes` of bodies wait to be written. A failed
+        archive is tried again once the disk has `room_bytes` free.
         """
         self._settings = settings
         self._metrics = metrics
         self._clock, self._monotonic = clock, monotonic
+        self._queue_bytes, self._room_bytes = queue_bytes, room_bytes
         self._folder = Path(settings.warc_folder)
         self._writer = writer or str(os.getpid())
         self._file: WarcFile | None = None
@@ -71,7 +75,7 @@ class WarcOut:
         self._waiting_bytes = 0
         self._put = self._done = 0  # entries ever
         self._error: Exception | None = None
-        self._told = False
+        self._is_reported = False
         self._closing = False
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -92,7 +96,9 @@ class WarcOut:
         """Queue a capture; waits only while too many bytes are queued."""
         with self._changed:
             self._changed.wait_for(
-                lambda: self._waiting_bytes <= _WAITING_BYTES or self._error is not None or not self._thread.is_alive()
+                lambda: (
+                    self._waiting_bytes <= self._queue_bytes or self._error is not None or not self._thread.is_alive()
+                )
             )
             self._enqueue(capture)
 
@@ -102,15 +108,15 @@ class WarcOut:
         The next call tries again.
         """
         with self._changed:
-            if self._told:
-                self._error, self._told = None, False
+            if self._is_reported:
+                self._error, self._is_reported = None, False
                 self._enqueue(None)
             goal = self._put
             is_done = self._changed.wait_for(
                 lambda: self._done >= goal or self._error is not None or not self._thread.is_alive(), _SETTLE_S
             )
             if self._error is not None:
-                self._told = True
+                self._is_reported = True
                 raise self._unwritable(self._error) from self._error
             if not is_done or self._done < goal:
                 raise ArchiveUnwritable(
@@ -157,14 +163,14 @@ class WarcOut:
             self._close_file()
         members = []
         if self._file is None:
-            if entry is None and shutil.disk_usage(self._folder).free < _ROOM_BYTES:
-                raise OSError(f"less than {_ROOM_BYTES // 2**20} MiB are free")
+            if entry is None and shutil.disk_usage(self._folder).free < self._room_bytes:
+                raise OSError(f"less than {self._room_bytes // 2**20} MiB are free")
             self._file, info = self._next_file()
             members.append(info)
         if entry is not None:
             members += exchange(entry, self._info)
         data = b"".join(member.data for member in members)
-        self._file.append(data)  # an exchange at a time: a process that is killed leaves no half of one
+        self._file.append(data)  # a whole exchange at a time, so that a killed process leaves no part of one
         if self._metrics is not None:
             self._metrics.count("warc_bytes", len(data))
             for member in members:

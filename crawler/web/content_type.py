@@ -18,7 +18,7 @@ _MAGIC = tuple(
         "89504e470d0a",  # PNG
         "47494638",  # GIF
         "ffd8ff",  # JPEG
-        "504b0304",  # zip and what is built on it
+        "504b0304",  # zip and formats based on it
         "1f8b",  # gzip
         "52494646",  # RIFF: WebP, WAV, AVI
         "4f676753",  # Ogg
@@ -40,7 +40,7 @@ _SNIFFED_BYTES = 1024
 _BINARY = bytes([*range(0x00, 0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 _BINARY_SHARE = 0.1  # of the first bytes; stray control bytes occur in real pages
 
-# What Python calls the encodings of the Encoding Standard (encoding.spec.whatwg.org, section 4.2). Its other codecs are
+# Python's names of the encodings of the Encoding Standard (encoding.spec.whatwg.org, section 4.2). Its other codecs are
 # no charsets of the web: some are no text, some raise, `punycode` takes quadratic time, `utf-7` hides markup.
 _CHARSETS = frozenset(
     """utf-8 utf-16 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8

@@ -16,14 +16,14 @@ from crawler.errors import UnusableUrl
 
 URL_CAP = 2048  # characters; longer ones are traps or data
 
-# Ports of other protocols, whose servers might take a request for a command (Fetch Standard, section 2.10)
+# Ports of other protocols, where a request may act as a command (Fetch Standard, section 2.10)
 _BAD_PORTS = frozenset(
     """0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123
     135 137 139 143 161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 993
     995 1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566 6665 6666 6667 6668 6669 6679 6697 10080
     """.split()  # noqa: SIM905  # a table
 )
-# URLs that list other pages, ask for a password or are no pages: never articles, and endless on many sites.
+# Indexes, logins, media: never articles, and endless on many sites.
 _SKIPPED_ENDINGS = frozenset(
     """jpg jpeg png gif webp avif svg ico bmp tif tiff mp3 mp4 m4a m4v webm ogg wav avi mov mkv pdf doc docx xls xlsx
     ppt pptx epub zip gz tgz bz2 xz 7z rar tar exe dmg apk iso css js mjs json xml rss atom txt csv ics woff woff2
@@ -43,10 +43,10 @@ _SKIPPED_QUERIES = frozenset(
     """.split()  # noqa: SIM905
 )
 _PAGED = re.compile(r"/page/\d+/?$")
-# What some servers write into the path of every link to tell visitors apart: /a;jsessionid=1F, /(S(lit3py55))/a
+# Session ids in paths: /a;jsessionid=1F, /(S(lit3py55))/a
 _SESSION = re.compile(r";(?:jsession|phpsess|session|sess|s)id=|/\((?:[a-z]\([^/()]*\))+\)/")
 _ARCHIVE = re.compile(r"(?:.*/)?(?:19|20)\d\d(?:/\d\d?){0,2}/?")  # all posts of a year, a month or a day: no article
-_DEPTH_CAP = 20  # parts of a path; deeper ones are links that are relative by mistake
+_DEPTH_CAP = 20  # parts of a path; deeper ones come from wrongly relative links
 _REPEATS_CAP = 3  # of one part in a path, of the same mistake: /a/b/a/b/a/b/a
 
 

@@ -12,11 +12,11 @@ from typing import Any
 from crawler.sources.known_hits import KnownHits
 from crawler.sources.ledger import Ledger, Round
 from crawler.sources.machine_lock import Exclusion
+from crawler.sources.paced_client import PacedClient
 from crawler.sources.queries import digest_of
 from crawler.sources.searcher import RoundSummary, Searcher
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import Query, Source, SourceAnswer, SourceRequest
-from crawler.sources.turns import Turns
 from stream.log.contract import Log
 from stream.processing.metrics import Metrics
 from stream.schema.records import Hit, decode
@@ -73,7 +73,7 @@ class Desk:
 
     def searcher(self, patience_s: float = float("inf")) -> Searcher:
         """A searcher as a new process would make it."""
-        turns = Turns(
+        turns = PacedClient(
             self.source,
             self.settings,
             Ledger(self.log, self.source.name, self.exclusive, lambda: self.now),

@@ -14,13 +14,13 @@ from warcio.warcwriter import WARCWriter
 
 from crawler.settings import CrawlSettings
 from crawler.sources.commoncrawl import CommonCrawl
-from crawler.sources.http_client import Asker
+from crawler.sources.http_client import SourceClient
 from crawler.sources.known_hits import KnownHits
 from crawler.sources.ledger import Ledger, Round
+from crawler.sources.paced_client import PacedClient
 from crawler.sources.searcher import RoundSummary, Searcher
 from crawler.sources.settings import CommonCrawlSettings
 from crawler.sources.source import ArchivePlace, BadAnswer, Query, QueryRefused, SourceAnswer
-from crawler.sources.turns import Turns
 from crawler.warc.pages import ArchivedPage, pages_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
@@ -93,9 +93,9 @@ def _search(
     queries = [Query(host, host) for host in hosts]
 
     async def go() -> RoundSummary:
-        async with Asker("test") as asker:
+        async with SourceClient("test") as asker:
             source, metrics = CommonCrawl(mine, CrawlSettings()), Metrics()
-            turns = Turns(
+            turns = PacedClient(
                 source,
                 mine,
                 Ledger(log, "commoncrawl"),

@@ -19,18 +19,18 @@ from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
 
 _log = structlog.get_logger()
-_SLICE_S = 60.0  # a long wait is looked at again so often: another process may have changed what is waited for
-_TOLD_S = 10.0  # a longer wait is told
+_SLICE_S = 60.0  # a long wait is checked this often: another process may have ended it
+_LOGGED_S = 10.0  # longer waits are logged
 _LOG_AWAY_S = 5.0  # between attempts while the log is away
-_LOOK_S = 0.25  # between looks whether the end is wanted, while a request is under way
-_GRACE_S = 2.0  # that a request gets then
+_LOOK_S = 0.25  # between checks for the end, while a request is in flight
+_GRACE_S = 2.0  # for a request in flight at the end
 _LAST_MS = 253_402_300_799_000  # the end of the year 9999
 
 T = TypeVar("T")
 
 
 class Client(Protocol):
-    """Sends requests, see `crawler.sources.http_client.Asker`."""
+    """Sends requests, see `crawler.sources.http_client.SourceClient`."""
 
     async def ask(self, request: SourceRequest, timeout_s: float) -> SourceAnswer:
         """The response, whatever its status. Raises SourceError."""
@@ -44,7 +44,7 @@ class RoundEnded(Exception):
         self.refused = refused
 
 
-class Turns:
+class PacedClient:
     """Sends requests to one source, in turn."""
 
     def __init__(
@@ -75,8 +75,8 @@ class Turns:
         self._metrics = metrics
         self._patience_s = patience_s
         self._draw = draw
-        self._turns = asyncio.Lock()  # who asks next
-        self._door = asyncio.Lock()  # to the ledger
+        self._turns = asyncio.Lock()  # one request starts at a time
+        self._door = asyncio.Lock()  # one change of the ledger at a time
 
     async def ask(self, request: SourceRequest, read: Callable[[SourceAnswer], T]) -> T:
         """Send a request until its response can be read. Raises SourceError after `tries`, RoundEnded.
@@ -129,7 +129,7 @@ class Turns:
 
     async def _turn(self) -> float:
         """Wait for the next request's turn and count it; returns its time. Raises RoundEnded."""
-        told = ""
+        logged = ""
         async with self._turns:
             while True:
                 if self.stopped():
@@ -140,8 +140,8 @@ class Turns:
                     return place.now_s
                 if place.free_s - place.now_s > self._patience_s:
                     raise RoundEnded(f"{place.why} until {moment(place.free_s * 1000)}")
-                if place.free_s - place.now_s > _TOLD_S and told != (told := moment(place.free_s * 1000)):
-                    _log.warning("waiting", source=self._source.name, why=place.why, until=told)
+                if place.free_s - place.now_s > _LOGGED_S and logged != (logged := moment(place.free_s * 1000)):
+                    _log.warning("waiting", source=self._source.name, why=place.why, until=logged)
                 await self._sleep(min(place.free_s - place.now_s, _SLICE_S))
 
     async def _unless_stopped(self, request: SourceRequest) -> SourceAnswer:
@@ -158,7 +158,7 @@ class Turns:
     async def _note_spent(self, error: QuotaSpent) -> None:
         wait_s = using.PARK_CAP_S if error.wait_s is None else error.wait_s
         await self.change(lambda usage: using.spent(usage, self.clock(), wait_s))
-        until = moment(self.ledger.usage.told_reset_ms)
+        until = moment(self.ledger.usage.provider_reset_ms)
         _log.warning("quota_spent", source=self._source.name, why=str(error), until=until)
 
     async def _note_failure(self, error: SourceError, asked_s: float, failures: int) -> None:
