@@ -12,14 +12,11 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from crawler.errors import OldFrontier
 from crawler.frontier.rows import (
-    FORMAT,
     TOTALS_KEY,
     Priority,
     SitemapRow,
     SiteRow,
-    Totals,
     UrlRow,
     beyond_site,
     is_queue_key,
@@ -218,11 +215,7 @@ class _Shortlist:
 
 def require_readable(state: StateReader) -> None:
     """Raises OldFrontier if another version wrote the rows."""
-    value = state.get(TOTALS_KEY)
-    if value is not None and unpack(Totals, value).format != FORMAT:
-        raise OldFrontier(
-            "the frontier in this log was written by another version of farmwatch: look at it with that version"
-        )
+    refuse_other_format(state.get(TOTALS_KEY), "this log")
 
 
 def sites_of(state: StateReader) -> Iterator[tuple[bytes, bytes]]:

@@ -198,8 +198,8 @@ def refuse_other_format(totals: bytes | None, where: str) -> None:
     """Raise OldFrontier if the stored Totals of `where` have another format."""
     if totals is not None and unpack(Totals, totals).format != FORMAT:
         raise OldFrontier(
-            f"{where} holds a frontier that another version of farmwatch has written: let that version crawl it to its"
-            " end, or begin with a new log"
+            f"{where} holds a frontier of another version of farmwatch: crawl or inspect it with that version, or start"
+            " with a new log"
         )
 
 

@@ -8,7 +8,15 @@ from typing import Any
 import msgspec
 
 from crawler.fetch.response_headers import retry_after_s
-from crawler.sources.source import BadAnswer, QueryRefused, SearchResult, SourceAnswer, SourceBusy, SourceRefused
+from crawler.sources.source import (
+    BadAnswer,
+    QueryRefused,
+    Results,
+    SearchResult,
+    SourceAnswer,
+    SourceBusy,
+    SourceRefused,
+)
 
 ITEMS_CAP = 1000  # results of one answer; no engine gives as many
 _TEXT_CAP = 2000  # characters of a title or snippet
@@ -102,3 +110,33 @@ def url_of(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError("has no url")
     return value.strip()
+
+
+class JsonEngine:
+    """The common part of the search APIs that answer with a list of JSON objects."""
+
+    name: str
+    pages_cap = 10
+    at_once = 1
+    _means: Mapping[int, str] = {}
+    _items = "results"
+    _snippet = "description"
+
+    def read(self, answer: SourceAnswer) -> tuple[Any, Results]:
+        """The JSON of a response, and the results in it. Raises SourceError."""
+        refuse_status(self.name, answer, self._means)
+        said = read_json(self.name, answer.body)
+        items = list_at(self.name, said, self._items)
+        found, bad = read_items(items, self._item)
+        return said, Results(found, len(items), bad, bool(items))
+
+    def _item(self, item: dict[str, Any], place: int) -> SearchResult:
+        return SearchResult(
+            url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get(self._snippet))
+        )
+
+
+def whole_number(value: Any) -> int | None:
+    """A number from 0 in digits; None for anything else."""
+    text = str(value).strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

@@ -14,7 +14,7 @@ import msgspec
 
 from crawler.errors import UnusableUrl
 from crawler.settings import CrawlSettings
-from crawler.sources.answer_parsing import at_path, read_items, read_json, refuse_status, url_of
+from crawler.sources.answer_parsing import at_path, read_items, read_json, refuse_status, url_of, whole_number
 from crawler.sources.http_client import ANSWER_CAP
 from crawler.sources.settings import CommonCrawlSettings
 from crawler.sources.source import (
@@ -136,14 +136,9 @@ def _line(line: bytes) -> Any:
 def _capture(item: dict[str, Any], place: int) -> SearchResult:
     if item.get("status", "200") != "200" or item.get("mime-detected", item.get("mime", _HTML[0])) not in _HTML:
         raise ValueError("is no HTML page")
-    file, offset, length = item.get("filename"), _number(item.get("offset")), _number(item.get("length"))
+    file, offset, length = item.get("filename"), whole_number(item.get("offset")), whole_number(item.get("length"))
     if not isinstance(file, str) or not _FILE.fullmatch(file):
         raise ValueError("names no file")
     if offset is None or not length or length > ANSWER_CAP:
         raise ValueError(f"names no range of at most {ANSWER_CAP} bytes")
     return SearchResult(url_of(item.get("url")), place, place=ArchivePlace(file, offset, length))
-
-
-def _number(value: Any) -> int | None:
-    text = str(value)
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

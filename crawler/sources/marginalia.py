@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 from urllib.parse import urlencode
 
-from crawler.sources.answer_parsing import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.answer_parsing import JsonEngine, at_path
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import MarginaliaSettings
-from crawler.sources.source import Query, Results, SearchResult, SourceAnswer, SourceRequest
+from crawler.sources.source import Query, Results, SourceAnswer, SourceRequest
 
 PUBLIC_KEY = "public"  # shared by all users without a key, often over its limit
 _OVER = "over the limit of its key: ask for a key of your own, or lower search.marginalia.rate"
@@ -20,12 +20,11 @@ _MEANS = {
 }
 
 
-class Marginalia:
+class Marginalia(JsonEngine):
     """Marginalia's results, under CC-BY-NC-SA unless the key is a commercial one."""
 
     name = "marginalia"
-    pages_cap = 10
-    at_once = 1
+    _means = _MEANS
 
     def __init__(self, settings: MarginaliaSettings, key: str) -> None:
         self._url = settings.url
@@ -40,14 +39,7 @@ class Marginalia:
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
         """The results of a response. Raises SourceError."""
-        refuse_status(self.name, answer, _MEANS)
-        said = read_json(self.name, answer.body)
-        items = list_at(self.name, said, "results")
-        found, bad = read_items(items, _item)
+        said, results = self.read(answer)
         pages = at_path(said, "pages")
-        more = page < pages if isinstance(pages, int) else len(items) >= self._count
-        return Results(found, len(items), bad, more and bool(items))
-
-
-def _item(item: dict[str, Any], place: int) -> SearchResult:
-    return SearchResult(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("description")))
+        more = page < pages if isinstance(pages, int) else results.places >= self._count
+        return replace(results, more=more and results.more)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from crawler.sources.answer_parsing import list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.answer_parsing import JsonEngine, text_of, url_of
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import SearxngSettings
 from crawler.sources.source import Query, Results, SearchResult, SourceAnswer, SourceRequest
@@ -18,10 +19,11 @@ _MEANS = {
 _ENGINES_CAP = 50
 
 
-class Searxng:
+class Searxng(JsonEngine):
     """A SearXNG instance, which chooses the number of results per page."""
 
     name = "searxng"
+    _means = _MEANS
     pages_cap = 100
 
     def __init__(self, settings: SearxngSettings, key: str = "") -> None:
@@ -46,20 +48,16 @@ class Searxng:
 
     def results(self, answer: SourceAnswer, page: int) -> Results:  # noqa: ARG002 - the answer says all
         """The results of a response. Raises SourceError."""
-        refuse_status(self.name, answer, _MEANS)
-        said = read_json(self.name, answer.body)
-        items = list_at(self.name, said, "results")
-        found, bad = read_items(items, _item)
-        return Results(found, len(items), bad, bool(items), _unresponsive(said))
+        said, results = self.read(answer)
+        return replace(results, unresponsive=_unresponsive(said))
 
-
-def _item(item: dict[str, Any], place: int) -> SearchResult:
-    engines = item.get("engines")
-    named = [name for name in engines if isinstance(name, str)] if isinstance(engines, list) else []
-    engine = ",".join(sorted(named)) or text_of(item.get("engine"))
-    return SearchResult(
-        url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("content")), engine[:200]
-    )
+    def _item(self, item: dict[str, Any], place: int) -> SearchResult:
+        engines = item.get("engines")
+        named = [name for name in engines if isinstance(name, str)] if isinstance(engines, list) else []
+        engine = ",".join(sorted(named)) or text_of(item.get("engine"))
+        return SearchResult(
+            url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("content")), engine[:200]
+        )
 
 
 def _unresponsive(said: Any) -> dict[str, str]:
