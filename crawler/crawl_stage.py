@@ -1,8 +1,8 @@
-"""CRAWL: hits and decisions in, page records out; the frontier is its keyed state, the fetches run beside it.
+"""CRAWL: hits and decisions in, page records out. The frontier is its keyed state; fetches run in a thread beside it.
 
-A request is made only for what is committed: a claim is handed to the fetch thread after the batch that made it. Its
-answer changes the frontier in a later batch, together with the page record. Whatever is lost in between (a crash, a
-rollback, a rebalance) leaves the URL queued, and it is fetched again under the same fetch id.
+Requests are made only for committed claims: a claim goes to the fetch thread after its batch has committed. The result
+changes the frontier in a later batch, together with the page record. After a crash, a rollback or a rebalance the URL
+is still queued, and it is fetched again under the same fetch id.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import ABSENT, FetchOutcome, FetchResult, Job
 from crawler.fetch.network_health import NetworkWatch, is_absent, was_not_answered
 from crawler.fetch.request_labels import reason_label, status_label
-from crawler.fetch.thread import Done, FetchThread
+from crawler.fetch.thread import ClaimResult, FetchThread
 from crawler.frontier.frontier import Frontier
-from crawler.frontier.page_headers import page_headers
+from crawler.frontier.page_log import page_headers
 from crawler.frontier.parking import asked_until
 from crawler.frontier.rows import TOTALS_KEY, Stop, Totals, refuse_other_format, site_key, site_of_key, unpack
 from crawler.frontier.statuses import Status
@@ -43,14 +43,14 @@ T = TypeVar("T")
 
 # The longest wait for input, seconds: with requests under way (a hundredth of the delay, within these), and without
 _LEAST_POLL_S, _BUSY_POLL_S, _IDLE_POLL_S = 0.02, 0.1, 0.5
-_LOOKS = 1000  # sites that are due looked at in one tick: after a start none of the first may be asked yet
-_REST_MS = 3_600_000  # how long a site rests at which even giving up failed
-_SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # what may be a metric's label
+_LOOKS = 1000  # due sites checked in one tick: after a start many of them must still wait
+_REST_MS = 3_600_000  # rest of a site that could not even be stopped
+_SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # valid labels of a metric
 
 
 @dataclass(frozen=True, slots=True)
 class FrontierCounts:
-    """How far a crawl is. It is at its end when no site is `active`: nothing is queued, due, or under way."""
+    """The progress of a crawl. The crawl is complete when no site is `active`."""
 
     sites: int = 0
     active: int = 0
@@ -60,8 +60,8 @@ class FrontierCounts:
 
 
 @dataclass(slots=True)
-class _Flight:
-    """A claim that has no applied answer yet."""
+class _InFlight:
+    """A claim whose result is not applied yet."""
 
     partition: int
     job: Job
@@ -69,7 +69,7 @@ class _Flight:
 
 
 class CrawlStage(Stage):
-    """The stage. Construct it, give it to the loop, and `close` it at the end."""
+    """The stage: create it, pass it to the loop, and `close` it at the end."""
 
     name: ClassVar[str] = "crawl"
     inputs: Mapping[str, type[Record]] = {HITS: Hit, DECISIONS: Decision}
@@ -86,8 +86,8 @@ class CrawlStage(Stage):
     ) -> None:
         """Check the settings (raises NoContact, BadCrawlSettings, ArchiveUnwritable) and start the fetch thread.
 
-        `resolver` stands in for DNS. `partitions` is the number of all partitions, by which processes that share them
-        share the pace at a domain and at an address, too; None: there is no other process.
+        `resolver` replaces DNS. `partitions` is the total number of partitions: processes that share them also share
+        the request rates per domain and address. None: there is only this process.
         """
         self.store = FRONTIER_STORE
         self._busy_poll_s = min(max(settings.delay_s / 100, _LEAST_POLL_S), _BUSY_POLL_S)
@@ -97,21 +97,21 @@ class CrawlStage(Stage):
         self._owned = partitions or 0  # how many of them are this process's
         self._metrics = metrics
         self._robots = RobotsShelf(settings.name)
-        self._flights: dict[int, _Flight] = {}  # by claim number, oldest first
+        self._in_flight: dict[int, _InFlight] = {}  # by claim number, oldest first
         self._busy: dict[int, dict[str, int]] = {}  # partition -> site -> claim number
-        self._since: dict[int, int] = {}  # partition -> when it came to this process (ms)
+        self._since: dict[int, int] = {}  # partition -> when this process got it (ms)
         self._totals: dict[int, Totals] = {}
-        self._demands: dict[str, int] = {}  # site -> earliest next start (ms) that is not committed yet
-        self._settled: set[str] = set()  # those of them that the batch under way writes
+        self._demands: dict[str, int] = {}  # site -> earliest next start (ms), not committed yet
+        self._settled: set[str] = set()  # of them, those that the current batch writes
         self._number = 0
-        self._frontiers: dict[int, Frontier] = {}  # partition -> that of the tick under way
+        self._frontiers: dict[int, Frontier] = {}  # partition -> its frontier during a tick
         self._network = NetworkWatch(settings)
         self._warc = open_warc(settings, metrics)
         self._thread = FetchThread(Fetcher(settings, resolver=resolver, tap=self._warc))
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing is prepared
-        """Put a hit or a decision into the frontier. Raises UnusableUrl."""
-        self._welcome(ctx)
+        """Add a hit or a decision to the frontier. Raises UnusableUrl."""
+        self._take_over(ctx)
         frontier = self._frontier(ctx)
         if isinstance(record, Hit):
             outcome = frontier.add_hit(record)
@@ -121,65 +121,65 @@ class CrawlStage(Stage):
             frontier.decide(record)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """Apply the answers that came, and claim what is due."""
+        """Apply the results that arrived, and claim the sites that are due."""
         self._frontiers.clear()
         self._submit()  # the batch that made these claims is committed, or `lost` has dropped them
-        self._settle()
-        self._forget([partition for partition in self._since if partition not in contexts])
+        self._drop_committed_demands()
+        self._drop_partitions([partition for partition in self._since if partition not in contexts])
         for ctx in contexts.values():
-            self._welcome(ctx)
+            self._take_over(ctx)
         self._share(len(contexts))
         now_ms = max((ctx.now_ms for ctx in contexts.values()), default=0)
         self._demands = {site: at for site, at in self._demands.items() if at > now_ms}
         answers = self._thread.collect()
-        for _, answer in answers:  # first of all, so that it is kept whatever becomes of the answers
+        for _, answer in answers:  # first, so that it survives a rollback of the results
             if answer.outcome is FetchOutcome.FAILED and (until_ms := asked_until(answer, self._settings)):
                 self._demand(answer.job.site, until_ms)
         if self._warc is not None:
-            self._warc.settle()  # no page goes into the log that is not in the archive
+            self._warc.settle()  # no page reaches the log before the archive
         is_down = self._watch_network(answers, contexts, now_ms)
         wait_s = self._network.excused_wait_s(now_ms) if is_down else None
         for number, answer in answers:
-            flight = self._flights.pop(number, None)
-            if flight is not None:  # else nobody waits for it: the partition was lost or its batch rolled back
+            flight = self._in_flight.pop(number, None)
+            if flight is not None:  # else its partition was lost, or its batch rolled back
                 del self._busy[flight.partition][answer.job.site]
                 excused_s = wait_s if was_not_answered(answer) else None
                 self._apply(answer, contexts[flight.partition], excused_s)
         self._claim(contexts)
-        self._observe(contexts)
+        self._set_gauges(contexts)
 
     def committed(self) -> None:
-        """Hand the claims of the batch to the fetch thread."""
-        self._settle()
+        """Submit the claims of the batch to the fetch thread."""
+        self._drop_committed_demands()
         self._submit()
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """Break off what is under way for these partitions; it is still queued in their state."""
+        """Cancel the requests of these partitions; their URLs are still queued in the state."""
         self._settled.clear()
-        self._forget(partitions)
+        self._drop_partitions(partitions)
 
     def on_dead_letter(self, partition: int) -> None:
-        """Nothing: `process` caches nothing, and a bad hit is no reason to break off fetches."""
+        """Do nothing: `process` caches nothing, and a bad hit does not affect fetches."""
 
     def ready(self) -> bool:
-        """Whether the fetch thread works."""
+        """Whether the fetch thread is running."""
         return self._thread.alive
 
     def close(self) -> None:
-        """Break off everything under way and end the thread."""
+        """Cancel all requests and end the thread."""
         self._thread.close()
         if self._warc is not None:
             self._warc.close()
         self._network.summarise(0, last=True)
 
-    def _welcome(self, ctx: Context) -> None:
-        """Take over a partition that this process did not have. Raises OldFrontier."""
+    def _take_over(self, ctx: Context) -> None:
+        """Take over a partition that is new to this process. Raises OldFrontier."""
         if ctx.partition not in self._since:
             refuse_other_format(ctx.state.get(TOTALS_KEY), f"partition {ctx.partition} of the store {self.store!r}")
             self._since[ctx.partition] = ctx.now_ms
 
     def _share(self, owned: int) -> None:
-        """Tell the gate which part of all sites is this process's."""
+        """Tell the gate which share of all sites this process crawls."""
         if self._partitions and owned and owned != self._owned:
             self._owned = owned
             self._thread.share(owned / self._partitions)
@@ -194,58 +194,57 @@ class CrawlStage(Stage):
             ctx.now_ms,
         )
 
-    def _try(self, ctx: Context, step: Callable[[Frontier], T]) -> T:
-        """Take a step of the frontier whole or not at all: what an error leaves half done is undone."""
+    def _run_step(self, ctx: Context, step: Callable[[Frontier], T]) -> T:
+        """Run a step of the frontier; roll all of it back if it fails."""
         try:
             with ctx.savepoint():
-                return step(self._of_tick(ctx))
+                return step(self._tick_frontier(ctx))
         except BaseException:
-            self._frontiers.pop(ctx.partition, None)  # it remembers what is undone
+            self._frontiers.pop(ctx.partition, None)  # it has cached what was rolled back
             raise
 
-    def _of_tick(self, ctx: Context) -> Frontier:
-        """The frontier of a partition during one tick."""
+    def _tick_frontier(self, ctx: Context) -> Frontier:
         frontier = self._frontiers.get(ctx.partition)
         if frontier is None:
             frontier = self._frontiers[ctx.partition] = self._frontier(ctx)
         return frontier
 
-    def _watch_network(self, answers: Iterable[Done], contexts: Mapping[int, Context], now_ms: int) -> bool:
-        """Whether the failures among these answers are to be put down to our own network."""
+    def _watch_network(self, answers: Iterable[ClaimResult], contexts: Mapping[int, Context], now_ms: int) -> bool:
+        """Whether the failures among these results are caused by our own network."""
         for number, answer in answers:
-            flight = self._flights.get(number) if was_not_answered(answer) else None
-            known = flight is not None and self._of_tick(contexts[flight.partition]).has_answered(answer.job.site)
+            flight = self._in_flight.get(number) if was_not_answered(answer) else None
+            known = flight is not None and self._tick_frontier(contexts[flight.partition]).has_answered(answer.job.site)
             self._network.note(answer, now_ms, has_answered=known)
         self._network.summarise(now_ms)
         return self._network.is_down(now_ms)
 
     def _apply(self, answer: FetchResult, ctx: Context, excused_s: float | None) -> None:
-        """Apply an answer. Where this program fails at it, its URL ends as failed, and the others go on."""
+        """Apply a result. If the program fails on it, the URL ends as failed and the crawl continues."""
         site = answer.job.site
         _count_requests(answer, ctx.meter)
         try:
-            self._demand(site, self._try(ctx, lambda frontier: frontier.apply(answer, excused_s=excused_s)))
+            self._demand(site, self._run_step(ctx, lambda frontier: frontier.apply(answer, excused_s=excused_s)))
             self._settled.add(site)
             return
         except Exception as error:
-            _must_be_ours(error)
+            _reraise_log_error(error)
             log.exception("answer_not_applied", site=site, kind=answer.job.kind.value)
         bare = FetchResult(
             job=answer.job, outcome=FetchOutcome.FAILED, started_ms=answer.started_ms, reason=Stop.INTERNAL
         )
         try:
-            self._try(ctx, lambda frontier: frontier.apply(bare))
+            self._run_step(ctx, lambda frontier: frontier.apply(bare))
         except Exception as error:
-            _must_be_ours(error)
+            _reraise_log_error(error)
             log.exception("site_given_up", site=site)
             self._give_up(site_key(site), ctx)
 
     def _claim(self, contexts: Mapping[int, Context]) -> None:
-        """Claim what is due, as much as may be under way: what has waited longest goes first, in whatever partition.
+        """Claim due sites up to the limit of requests in flight, the longest waiting first, across partitions.
 
-        A job that waits between two requests takes no place: a slow host must not keep the others waiting.
+        A job that waits between two requests does not count: a slow host must not block the others.
         """
-        free = self._settings.max_in_flight - len(self._flights) + self._thread.waiting
+        free = self._settings.max_in_flight - len(self._in_flight) + self._thread.waiting
         if free <= 0:
             return
         part = free // max(1, len(contexts)) + 1
@@ -253,24 +252,24 @@ class CrawlStage(Stage):
         for due_at, partition, key, value in itertools.islice(due, _LOOKS):
             ctx, site, busy = contexts[partition], site_of_key(key), self._busy[partition]
             try:
-                job = self._try(ctx, partial(self._claim_one, ctx, site, value, due_at))
+                job = self._run_step(ctx, partial(self._claim_one, ctx, site, value, due_at))
             except Exception as error:
-                _must_be_ours(error)
+                _reraise_log_error(error)
                 log.exception("site_given_up", site=site)
                 self._give_up(key, ctx)
                 continue
             if job is not None:
                 self._number += 1
-                self._flights[self._number] = _Flight(partition, job)
+                self._in_flight[self._number] = _InFlight(partition, job)
                 busy[site] = self._number
                 free -= 1
                 if free == 0:
                     break
 
     def _due(self, ctx: Context, limit: int) -> Iterator[tuple[int, int, bytes, bytes]]:
-        """The sites of a partition that are due and have no job, each once: (due time, partition, key, row).
+        """The due sites of a partition without a job, each once: (due time, partition, key, row).
 
-        `limit` of them are read, and more as long as they are asked for: of many partitions each gives a few.
+        Reads `limit` of them at first, and more while the caller asks.
         """
         busy = self._busy.setdefault(ctx.partition, {})
         seen: set[bytes] = set()
@@ -296,52 +295,52 @@ class CrawlStage(Stage):
         return claim.job
 
     def _give_up(self, key: bytes, ctx: Context) -> None:
-        """Stop a site at which this program failed; if even that fails, leave its row as it is and look later."""
+        """Stop a site on which the program failed. If that fails too, keep its row and look again later."""
         value = ctx.state.get(key)
         if value is None:
             return
         try:
-            stopped = self._try(ctx, lambda frontier: frontier.give_up(value))
+            stopped = self._run_step(ctx, lambda frontier: frontier.give_up(value))
         except Exception as error:
-            _must_be_ours(error)
+            _reraise_log_error(error)
             log.exception("site_rests", site=site_of_key(key), rest_s=_REST_MS // 1000)
             stopped = False
         if not stopped:
             ctx.state.put(key, value, ctx.now_ms + _REST_MS)
 
     def _demand(self, site: str, next_start_ms: int) -> None:
-        """Remember when a site may be asked next until that is committed."""
+        """Remember, until it is committed, when a site may be requested next."""
         self._demands[site] = max(next_start_ms, self._demands.get(site, 0))
 
-    def _settle(self) -> None:
-        """What the last batch wrote of these demands is committed."""
+    def _drop_committed_demands(self) -> None:
+        """Drop the demands that the last batch committed."""
         for site in self._settled:
             self._demands.pop(site, None)
         self._settled.clear()
 
     def _submit(self) -> None:
-        waiting = {number: flight for number, flight in self._flights.items() if not flight.submitted}
+        waiting = {number: flight for number, flight in self._in_flight.items() if not flight.submitted}
         self._thread.submit({number: flight.job for number, flight in waiting.items()})
         for flight in waiting.values():
             flight.submitted = True
 
-    def _forget(self, partitions: Iterable[int]) -> None:
+    def _drop_partitions(self, partitions: Iterable[int]) -> None:
         for partition in partitions:
             numbers = self._busy.pop(partition, {}).values()
-            self._thread.cancel([number for number in numbers if self._flights.pop(number).submitted])
+            self._thread.cancel([number for number in numbers if self._in_flight.pop(number).submitted])
             self._since.pop(partition, None)
             self._totals.pop(partition, None)
 
-    def _observe(self, contexts: Mapping[int, Context]) -> None:
-        """Set how long the loop may wait for input, and the gauges."""
-        self.poll_s = self._busy_poll_s if self._flights else _idle_poll_s(contexts.values())
+    def _set_gauges(self, contexts: Mapping[int, Context]) -> None:
+        """Set the gauges and how long the loop may wait for input."""
+        self.poll_s = self._busy_poll_s if self._in_flight else _idle_poll_s(contexts.values())
         if self._metrics is None:
             return
         for partition, ctx in contexts.items():
             value = ctx.state.get(TOTALS_KEY)
             self._totals[partition] = unpack(Totals, value) if value is not None else Totals()
         totals = self._totals.values()
-        self._metrics.set("fetch_inflight", len(self._flights))
+        self._metrics.set("fetch_inflight", len(self._in_flight))
         self._metrics.set("frontier_urls", sum(t.queued for t in totals), state="queued")
         for status in Status:
             self._metrics.set("frontier_urls", sum(t.urls[status] for t in totals if t.urls), state=status.label)
@@ -352,13 +351,13 @@ class CrawlStage(Stage):
 
 
 def _idle_poll_s(contexts: Collection[Context]) -> float:
-    """How long to wait for input with nothing under way: until the next site is due, within bounds."""
+    """How long to wait for input while nothing is in flight: until the next site is due, within bounds."""
     due = [at - ctx.now_ms for ctx in contexts if (at := ctx.state.next_due()) is not None]
     return min(max(min(due) / 1000, _LEAST_POLL_S), _IDLE_POLL_S) if due else _IDLE_POLL_S
 
 
-def _must_be_ours(error: Exception) -> None:
-    """Pass on what no site can be blamed for: the log, its disk, and memory. The loop rolls back, or ends."""
+def _reraise_log_error(error: Exception) -> None:
+    """Re-raise errors of the log, its disk and memory: no site caused them. The loop rolls back, or ends."""
     if getattr(error, "retriable", False) or isinstance(error, OSError | sqlite3.Error | MemoryError):
         raise error
 
@@ -377,7 +376,7 @@ def _count_requests(answer: FetchResult, meter: Meter) -> None:
 
 
 def frontier_left(log: Log, partitions: int, store: str = FRONTIER_STORE) -> FrontierCounts:
-    """How far the crawl is, from the committed state of all partitions; reads one row of each."""
+    """The progress of the crawl from the committed state of all partitions; reads one row of each."""
     found = []
     for partition in range(partitions):
         row = next(iter(log.scan_state(store, partition)), None)

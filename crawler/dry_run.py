@@ -1,11 +1,11 @@
-"""What a crawl that began now would ask for, when, and why not: the frontier itself, over a copy, with no request made.
+"""A dry run: the requests that a crawl would make now, their times, and why others would not be made. No request is
+made.
 
-Each site is looked at alone: its new hits and decisions are staged on the committed rows, and `Frontier.claim` is asked
-as the stage asks it, at the time at which the site is due. For more than one request of a site, answers are made up:
-its robots.txt stays as it is (one that was never asked is not there), nobody has a tdmrep.json, sitemaps list nothing,
-pages lead nowhere, and each answer comes at once. Then the limits per registrable domain are laid over all first
-requests, as the fetcher gives places away. What it does not know: addresses, since no name is looked up; what is under
-way in a running crawl; and how long answers take.
+Runs the frontier on a copy of the committed rows, one site at a time: stages its new hits and decisions, then calls
+`Frontier.claim` at the time when the site is due. Results that later requests depend on are simulated: robots.txt is
+the stored one (404 if none), tdmrep.json is absent, sitemaps and pages list nothing, and responses take no time. Then
+the delay per registrable domain is applied to all sites. Unknown to a dry run: addresses (no DNS), requests in flight
+in a running crawl, and response times.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from crawler.frontier.frontier import Frontier
 from crawler.frontier.report import QUEUES, require_readable, rows_of, sites_of
 from crawler.frontier.rows import Priority, SiteRow, Stop, queue_prefix, robots_key, site_key, site_of_key, unpack
 from crawler.frontier.site_store import SiteStore
-from crawler.robots.explanation import Why, explain
+from crawler.robots.explanation import DecisionReason, explain
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
 from crawler.web.registrable_domain import registrable_domain
@@ -40,16 +40,16 @@ _EVER_MS = _ALL = 2**62
 
 
 class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that would be made. Times are milliseconds UTC."""
+    """A planned request. Times are milliseconds UTC."""
 
     kind: str  # robots | tdmrep | sitemap | page
     url: str
     start_at: int
-    conditional: bool = False  # asks whether what is known has changed
+    conditional: bool = False  # sends validators
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
-    """A URL that would be recorded without a request. `rule` is the line of robots.txt that forbids it."""
+    """A URL that would be refused without a request. `rule` is the line of robots.txt that forbids it."""
 
     url: str
     reason: str
@@ -57,22 +57,22 @@ class Refusal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SitePlan(msgspec.Struct, kw_only=True):
-    """What would become of a site. Times are milliseconds UTC, 0 = none."""
+    """The plan for a site. Times are milliseconds UTC, 0 = none."""
 
     site: str
     domain: str  # registrable
     partition: int = 0
     has_row: bool = False  # in the frontier, or after its hits
-    requests: list[PlannedRequest] = []  # in order; none: nothing would be asked
-    waits_for: str = ""  # why the first one is not at once: delay | parked | revisit | domain | begin
-    rests_until: int = 0  # when something is asked for again, once the requests are made
+    requests: list[PlannedRequest] = []  # in order
+    waits_for: str = ""  # why the first request waits: delay | parked | revisit | domain | begin
+    rests_until: int = 0  # the next revisit after these requests
     first_page: str = ""  # the URL at the head of the queue
     queued: int = 0  # URLs
     queued_in: dict[str, int] = {}  # hits | sitemaps | links | again -> URLs
-    new_hits: int = 0  # not read yet by CRAWL, those that change nothing among them
-    imported: int = 0  # of them, those whose page came with them
+    new_hits: int = 0  # not read by CRAWL yet
+    imported: int = 0  # of them, with an imported page
     unusable: list[str] = []  # why some of them are no hits of the site, the first of them
-    refused: int = 0  # URLs that would be recorded without a request
+    refused: int = 0  # URLs refused without a request
     refusals: list[Refusal] = []  # the first of them
     fetched: int = 0  # pages so far
     stopped_why: str = ""
@@ -81,17 +81,17 @@ class SitePlan(msgspec.Struct, kw_only=True):
 
     @property
     def is_known(self) -> bool:
-        """Whether the site has a row, or would have one."""
+        """Whether the site has a row, or would get one."""
         return self.has_row or self.new_hits > 0
 
     @property
     def at(self) -> int:
-        """When the first request would start; never last."""
+        """When the first request would start; a very late time if none would."""
         return self.requests[0].start_at if self.requests else _EVER_MS
 
 
 class DryRun:
-    """Plans sites as if CRAWL began at `now_ms`."""
+    """Plans sites as if CRAWL started at `now_ms`."""
 
     def __init__(self, settings: CrawlSettings, now_ms: int, limit: int | None) -> None:
         """Keep the first `limit` sites (None: all, in memory)."""
@@ -109,7 +109,7 @@ class DryRun:
         *,
         partition: int = 0,
     ) -> None:
-        """Plan the sites of a partition, with what CRAWL has not read of it: held in memory. Raises OldFrontier."""
+        """Plan the sites of a partition, with the records that CRAWL has not read yet. Raises OldFrontier."""
         new: dict[str, tuple[list[Hit], list[Decision]]] = {}
         for hit in hits:
             new.setdefault(hit.site, ([], []))[0].append(hit)
@@ -122,15 +122,15 @@ class DryRun:
                 self._keep(self.plan(state, site), partition)
 
     def plans(self) -> list[SitePlan]:
-        """The sites whose first request comes first, spaced by registrable domain; those without one at the end."""
+        """The sites in the order of their first requests, spaced by registrable domain; sites without requests last."""
         self._shorten()
         return self.spaced(self._found)
 
     def spaced(self, plans: Iterable[SitePlan]) -> list[SitePlan]:
-        """The same plans in order, their requests spaced by registrable domain."""
+        """The same plans in order, with their requests spaced by registrable domain."""
         found = sorted(plans, key=_order)
         delay_ms = int(1000 * self._settings.domain_delay_s)
-        free: dict[str, int] = {}  # domain -> when it has a place; an unseen one counts as started now
+        free: dict[str, int] = {}  # domain -> its next free start; unseen ones count as started now
         for plan in (plan for plan in found if plan.requests and delay_ms):
             at = max(plan.at, free.get(plan.domain, self._now + delay_ms))
             if at > plan.at and plan.waits_for in ("", "begin"):
@@ -152,7 +152,7 @@ class DryRun:
         decisions: Sequence[Decision] = (),
         requests: int = 1,
     ) -> SitePlan:
-        """One site, with its first `requests` requests. Raises OldFrontier."""
+        """The plan for one site with its first `requests` requests. Raises OldFrontier."""
         require_readable(state)
         staged = KeyedState(state)
         pages: list[Page] = []
@@ -178,7 +178,7 @@ class DryRun:
         return plan
 
     def _is_guarded(self, site: str) -> bool:
-        """Whether a host is an address that the guard refuses; of names nothing is known without asking DNS."""
+        """Whether the host is an IP address that the guard refuses."""
         try:
             address = str(ipaddress.ip_address(site.strip("[]")))
         except ValueError:
@@ -186,7 +186,7 @@ class DryRun:
         return not (self._settings.allow_private or is_public(address))
 
     def _describe(self, plan: SitePlan, staged: KeyedState) -> None:
-        """What stands in the rows before anything is asked."""
+        """Copy the state of the site before any request."""
         value = staged.get(site_key(plan.site))
         if value is None:
             return
@@ -218,7 +218,7 @@ class DryRun:
         return "delay" if store.has_work(row) else "revisit"
 
     def _walk(self, plan: SitePlan, staged: KeyedState, pages: list[Page], requests: int) -> None:
-        """Claim, and answer, until there are `requests` requests or there is nothing to ask."""
+        """Claim and simulate results until there are `requests` requests, or nothing is left to request."""
         key = site_key(plan.site)
         at = self._now
         for _ in range(_STEPS):
@@ -247,7 +247,7 @@ class DryRun:
             pages += [page for page in taken if page.outcome == FetchOutcome.REFUSED.value]
 
     def _made_up(self, job: Job, staged: KeyedState, at: int) -> FetchResult:
-        """The answer that changes least."""
+        """The simulated result: the one that changes least."""
         text = staged.get(robots_key(job.site)) if job.kind is RequestKind.ROBOTS else b""
         is_there = job.kind in (RequestKind.PAGE, RequestKind.SITEMAP) or bool(text)
         return FetchResult(
@@ -268,12 +268,12 @@ class DryRun:
         rule = ""
         if page.reason == "robots":
             found = explain(robots, self._settings.name, page.url)
-            if found.why is Why.RULE and found.rule is not None:
+            if found.why is DecisionReason.RULE and found.rule is not None:
                 rule = f"line {found.rule.number}: Disallow: {found.rule.pattern}"
         return Refusal(url=page.url, reason=page.reason, rule=rule)
 
     def _known(self, state: StateReader) -> Iterable[str]:
-        """Sites of the rows: by their due times, as many as may be shown; then others, while there is room."""
+        """The sites in the rows: by due time, up to the limit; then others while there is room."""
         most = self._limit if self._limit is not None else _ALL
         due = [site_of_key(key) for key, _, _ in state.due(_EVER_MS, most)]
         yield from due
@@ -299,5 +299,5 @@ class DryRun:
 
 
 def _order(plan: SitePlan) -> tuple[int, int, str]:
-    """As CRAWL claims: by time, then partition by partition, then by name."""
+    """The order in which CRAWL claims: time, partition, name."""
     return (plan.at, plan.partition, plan.site)

@@ -1,76 +1,72 @@
-"""What can go wrong in the crawler, and what the operator does about it."""
+"""Errors of the crawler, and the operator's action for each."""
 
 from __future__ import annotations
 
 
 class CrawlError(Exception):
-    """Any failure of the crawler that is no property of a page.
+    """A failure of the crawler that no page caused.
 
-    `retriable` is for the stage loop: True means that the same batch may succeed when it is tried again.
+    `retriable` is for the stage loop: True means that the same batch may succeed on the next attempt.
     """
 
     retriable = False
 
 
 class NoContact(CrawlError):
-    """The crawler was started without a contact.
-
-    Site owners must be able to reach whoever runs it: the operator sets `crawl.contact` to a URL or a mail address.
-    """
+    """No contact is configured. The operator sets `crawl.contact` to a URL or a mail address for site owners."""
 
 
 class BadCrawlSettings(CrawlError):
-    """Settings that contradict each other; the message names the setting and what it may be. The operator mends it."""
+    """Settings contradict each other. The message names the setting and the allowed values."""
 
 
 class OldFrontier(CrawlError):
-    """The frontier in the log was written by a version that lays it out differently.
+    """Another version wrote the frontier in the log, in another format.
 
-    The process ends, and nothing is lost. The operator lets the version that wrote it crawl it to its end
-    (`farmwatch frontier` tells when nothing is active), or begins with a new log.
+    The process ends, and nothing is lost. The operator finishes the crawl with that version (`farmwatch frontier` shows
+    active sites), or starts with a new log.
     """
 
     fatal = True
 
 
 class UnusableUrl(CrawlError, ValueError):
-    """A text that is no http or https URL with a host.
+    """The text is no http or https URL with a host.
 
-    In a hits file the line is reported and skipped; a hit on the topic goes to the dead letters. The operator mends
-    the source of the hits, or lets it be.
+    A line of a hits file is reported and skipped; a hit on the topic is dead-lettered. The operator may fix the source
+    of the hits.
     """
 
 
 class PrivateAddress(OSError):
-    """A host stands at an address that is not public, so nothing was sent to it.
+    """A host has an address that is not public, so nothing was sent. The page is recorded as refused.
 
-    The page is recorded as refused. The operator does nothing; in tests, `allow_private` lifts the guard.
+    The operator does nothing; in tests, `allow_private` lifts the guard.
     """
 
     retriable = False
 
 
 class UnresolvedHost(CrawlError, OSError):
-    """DNS has no address for a host. `reason` tells why, in the words of `Page.reason`.
+    """DNS has no address for a host. `reason` is the value of `Page.reason`.
 
-    `dns_no_name`: there is no such name; `dns_no_address`: the name has no address; `dns`: no nameserver answered, or
-    one that failed. The site is tried again, then given up. The operator acts on `dns` for many sites: the nameservers
-    of this machine, or `crawl.nameservers`, are to be mended.
+    `dns_no_name`: the name does not exist; `dns_no_address`: the name has no address; `dns`: no nameserver answered, or
+    one failed. The site is retried, then given up. If many sites fail with `dns`, the operator fixes the nameservers of
+    the machine or `crawl.nameservers`.
     """
 
     retriable = False
 
     def __init__(self, message: str, *, reason: str = "dns") -> None:
-        """`message` says what was asked for and what came."""
         super().__init__(message)
         self.reason = reason
 
 
 class ArchiveUnwritable(CrawlError):
-    """The WARC files cannot be written: the disk is full or fails, or the folder may not be written to.
+    """The WARC files cannot be written: the disk is full or broken, or the folder is read-only.
 
-    The crawl rests and loses nothing: the pages of the batch are fetched again later, and nothing new is asked for
-    until a file can be written. The operator makes room, mends the disk, or sets another `crawl.warc_folder`.
+    The crawl pauses and loses nothing: the pages of the batch are fetched again later. The operator frees space, fixes
+    the disk, or sets another `crawl.warc_folder`.
     """
 
     retriable = True

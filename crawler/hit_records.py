@@ -1,14 +1,13 @@
-"""Hits and archived pages as they go onto the log: `hits`, and `pages` beside them where a page is there already.
+"""Hits and archived pages as records of the log.
 
-Whatever appends them (a file of hits, a search, an import) makes them here. A page of an archive and its hit go in one
-append, so a hit tells that its page is there: what `KnownImports` names is not to be appended again.
+An archived page and its hit go into one append. So an imported hit implies that its page is there (see `KnownHits`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
-from crawler.frontier.page_headers import page_headers
+from crawler.frontier.page_log import page_headers
 from crawler.warc.pages import ArchivedPage
 from stream.log.contract import Output, partition_of
 from stream.schema.records import Hit, encode
@@ -16,16 +15,16 @@ from stream.schema.topics import HITS, PAGES
 
 _BATCH_BYTES = 8 * 1024 * 1024
 _BATCH_OUTPUTS = 2000
-_OUTPUT_BYTES = 500  # that an output takes beside its key and value, about
+_OUTPUT_BYTES = 500  # memory of an output beside its key and value, about
 
 
 def hit_output(hit: Hit, partitions: int) -> Output:
-    """The hit in its site's partition of `hits`."""
+    """The hit in the partition of its site."""
     return Output(HITS, partition_of(hit.site, partitions), hit.site.encode(), encode(hit))
 
 
 def page_outputs(archived: ArchivedPage, partitions: int) -> list[Output]:
-    """An archived page and its hit; both topics have that many partitions."""
+    """An archived page and its hit; both topics have `partitions` partitions."""
     page = archived.page
     at = partition_of(page.site, partitions)
     return [
@@ -35,10 +34,9 @@ def page_outputs(archived: ArchivedPage, partitions: int) -> list[Output]:
 
 
 class OutputBatch:
-    """Outputs that are to become visible together, within bounds of bytes and of number."""
+    """Outputs that become visible together, bounded by bytes and number."""
 
     def __init__(self) -> None:
-        """Empty."""
         self._outputs: list[tuple[str, Output]] = []
         self._bytes = 0
 
@@ -46,17 +44,17 @@ class OutputBatch:
         return len(self._outputs)
 
     def add(self, outputs: Iterable[Output], of: str = "") -> None:
-        """Hold these, too. `of` is the id of what they make together, if it may turn out to be there already."""
+        """Add outputs. `of` is the id of the hit that they make, for `take`."""
         for output in outputs:
             self._outputs.append((of, output))
             self._bytes += _OUTPUT_BYTES + len(output.key or b"") + len(output.value or b"")
 
     @property
     def is_full(self) -> bool:
-        """Whether it is time to append: about 8 MiB, or 2,000 outputs."""
+        """Whether to append now: about 8 MiB, or 2,000 outputs."""
         return self._bytes >= _BATCH_BYTES or len(self._outputs) >= _BATCH_OUTPUTS
 
     def take(self, without: Collection[str] = ()) -> list[Output]:
-        """What is held, but for these ids; the batch is empty then."""
+        """Empty the batch and return its outputs, without those of the ids in `without`."""
         outputs, self._outputs, self._bytes = self._outputs, [], 0
         return [output for of, output in outputs if of not in without]

@@ -1,4 +1,4 @@
-"""Whether a crawl could start as it is configured, found without asking anybody and without the log."""
+"""Check whether a crawl could start with its settings, without the network and without the log."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from crawler.settings import CrawlSettings
 
 
 def check_crawl(settings: CrawlSettings) -> None:
-    """Find what no restart mends; the folder of the archive is made.
+    """Check the settings and the archive's folder, which is created.
 
-    Raises NoContact, BadCrawlSettings, and ArchiveUnwritable where no file can be made in `warc_folder`.
+    Raises NoContact, BadCrawlSettings, and ArchiveUnwritable if no file can be created in `warc_folder`.
     """
     settings.check()
     DnsCache(nameservers=settings.nameservers)

@@ -1,7 +1,6 @@
-"""Every reason word that stands on a page record, a site or a parked host, in plain words. docs/crawling.md shows it.
+"""The meaning of every reason on a page record, a site or a parked host. docs/crawling.md shows them.
 
-Most end one URL. Those of `crawler.frontier.rows.Stop` stop a whole site, and then stand on the records of its URLs,
-too.
+Most reasons end one URL. Those of `crawler.frontier.rows.Stop` stop a site, and then stand on its remaining URLs.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import NamedTuple
 
 
 class Meaning(NamedTuple):
-    """What a reason word means, and what makes it pass."""
+    """The meaning of a reason, and what resolves it."""
 
     text: str
     passes: str = ""  # "" = nothing does
@@ -77,9 +76,9 @@ REASONS: Mapping[str, Meaning] = {**STOPS, **PAGES}
 
 
 def meaning_of_reason(reason: str) -> Meaning:
-    """What a reason word means; of a status without a line of its own, what its class means.
+    """The meaning of a reason; a status without an entry has the meaning of its class.
 
-    That of a parked host may say where it failed, if that was no page: `robots.txt:http_503`.
+    The reason of a parked host may begin with the file that failed: `robots.txt:http_503`.
     """
     where, _, word = reason.rpartition(":")
     if where:
@@ -92,5 +91,5 @@ def meaning_of_reason(reason: str) -> Meaning:
 
 
 def in_words(reason: str) -> str:
-    """A reason word with what it means, in one line."""
+    """The reason with its meaning, in one line."""
     return f"{reason}: {meaning_of_reason(reason).text}"

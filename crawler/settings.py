@@ -1,4 +1,4 @@
-"""Settings of the crawler, in the order in which a site meets them."""
+"""Settings of the crawler, in the order in which they apply to a site."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BODY_CAP_BYTES = 3 * 1024 * 1024  # below the log's cap of a record, even where
 
 
 class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How the crawler presents itself, how fast it goes, and where it stops."""
+    """How the crawler identifies itself, how fast it is, and where it stops."""
 
     # Who we are
     name: str = "farmwatch"  # product token of the user agent, and the name that robots.txt groups are matched with
@@ -86,7 +86,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     resolve_to: dict[str, str] = {}  # host (or "*") -> "address:port", in place of DNS; needs allow_private
 
     def check(self) -> None:
-        """Refuse settings that would make the crawler rude. Raises NoContact or BadCrawlSettings."""
+        """Reject settings that would make the crawler impolite. Raises NoContact or BadCrawlSettings."""
         if not self.contact.strip():
             raise NoContact(
                 "the crawler does not start without a contact: set crawl.contact to a URL or a mail address under"
@@ -95,7 +95,7 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         self.check_values()
 
     def check_values(self) -> None:
-        """As `check`, but a contact may be missing: nothing is crawled yet."""
+        """Like `check`, but the contact may be missing while nothing is crawled yet."""
         if self.contact.strip() and not (
             _CONTACT.fullmatch(self.contact) and self.contact.isascii() and self.contact.isprintable()
         ):

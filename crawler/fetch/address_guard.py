@@ -1,7 +1,8 @@
-"""Nothing private is ever reached: the guard sits where sockets are made, below names, literals and redirects.
+"""The address guard: no request reaches a private address. It works where sockets are created, below names and
+redirects.
 
-A check of host names or of DNS answers alone is passed by an IP literal in a URL and by a name whose answer changes
-between check and use. aiohttp asks `socket_factory` for every connection with the very address it will connect to.
+A check of host names or DNS answers misses IP literals in URLs, and names whose answer changes between check and use.
+aiohttp calls `socket_factory` for every connection with the address that it will connect to.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from crawler.errors import BadCrawlSettings, PrivateAddress
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
-_UNICAST_V6 = ipaddress.IPv6Network("2000::/3")  # all that IANA gives out of IPv6; the rest is no place on the Internet
-# Of IANA's special-purpose registries, what older versions of Python's ipaddress take for public
+_UNICAST_V6 = ipaddress.IPv6Network("2000::/3")  # all IPv6 unicast that IANA assigns
+# IANA's special-purpose networks that older versions of Python's ipaddress call public
 _SPECIAL_V4 = tuple(
     map(
         ipaddress.IPv4Network,
@@ -36,7 +37,7 @@ SocketFactory = Callable[[Any], socket.socket]
 
 
 def is_public(address: str) -> bool:
-    """Whether an IP address is globally reachable unicast, after unwrapping IPv4 inside IPv6 (mapped, 6to4, NAT64)."""
+    """Whether an IP address is globally reachable unicast. IPv4 inside IPv6 (mapped, 6to4, NAT64) is unwrapped."""
     try:
         parsed = ipaddress.ip_address(address.partition("%")[0])
     except ValueError:
@@ -55,9 +56,9 @@ def is_public(address: str) -> bool:
 
 
 def guarded_sockets(allowed: frozenset[str] | None = frozenset()) -> SocketFactory:
-    """A socket factory that raises PrivateAddress for every non-public address outside `allowed`.
+    """A socket factory that raises PrivateAddress for every non-public address.
 
-    None lifts the guard. A factory with some allowed addresses lets through those only: nothing else is reached.
+    With some `allowed` addresses, it allows only those. None disables the guard.
     """
 
     def make(info: Any) -> socket.socket:
@@ -71,7 +72,7 @@ def guarded_sockets(allowed: frozenset[str] | None = frozenset()) -> SocketFacto
 
 
 def is_guard_error(error: BaseException | None) -> bool:
-    """Whether an error of a connection, or what it wraps, came from the guard."""
+    """Whether the guard caused a connection error."""
     while error is not None:
         if isinstance(error, PrivateAddress) or (isinstance(error, OSError) and _MARK in str(error)):
             return True
@@ -80,10 +81,10 @@ def is_guard_error(error: BaseException | None) -> bool:
 
 
 class FixedResolver(AbstractResolver):
-    """Answers from a table host -> "address:port" in place of DNS; "*" stands for all other hosts."""
+    """Resolves hosts from a table host -> "address:port" in place of DNS; "*" stands for all other hosts."""
 
     def __init__(self, table: Mapping[str, str]) -> None:
-        """Read the table. Raises BadCrawlSettings where a target is no address with a port."""
+        """Raises BadCrawlSettings if a target is no address with a port."""
         self._table = {host: _target(host, text) for host, text in table.items()}
 
     @property
@@ -97,7 +98,7 @@ class FixedResolver(AbstractResolver):
         port: int = 0,  # noqa: ARG002  # the table's port counts
         family: socket.AddressFamily = socket.AF_INET,  # noqa: ARG002  # the table's address has its own
     ) -> list[ResolveResult]:
-        """The table's address and port for the host. Raises OSError for a host outside of it, as DNS does."""
+        """The table's address and port for the host. Raises OSError for an unknown host, as DNS does."""
         target = self._table.get(host) or self._table.get("*")
         if target is None:
             raise OSError(f"no address for {host}")
@@ -106,7 +107,7 @@ class FixedResolver(AbstractResolver):
         return [ResolveResult(hostname=host, host=address, port=at, family=kind, proto=0, flags=0)]
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Nothing to close."""
 
 
 def _target(host: str, text: str) -> tuple[str, int]:

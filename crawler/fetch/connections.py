@@ -1,7 +1,7 @@
-"""The HTTP client's connections: where they may lead, which addresses they are made to, and to which one they were.
+"""The connections of the HTTP client. The only module that uses aiohttp's internals; test_connections names each.
 
-aiohttp connects to the addresses that a request was let through for and to no others: at most one of each family,
-between which it chooses by racing them (RFC 8305). The guard sits below, where the socket is made.
+aiohttp connects only to the pinned addresses of a request: at most one of each family, raced by RFC 8305. The address
+guard checks each when its socket is created.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import math
+import resource
 import socket
 import time
 from collections import OrderedDict
@@ -17,29 +18,29 @@ from functools import partial
 from typing import cast
 
 import aiohttp
+import structlog
 import yarl
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
-from aiohttp.client_reqrep import ClientRequest, ConnectionKey
+from aiohttp.client_reqrep import ConnectionKey
 
 from crawler.fetch.address_guard import FixedResolver, guarded_sockets
 from crawler.fetch.context import FetchContext
 from crawler.fetch.dns_cache import DnsCache
-from crawler.fetch.open_files import room_for
 from crawler.settings import CrawlSettings
 from crawler.web.content_encoding import ACCEPTED
 
-_DEAD_S = 600.0  # an address that took no connection comes last for this time
+_DEAD_S = 600.0  # an unreachable address comes last for this time
 _DEAD_HELD = 4096  # such addresses remembered
 _LINE_BYTES = 8190  # of a status line, and of a header with its name; as aiohttp has it
 _HEADERS = 256  # of a response; more end it
 _HEAD_BYTES = 1024 * 1024  # of all heads of a response; more end it
 _KEPT = 512  # connections kept open for later requests
-_WATCH_S = 0.25  # longest time between two looks at what is under way
+_WATCH_S = 0.25  # longest time between two checks of timeouts
 
 
 class Connections:
-    """Makes requests, and knows what came of connections. Lives on one event loop; `open` and `close` it."""
+    """Sends requests over kept connections. Lives on one event loop; `open` and `close` it."""
 
     def __init__(
         self,
@@ -47,7 +48,7 @@ class Connections:
         resolver: AbstractResolver | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`resolver` stands in for DNS and for the cache of it. Raises BadCrawlSettings for a bad nameserver."""
+        """`resolver` replaces DNS and its cache. Raises BadCrawlSettings for a bad nameserver."""
         self._settings = settings
         self._clock = clock
         self.fixed = FixedResolver(settings.resolve_to) if settings.resolve_to else None
@@ -80,7 +81,7 @@ class Connections:
         self._watch_s = min(_WATCH_S, settings.idle_timeout_s / 4, settings.total_timeout_s / 4)
 
     async def open(self) -> None:
-        """Begin to take requests."""
+        """Start to accept requests."""
         settings = self._settings
         if self.fixed is not None:
             # These addresses and nothing else: IP literals in URLs are kept in, too
@@ -90,7 +91,7 @@ class Connections:
         room_for(2 * settings.max_in_flight + _KEPT)  # a connection to each family may be tried
         self._loop = asyncio.get_running_loop()
         self._connector = _Connector(
-            limit=0,  # the gate bounds them: a request that has begun waits for no other
+            limit=0,  # the gate bounds them
             use_dns_cache=False,
             socket_factory=guarded_sockets(allowed),
             resolver=self._pins,
@@ -98,7 +99,7 @@ class Connections:
         )
 
     async def close(self) -> None:
-        """Close every connection, and end what asks DNS."""
+        """Close every connection and the resolver."""
         if self._watch is not None:
             self._watch.cancel()
         if self._connector is not None:
@@ -107,32 +108,31 @@ class Connections:
 
     async def request(
         self,
-        trip: FetchContext,
+        context: FetchContext,
         url: yarl.URL,
         conditions: dict[str, str] | None,
         cap: int,
-        sent: Callable[[], Awaitable[None]],
+        on_connect: Callable[[], Awaitable[None]],
     ) -> aiohttp.ClientResponse:
-        """Send a GET and wait for the head of its response, whose body is of no more than `cap` bytes of interest.
+        """Send a GET and wait for the head of its response; at most `cap` bytes of its body are wanted.
 
-        `sent` is awaited between a new connection and the request. These are the steps of aiohttp's own session, but
-        for its retries, its cookies, and its timers: one timer watches all responses. Raises what aiohttp raises,
-        TimeoutError among it.
+        `on_connect` is awaited between a new connection and the request. This does the steps of aiohttp's session
+        without retries, cookies and timers: one timer watches all responses. Raises as aiohttp does, and TimeoutError.
         """
         assert self._connector is not None, "use `async with`"
         headers = [*self._headers, *conditions.items()] if conditions else self._headers
-        request = ClientRequest("GET", url, headers=headers, loop=self._loop)
+        request = aiohttp.ClientRequest("GET", url, headers=headers, loop=self._loop)
         began = self._loop.time()
         connection = await self._connector.connect(request, [], self._timeout)
         try:
             wire = connection.protocol
             assert isinstance(wire, _Wire)
             now = self._loop.time()
-            trip.kept = wire.address is not None
-            trip.address = wire.address = wire.address or _peer(wire)
-            if not trip.kept:
+            context.kept = wire.address is not None
+            context.address = wire.address = wire.address or _peer(wire)
+            if not context.kept:
                 ends = self._settings.total_timeout_s + began - now
-                await sent()
+                await on_connect()
                 now = self._loop.time()
                 wire.ends = now + ends
             else:
@@ -141,7 +141,7 @@ class Connections:
             self._under_way.add(wire)
             connection.add_callback(partial(self._under_way.discard, wire))
             if self._watch is None:
-                self._watch = self._loop.call_later(self._watch_s, self._look)
+                self._watch = self._loop.call_later(self._watch_s, self._check_timeouts)
             wire.set_response_params(
                 auto_decompress=False,
                 read_until_eof=True,
@@ -159,15 +159,15 @@ class Connections:
             connection.close()
             raise
 
-    def _look(self) -> None:
-        """End the responses that take too long."""
+    def _check_timeouts(self) -> None:
+        """Fail the responses that take too long."""
         now, idle_s = self._loop.time(), self._settings.idle_timeout_s
         for wire in [wire for wire in self._under_way if now >= wire.ends or now - wire.heard >= idle_s]:
             wire.fail(TimeoutError("the response takes too long"))
-        self._watch = self._loop.call_later(self._watch_s, self._look) if self._under_way else None
+        self._watch = self._loop.call_later(self._watch_s, self._check_timeouts) if self._under_way else None
 
     async def find(self, host: str, port: int) -> list[ResolveResult]:
-        """The addresses that a request to the host may be sent to: at most one of each family. Raises OSError."""
+        """The addresses that a request to the host may use: at most one of each family. Raises OSError."""
         literal = host.strip("[]")
         if literal[-1:].isdigit() or ":" in literal:
             try:
@@ -188,7 +188,7 @@ class Connections:
         return list(chosen.values())
 
     def pin(self, host: str, addresses: list[ResolveResult]) -> None:
-        """The next connection to the host goes to one of these."""
+        """Restrict the next connection to the host to these addresses."""
         self._pins.table[host] = addresses
 
     def unpin(self, host: str) -> None:
@@ -196,7 +196,7 @@ class Connections:
         self._pins.table.pop(host, None)
 
     def failed(self, addresses: Sequence[str]) -> None:
-        """None of these took a connection: where a host has others, they come first for a while."""
+        """None of these addresses accepted a connection: prefer the host's other addresses for a while."""
         until = self._clock() + _DEAD_S
         for address in addresses:
             self._dead[address] = until
@@ -209,7 +209,7 @@ class Connections:
 
 
 class _Pins(AbstractResolver):
-    """What aiohttp is told of a host: the addresses that its request was let through for."""
+    """A resolver for aiohttp that returns the pinned addresses of a request."""
 
     def __init__(self, resolver: AbstractResolver) -> None:
         self.table: dict[str, list[ResolveResult]] = {}
@@ -222,21 +222,21 @@ class _Pins(AbstractResolver):
         return self.table.get(host) or await self._resolver.resolve(host, port, family)
 
     async def close(self) -> None:
-        """Nothing: whoever made the resolver closes it."""
+        """Nothing to close: the resolver is closed by its owner."""
 
 
 class _Wire(ResponseHandler):
-    """aiohttp's side of a connection. Notes what comes in, by which a response is timed and bounded.
+    """aiohttp's protocol with a count of the bytes received, which bounds time and size of a response.
 
-    A body has a cap of its own. That of everything also ends what is no body: interim answers (1xx) without end, chunks
-    of one byte with long extensions.
+    The cap on all bytes also ends what the cap on the body misses: endless interim responses (1xx), or chunks of one
+    byte with long extensions.
     """
 
-    address: str | None = None  # of the peer, once a request went there
-    ends = math.inf  # when the response has to be whole, by the loop's clock
+    address: str | None = None  # of the peer, after the first request
+    ends = math.inf  # deadline of the response, on the loop's clock
     heard = 0.0  # when bytes came last
     received = 0  # bytes of the response
-    most = _HEAD_BYTES  # that it may have
+    most = _HEAD_BYTES  # limit of `received`
 
     def data_received(self, data: bytes) -> None:
         """As aiohttp's, with the bytes counted."""
@@ -248,7 +248,7 @@ class _Wire(ResponseHandler):
             super().data_received(data)
 
     def fail(self, error: Exception) -> None:
-        """End the response; whoever waits for it gets the error."""
+        """Fail the response with an error."""
         payload = self._payload
         self.set_exception(error)
         if payload is not None:
@@ -256,17 +256,40 @@ class _Wire(ResponseHandler):
 
 
 class _Connector(aiohttp.TCPConnector):
-    """aiohttp's, with our side of connections, and with a bound on those that are kept open for later."""
+    """aiohttp's connector with our protocol, and a cap on the connections kept open."""
 
     def __init__(self, **options: object) -> None:
         super().__init__(**options)  # type: ignore[arg-type]
         self._factory = cast("partial[ResponseHandler]", partial(_Wire, loop=self._loop))
 
     def _release(self, key: ConnectionKey, protocol: ResponseHandler, *, should_close: bool = False) -> None:
-        """As aiohttp's. A host keeps one connection, so the hosts that have one are counted."""
+        """As aiohttp's. Since a host keeps one connection, the hosts are counted."""
         super()._release(key, protocol, should_close=should_close or len(self._conns) >= _KEPT)
 
 
 def _peer(wire: _Wire) -> str:
     peer = wire.transport.get_extra_info("peername") if wire.transport is not None else None
     return str(peer[0]) if peer else ""
+
+
+log = structlog.get_logger(__name__)
+
+_OTHERS = 256  # the log, the database, DNS, metrics
+
+
+def room_for(connections: int) -> bool:
+    """Raise the process's limit of open files, if it is too low for so many connections, as far as allowed.
+
+    Returns whether the limit is high enough; if not, a warning says how to raise it.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _OTHERS
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return True
+    found = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (found, hard))
+    if found < wanted:
+        log.warning(
+            "few_open_files", limit=found, wanted=wanted, mend="raise `ulimit -n`, or lower crawl.max_in_flight"
+        )
+    return found >= wanted

@@ -1,4 +1,4 @@
-"""Where a job has got to, and how it ends: what the parts of a fetch hand to each other."""
+"""The progress of a job through the parts of a fetch, and how it ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NO_SITEMAP = SitemapFile()
 
 
 class FetchEnded(Exception):
-    """Not an error: how a job ends before it has what it was sent for."""
+    """Control flow: the job ends here."""
 
     def __init__(
         self,
@@ -23,23 +23,22 @@ class FetchEnded(Exception):
         unreachable: bool = False,
         not_before_ms: int = 0,
     ) -> None:
-        """As the fields of an Answer."""
         super().__init__(reason)
         self.outcome, self.reason, self.transient, self.unreachable = outcome, reason, transient, unreachable
         self.not_before_ms = not_before_ms
 
 
 class StaleConnection(Exception):
-    """Not an error: a connection kept from an earlier request was closed before it gave an answer to this one."""
+    """Control flow: the server had closed a kept connection before it answered this request."""
 
 
-class Starved(Exception):
-    """Not an error of the host: this machine had no socket left for the request."""
+class NoSocketLeft(Exception):
+    """Control flow: this machine has no socket left for the request."""
 
 
 @dataclass(slots=True)
 class FetchContext:
-    """A job on its way; filled in as it goes, so that a failure tells as much as is known."""
+    """The state of a job, filled in step by step, so that a failure reports all that is known."""
 
     url: str
     started_ms: int
@@ -48,8 +47,8 @@ class FetchContext:
     waited_s: float = 0.0  # for turns
     requests: list[FetchRequest] = field(default_factory=list)
     sent_ms: int = 0  # when the last request was sent
-    address: str = ""  # that it went to
-    kept: bool = False  # over a connection of an earlier one
+    address: str = ""  # of the server
+    kept: bool = False  # over a kept connection
     status: int = 0
     headers: dict[str, str] = field(default_factory=dict)
     robots_tags: Sequence[str] = ()  # X-Robots-Tag fields in full

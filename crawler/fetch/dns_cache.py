@@ -1,9 +1,9 @@
-"""Addresses of hosts from DNS, kept as long as the answers say, within bounds.
+"""A DNS cache: addresses of hosts, kept as long as the answers allow, within bounds.
 
-c-ares does the asking (both families at once, /etc/hosts first, no search domains). An answer is kept for the shortest
-time to live among its records, CNAMEs included, but no shorter than `least_s`, so that a name that changes with every
-question costs no question per request, and no longer than `most_s`, so that a site that moves is found again. A failure
-is kept for FAILURE_S at most. One look-up of a host is under way at a time, however many ask.
+c-ares makes the queries (both families at once, /etc/hosts first, no search domains). An answer is kept for the
+shortest TTL of its records, CNAMEs included, but at least `least_s`, so that a name with a TTL of 0 costs no query per
+request, and at most `most_s`, so that a moved site is found. A failure is kept for at most FAILURE_S. Concurrent
+lookups of a host share one query.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from crawler.errors import BadCrawlSettings, UnresolvedHost
 from crawler.fetch.dns_lookup import Nameservers
 
-FAILURE_S = 15.0  # most seconds that a failed look-up is kept
+FAILURE_S = 15.0  # longest time that a failed lookup is cached
 HOSTS = 20_000  # answers held, about 10 MB; the one used longest ago goes first
 ADDRESSES = 8  # kept of one answer
 _NO_NAME = frozenset({pycares.errno.ARES_ENOTFOUND, pycares.errno.ARES_EBADNAME, pycares.errno.ARES_ENONAME})
 
 
 class _Known(NamedTuple):
-    """What is known of a host: addresses, or why there are none."""
+    """The addresses of a host, or why there are none."""
 
     until: float
     addresses: tuple[str, ...]
@@ -38,7 +38,7 @@ class _Known(NamedTuple):
 
 
 class DnsCache(AbstractResolver):
-    """A resolver for aiohttp. Lives on one event loop, which must run when it is first asked."""
+    """A resolver for aiohttp. Lives on the event loop that first uses it."""
 
     def __init__(
         self,
@@ -51,10 +51,10 @@ class DnsCache(AbstractResolver):
         clock: Callable[[], float] = time.monotonic,
         hosts: int = HOSTS,
     ) -> None:
-        """Ask `nameservers` (address or address:port; empty: the system's). Raises BadCrawlSettings for a bad one.
+        """Query `nameservers` (address or address:port; empty: the system's). Raises BadCrawlSettings for a bad one.
 
-        `least_s` and `most_s` bound how long an answer is kept, `timeout_s` a look-up with all its tries, `hosts` the
-        answers that are held. A failure is kept for `failure_s`: shorter than what asks again waits.
+        `least_s` and `most_s` bound how long an answer is kept, `timeout_s` a lookup with its retries, `hosts` the
+        number of answers. A failure is kept for `failure_s`, which must be shorter than the wait before a retry.
         """
         self._nameservers = Nameservers([_nameserver(text) for text in nameservers])
         self._least_s, self._most_s, self._timeout_s = least_s, max(least_s, most_s), timeout_s
@@ -65,7 +65,7 @@ class DnsCache(AbstractResolver):
         self._under_way: dict[str, asyncio.Task[_Known]] = {}
 
     async def addresses(self, host: str) -> tuple[str, ...]:
-        """Addresses of a host in the order in which they should be tried. Raises UnresolvedHost."""
+        """The addresses of a host, in the order to try them. Raises UnresolvedHost."""
         known = self._known.get(host)
         if known is None or known.until <= self._clock():
             task = self._under_way.get(host)
@@ -81,7 +81,7 @@ class DnsCache(AbstractResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """As aiohttp asks. Raises UnresolvedHost, an OSError."""
+        """The resolver interface of aiohttp. Raises UnresolvedHost, an OSError."""
         found = []
         for address in await self.addresses(host):
             kind = socket.AF_INET6 if ":" in address else socket.AF_INET
@@ -92,14 +92,14 @@ class DnsCache(AbstractResolver):
         return found
 
     async def close(self) -> None:
-        """Break off what is under way."""
+        """Cancel all lookups."""
         tasks = list(self._under_way.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _look_up(self, host: str) -> _Known:
-        """Ask for a host and hold what came."""
+        """Query a host and cache the answer."""
         try:
             known = await self._ask(host)
             self._known[host] = known
@@ -129,7 +129,7 @@ class DnsCache(AbstractResolver):
 
 
 def _failure(host: str, error: Exception) -> tuple[str, str]:
-    """What to say of an error of c-ares, and the reason of the outcome."""
+    """Message and reason for an error of c-ares."""
     code = error.args[0] if isinstance(error, pycares.AresError) and error.args else None
     if code in _NO_NAME or isinstance(error, UnicodeError):
         return f"there is no host {host}", "dns_no_name"
@@ -145,7 +145,7 @@ def _result(host: str, address: str, port: int, kind: socket.AddressFamily) -> R
 
 
 def _nameserver(text: str) -> str:
-    """A nameserver as c-ares takes it."""
+    """A nameserver in the format of c-ares."""
     address, digits = text.strip(), "53"
     if address.count(":") == 1 or "]:" in address:
         address, _, digits = address.rpartition(":")

@@ -1,9 +1,9 @@
-"""One DNS look-up by c-ares, on a channel of its own.
+"""One DNS lookup by c-ares, on a channel of its own.
 
-Look-ups on one channel share its sockets. When c-ares gets an answer that it cannot parse, it closes the socket and
-repeats every query that was open on it, each at the cost of one try. So a few bad answers for some names fail all the
-look-ups under way. With one channel per look-up, the trouble of a name stays its own. A channel takes about 0.3 ms of
-CPU. The event loop drives it, because a channel with a thread of its own also needs an inotify instance.
+Lookups on one channel share its sockets. When c-ares cannot parse an answer, it closes the socket and repeats every
+query on it, each at the cost of one try. So a few bad answers fail all lookups in flight. With one channel per lookup,
+they fail only their own name. A channel takes about 0.3 ms of CPU. The event loop drives it, because a channel with its
+own thread also needs an inotify instance.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ Found = pycares.AddrInfoResult
 
 
 class Nameservers:
-    """The nameservers to ask, in order. One that does not answer in time moves to the end."""
+    """The nameservers in order. One that does not answer in time moves to the end."""
 
     def __init__(self, addresses: Sequence[str] = ()) -> None:
-        """`addresses` are as c-ares takes them (address:port). Empty: the system's, read for each look-up."""
+        """`addresses` are in the format of c-ares (address:port). Empty: the system's, read for each lookup."""
         self._addresses = addresses
         self._turned = 0
 
     async def look_up(self, host: str, timeout_s: float) -> Found:
-        """Ask for addresses of both families.
+        """Look up the addresses of both families.
 
-        Raises AresError, UnicodeError, TimeoutError, and OSError where this machine has no socket left.
+        Raises AresError, UnicodeError, TimeoutError, and OSError if this machine has no socket left.
         """
         loop = asyncio.get_running_loop()
         began, first_s, turned = loop.time(), min(_TRY_S, timeout_s / 2), self._turned
@@ -54,7 +54,7 @@ class Nameservers:
 
 
 class _LookUp:
-    """A c-ares channel whose sockets and timer are the event loop's."""
+    """A c-ares channel on the event loop's sockets and timer."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, first_s: float) -> None:
         self._loop = loop
@@ -78,7 +78,7 @@ class _LookUp:
         return await self._found
 
     def close(self) -> None:
-        """Cancel what is under way. A thread of pycares ends the channel and may still call `_watch`."""
+        """Cancel the lookup. A thread of pycares closes the channel and may still call `_watch`."""
         self._found.cancel()
         self._channel.cancel()
         self._closed = True
@@ -104,7 +104,7 @@ class _LookUp:
         if readable or writable:
             self._watched.add(descriptor)
         else:
-            self._watched.discard(descriptor)  # it is closed next, and its number may be another's
+            self._watched.discard(descriptor)  # it closes next, and its number may be reused
         if readable:
             self._loop.add_reader(descriptor, self._process, descriptor, _NONE)
         else:

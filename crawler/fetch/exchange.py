@@ -1,4 +1,4 @@
-"""One request and its response: what may go wrong on the wire, how much of a body is read, and what is kept of it."""
+"""One request and its response: errors, the size of the body, and the captured bytes."""
 
 from __future__ import annotations
 
@@ -12,29 +12,27 @@ import structlog
 import yarl
 
 from crawler.fetch.address_guard import is_guard_error
-from crawler.fetch.capture import Capture
 from crawler.fetch.connections import Connections
-from crawler.fetch.context import FetchContext, FetchEnded, StaleConnection, Starved
-from crawler.fetch.jobs import FetchOutcome, FetchRequest, Job, RequestKind
-from crawler.fetch.stored_headers import kept_headers
+from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleConnection
+from crawler.fetch.jobs import Capture, FetchOutcome, FetchRequest, Job, RequestKind
+from crawler.fetch.response_headers import clean, kept_headers
 from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.settings import CrawlSettings
 from crawler.web import content_type as content
 from crawler.web.content_encoding import BadEncoding, Inflater
-from crawler.web.wire_text import clean
 
 log = structlog.get_logger(__name__)
 
 Tap = Callable[[Capture], None]
-Sent = Callable[[], Awaitable[None]]
+OnConnect = Callable[[], Awaitable[None]]
 
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
 TDMREP_CAP_BYTES = 64 * 1024
 ERROR_CAP_BYTES = 64 * 1024  # read of the body of an error or a redirect, for a tap only
 _TAPE_S = 2.0  # seconds that such a body may take
-_SENT_SLACK = 64 * 1024  # a body takes no more bytes on the wire than inflated, but for its headers and framing
+_SENT_SLACK = 64 * 1024  # of headers and framing: a body on the wire is no larger than inflated
 
-# What the machine lacks, not the host: file descriptors, buffers, memory, ports
+# Shortages of this machine: file descriptors, buffers, memory, ports
 STARVED = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL})
 # OpenSSL's X509_V_ERR_ numbers (x509_vfy.h) in our words
 _TLS_REASONS = {9: "tls_expired", 10: "tls_expired", 62: "tls_name", 64: "tls_name"}
@@ -43,10 +41,10 @@ _TRUNCATED = {"timeout": "time", "connection": "disconnect", "bad_encoding": "le
 
 
 class Exchange:
-    """Sends requests and reads what is wanted of their responses."""
+    """Sends requests and reads responses."""
 
     def __init__(self, settings: CrawlSettings, connections: Connections, tap: Tap | None) -> None:
-        """A `tap` is told every response; without one nothing is kept for it."""
+        """`tap` gets every response; without it nothing is captured."""
         self._settings = settings
         self._connections = connections
         self._tap = tap
@@ -58,45 +56,53 @@ class Exchange:
         }
 
     def wire_url(self, url: str) -> yarl.URL:
-        """The URL as it is sent; under `resolve_to` all is plain HTTP, because test servers have no certificate."""
+        """The URL as sent. Under `resolve_to` it is plain HTTP, because test servers have no certificate."""
         if self._connections.fixed is not None and url.startswith("https://"):
             url = "http://" + url.removeprefix("https://")
         return yarl.URL(url, encoded=True)
 
-    async def make(self, job: Job, trip: FetchContext, request: FetchRequest, url: yarl.URL, sent: Sent) -> None:
-        """Send a request and read what is wanted of its answer. Raises Ends, StaleConnection, Starved.
+    async def make(
+        self, job: Job, context: FetchContext, request: FetchRequest, url: yarl.URL, on_connect: OnConnect
+    ) -> None:
+        """Send a request and read its response. Raises FetchEnded, StaleConnection, NoSocketLeft.
 
-        `sent` is awaited between a new connection and the request.
+        `on_connect` is awaited between a new connection and the request.
         """
         if self._tap is None:
-            await self._send(job, trip, request, url, sent, None)
+            await self._send(job, context, request, url, on_connect, None)
             return
         tape = _Tape()
         try:
-            await self._send(job, trip, request, url, sent, tape)
+            await self._send(job, context, request, url, on_connect, tape)
         except FetchEnded as end:
-            tape.broke_off(end)
+            tape.on_broken(end)
             raise
         finally:
             if tape.response is not None:
-                self._tell(tape.capture(job, trip))
+                self._pass_to_tap(tape.capture(job, context))
 
     async def _send(
-        self, job: Job, trip: FetchContext, request: FetchRequest, url: yarl.URL, sent: Sent, tape: _Tape | None
+        self,
+        job: Job,
+        context: FetchContext,
+        request: FetchRequest,
+        url: yarl.URL,
+        on_connect: OnConnect,
+        tape: _Tape | None,
     ) -> None:
         cap = self._caps[job.kind]
         try:
-            response = await self._connections.request(trip, url, _conditions(job, trip), cap, sent)
+            response = await self._connections.request(context, url, _conditions(job, context), cap, on_connect)
             try:
-                status = trip.status = response.status
-                trip.headers = kept_headers(response.headers.items())
-                if "x-robots-tag" in trip.headers:  # the header that is kept may be cut, its meaning must not
-                    trip.robots_tags = response.headers.getall("x-robots-tag")
+                status = context.status = response.status
+                context.headers = kept_headers(response.headers.items())
+                if "x-robots-tag" in context.headers:  # the stored header may be cut
+                    context.robots_tags = response.headers.getall("x-robots-tag")
                 if tape is not None:
                     tape.response = response
                 if 200 <= status < 300:
-                    await self._read(job, trip, response, cap, tape)
-                    request.body_bytes = len(trip.body)
+                    await self._read(job, context, response, cap, tape)
+                    request.body_bytes = len(context.body)
                 elif tape is not None:
                     await tape.read(response, ERROR_CAP_BYTES)
                 elif status not in REDIRECTS and status != 304:
@@ -104,7 +110,7 @@ class Exchange:
             finally:
                 response.release()
         except TimeoutError:
-            raise FetchEnded(FetchOutcome.FAILED, "timeout", transient=True, unreachable=trip.status == 0) from None
+            raise FetchEnded(FetchOutcome.FAILED, "timeout", transient=True, unreachable=context.status == 0) from None
         except aiohttp.ClientConnectorCertificateError as error:
             raise FetchEnded(FetchOutcome.FAILED, _tls_reason(error.certificate_error), unreachable=True) from None
         except (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch):
@@ -115,37 +121,39 @@ class Exchange:
             raise FetchEnded(FetchOutcome.FAILED, "bad_response") from None
         except (aiohttp.ClientError, OSError) as error:
             if isinstance(error, OSError) and error.errno in STARVED:
-                raise Starved from None
+                raise NoSocketLeft from None
             if is_guard_error(error):
                 raise FetchEnded(FetchOutcome.REFUSED, "private_address") from None
-            if trip.status == 0 and trip.kept:
+            if context.status == 0 and context.kept:
                 raise StaleConnection from None
-            raise FetchEnded(FetchOutcome.FAILED, "connection", transient=True, unreachable=trip.status == 0) from None
+            raise FetchEnded(
+                FetchOutcome.FAILED, "connection", transient=True, unreachable=context.status == 0
+            ) from None
         except BadEncoding:
             raise FetchEnded(FetchOutcome.FAILED, "bad_encoding") from None
         except ValueError:  # from aiohttp's own parsing of headers and URLs
             raise FetchEnded(FetchOutcome.FAILED, "bad_response") from None
 
     async def _read(
-        self, job: Job, trip: FetchContext, response: aiohttp.ClientResponse, cap: int, tape: _Tape | None
+        self, job: Job, context: FetchContext, response: aiohttp.ClientResponse, cap: int, tape: _Tape | None
     ) -> None:
-        """Read and inflate the body up to the cap of its kind; what is not wanted is left unread."""
-        if job.kind is RequestKind.PAGE and not content.may_be_html(trip.headers.get("content-type", "")):
+        """Read and inflate the body, up to the cap of its kind."""
+        if job.kind is RequestKind.PAGE and not content.may_be_html(context.headers.get("content-type", "")):
             if tape is not None:
                 tape.truncated = "length"
             response.close()
             raise FetchEnded(FetchOutcome.REFUSED, "content_type")
-        encoding, stream = trip.headers.get("content-encoding", ""), response.content
-        if not encoding and stream.is_eof():  # all of it is here, as of most pages, and as it is
+        encoding, stream = context.headers.get("content-encoding", ""), response.content
+        if not encoding and stream.is_eof():  # complete and not encoded, as most pages are
             body = stream.read_nowait()
             cut = len(body) > cap
             if tape is not None:
                 tape.pieces.append(body)
                 tape.truncated = "length" if cut else ""
-            trip.body, trip.truncated = body[:cap] if cut else body, cut
+            context.body, context.truncated = body[:cap] if cut else body, cut
             return
-        inflater = Inflater(trip.headers.get("content-encoding", ""), cap)
-        left = cap + _SENT_SLACK  # of what is sent: a stream may go on for ever without yielding anything
+        inflater = Inflater(context.headers.get("content-encoding", ""), cap)
+        left = cap + _SENT_SLACK  # of bytes sent: a stream may be endless and inflate to nothing
         async for piece in response.content.iter_any():
             if tape is not None:
                 tape.pieces.append(piece)
@@ -156,18 +164,18 @@ class Exchange:
                     tape.truncated = "length"
                 response.close()
                 break
-        trip.body, trip.truncated = inflater.body(), inflater.cut_short or left <= 0
+        context.body, context.truncated = inflater.body(), inflater.cut_short or left <= 0
 
-    def _tell(self, capture: Capture) -> None:
+    def _pass_to_tap(self, capture: Capture) -> None:
         assert self._tap is not None
         try:
             self._tap(capture)
-        except Exception:  # an archive that fails must not lose the page
+        except Exception:  # a failed archive must not lose the page
             log.exception("capture_lost", kind=capture.kind.value)
 
 
 class _Tape:
-    """What a tap gets of one response."""
+    """Collects what a tap gets of one response."""
 
     def __init__(self) -> None:
         self.response: aiohttp.ClientResponse | None = None
@@ -175,7 +183,7 @@ class _Tape:
         self.truncated = ""
 
     async def read(self, response: aiohttp.ClientResponse, cap: int) -> None:
-        """Read a body that nobody else wants. However it ends, the answer is what it is without a tap."""
+        """Read a body for the tap only. An error does not change the result of the fetch."""
         try:
             async with asyncio.timeout(_TAPE_S):
                 async for piece in response.content.iter_any():
@@ -192,22 +200,22 @@ class _Tape:
             self.truncated = "disconnect"
         response.close()
 
-    def broke_off(self, end: FetchEnded) -> None:
-        """The exchange ended before its time."""
+    def on_broken(self, end: FetchEnded) -> None:
+        """The exchange ended early."""
         self.truncated = self.truncated or _TRUNCATED.get(end.reason, "")
 
-    def capture(self, job: Job, trip: FetchContext) -> Capture:
-        """All of it."""
+    def capture(self, job: Job, context: FetchContext) -> Capture:
+        """The whole capture."""
         response = self.response
         assert response is not None
         version = response.version
         sent = response.request_info.headers
         return Capture(
             kind=job.kind,
-            url=trip.url,
-            via="" if trip.url == job.url else job.url,
-            started_ms=trip.sent_ms,
-            address=trip.address,
+            url=context.url,
+            via="" if context.url == job.url else job.url,
+            started_ms=context.sent_ms,
+            address=context.address,
             request_headers=[(name.encode(), value.encode("utf-8", "replace")) for name, value in sent.items()],
             version=f"HTTP/{version.major}.{version.minor}" if version is not None else "HTTP/1.1",
             status=response.status,
@@ -218,13 +226,13 @@ class _Tape:
         )
 
 
-def _conditions(job: Job, trip: FetchContext) -> dict[str, str] | None:
-    """Headers that make a request conditional: that of the URL itself, not of a page that it leads to.
+def _conditions(job: Job, context: FetchContext) -> dict[str, str] | None:
+    """The headers of a conditional request, for the job's own URL only.
 
-    What was last seen is known by the job's URL. At the end of a redirect that changed, the same date, or an ETag such
-    as `"1"`, would tell that a page is unchanged which we never had.
+    The validators belong to that URL. At the end of a changed redirect, an ETag such as `"1"` could match a page that
+    was never fetched.
     """
-    if trip.url != job.url or not (job.etag or job.last_modified):
+    if context.url != job.url or not (job.etag or job.last_modified):
         return None
     conditions = {}
     if job.etag:
@@ -235,6 +243,6 @@ def _conditions(job: Job, trip: FetchContext) -> dict[str, str] | None:
 
 
 def _tls_reason(error: Exception) -> str:
-    """Why a certificate was not taken, where OpenSSL tells."""
+    """The reason for a rejected certificate, by OpenSSL's code."""
     code = error.verify_code if isinstance(error, ssl.SSLCertVerificationError) else 0
     return _TLS_REASONS.get(code) or ("tls_untrusted" if code in _TLS_UNTRUSTED else "tls")

@@ -1,15 +1,14 @@
-"""The last line of politeness inside a process: when a request may begin, by its host, its domain and its address.
+"""The politeness gate of a process: when a request may start, by host, registrable domain and address.
 
-A host has one request at a time, and starts at least a delay apart. The frontier spaces a site's requests already; the
-gate also covers what it cannot see: the hops of redirects, and a request that is still under way when its claim was
-rolled back. What hosts share, a registrable domain and IP addresses, is spaced here alone (see crawler.fetch.spacing):
-a job asks for a place before it takes its turn.
+A host has one request at a time, at least a delay apart. The frontier spaces a site's requests; the gate also covers
+redirects, and requests whose claim was rolled back while in flight. Shared limits, by domain and IP address, exist only
+here (see crawler.fetch.spacing): a job asks for a place before it takes its turn.
 
-The addresses that count are those that the request may be sent to. A host with addresses of both families heeds both,
-because they are one machine as a rule, and which of them answers first is known too late to wait.
+All addresses that the request may use count. A host with both families counts for both: usually they are one machine,
+and which family connects is known too late to wait.
 
-A start is noted when the turn is taken, and once more when a new connection is made and the request is sent: what a
-server sees is spaced, however long connecting took.
+A start is recorded when the turn is taken, and again when a new connection is open and the request goes out, so that
+requests are spaced as the server sees them.
 """
 
 from __future__ import annotations
@@ -20,14 +19,14 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 
-from crawler.fetch.spacing import Places
+from crawler.fetch.spacing import Spacing
 from crawler.web.registrable_domain import registrable_domain
 
 _PRUNE_AT = 4096  # hosts remembered before those at rest are dropped
 
 
 class _Host:
-    """A host's place: who holds it, when its last request began, and when the next may, by what the last one asked."""
+    """The state of a host: its lock, the last start, and the earliest next start."""
 
     __slots__ = ("began", "lock", "next_start", "users")
 
@@ -57,7 +56,7 @@ class Turn:
         self.leave()
 
     async def take(self) -> None:
-        """Wait for the turn. A request may begin then; `leave` ends it."""
+        """Wait for the turn; `leave` ends it."""
         host, gate = self._host, self._gate
         host.users += 1
         try:
@@ -75,26 +74,26 @@ class Turn:
             raise
 
     def is_free(self) -> bool:
-        """Whether `take` will not have to wait."""
+        """Whether `take` would not wait."""
         host, gate = self._host, self._gate
         return (
-            not gate.places.spaced
+            not gate.spacing.spaced
             and not host.lock.locked()
             and not gate.slots.locked()
             and max(host.next_start, host.began + self._delay_s) <= gate.clock()
         )
 
     async def sent(self) -> None:
-        """A new connection is made, and the request goes out now: what it is spaced by counts from here.
+        """A new connection is open and the request goes out: the spacing counts from now.
 
-        Where another one of the domain or of the addresses began meanwhile, this one waits with its connection open.
+        If another request to the domain or the addresses started meanwhile, this one waits with its connection open.
         """
         gate = self._gate
         while (wait_s := self._stamp(self._host.began)) > 0:
             await gate.sleep(wait_s)
 
     def leave(self) -> None:
-        """The request is over. One that took long lets the host rest for longer."""
+        """The request is over. A slow response extends the host's delay."""
         host, gate = self._host, self._gate
         if gate.rest > 0:
             rest_s = min(gate.rest * (gate.clock() - host.began), gate.rest_cap_s)
@@ -102,7 +101,7 @@ class Turn:
         self._release()
 
     async def _begin(self) -> None:
-        """Wait for a slot, and until the last starts allow it: one that has begun waits for nothing but its server."""
+        """Wait for a slot, and until the last starts allow the request."""
         gate = self._gate
         while True:
             await gate.slots.acquire()
@@ -115,11 +114,11 @@ class Turn:
             await gate.sleep(wait_s)
 
     def _stamp(self, own: float) -> float:
-        """Note a start and return 0, or the seconds until one is allowed. `own`: what was noted for this turn."""
+        """Record a start and return 0, or return the seconds to wait. `own`: the start recorded for this turn."""
         gate, host = self._gate, self._host
         now = gate.clock()
-        if gate.places.spaced and self._addresses:
-            wait_s = gate.places.begin(registrable_domain(self._name), self._addresses, now, own)
+        if gate.spacing.spaced and self._addresses:
+            wait_s = gate.spacing.begin(registrable_domain(self._name), self._addresses, now, own)
             if wait_s > 0:
                 return wait_s
         host.began = now
@@ -135,7 +134,7 @@ class Turn:
 
 
 class HostGate:
-    """Turns per host, and places per domain and address. Lives on one event loop."""
+    """PacedClient per host, and places per domain and address. Lives on one event loop."""
 
     def __init__(
         self,
@@ -148,30 +147,30 @@ class HostGate:
         rest_cap_s: float = 60.0,
         slots: int = 1_000_000,
     ) -> None:
-        """Use `clock` (seconds, monotonic) and `sleep`. A delay of 0 spaces nothing of its kind.
+        """Use `clock` (seconds, monotonic) and `sleep`. A delay of 0 disables its spacing.
 
-        A host rests for at least `rest` times the duration of its last response, `rest_cap_s` at most. So many `slots`
-        turns may be held at once by requests that have begun.
+        A host rests for at least `rest` times the duration of its last response, at most `rest_cap_s`. Requests in
+        flight hold at most `slots` turns.
         """
         self.rest = rest
         self.rest_cap_s = rest_cap_s
         self.slots = asyncio.Semaphore(slots)
         self.clock = clock
         self.sleep = sleep
-        self.places = Places(domain_delay_s, address_delay_s, clock())
+        self.spacing = Spacing(domain_delay_s, address_delay_s, clock())
         self._hosts: dict[str, _Host] = {}
         self._prune_at = _PRUNE_AT
 
-    def sent_away_s(self, host: str, addresses: Sequence[str]) -> float:
-        """0 where a job may take the host's turn now, else the seconds after which it is to come back and ask again."""
-        if not self.places.spaced:
+    def deferral_s(self, host: str, addresses: Sequence[str]) -> float:
+        """0 if a job may take the host's turn now, else the seconds after which to ask again."""
+        if not self.spacing.spaced:
             return 0.0
         now = self.clock()
-        at = self.places.ask(host, registrable_domain(host), addresses, now)
+        at = self.spacing.ask(host, registrable_domain(host), addresses, now)
         return max(at - now, 0.0)
 
     def turn(self, host: str, delay_s: float, addresses: Sequence[str] = ()) -> Turn:
-        """Hold the host: waits for its last request to end, and for the larger of both delays since that began.
+        """The turn of a request: it waits for the host's last request to end, and for the larger of both delays.
 
         With `addresses` it also waits for the last start at each of them, and of the host's domain.
         """

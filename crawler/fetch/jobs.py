@@ -1,4 +1,4 @@
-"""What the frontier asks of the fetcher, one request of a site at a time, and what comes back."""
+"""Jobs, their results, and the captured exchanges: the types between frontier, fetcher and archive."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from crawler.web.sitemaps import SitemapFile
 
 
 class RequestKind(enum.Enum):
-    """What a request is for; the value is the `kind` label of metrics."""
+    """The purpose of a request; the value is the `kind` label of metrics."""
 
     ROBOTS = "robots"
     TDMREP = "tdmrep"  # /.well-known/tdmrep.json
@@ -20,7 +20,7 @@ class RequestKind(enum.Enum):
 
 
 class FetchOutcome(enum.Enum):
-    """How a job ended; the values are those of `Page.outcome`, but for DEFERRED: no request, come back later."""
+    """How a job ended: the values of `Page.outcome`, and DEFERRED: no request was made, come back later."""
 
     FETCHED = "fetched"
     UNCHANGED = "unchanged"  # 304 to a conditional request
@@ -29,15 +29,12 @@ class FetchOutcome(enum.Enum):
     DEFERRED = "deferred"
 
 
-REDIRECTED = "redirected"  # outcome of a request whose answer led elsewhere
-ABSENT = "absent"  # in metrics, that of one for a robots.txt, tdmrep.json or sitemap that the site does not have
+REDIRECTED = "redirected"  # outcome of a redirected request
+ABSENT = "absent"  # in metrics: outcome for a robots.txt, tdmrep.json or sitemap that does not exist
 
 
 class FetchRequest(msgspec.Struct):
-    """One HTTP request that was made for a job, also if it got no answer. `outcome` is "" until it is known.
-
-    `reason` says why it failed or was of no use, on the last one why the job ended so.
-    """
+    """One HTTP request of a job. `outcome` is "" until it is known; `reason` says why it failed."""
 
     kind: RequestKind
     outcome: str = ""  # a value of Outcome, or REDIRECTED
@@ -50,7 +47,7 @@ class FetchRequest(msgspec.Struct):
 class Job(msgspec.Struct, frozen=True):
     """One request to one site. `rules` are those of the site's robots.txt, None for robots.txt itself.
 
-    `etag` and `last_modified` are those of the last visit; a request with either is conditional (RFC 9110 section 13).
+    With `etag` or `last_modified`, of the last visit, the request is conditional (RFC 9110 section 13).
     """
 
     kind: RequestKind
@@ -63,9 +60,9 @@ class Job(msgspec.Struct, frozen=True):
 
 
 class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
-    """How a job ended. Times are milliseconds UTC.
+    """The result of a job. Times are milliseconds UTC.
 
-    `started_ms` is when the last request to the site itself began, which the next one is spaced from.
+    `started_ms` is the start of the last request to the site itself, from which the next one is spaced.
     """
 
     job: Job
@@ -87,5 +84,27 @@ class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
     retry_after_s: float | None = None
     opt_out: list[str] = []
     sitemap: SitemapFile = SitemapFile()
-    not_before_ms: int = 0  # of a deferred job: when its domain and its address have a place for it
-    address: str = ""  # IP address that the last response came from
+    not_before_ms: int = 0  # of a deferred job: when to come back
+    address: str = ""  # IP address of the last server
+
+
+class Capture(msgspec.Struct, frozen=True, kw_only=True):
+    """One HTTP exchange as sent and received, for archives. Header names, values and the body are raw; chunks are
+    joined.
+
+    `via` is the job's URL if redirects led from it to `url`. `truncated` says why the body is cut, in the terms of WARC
+    1.1 section 5.13: length, time, disconnect, or "" if it is complete.
+    """
+
+    kind: RequestKind
+    url: str
+    via: str = ""
+    started_ms: int
+    address: str = ""
+    request_headers: list[tuple[bytes, bytes]] = []
+    version: str = "HTTP/1.1"
+    status: int
+    reason: str = ""
+    headers: list[tuple[bytes, bytes]] = []
+    body: bytes = b""
+    truncated: str = ""

@@ -1,13 +1,13 @@
-"""Whether it is our own network that fails: told from the answers of all sites, in the order in which they come.
+"""Detects an outage of our own network from the results of all sites.
 
-One site that does not answer is put down to that site. Many sites in a row, and no answer from any other in between,
-are put down to our side: no resolver, no route, a cable. Then no site is given up until one answers, or until the wait
-is over: sites that are really gone look the same, and a crawl has to end.
+One site that does not answer is that site's failure. Many sites in a row without any answer in between are ours: no
+resolver, no route, a cable. Then no site is given up until one answers, or until the wait is over: dead sites look the
+same, and a crawl must end.
 
-- The streak of requests without an answer is _FAILURES long and over _SITES different sites. With fewer sites nobody
-  can tell, and each is given up as if alone.
-- One site of the streak has answered at some time, or no site has since this process began. So what is left at the
-  end of a crawl, the dead sites of a live web, is given up as usual.
+- The streak has _FAILURES requests without an answer, over _SITES different sites. With fewer sites nothing can be
+  concluded, and each is given up as usual.
+- One site of the streak has answered before, or no site has since this process started. So the dead sites at the end
+  of a crawl are given up as usual.
 """
 
 from __future__ import annotations
@@ -21,18 +21,17 @@ from crawler.settings import CrawlSettings
 
 log = structlog.get_logger(__name__)
 
-_FAILURES, _SITES = 10, 5  # ten: before any of five sites that fail in turn has failed for the third time
-# A router without its line may well say that no name exists
+_FAILURES, _SITES = 10, 5  # ten: with five failing sites, none has failed three times yet
+# A router without its line may answer that no name exists
 _NO_ANSWER = frozenset({"dns", "dns_no_name", "dns_no_address", "connection", "timeout"})
-_OURS = frozenset({"private_address", "internal_error"})  # answers that tell nothing of the network
+_OURS = frozenset({"private_address", "internal_error"})  # reasons unrelated to the network
 _SUMMARY_MS = 60_000
 
 
 class NetworkWatch:
-    """The streak of failures, and a summary of them in the log at most once a minute. In memory only."""
+    """The current streak of failures, and a summary in the process's log at most once a minute."""
 
     def __init__(self, settings: CrawlSettings) -> None:
-        """Nothing has been seen yet."""
         self._settings = settings
         self._quiet_ms = int(settings.retry_s * 250)  # a quarter of it: well before a site is tried again
         self._wait_ms = int(settings.network_wait_s * 1000)
@@ -47,13 +46,13 @@ class NetworkWatch:
         self._summary_since_ms = 0
 
     def note(self, answer: FetchResult, now_ms: int, *, has_answered: bool) -> None:
-        """Take in an answer; `has_answered` says whether its site had answered before."""
+        """Add a result; `has_answered` says whether its site had answered before."""
         if answer.outcome is FetchOutcome.FAILED and not is_absent(answer.job.kind, answer.status):
             self._summary_since_ms = self._summary_since_ms or now_ms
             self._reasons[answer.reason] += 1
         if was_not_answered(answer):
             if self._failures and now_ms - self._last_ms > self._rest_ms():
-                self._begin_anew()  # what failed before a rest belongs to another story
+                self._begin_anew()  # failures before a pause belong to another streak
             self._since_ms = self._since_ms or now_ms
             self._last_ms = now_ms
             self._failures += 1
@@ -65,15 +64,15 @@ class NetworkWatch:
             self._begin_anew()
 
     def excused_wait_s(self, now_ms: int) -> float:
-        """How long a site waits that is not to blame: a quarter of the outage so far, so that retries thin out.
+        """How long an excused site waits: a quarter of the outage so far, so that retries thin out.
 
-        What looks like our outage may be a server of many sites that has shut us out; it must not be hammered.
+        What looks like our outage may be a server of many sites that blocks us; it must not be flooded.
         """
         grown_s = (now_ms - self._since_ms) / 4000
         return min(max(self._settings.retry_s, grown_s), self._settings.park_cap_s)
 
     def _rest_ms(self) -> float:
-        """A silence longer than the retries of a streak can leave."""
+        """A silence longer than the retries of a streak can cause."""
         return max(10_000 * self._settings.retry_s, (self._last_ms - self._since_ms) / 2)
 
     def _begin_anew(self) -> None:
@@ -81,7 +80,7 @@ class NetworkWatch:
         self._sites.clear()
 
     def is_down(self, now_ms: int) -> bool:
-        """Whether the failures are to be put down to our side; a change is logged."""
+        """Whether our own network causes the failures; logs each change."""
         for_ms = now_ms - self._since_ms
         is_down = (
             self._failures >= _FAILURES
@@ -107,7 +106,7 @@ class NetworkWatch:
         return is_down
 
     def summarise(self, now_ms: int, *, last: bool = False) -> None:
-        """Log how many requests failed and why, once a minute, or at once when it is the `last` time."""
+        """Log the failed requests by reason, once a minute, or at once if it is the `last` summary."""
         if self._reasons and (last or now_ms - self._summary_since_ms >= _SUMMARY_MS):
             reasons = ", ".join(f"{reason} {count}" for reason, count in self._reasons.most_common())
             log.info("fetches_failed", total=self._reasons.total(), reasons=reasons)
@@ -116,11 +115,11 @@ class NetworkWatch:
 
 
 def was_not_answered(answer: FetchResult) -> bool:
-    """Whether nobody answered: no address, no connection, or silence. A site that sent us elsewhere has answered."""
+    """Whether there was no answer: no address, no connection, or a timeout. A redirect counts as an answer."""
     redirected = any(request.outcome == REDIRECTED for request in answer.requests)
     return answer.unreachable and answer.reason in _NO_ANSWER and not redirected
 
 
 def is_absent(kind: RequestKind, status: int) -> bool:
-    """Whether a site answered that it has no robots.txt, tdmrep.json or sitemap: most have not, and nothing failed."""
+    """Whether a site has no robots.txt, tdmrep.json or sitemap, which is no failure."""
     return kind is not RequestKind.PAGE and status in (404, 410)

@@ -1,4 +1,4 @@
-"""The labels of a request in metrics. A server chooses its status, and so the labels are of fixed sets."""
+"""The metric labels of a request. Servers choose statuses, so labels come from fixed sets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, RequestKind
 from crawler.reasons import REASONS
 
 _NO_STATUS, _NO_CLASS = "none", "other"
-_EXACT = (403, 404, 429, 503)  # what an operator acts upon; others by their class
+_EXACT = (403, 404, 429, 503)  # actionable statuses; others by class
 STATUSES = (_NO_STATUS, *(f"{first}xx" for first in range(1, 6)), *map(str, _EXACT), _NO_CLASS)
 
 _BY_STATUS, _OTHER = "status", "other"  # the status is the reason; a word of nobody's
@@ -21,7 +21,7 @@ _FAILURES = (
 
 
 def status_label(status: int) -> str:
-    """403, 404, 429, 503, else the class (2xx); none without an answer, other for a number that HTTP has not."""
+    """403, 404, 429, 503, else the class (2xx); none without an answer, other for an invalid status."""
     if status in _EXACT:
         return str(status)
     if 100 <= status < 600:
@@ -30,14 +30,14 @@ def status_label(status: int) -> str:
 
 
 def reason_label(reason: str) -> str:
-    """The reason word, of docs/crawling.md; status where the status says it; empty where nothing was wrong."""
+    """The reason, as in docs/crawling.md; `status` if the status says it; "" if nothing was wrong."""
     if reason.startswith("http_"):
         return _BY_STATUS
     return reason if reason in WORDS else _OTHER
 
 
 def expected(kind: RequestKind) -> Iterator[tuple[str, str, str]]:
-    """Outcome, status and reason of requests that are to be expected, so that their series begin at 0."""
+    """Outcome, status and reason of usual requests, so that their series start at 0."""
     yield FetchOutcome.FETCHED.value, "2xx", ""
     yield REDIRECTED, "3xx", ""
     yield FetchOutcome.REFUSED.value, _NO_STATUS, "private_address"

@@ -1,4 +1,4 @@
-"""Ask one site what it asks of crawlers, outside of a crawl: as politely as the crawl, and under the same guard."""
+"""Requests robots.txt and tdmrep.json of one site outside of a crawl, as politely as the crawl."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NOTHING_ALLOWED = b"User-agent: *\nDisallow: /\n"
 
 @dataclass(frozen=True, slots=True)
 class SiteAnswers:
-    """What a site answered. `tdm` is None where it was not asked: not wanted, or forbidden by robots.txt."""
+    """The answers of a site. `tdm` is None if it was not requested."""
 
     robots: FetchResult
     meaning: RobotsAnswer
@@ -27,16 +27,16 @@ class SiteAnswers:
 
     @property
     def rules(self) -> bytes:
-        """The text that binds us: that of robots.txt, none where there is none, or one that forbids all."""
+        """The text that applies: robots.txt, nothing if there is none, or a text that forbids everything."""
         if self.meaning is RobotsAnswer.RULES:
             return self.robots.body
         return b"" if self.meaning is RobotsAnswer.UNAVAILABLE else NOTHING_ALLOWED
 
 
 def ask_site(settings: CrawlSettings, url: str) -> SiteAnswers:
-    """Fetch robots.txt, and tdmrep.json where it is wanted, of the site of a normalised URL.
+    """Request robots.txt, and tdmrep.json if it is wanted, of the site of a normalised URL.
 
-    Raises NoContact and BadCrawlSettings; failures of the site are answers.
+    Raises NoContact and BadCrawlSettings; failures of the site are results.
     """
     return asyncio.run(_ask(settings, url))
 
@@ -62,7 +62,7 @@ async def _fetched(
     clock: Callable[[], float] = time.time,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
 ) -> FetchResult:
-    """The answer to a job; one that was told to come back comes back."""
+    """The result of a job; a deferred job is repeated."""
     while True:
         answer = await fetcher.fetch(job)
         if answer.outcome is not FetchOutcome.DEFERRED:

@@ -1,23 +1,19 @@
-"""Who may start when: the arithmetic of spacing requests to one registrable domain and to one IP address.
+"""Spacing of requests to one registrable domain and to one IP address.
 
-Both have clocks of one kind, and a request heeds those of its domain and of its host's addresses. A clock knows when
-its last request began, the latest start that is promised to one that waits, and up to when its places are given away.
+Both have clocks, and a request obeys those of its domain and of its host's addresses. A clock holds the start of its
+last request, the latest promised start, and the end of its reserved places.
 
-- A host that asks for the first time gets the earliest time at which all its clocks are free, places given away
-  counted. If that is at most PATIENCE_S away it goes on; else it is told to come back, and the place is its own.
-  The place is taken of those clocks that made it so late, not of the others: a domain with a thousand hosts must not
-  take the places of its neighbours at an address for the next hour.
-- A host that comes at its place goes on as soon as the starts that are promised allow. Those before it may have been
-  late, or came from another clock's queue; for that it waits in place, up to LATE_S and two delays. Only if that is not
-  enough is it sent away again, with a promised start that is its own. So hosts of one domain or one address that come
-  in time are sent away once each.
-- The hop of a redirect has no place. It waits for the last start only, because its request is under way already.
+- On its first request a host gets the earliest time at which all its clocks are free, behind the reserved places. If
+  that is within PATIENCE_S it goes on; else it is deferred, and the place is its own. Only the clocks that caused the
+  delay reserve the place: a domain with a thousand hosts must not block its neighbours at an address.
+- A host at its place goes on as soon as the promised starts allow. Earlier hosts may be late or come from another
+  clock's queue; so it waits up to LATE_S and two delays. If that is too short it is deferred again, with a promised
+  start of its own. So a punctual host is deferred once.
+- A redirect hop has no place. It waits for the last start only, because its job is in flight.
 
-Whatever was promised, `begin` has the last word: nothing starts before the last actual starts allow it.
-
-A clock that was never seen counts as started when these places were made: the process before may have been killed just
-after a request. A question costs the same however many hosts wait. What is past is forgotten; with ROOM places given
-away at once, further hosts are sent behind them without a place of their own, to ask again.
+In any case, `begin` enforces the last actual starts. An unseen clock counts as started when this object was created:
+the process before may have been killed just after a request. A call costs the same for any number of hosts. Beyond ROOM
+reserved places, further hosts are deferred behind them without a place.
 """
 
 from __future__ import annotations
@@ -26,17 +22,17 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-PATIENCE_S = 0.25  # a place this near is waited for; a job that waits holds one of the requests under way
+PATIENCE_S = 0.25  # a closer place is waited for; a waiting job holds one of the requests in flight
 LATE_S = 2.0  # longest wait of a host at its own place
-FORGOTTEN_S = 600.0  # a place that its host did not come for is dropped after this time
+FORGOTTEN_S = 600.0  # an unused place is dropped after this time
 ROOM = 65_536  # places given away at once, about 15 MB
 _EXACT_S = 1e-6  # sums of seconds are exact to less than this
-_PRUNE_AT = 4096  # entries that are held before what is past is dropped
-_PRUNE_S = 60.0  # seconds between two looks through all places
+_PRUNE_AT = 4096  # clocks held before past ones are dropped
+_PRUNE_S = 60.0  # seconds between two prunings of places
 
 
 class _Clock:
-    """Of one domain or address; seconds."""
+    """The clock of one domain or address; seconds."""
 
     __slots__ = ("began", "free", "promised")
 
@@ -45,16 +41,16 @@ class _Clock:
         self.free = -math.inf
 
     def after_promised(self, delay_s: float) -> float:
-        """When the next one may start after the last start and the last promise."""
+        """The earliest start after the last start and the last promise."""
         return max(self.began, self.promised) + delay_s
 
     def after_all(self, delay_s: float) -> float:
-        """The same after all places that are given away."""
+        """The earliest start after all reserved places."""
         return max(self.free, self.after_promised(delay_s))
 
 
-class _Spacing:
-    """The clocks of one kind, and the delay between two starts of each."""
+class _Clocks:
+    """The clocks of one kind, and their delay."""
 
     def __init__(self, delay_s: float, born: float) -> None:
         self.delay_s = delay_s
@@ -63,7 +59,6 @@ class _Spacing:
         self._prune_at = _PRUNE_AT
 
     def clock(self, name: str, now: float) -> _Clock:
-        """The clock of a name."""
         found = self.clocks.get(name)
         if found is None:
             if len(self.clocks) >= self._prune_at:
@@ -79,23 +74,20 @@ class _Spacing:
 
 
 class _Place(NamedTuple):
-    """When a host comes back. A promised start was weighed against all others, a place only against places."""
+    """When a host comes back. A promised start was checked against all others, a place only against places."""
 
     at: float
     promised: bool
 
 
-class Places:
-    """The places of all hosts. Times are seconds of one monotonic clock, passed in with each question."""
+class Spacing:
+    """The places of all hosts. Times are seconds of one monotonic clock, passed to each call."""
 
     def __init__(self, domain_delay_s: float, address_delay_s: float, now: float, *, room: int = ROOM) -> None:
-        """Begin: all domains and addresses count as started `now`. A delay of 0 spaces nothing of its kind.
-
-        At most `room` places are given away at once.
-        """
+        """All domains and addresses count as started `now`. A delay of 0 disables its spacing."""
         self._delays = (domain_delay_s, address_delay_s)
-        self._domains = _Spacing(domain_delay_s, now)
-        self._addresses = _Spacing(address_delay_s, now)
+        self._domains = _Clocks(domain_delay_s, now)
+        self._addresses = _Clocks(address_delay_s, now)
         self._places: dict[str, _Place] = {}
         self._room = room
         self._born = self._pruned = now
@@ -106,15 +98,15 @@ class Places:
 
     @property
     def spaced(self) -> bool:
-        """Whether anything is spaced at all."""
+        """Whether anything is spaced."""
         return self._domains.delay_s > 0 or self._addresses.delay_s > 0
 
     def share(self, fraction: float) -> None:
-        """This process has a `fraction` (above 0, at most 1) of all sites, and others the rest: delays grow by it."""
+        """Set the share (above 0, at most 1) of all sites that this process has: delays are divided by it."""
         self._domains.delay_s, self._addresses.delay_s = (delay_s / fraction for delay_s in self._delays)
 
     def ask(self, host: str, domain: str, addresses: Sequence[str], now: float) -> float:
-        """0 where the host may go on to `begin`, else the time at which it is to come back and ask again."""
+        """0 if the host may go on to `begin`, else the time at which to ask again."""
         clocks = self._clocks(domain, addresses, now)
         if not clocks:
             return 0.0
@@ -142,9 +134,9 @@ class Places:
         return at
 
     def begin(self, domain: str, addresses: Sequence[str], now: float, own: float = -math.inf) -> float:
-        """Seconds until the last starts allow a request; 0: it begins now, and that is noted.
+        """Seconds until the last starts allow a request; 0: it starts now, and that is recorded.
 
-        Starts up to `own`, the one noted for this request before, do not count against it.
+        Starts up to `own`, recorded earlier for this request, do not count.
         """
         clocks = self._clocks(domain, addresses, now)
         wait_s = max((clock.began + delay_s - now for clock, delay_s in clocks if clock.began > own), default=0.0)
@@ -155,12 +147,12 @@ class Places:
         return 0.0
 
     def charge(self, address: str, now: float) -> None:
-        """A request went to an address that it did not ask for: over a connection from before DNS changed."""
+        """Record a request to another address than planned: its connection is older than a change in DNS."""
         if self._addresses.delay_s > 0:
             self._addresses.clock(address, now).began = now
 
     def _clocks(self, domain: str, addresses: Sequence[str], now: float) -> list[tuple[_Clock, float]]:
-        """The clocks that a request heeds, each with its delay; none where nothing is spaced."""
+        """The clocks that apply to a request, with their delays."""
         clocks = []
         if self._domains.delay_s > 0:
             clocks.append((self._domains.clock(domain, now), self._domains.delay_s))

@@ -1,6 +1,6 @@
-"""The asyncio side of CRAWL: a thread with an event loop that does jobs, and a queue of answers for the stage.
+"""The asyncio side of CRAWL: a thread with an event loop that runs jobs, and a queue of results for the stage.
 
-The stage stays synchronous: it submits, collects, and cancels; nothing of asyncio leaves this module.
+The stage is synchronous: it submits, collects and cancels.
 """
 
 from __future__ import annotations
@@ -21,20 +21,19 @@ log = structlog.get_logger(__name__)
 _CLOSE_S = 5.0  # how long close() waits for the thread
 
 
-class Done(NamedTuple):
-    """An answer, and the claim under which its job was submitted."""
+class ClaimResult(NamedTuple):
+    """A result, and the claim of its job."""
 
     claim: int
     answer: FetchResult
 
 
 class FetchThread:
-    """Runs a fetcher's jobs side by side. Methods are for one thread, the stage's."""
+    """Runs jobs of a fetcher concurrently. Its methods are for one thread, the stage's."""
 
     def __init__(self, fetcher: Fetcher) -> None:
-        """Start the thread."""
         self._fetcher = fetcher
-        self._done: queue.SimpleQueue[Done] = queue.SimpleQueue()
+        self._done: queue.SimpleQueue[ClaimResult] = queue.SimpleQueue()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
@@ -45,26 +44,26 @@ class FetchThread:
 
     @property
     def alive(self) -> bool:
-        """Whether jobs are still being done."""
+        """Whether the thread is running."""
         return self._thread.is_alive()
 
     @property
     def waiting(self) -> int:
-        """How many of the jobs wait between two requests, and have none under way."""
+        """The number of jobs that wait between two requests."""
         return self._fetcher.waiting
 
     def submit(self, jobs: Mapping[int, Job]) -> None:
-        """Begin jobs; the numbers name them in `collect` and `cancel`."""
+        """Start jobs; their numbers identify them in `collect` and `cancel`."""
         if jobs:
             self._loop.call_soon_threadsafe(self._begin, jobs)
 
     def share(self, fraction: float) -> None:
-        """This process crawls a `fraction` (above 0, at most 1) of all sites; see `Fetcher.share`."""
+        """Set the share of all sites; see `Fetcher.share`."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._fetcher.share, fraction)
 
-    def collect(self) -> list[Done]:
-        """The answers that came since the last call."""
+    def collect(self) -> list[ClaimResult]:
+        """The results since the last call."""
         found = []
         try:
             while True:
@@ -73,12 +72,12 @@ class FetchThread:
             return found
 
     def cancel(self, claims: Collection[int]) -> None:
-        """Break off jobs whose answers nobody waits for any more."""
+        """Cancel jobs."""
         if claims and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._break_off, claims)
 
     def close(self) -> None:
-        """Break off everything and end the thread, within seconds."""
+        """Cancel all jobs and end the thread, within seconds."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
             self._thread.join(_CLOSE_S)
@@ -94,7 +93,7 @@ class FetchThread:
 
     async def _do(self, claim: int, job: Job) -> None:
         try:
-            self._done.put(Done(claim, await self._fetcher.fetch(job, wait=False)))
+            self._done.put(ClaimResult(claim, await self._fetcher.fetch(job, wait=False)))
         finally:
             self._tasks.pop(claim, None)
 

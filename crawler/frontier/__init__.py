@@ -1,1 +1,1 @@
-"""Which URL of which site is fetched next, and what an answer changes."""
+"""The frontier: which URL of which site is fetched next, and the effect of each result."""

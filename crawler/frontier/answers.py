@@ -1,25 +1,25 @@
-"""What an answer changes in the rows of its site."""
+"""The effect of a fetch result on the rows of its site."""
 
 from __future__ import annotations
 
 import msgspec
 
 from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
+from crawler.frontier.arrivals import SiteStops
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
-from crawler.frontier.parking import forgive, hold, park
+from crawler.frontier.parking import hold, park, reset_level
 from crawler.frontier.rows import CUT_OFF, Priority, SiteRow, Stop, UrlRow
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import SiteStore
-from crawler.frontier.sitemap_walk import SitemapReading
+from crawler.frontier.sitemap_walk import SitemapReader
 from crawler.frontier.statuses import Status
-from crawler.frontier.stopping import Stopping
 from crawler.robots.rules import RobotsAnswer, meaning_of
 from crawler.web.urls import page_bytes
 
 
 class Answers:
-    """Applies answers. A `row` that is passed in is changed in place."""
+    """Applies fetch results. Methods change `row` in place."""
 
     def __init__(
         self,
@@ -27,24 +27,23 @@ class Answers:
         pages: PageLog,
         rules: SiteRules,
         discovery: Discovery,
-        sitemaps: SitemapReading,
-        stopping: Stopping,
+        sitemaps: SitemapReader,
+        stops: SiteStops,
     ) -> None:
-        """Work on the rows of `store`."""
         self._store = store
         self._settings = store.settings
         self._pages = pages
         self._rules = rules
         self._discovery = discovery
         self._sitemaps = sitemaps
-        self._stopping = stopping
+        self._stops = stops
 
     def apply(self, answer: FetchResult, excused_s: float | None) -> int:
-        """Take over an answer; says when the site's next request may start (ms)."""
+        """Apply a result; returns the earliest start (ms) of the site's next request."""
         row = self._store.site(answer.job.site)
         if row is None:
             return 0
-        if answer.outcome is FetchOutcome.DEFERRED:  # no request was made: nothing is counted, and nobody is to blame
+        if answer.outcome is FetchOutcome.DEFERRED:  # no request was made, so nothing counts
             row.next_start = max(row.next_start, answer.not_before_ms)
         else:
             self._space(row, answer)
@@ -56,13 +55,13 @@ class Answers:
         return row.next_start
 
     def _space(self, row: SiteRow, answer: FetchResult) -> None:
-        """The next request starts a delay after this one did, and later where the site is slow, or parked."""
+        """The next request starts one delay after this one, later if the site is slow or parked."""
         slow_s = min(self._settings.delay_per_second * answer.duration_ms / 1000, self._settings.delay_slow_cap_s)
         row.next_start = max(answer.started_ms + int(1000 * max(row.delay_s, slow_s)), row.parked_until)
 
     def _take(self, row: SiteRow, answer: FetchResult) -> None:
-        if row.stopped and answer.job.kind is not RequestKind.PAGE:  # it was under way when the stop came
-            if answer.transient:  # what it asks for holds should the stop be taken back
+        if row.stopped and answer.job.kind is not RequestKind.PAGE:  # it was in flight at the stop
+            if answer.transient:  # its Retry-After holds if the site is reopened
                 park(row, answer, self._settings)
             return
         if answer.unreachable:
@@ -70,7 +69,7 @@ class Answers:
         elif answer.status:
             row.failures = 0
             if not answer.transient:
-                forgive(row)
+                reset_level(row)
         match answer.job.kind:
             case RequestKind.ROBOTS:
                 self._take_robots(row, answer)
@@ -81,12 +80,12 @@ class Answers:
             case RequestKind.PAGE:
                 self._take_page(row, answer)
         if row.failures >= self._settings.tries:
-            self._stopping.stop(row, _word(answer))
+            self._stops.stop(row, _word(answer))
             if answer.job.kind is RequestKind.PAGE:
                 self._blame_site(row, answer.job.url)
 
     def _blame_site(self, row: SiteRow, url: str) -> None:
-        """The failure that stops a site ends its URL, too: a later hit tries that again like the rest of the site."""
+        """Mark the URL whose failure stopped its site: a later hit retries it with the rest of the site."""
         page = page_bytes(url)
         found = self._store.url(row.site, page)
         if found is not None and found.status is Status.ERROR:
@@ -95,23 +94,23 @@ class Answers:
 
     def _take_robots(self, row: SiteRow, answer: FetchResult) -> None:
         if answer.reason == "private_address":
-            self._stopping.stop(row, Stop.PRIVATE)
+            self._stops.stop(row, Stop.PRIVATE)
             return
         meaning = meaning_of(answer.status, complete=answer.outcome is FetchOutcome.FETCHED)
         if meaning is RobotsAnswer.UNREACHABLE:
             row.robots_tries += 1
-            # where nobody is there to be bothered, the spacing of failed connections is enough
+            # an unreachable host needs no longer rest than the retries
             park(row, answer, self._settings, 0.0 if answer.unreachable else self._settings.robots_retry_s)
-            lasts = answer.unreachable and not answer.transient  # a certificate is no better in a minute
+            lasts = answer.unreachable and not answer.transient  # a certificate does not change in a minute
             if lasts or row.robots_tries >= self._settings.robots_tries:
-                self._stopping.stop(row, _word(answer) if answer.unreachable else Stop.ROBOTS_UNAVAILABLE)
+                self._stops.stop(row, _word(answer) if answer.unreachable else Stop.ROBOTS_UNAVAILABLE)
             return
         row.robots_tries = 0
         self._rules.keep_robots(row, answer, has_rules=meaning is RobotsAnswer.RULES)
         asked_s = self._rules.rules(row).crawl_delay_s
         row.delay_s = max(self._settings.delay_s, asked_s)
         if asked_s > self._settings.crawl_delay_cap_s:
-            self._stopping.stop(row, Stop.CRAWL_DELAY)
+            self._stops.stop(row, Stop.CRAWL_DELAY)
         else:
             row.next_start = max(row.next_start, answer.started_ms + int(1000 * row.delay_s))
 
@@ -137,9 +136,9 @@ class Answers:
         else:
             self._end(row, page, found, answer)
         if row.fetched >= self._settings.page_budget:
-            self._stopping.stop(row, Stop.BUDGET)
+            self._stops.stop(row, Stop.BUDGET)
         elif row.page_requests >= self._settings.page_budget * self._settings.requests_per_page:
-            self._stopping.stop(row, Stop.REQUESTS)
+            self._stops.stop(row, Stop.REQUESTS)
 
     def _end(self, row: SiteRow, page: bytes, found: UrlRow, answer: FetchResult) -> None:
         had_page = found.has_page
@@ -156,5 +155,5 @@ class Answers:
 
 
 def _word(answer: FetchResult) -> str:
-    """Why a site is not reached, in the word of its last failure."""
+    """The reason of the last connection failure."""
     return answer.reason if answer.reason in CUT_OFF else Stop.UNREACHABLE

@@ -1,4 +1,4 @@
-"""URLs that no hit asked for: those of sitemaps and links, and those that redirects lead to."""
+"""URLs that no hit names: from sitemaps, links and redirects."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from crawler.robots.rules import RobotsRules
 from crawler.web.links import internal_links
 from crawler.web.urls import host_of, other_scheme, page_bytes
 
-REFUSED_CAP = 100  # URLs of one page or sample that robots.txt forbids; its patterns are the site's, and may be slow
-_LINKS_CAP = 1000  # looked at of one page
+REFUSED_CAP = 100  # forbidden URLs of one page or sample: a site's patterns may be slow
+_LINKS_CAP = 1000  # per page
 
 
 class Discovery:
-    """Finds URLs. A `row` that is passed in is changed in place."""
+    """Adds discovered URLs. Methods change `row` in place."""
 
     def __init__(self, store: SiteStore) -> None:
-        """Work on the rows of `store`."""
         self._store = store
 
     def add(self, row: SiteRow, url: str, priority: Priority, depth: int, rules: RobotsRules) -> bool:
-        """Queue a URL, if it is new and allowed; False where robots.txt forbids it."""
+        """Queue a URL if it is new and allowed; False if robots.txt forbids it."""
         page = page_bytes(url)
         if row.known >= self._store.settings.url_cap or self._store.url(row.site, page):
             return True
@@ -39,7 +38,7 @@ class Discovery:
         return True
 
     def add_links(self, row: SiteRow, found: UrlRow, answer: FetchResult) -> None:
-        """Queue links of a page, as many as the budget has room for."""
+        """Queue links of a page, up to the budget."""
         settings, rules = self._store.settings, answer.job.rules
         if not settings.use_links or found.depth >= settings.link_depth or rules is None:
             return
@@ -54,7 +53,7 @@ class Discovery:
             refused += not self.add(row, url, Priority.LINK, found.depth + 1, rules)
 
     def is_known_page(self, row: SiteRow, answer: FetchResult) -> bool:
-        """Whether a redirect has led to a page of the site that is known by another URL."""
+        """Whether a redirect led to a page of the site that is known under another URL."""
         if answer.final_url == answer.job.url or host_of(answer.final_url) != row.site:
             return False
         end = self._store.url(row.site, page_bytes(answer.final_url))
@@ -63,7 +62,7 @@ class Discovery:
         return end.has_page or end.status is Status.REDIRECTION or end.reason == "same_page"
 
     def note_redirect(self, row: SiteRow, answer: FetchResult, pages: PageLog) -> None:
-        """Keep the URL that this one led to from being asked for as another page; its hits are recorded in `pages`."""
+        """Record a redirect's target, so that it is not fetched as another page."""
         if answer.final_url == answer.job.url or host_of(answer.final_url) != row.site:
             return
         page = page_bytes(answer.final_url)

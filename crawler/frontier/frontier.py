@@ -1,20 +1,17 @@
-"""Which request is next, and what an answer changes: the frontier of one partition, pure over its keyed state.
+"""The frontier of one partition: a pure function of keyed state and results, one request of a site at a time.
 
-The life of a site, one request at a time:
-
-| is there | then |
+| state of the site | next step |
 |---|---|
-| a reason to stop | no request; what is left of its hits is recorded as refused with that reason |
-| no robots.txt that is still believed | robots.txt |
-| no tdmrep.json that is still believed, nor its absence | tdmrep.json, unless robots.txt forbids it |
-| a hit URL | that page, in the order of the hits |
-| no sitemap read, and room in the budget | the next sitemap file |
-| a URL of the sitemaps' sample, or else a link | that page |
-| a URL that is to be asked for again by now | that page, with a conditional request |
-| nothing | rest until the next hit, or until something is to be asked for again |
+| stopped | no request; the rest of its hits is recorded as refused with the reason |
+| no valid robots.txt | robots.txt |
+| no valid tdmrep.json, nor its absence | tdmrep.json, unless robots.txt forbids it |
+| a hit URL is queued | that page, in the order of the hits |
+| sitemaps not read, and room in the budget | the next sitemap file |
+| a URL of the sitemap sample or a link is queued | that page |
+| a revisit is due | that page, with a conditional request |
+| none of these | rest until the next hit or revisit |
 
-Every step is a function of the state and the answer, so the pages of a site come in the same order after a crash.
-The life of a URL is told in `crawler.frontier.statuses`.
+So the pages of a site come in the same order after a crash. `crawler.frontier.statuses` shows the life of a URL.
 """
 
 from __future__ import annotations
@@ -24,16 +21,15 @@ from typing import NamedTuple
 
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.frontier.answers import Answers
-from crawler.frontier.arrivals import Arrivals
+from crawler.frontier.arrivals import Arrivals, SiteStops
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.parking import release
 from crawler.frontier.rows import Priority, SiteRow, Stop, UrlRow, pack
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import STEP, SiteStore
-from crawler.frontier.sitemap_walk import SitemapReading
+from crawler.frontier.sitemap_walk import SitemapReader
 from crawler.frontier.statuses import Status
-from crawler.frontier.stopping import Stopping
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
 from crawler.settings import CrawlSettings
@@ -43,7 +39,7 @@ from stream.schema.records import Decision, Hit, Page
 
 
 class Claim(NamedTuple):
-    """A job that may start now, and since when it was due (ms)."""
+    """A job that may start now, and when it became due (ms)."""
 
     job: Job
     due_at: int
@@ -68,18 +64,18 @@ class Frontier:
         self._store = SiteStore(state, settings, now_ms)
         self._pages = PageLog(self._store, emit)
         self._rules = SiteRules(self._store, robots)
-        self._stopping = Stopping(self._store, self._pages, self._rules)
-        self._arrivals = Arrivals(self._store, self._pages, self._stopping)
+        self._stops = SiteStops(self._store, self._pages, self._rules)
+        self._arrivals = Arrivals(self._store, self._pages, self._stops)
         discovery = Discovery(self._store)
-        self._sitemaps = SitemapReading(self._store, discovery)
-        self._answers = Answers(self._store, self._pages, self._rules, discovery, self._sitemaps, self._stopping)
+        self._sitemaps = SitemapReader(self._store, discovery)
+        self._answers = Answers(self._store, self._pages, self._rules, discovery, self._sitemaps, self._stops)
 
     def add_hit(self, hit: Hit) -> str:
-        """Queue a hit's URL; says what became of it: queued, known, refused, or imported. Raises UnusableUrl."""
+        """Queue the URL of a hit; returns queued, known, refused, or imported. Raises UnusableUrl."""
         return self._arrivals.add_hit(hit)
 
     def decide(self, decision: Decision) -> None:
-        """Stop a site that is decided, or take the stop back."""
+        """Stop a decided site, or lift that stop."""
         self._arrivals.decide(decision)
 
     def has_answered(self, site: str) -> bool:
@@ -88,27 +84,27 @@ class Frontier:
         return row is not None and (row.robots_until > 0 or row.fetched > 0)
 
     def apply(self, answer: FetchResult, *, excused_s: float | None = None) -> int:
-        """Take over the answer to a job of this partition; says when the site's next request may start (ms).
+        """Apply the result of a job; returns the earliest start (ms) of the site's next request.
 
-        A failure that is excused, because it is ours, is no attempt: the site waits so long, and the job comes again.
+        An excused failure is our own and counts as no attempt: the site waits `excused_s`, and the job comes again.
         """
         return self._answers.apply(answer, excused_s)
 
     def give_up(self, value: bytes) -> bool:
-        """Stop a site at which this program failed, so that its hits are accounted for; False if that was done."""
+        """Stop a site on which the program failed, so that its hits get records; False if it was stopped already."""
         row = self._store.read(value)
         if row.stopped:
             return False
-        self._stopping.stop(row, Stop.INTERNAL)
+        self._stops.stop(row, Stop.INTERNAL)
         self._store.save(row)
         return True
 
     def claim(self, value: bytes, due_at: int, since_ms: int, not_before_ms: int = 0) -> Claim | None:
-        """The job that a site, due by its row `value`, may start now; None if there is none.
+        """The job that a due site may start now, by its row `value`; None if there is none.
 
-        What was due before `since_ms`, when this partition came to this process, may have been started by another one
-        that was killed: such a site waits one delay from then. It waits until `not_before_ms` in any case: an answer
-        may have asked for that, and its batch have been rolled back.
+        A site that was due before `since_ms`, when this process got the partition, waits one delay from then: a killed
+        process may have started its request. No request starts before `not_before_ms`: a result may have asked for that
+        in a batch that was rolled back.
         """
         row = self._store.read(value)
         if not row.stopped:
@@ -124,9 +120,9 @@ class Frontier:
         return None if job is None else Claim(job, due_at)
 
     def _next(self, row: SiteRow) -> Job | None:
-        """The next request of a site; what needs none is dealt with on the way."""
+        """The next request of a site; steps without a request happen on the way."""
         if row.stopped:
-            self._stopping.wind_up(row)
+            self._stops.drain(row)
             return None
         release(row, self._now)
         self._wake(row)
@@ -148,7 +144,7 @@ class Frontier:
         return None
 
     def _wake(self, row: SiteRow) -> None:
-        """Queue what is to be asked for again by now."""
+        """Queue the revisits that are due."""
         self._sitemaps.wake(row)
         for page in self._store.revisits(row, STEP) if 0 < row.revisit_at <= self._now else ():
             found = self._store.url(row.site, page)
@@ -156,7 +152,7 @@ class Frontier:
             self._store.queue(row, page, found, Priority.AGAIN)
 
     def _page_job(self, row: SiteRow, page: bytes, rules: RobotsRules) -> Job | None:
-        """The request for a page of the queue; None where it may not be made, which is recorded."""
+        """The request for a queued page; None if it is refused, which is recorded."""
         found = self._store.queued_url(row.site, page)
         allowed = rules.allows(found.url)
         self._meter.count("robots_lookups", result="allowed" if allowed else "disallowed")
@@ -170,7 +166,7 @@ class Frontier:
         return Job(RequestKind.PAGE, row.site, found.url, row.delay_s, rules, found.etag, found.last_modified)
 
     def _refuse(self, row: SiteRow, page: bytes, found: UrlRow, reason: str, signals: list[str] | None = None) -> None:
-        """Refuse a URL without a request. One that was refused so before has a record that says it."""
+        """Refuse a URL without a request; a revisit that is refused again gets no second record."""
         if found.place is Priority.AGAIN and found.status is Status.REFUSED and found.reason == reason:
             self._store.unqueue(row, found)
             self._store.schedule(row, page, found, self._now)

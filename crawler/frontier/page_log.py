@@ -1,4 +1,4 @@
-"""How a visit to a URL ends: one page record, and what the URL's row keeps of it."""
+"""The end of a visit: one page record, and what the URL's row keeps of it."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ _STATUS_OF = {
     FetchOutcome.REFUSED: Status.REFUSED,
     FetchOutcome.FAILED: Status.ERROR,
 }
-# What may be sent back to a server in a condition: RFC 9110 section 8.8.3, without obs-text; and what a date is made of
+# Validators that may be sent back: RFC 9110 section 8.8.3, without obs-text; characters of a date
 _ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,200}"')
 _DATE = re.compile(r"[A-Za-z0-9,:+ -]{10,40}")
 
 
 class PageLog:
-    """Ends visits: emits their page records and stores their URLs."""
+    """Ends visits: emits page records and stores URLs."""
 
     def __init__(self, store: SiteStore, emit: Callable[[Page], None]) -> None:
-        """Page records go to `emit`."""
         self._store = store
         self._emit = emit
 
@@ -42,7 +41,7 @@ class PageLog:
         *,
         signals: Sequence[str] | None = None,
     ) -> None:
-        """A visit is over: record it, take the URL out of the queue, and note when it is asked for again.
+        """Record a visit, take its URL out of the queue, and schedule the next visit.
 
         `signals` are opt-outs beyond those of the answer.
         """
@@ -61,7 +60,7 @@ class PageLog:
 def _page(
     site: str, found: UrlRow, outcome: FetchOutcome, answer: FetchResult | None, opt_out: list[str], now_ms: int
 ) -> Page:
-    """The record of a visit; `answer` is None where no request was made."""
+    """The record of a visit; `answer` is None if no request was made."""
     return Page(
         id=fetch_id(found.url, found.visit),
         site=site,
@@ -88,9 +87,9 @@ def _page(
 
 
 def _keep_conditions(found: UrlRow, answer: FetchResult) -> None:
-    """What the next visit may send along, cleaned: a server's word goes back onto the wire only where it is harmless.
+    """Keep the validators for the next visit, if they are harmless to send back.
 
-    An answer that says "unchanged" renews what it names (RFC 9111 section 3.2), and leaves the rest.
+    A 304 renews the validators that it names (RFC 9111 section 3.2) and leaves the rest.
     """
     if answer.outcome not in (FetchOutcome.FETCHED, FetchOutcome.UNCHANGED):
         return
@@ -99,3 +98,10 @@ def _keep_conditions(found: UrlRow, answer: FetchResult) -> None:
     found.etag = etag if _ETAG.fullmatch(etag) else found.etag if renewed else ""
     found.last_modified = modified if _DATE.fullmatch(modified) else found.last_modified if renewed else ""
     found.has_page = True
+
+
+def page_headers(page: Page) -> dict[str, str]:
+    """The headers of a page record: a trace (W3C Trace Context) that starts with the fetch. A page belongs to
+    no run.
+    """
+    return {"traceparent": f"00-{page.id}-{page.page_id[:16]}-01"}

@@ -1,8 +1,8 @@
-"""Leaving a site alone after a failure: how long, and what its row remembers of it.
+"""Parking: how long a site is left alone after a failure.
 
-- `Retry-After` (RFC 9110 section 10.2.3) is obeyed first and capped after, at `park_cap_s`.
-- Failures in a row wait `retry_s`, twice that, and so on, up to the same cap; a `Retry-After` of 0 does not cut that.
-- What was sent before the last failure was known belongs to that failure: a burst of N 429s counts once.
+- `Retry-After` (RFC 9110 section 10.2.3) is obeyed up to `park_cap_s`.
+- Failures in a row wait `retry_s`, doubling up to the same cap; a `Retry-After` of 0 does not shorten that.
+- Requests sent before the last failure was known belong to that failure: a burst of N 429s counts once.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _FILES = {RequestKind.ROBOTS: "robots.txt", RequestKind.TDMREP: "tdmrep.json", R
 
 
 def asked_until(answer: FetchResult, settings: CrawlSettings) -> int:
-    """Until when (ms) a failed answer asks to be left alone; 0 where it does not."""
+    """Until when (ms) a failed answer asks us to wait; 0 if it does not."""
     if answer.retry_after_s is None:
         return 0
     return _ended(answer) + int(1000 * min(answer.retry_after_s, settings.park_cap_s))
 
 
 def park(row: SiteRow, answer: FetchResult, settings: CrawlSettings, least_s: float = 0.0) -> None:
-    """Leave a site alone after a failure, for `least_s` seconds from the request at least."""
+    """Leave a site alone after a failure, for at least `least_s` seconds from the request."""
     if answer.started_ms >= row.parked_at:
         row.park_level += 1
         row.parked_at = _ended(answer)
@@ -34,25 +34,25 @@ def park(row: SiteRow, answer: FetchResult, settings: CrawlSettings, least_s: fl
 
 
 def hold(row: SiteRow, answer: FetchResult, wait_s: float) -> None:
-    """Leave a site alone for `wait_s` seconds from the request, without holding the failure against it."""
+    """Leave a site alone for `wait_s` seconds from the request, without counting a failure."""
     row.parked_until = max(row.parked_until, answer.started_ms + int(1000 * wait_s))
     row.parked_why = _why(answer)
     row.next_start = max(row.next_start, row.parked_until)
 
 
-def forgive(row: SiteRow) -> None:
-    """A site has answered as it should: the next failure is the first of a row."""
+def reset_level(row: SiteRow) -> None:
+    """Reset the count of failures in a row."""
     row.park_level = 0
 
 
 def release(row: SiteRow, now_ms: int) -> None:
-    """End a park whose time is over."""
+    """End a park that is over."""
     if row.parked_until <= now_ms:
         row.parked_until, row.parked_why = 0, ""
 
 
 def _why(answer: FetchResult) -> str:
-    """The reason of a failure; where a server answered, and to no page, as `where:what`: robots.txt:http_503."""
+    """The reason of a failure; with the file if a server answered for one that is no page: robots.txt:http_503."""
     where = "" if answer.unreachable else _FILES.get(answer.job.kind, "")
     return f"{where}:{answer.reason}" if where else answer.reason
 

@@ -1,7 +1,6 @@
-"""What a frontier says of itself: sums, what waits, what is parked or stopped and why.
+"""Reports on a frontier: totals, queues, parked and stopped sites with their reasons, and single sites.
 
-Pure over the committed state, which is read once and page by page: memory is for the lines that are shown and for
-`domains_kept` names, whatever the size of the frontier.
+Reads the committed state once, in pages. Memory is bounded by the lines shown and `domains_kept` names.
 """
 
 from __future__ import annotations
@@ -13,23 +12,29 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from crawler.errors import OldFrontier
 from crawler.frontier.rows import (
-    FORMAT,
     TOTALS_KEY,
     Priority,
+    SitemapRow,
     SiteRow,
-    Totals,
+    UrlRow,
     beyond_site,
+    is_queue_key,
     is_site_key,
     queue_prefix,
+    refuse_other_format,
+    robots_key,
+    site_key,
+    sitemap_key,
     unpack,
+    url_key,
 )
 from crawler.frontier.site_store import SiteStore
 from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
-from stream.log.contract import StateReader
+from stream.log.contract import Log, StateReader
 from stream.processing.state import KeyedState
+from stream.schema.topics import FRONTIER_STORE
 
 _PAGE = 1000  # rows read at a time
 _STATES = ("active", "parked", "resting", "stopped")
@@ -41,7 +46,7 @@ class FrontierSiteLine(msgspec.Struct, frozen=True, kw_only=True):
 
     site: str
     state: str  # active | parked | resting | stopped
-    due_at: int = 0  # when it is to be looked at next
+    due_at: int = 0  # when it is processed next
     parked_until: int = 0
     parked_why: str = ""
     stopped_why: str = ""
@@ -53,7 +58,7 @@ class FrontierSiteLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DomainLine(msgspec.Struct, frozen=True, kw_only=True):
-    """What the sites of a registrable domain come to. With `at_least` they may be a few more."""
+    """The number of sites of a registrable domain. With `at_least` there may be a few more."""
 
     domain: str
     sites: int
@@ -62,33 +67,32 @@ class DomainLine(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(slots=True)
 class FrontierReport:
-    """A whole frontier."""
+    """A report on a whole frontier."""
 
     sites: dict[str, int] = field(default_factory=dict)  # state -> sites
-    due: int = 0  # sites, of the active ones, that are due now; those under way are among them
+    due: int = 0  # active sites that are due now, also those in flight
     urls: dict[str, int] = field(default_factory=dict)  # status -> URLs
     queued: int = 0  # URLs
     queued_in: dict[str, int] = field(default_factory=dict)  # hits | sitemaps | links | again -> URLs
     fetched: int = 0  # pages
     parked_reasons: dict[str, int] = field(default_factory=dict)  # reason -> sites
     stopped_reasons: dict[str, int] = field(default_factory=dict)  # reason -> sites
-    oldest_due: list[FrontierSiteLine] = field(default_factory=list)  # those that wait longest
-    parked_sites: list[FrontierSiteLine] = field(default_factory=list)  # the first to be asked again first
+    oldest_due: list[FrontierSiteLine] = field(default_factory=list)  # the longest waiting first
+    parked_sites: list[FrontierSiteLine] = field(default_factory=list)  # the next to resume first
     stopped_sites: list[FrontierSiteLine] = field(default_factory=list)  # the last one first
     revisits: list[FrontierSiteLine] = field(default_factory=list)  # of resting sites, the next first
     domains: list[DomainLine] = field(default_factory=list)  # the largest first
 
 
 class SiteLines:
-    """Reads site rows of one partition as lines, at `now_ms`."""
+    """Converts site rows of one partition to lines, at `now_ms`."""
 
     def __init__(self, state: StateReader, settings: CrawlSettings, now_ms: int) -> None:
-        """Read `state`; whether a site has something left to do depends on the `settings`."""
         self._store = SiteStore(KeyedState(state), settings, now_ms)
         self._now = now_ms
 
     def line(self, row: SiteRow) -> FrontierSiteLine:
-        """A row as a line."""
+        """The line of a row."""
         if row.stopped:
             state = "stopped"
         elif not self._store.has_work(row):
@@ -111,7 +115,7 @@ class SiteLines:
 
 
 class FrontierReader:
-    """Gathers a report, partition by partition."""
+    """Builds a report, partition by partition."""
 
     def __init__(
         self,
@@ -121,7 +125,7 @@ class FrontierReader:
         domain_of: Callable[[str], str],
         domains_kept: int = 20_000,
     ) -> None:
-        """Lists hold `limit` lines at most (None: all); `domain_of` gives a host's registrable domain."""
+        """Lists hold at most `limit` lines (None: all); `domain_of` returns a host's registrable domain."""
         self._settings = settings
         self._now = now_ms
         self._domain_of = domain_of
@@ -152,7 +156,7 @@ class FrontierReader:
                 self._report.queued_in[QUEUES[Priority(key[-9])]] += 1  # before the number
 
     def report(self) -> FrontierReport:
-        """What was read so far."""
+        """The report on the partitions read so far."""
         found = self._report
         found.parked_reasons = dict(self._reasons["parked"].most_common())
         found.stopped_reasons = dict(self._reasons["stopped"].most_common())
@@ -184,7 +188,7 @@ class FrontierReader:
             self._oldest.add(line)
 
     def _count_domain(self, domain: str) -> None:
-        """Exact below `domains_kept` names; above that a count is too small by `_dropped` at most (Misra and Gries)."""
+        """Exact up to `domains_kept` names; beyond, at most `_dropped` too low (Misra and Gries 1982)."""
         self._domains[domain] += 1
         if len(self._domains) > self._domains_kept:
             self._dropped += 1
@@ -192,7 +196,7 @@ class FrontierReader:
 
 
 class _Shortlist:
-    """The first lines of a list in some order, ties by name, with little more in memory than they take."""
+    """The first lines in some order, ties by name, in bounded memory."""
 
     def __init__(self, limit: int | None, order: Callable[[FrontierSiteLine], int]) -> None:
         self._limit = limit
@@ -210,16 +214,12 @@ class _Shortlist:
 
 
 def require_readable(state: StateReader) -> None:
-    """Raises OldFrontier for rows that another version of this program has laid out."""
-    value = state.get(TOTALS_KEY)
-    if value is not None and unpack(Totals, value).format != FORMAT:
-        raise OldFrontier(
-            "the frontier in this log was written by another version of farmwatch: look at it with that version"
-        )
+    """Raises OldFrontier if another version wrote the rows."""
+    refuse_other_format(state.get(TOTALS_KEY), "this log")
 
 
 def sites_of(state: StateReader) -> Iterator[tuple[bytes, bytes]]:
-    """The keys and the packed rows of all sites, one look-up each: what else is known of a site is passed over."""
+    """The keys and packed rows of all sites, one lookup each; the other rows of a site are skipped."""
     after = TOTALS_KEY
     while found := state.scan(b"", 1, after):
         key = found[0][0]
@@ -229,8 +229,114 @@ def sites_of(state: StateReader) -> Iterator[tuple[bytes, bytes]]:
 
 
 def rows_of(state: StateReader, prefix: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """All rows whose key begins with `prefix`, read page by page."""
+    """All rows whose key begins with `prefix`, read in pages."""
     after: bytes | None = None
     while page := state.scan(prefix, _PAGE, after):
         yield from page
         after = page[-1][0]
+
+
+def queued_pages(log: Log, partition: int, store: str = FRONTIER_STORE) -> Iterator[str]:
+    """Page ids of the URLs of a partition that are queued or in flight. Raises OldFrontier."""
+    for key, value in log.scan_state(store, partition):
+        if key == TOTALS_KEY:
+            refuse_other_format(value, f"partition {partition} of the store {store!r}")
+        elif is_queue_key(key):
+            yield value.hex()
+
+
+class UrlLine(msgspec.Struct, frozen=True, kw_only=True):
+    """A URL of a site. Times are milliseconds UTC, 0 = none."""
+
+    url: str
+    status: str
+    reason: str = ""
+    waits_in: str = ""  # its queue: hits, sitemaps, links or again; "" = none
+    found_by: str = ""  # hits, sitemaps or links
+    visits: int = 0
+    attempts: int = 0
+    hits: int = 0
+    due_at: int = 0  # time of the next visit
+
+
+class SiteReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A site with its politeness and its URLs."""
+
+    line: FrontierSiteLine
+    origin: str
+    next_start_at: int
+    delay_s: float
+    failures: int  # connections in a row
+    park_level: int
+    robots_until: int  # the text at hand is believed until then
+    robots_bytes: int
+    sitemaps: str  # read | not read yet
+    sitemaps_left: int  # files to read
+    urls_known: int
+    urls: list[UrlLine]
+
+
+def site_report(
+    state: StateReader, settings: CrawlSettings, site: str, now_ms: int, limit: int | None
+) -> SiteReport | None:
+    """The report on a site with its first `limit` URLs (None: all), queued ones first; None if it is unknown.
+
+    Raises OldFrontier.
+    """
+    require_readable(state)
+    value = state.get(site_key(site))
+    if value is None:
+        return None
+    row = unpack(SiteRow, value)
+    known = 0
+
+    def lines() -> list[tuple[tuple[int, int, int, str], UrlLine]]:
+        nonlocal known
+        found = []
+        for _, packed in rows_of(state, url_key(site, b"")):
+            known += 1
+            url = unpack(UrlRow, packed)
+            if row.stopped:
+                url.due = 0  # a stopped site has no visits
+            found.append((_order(url), _line(url)))
+            if limit is not None and len(found) >= 2 * limit + 1000:
+                found = heapq.nsmallest(limit, found, key=lambda item: item[0])
+        return found
+
+    found = sorted(lines(), key=lambda item: item[0])
+    reading = state.get(sitemap_key(site))
+    return SiteReport(
+        line=SiteLines(state, settings, now_ms).line(row),
+        origin=row.origin,
+        next_start_at=row.next_start,
+        delay_s=row.delay_s,
+        failures=row.failures,
+        park_level=row.park_level,
+        robots_until=row.robots_until,
+        robots_bytes=len(state.get(robots_key(site)) or b""),
+        sitemaps="read" if row.sitemaps_done else "not read yet",
+        sitemaps_left=len(unpack(SitemapRow, reading).pending) if reading is not None else 0,
+        urls_known=known,
+        urls=[line for _, line in found[:limit]],
+    )
+
+
+def _order(url: UrlRow) -> tuple[int, int, int, str]:
+    """Queued URLs first, in their order; then revisits by time; then the rest by status."""
+    if url.place is not None:
+        return (0, int(url.place), url.number, url.url)
+    return (1, 0, url.due, url.url) if url.due else (2, int(url.status), 0, url.url)
+
+
+def _line(url: UrlRow) -> UrlLine:
+    return UrlLine(
+        url=url.url,
+        status=Status(url.status).label,
+        reason=url.reason,
+        waits_in=QUEUES[url.place] if url.place is not None else "",
+        found_by=QUEUES[url.priority],
+        visits=url.visit,
+        attempts=url.attempts,
+        hits=len(url.hits),
+        due_at=url.due,
+    )

@@ -1,18 +1,17 @@
-"""The frontier's rows as they stand in the keyed state, and their keys. Fields are appended with defaults only.
+"""The rows of the frontier in keyed state, and their keys. Fields are appended with defaults only.
 
 | key | row | due index |
 |---|---|---|
 | `\\0totals` | Totals of the partition | |
-| site `\\0` | SiteRow: one per site | when it is to be looked at next |
+| site `\\0` | SiteRow: one per site | when the site is processed next |
 | site `\\0m` | SitemapRow: while sitemaps are read | |
-| site `\\0q` priority number | the page: the queue of those to fetch, in the order of the keys | |
+| site `\\0q` priority number | the page: the queue, in the order of the keys | |
 | site `\\0r` | text of robots.txt | |
 | site `\\0t` | text of tdmrep.json | |
 | site `\\0u` page | UrlRow: one per known URL | |
-| site `\\0v` time page | nothing: those to ask for again, in the order of time | |
+| site `\\0v` time page | empty: scheduled revisits, in the order of time | |
 
-The site comes first, so that all a claim reads, and all an answer changes, are neighbours on the disk. A page stands in
-keys as the 16 bytes of its page id: there are millions of them.
+The site comes first, so that the rows of a claim are neighbours on disk. A page is the 16 bytes of its page id.
 """
 
 from __future__ import annotations
@@ -25,17 +24,17 @@ import msgspec
 from crawler.errors import OldFrontier
 from crawler.frontier.statuses import Status
 
-FORMAT = 3  # of rows and keys; 2 had the kind of a row before its site, 1 page ids in hexadecimal
-TOTALS_KEY = b"\0totals"  # sorts before all others, so that it is the first row of a scan
+FORMAT = 3  # of rows and keys; 2: kind before site in keys; 1: page ids in hexadecimal
+TOTALS_KEY = b"\0totals"  # sorts first, so it is the first row of a scan
 
 
 class Priority(enum.IntEnum):
-    """Which URLs of a site go first."""
+    """The order in which the URLs of a site are fetched."""
 
     HIT = 0
     SITEMAP = 1
     LINK = 2
-    AGAIN = 3  # a place in the queue only: what has been visited keeps the priority that it was found by
+    AGAIN = 3  # only in the queue: a visited URL keeps its first priority
 
 
 class Stop(enum.StrEnum):
@@ -51,30 +50,30 @@ class Stop(enum.StrEnum):
     INTERNAL = "internal_error"
 
 
-# Why no answer came, in the word of the last failure: what stops a site that is not reached
+# Reasons of connection failures, which stop a site
 CUT_OFF = frozenset(
     {"timeout", "connection", "dns", "dns_no_name", "dns_no_address", "tls", "tls_expired", "tls_name", "tls_untrusted"}
 )
-# A later hit tries such a site again, and its URLs that were refused for it
+# A later hit reopens a site stopped for these, and retries its refused URLs
 MAY_PASS = CUT_OFF | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
 FOUND_BY = {Priority.HIT: "hit", Priority.SITEMAP: "sitemap", Priority.LINK: "link"}
 
 
 class FrontierRow(msgspec.Struct, array_like=True):
-    """What the rows share."""
+    """Base of the rows."""
 
 
 class Totals(FrontierRow):
     """Sums over the rows of a partition."""
 
     sites: int = 0
-    active: int = 0  # sites with something left to do, those that are parked among them
+    active: int = 0  # sites with work, also parked ones
     stopped: int = 0
     queued: int = 0  # URLs
     fetched: int = 0  # pages
     format: int = 1
     parked: int = 0  # sites
-    resting: int = 0  # sites that are neither active nor stopped
+    resting: int = 0  # sites, neither active nor stopped
     urls: list[int] = []  # by status
 
 
@@ -83,16 +82,16 @@ Place = tuple[int, int, bytes]
 
 
 class SiteRow(FrontierRow):
-    """All that is known of a site; times in milliseconds UTC. Politeness lives here, so a restart forgets nothing."""
+    """A site with its politeness state; times in milliseconds UTC. A restart forgets nothing."""
 
     site: str
-    origin: str = ""  # scheme://host[:port] of its first hit; robots.txt and sitemap.xml are asked there
+    origin: str = ""  # scheme://host[:port] of its first hit, for robots.txt and sitemap.xml
     next_start: int = 0  # no request starts before
     delay_s: float = 0.0  # between starts; robots Crawl-delay included
-    robots_until: int = 0  # the robots.txt at hand is believed until then; 0 = none
-    robots_tries: int = 0  # attempts since the last one that told something
+    robots_until: int = 0  # the robots.txt is valid until then; 0 = none
+    robots_tries: int = 0  # attempts since the last usable answer
     failures: int = 0  # connection failures in a row
-    page_requests: int = 0  # re-visits left out, here and in `fetched`
+    page_requests: int = 0  # without revisits, as in `fetched`
     fetched: int = 0
     queued: int = 0
     wanted: int = 0  # of the queued, those of hits and sitemaps
@@ -101,68 +100,68 @@ class SiteRow(FrontierRow):
     sitemaps_done: bool = False
     stopped: str = ""  # the reason; "" = not stopped
     stopped_at: int = 0
-    parked_until: int = 0  # left alone until then, after a failure; 0 = not parked
+    parked_until: int = 0  # parked until then; 0 = not parked
     parked_why: str = ""  # the reason of the failure
-    parked_at: int = 0  # what began before belongs to the failure that is known already
+    parked_at: int = 0  # earlier requests belong to the last failure
     park_level: int = 0  # parks in a row: each waits twice as long as the one before
-    tdm_until: int = 0  # the tdmrep.json at hand, or its absence, is believed until then; 0 = not asked
-    again: int = 0  # of the queued, those that have been visited
+    tdm_until: int = 0  # the tdmrep.json, or its absence, is valid until then; 0 = not requested
+    again: int = 0  # queued revisits
     revisit_at: int = 0  # when the first URL of `v` is due; 0 = none
     sitemaps_at: int = 0  # when the sitemaps are read anew; 0 = never
     urls: list[int] = []  # by status
     schemes: int = 0  # of its URLs: 1 http, 2 https, 3 both
-    heads: list[Place] = []  # the first of its queue, in order; so that not every claim has to look for them
+    heads: list[Place] = []  # the first places of its queue, cached for claims
 
     def reopen(self) -> None:
-        """Take a stop back."""
+        """Lift a stop."""
         self.stopped, self.stopped_at = "", 0
-        self.sitemaps_done = False  # what they listed was dropped with the stop
+        self.sitemaps_done = False  # the stop dropped their URLs
         self.failures = self.robots_tries = 0
 
     def count(self, status: Status, change: int) -> None:
-        """Keep the number of its URLs of a status."""
+        """Change the number of URLs with a status."""
         if not self.urls:
             self.urls = [0] * len(Status)
         self.urls[status] += change
 
 
 def scheme_bit(url: str) -> int:
-    """The scheme of a URL as it stands in `SiteRow.schemes`."""
+    """The bit of a URL's scheme in `SiteRow.schemes`."""
     return 2 if url.startswith("https:") else 1
 
 
 class UrlRow(FrontierRow):
-    """One URL of a site. What a request needs to be conditional is that of the last visit that had a page."""
+    """One URL of a site. Its validators are those of the last visit that had a page."""
 
     url: str
     status: Status = Status.DISCOVERED
     visit: int = 0  # visits that have a page record
     priority: Priority = Priority.HIT  # how it was found
-    place: Priority | None = None  # where it waits in the queue; None = it does not
+    place: Priority | None = None  # its queue; None = not queued
     number: int = 0  # its place there
     depth: int = 0  # links followed to find it
     attempts: int = 0  # requests of the visit under way
     hits: list[str] = []
-    reason: str = ""  # why it was not fetched; "" = fetched, or not known
-    due: int = 0  # when it is asked for again (ms); 0 = never, or in the queue
+    reason: str = ""  # why it was not fetched; "" = fetched, or unknown
+    due: int = 0  # time of the next visit (ms); 0 = none, or queued
     has_page: bool = False  # some visit fetched it
     etag: str = ""
     last_modified: str = ""
-    site_failed: bool = False  # the failure with which it ended stopped the site: a later hit tries it again
+    site_failed: bool = False  # its failure stopped the site: a later hit retries it
 
     @property
     def is_queued(self) -> bool:
-        """Whether it is to be fetched as soon as it is its turn."""
+        """Whether the URL waits in the queue."""
         return self.place is not None
 
 
 class SitemapRow(FrontierRow):
-    """How far the reading of a site's sitemaps is: files to read with their depth, and the sample of URLs so far."""
+    """Progress through a site's sitemaps: pending files with their depth, and the sample of URLs so far."""
 
     pending: list[tuple[str, int]] = []
     read: int = 0
     sample: list[str] = []
-    retried: str = ""  # the last file that was asked for once more
+    retried: str = ""  # the last file requested twice
 
 
 Sums = tuple[tuple[int, ...], tuple[int, ...]]
@@ -181,12 +180,12 @@ def pack(row: FrontierRow) -> bytes:
 
 
 def unpack(kind: type[R], value: bytes) -> R:
-    """Read a stored row."""
+    """A stored row."""
     return _decoders[kind].decode(value)  # type: ignore[return-value,index]  # the decoder was built for kind
 
 
 def summed(totals: bytes | None, new: Sums, old: Sums) -> bytes:
-    """Packed totals with `new` in place of `old`; without a Struct, since every answer changes them."""
+    """Packed totals with `new` in place of `old`; decodes no Struct, because every result changes them."""
     if totals is None:
         totals = pack(Totals(format=FORMAT, urls=[0] * len(Status)))
     *fields, urls = _lists.decode(totals)
@@ -196,11 +195,11 @@ def summed(totals: bytes | None, new: Sums, old: Sums) -> bytes:
 
 
 def refuse_other_format(totals: bytes | None, where: str) -> None:
-    """Raise OldFrontier where the stored Totals say that the rows `where` are laid out differently."""
+    """Raise OldFrontier if the stored Totals of `where` have another format."""
     if totals is not None and unpack(Totals, totals).format != FORMAT:
         raise OldFrontier(
-            f"{where} holds a frontier that another version of farmwatch has written: let that version crawl it to its"
-            " end, or begin with a new log"
+            f"{where} holds a frontier of another version of farmwatch: crawl or inspect it with that version, or start"
+            " with a new log"
         )
 
 
@@ -220,12 +219,12 @@ def is_site_key(key: bytes) -> bool:
 
 
 def is_queue_key(key: bytes) -> bool:
-    """Whether it is the key of a place in a queue."""
+    """Whether it is a key of a queue."""
     return key[key.index(0) + 1 :].startswith(b"q")
 
 
 def beyond_site(key: bytes) -> bytes:
-    """What sorts behind all keys of the site that a key belongs to, and before those of the next."""
+    """A key behind all keys of the site of `key`, and before those of the next."""
     return key[: key.index(0) + 1] + b"\xff"
 
 
@@ -235,7 +234,7 @@ def url_key(site: str, page: bytes) -> bytes:
 
 
 def queue_prefix(site: str) -> bytes:
-    """What the keys of a site's queue begin with."""
+    """Prefix of the keys of a site's queue."""
     return b"%s\0q" % site.encode()
 
 
@@ -245,17 +244,17 @@ def queue_key(site: str, priority: int, number: int) -> bytes:
 
 
 def revisit_prefix(site: str) -> bytes:
-    """What the keys of a site's URLs to ask for again begin with."""
+    """Prefix of the keys of a site's revisits."""
     return b"%s\0v" % site.encode()
 
 
 def revisit_key(site: str, due: int, page: bytes) -> bytes:
-    """Key of a URL to ask for again: ordered by time (ms)."""
+    """Key of a revisit: ordered by time (ms)."""
     return revisit_prefix(site) + due.to_bytes(8, "big") + page
 
 
 def revisit_of_key(site: str, key: bytes) -> tuple[int, bytes]:
-    """When a URL is asked for again, and its page."""
+    """Time and page of a revisit."""
     rest = key[len(revisit_prefix(site)) :]
     return int.from_bytes(rest[:8], "big"), rest[8:]
 

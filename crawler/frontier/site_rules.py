@@ -1,4 +1,4 @@
-"""What a site asks of crawlers: its robots.txt and its tdmrep.json, texts beside its row, parsed on demand."""
+"""The robots.txt and tdmrep.json of a site: texts beside its row, parsed on demand."""
 
 from __future__ import annotations
 
@@ -8,20 +8,19 @@ from crawler.frontier.site_store import SiteStore
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH, TdmRep
 
-_TDM_REST_S = 60.0  # between attempts at a tdmrep.json that cannot be had: time for pages
-RESERVED = "well-known:tdm-reservation"  # the opt-out signal of a page whose URL it reserves
+_TDM_REST_S = 60.0  # between attempts at an unavailable tdmrep.json: time for pages
+RESERVED = "well-known:tdm-reservation"  # opt-out signal of a reserved URL
 
 
 class SiteRules:
-    """The rules of sites. A `row` that is passed in is changed in place."""
+    """The rules of sites. Methods change `row` in place."""
 
     def __init__(self, store: SiteStore, shelf: RobotsShelf) -> None:
-        """Parsed robots.txt files are held on `shelf`."""
         self._store = store
         self._shelf = shelf
 
     def rules(self, row: SiteRow) -> RobotsRules:
-        """Those of the robots.txt at hand; all is allowed where there is none."""
+        """The rules of the stored robots.txt; without one, everything is allowed."""
 
         def text() -> bytes:
             return self._store.state.get(robots_key(row.site)) or b""
@@ -29,7 +28,7 @@ class SiteRules:
         return self._shelf.rules(row.site, row.robots_until, text)
 
     def keep_robots(self, row: SiteRow, answer: FetchResult, *, has_rules: bool) -> None:
-        """Believe a robots.txt, or that there is none, from now on."""
+        """Store a robots.txt, or its absence."""
         row.robots_until = answer.started_ms + int(self._store.settings.robots_ttl_s * 1000)
         if has_rules:
             self._store.state.put(robots_key(row.site), answer.body)
@@ -37,7 +36,7 @@ class SiteRules:
             self._store.state.delete(robots_key(row.site))
 
     def wants_tdm(self, row: SiteRow, rules: RobotsRules) -> bool:
-        """Whether tdmrep.json is to be asked for; what robots.txt keeps us from counts as absent."""
+        """Whether to request tdmrep.json; if robots.txt forbids that, the file counts as absent."""
         if not self._store.settings.ask_tdmrep or row.tdm_until > self._store.now_ms:
             return False
         if rules.allows(row.origin + TDM_PATH):
@@ -47,10 +46,10 @@ class SiteRules:
         return False
 
     def keep_tdm(self, row: SiteRow, answer: FetchResult) -> None:
-        """Believe a tdmrep.json, or that there is none, from now on.
+        """Store a tdmrep.json, or its absence.
 
-        Where it could not be had, what was known of it stays; a failure that may pass is asked again soon, though never
-        before there was time for pages. Nothing is reserved by a file that nobody has ever read.
+        After a failure the stored text stays; a transient failure is retried soon, but leaves time for pages in
+        between.
         """
         settings = self._store.settings
         if answer.transient:
@@ -72,7 +71,7 @@ class SiteRules:
         return [RESERVED] if any(reservation.reserves(url) for url in urls) else []
 
     def forget(self, row: SiteRow) -> None:
-        """Drop the texts; both are asked for anew should the site be opened again."""
+        """Drop both texts; a reopened site requests them again."""
         row.robots_until = 0
         self._store.state.delete(robots_key(row.site))
         self._forget_tdm(row)

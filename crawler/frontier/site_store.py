@@ -1,4 +1,4 @@
-"""The rows of one partition's frontier: sites, URLs and queues read and written together, so that their sums agree."""
+"""Access to the rows of one partition: sites, URLs and queues change together, so that their sums agree."""
 
 from __future__ import annotations
 
@@ -30,26 +30,25 @@ from crawler.frontier.statuses import Status, refetch_s
 from crawler.settings import CrawlSettings
 from stream.processing.state import KeyedState
 
-_HEADS = 8  # places of a queue that stand in its site's row
+_HEADS = 8  # places of a queue kept in its site's row
 STEP = 100  # URLs of a site dealt with without a request in one step; the rest follows at once
 _MAY_REOPEN = MAY_PASS | {Stop.DECIDED}
 
 
 class SiteStore:
-    """The rows during one step. A `row` that is passed in is changed in place and stored by `save`."""
+    """The rows during one step. Methods change `row` in place; `save` stores it."""
 
     def __init__(self, state: KeyedState, settings: CrawlSettings, now_ms: int) -> None:
-        """Read and write `state` at `now_ms`."""
         self.state = state
         self.settings = settings
         self.now_ms = now_ms
-        self._stored: dict[str, Sums] = {}  # what the stored rows add to the totals
-        self._statuses: dict[bytes, Status | None] = {}  # of the stored URLs that were looked at; None = not stored
+        self._stored: dict[str, Sums] = {}  # contribution of the stored rows to the totals
+        self._statuses: dict[bytes, Status | None] = {}  # of the URLs read; None = not stored
 
     # Sites
 
     def site(self, site: str) -> SiteRow | None:
-        """A site, if it is known."""
+        """A site, or None if it is unknown."""
         value = self.state.get(site_key(site))
         return self.read(value) if value is not None else None
 
@@ -60,11 +59,11 @@ class SiteStore:
         return row
 
     def new_site(self, site: str) -> SiteRow:
-        """A site that is not known yet."""
+        """A new site."""
         return SiteRow(site, next_start=self.now_ms, delay_s=self.settings.delay_s)
 
     def save(self, row: SiteRow) -> None:
-        """Store a site, which was read here if it was stored before, with its due time; and keep the totals right."""
+        """Store a site with its due time, and update the totals. A stored site must have been read here."""
         sums, stored = self._sums(row), self._stored.get(row.site, NO_SUMS)
         if sums != stored:
             self._stored[row.site] = sums
@@ -72,7 +71,7 @@ class SiteStore:
         self.state.put(site_key(row.site), pack(row), self.due(row))
 
     def due(self, row: SiteRow) -> int | None:
-        """When a site is to be looked at next; None while there is nothing to do."""
+        """When a site is processed next; None if there is nothing to do."""
         if row.stopped:
             return self.now_ms if self.has_work(row) else None
         if self.has_work(row):
@@ -81,28 +80,28 @@ class SiteStore:
         return max(row.next_start, min(ahead)) if ahead else None
 
     def has_work(self, row: SiteRow) -> bool:
-        """Whether a site has something left to do now, and not only URLs to ask for again later."""
+        """Whether a site has something to do now, beyond later revisits."""
         if row.stopped:
             return row.queued > 0 or (row.revisit_at > 0 and not self.may_reopen(row))
         return row.queued > 0 or self.wants_sitemap(row)
 
     def may_reopen(self, row: SiteRow) -> bool:
-        """Whether the stop of a site may be taken back."""
+        """Whether the stop of a site may be lifted."""
         return row.stopped in _MAY_REOPEN
 
     def wants_sitemap(self, row: SiteRow) -> bool:
-        """Whether sitemaps are still to be read: not done, and the budget has room for what they list."""
+        """Whether sitemaps are still to be read, and the budget has room for their URLs."""
         room = row.fetched + row.wanted < self.settings.page_budget
         wanted = self.settings.use_sitemaps and self.settings.sitemap_files > 0
         return wanted and not row.sitemaps_done and room and bool(row.origin)
 
     def has_room(self, row: SiteRow) -> bool:
-        """Whether a site may have more URLs than are queued."""
+        """Whether a site may get more URLs than are queued."""
         planned = row.fetched + row.queued - row.again
         return planned < self.settings.page_budget and row.known < self.settings.url_cap
 
     def _sums(self, row: SiteRow) -> Sums:
-        """What a site adds to the totals; their format is no sum."""
+        """The contribution of a site to the totals."""
         active = self.has_work(row)
         stopped = bool(row.stopped)
         parked = active and not stopped and row.parked_until > 0
@@ -112,7 +111,7 @@ class SiteStore:
     # URLs
 
     def url(self, site: str, page: bytes) -> UrlRow | None:
-        """A URL, if it is known."""
+        """A URL, or None if it is unknown."""
         key = url_key(site, page)
         value = self.state.get(key)
         found = unpack(UrlRow, value) if value is not None else None
@@ -120,13 +119,13 @@ class SiteStore:
         return found
 
     def queued_url(self, site: str, page: bytes) -> UrlRow:
-        """A URL of the queue."""
+        """A queued URL."""
         found = self.url(site, page)
         assert found is not None, "a queued URL has a row"
         return found
 
     def put_url(self, row: SiteRow, page: bytes, found: UrlRow) -> None:
-        """Store a URL, and keep the numbers by status right."""
+        """Store a URL, and update the counts by status."""
         key = url_key(row.site, page)
         if key not in self._statuses:
             self.url(row.site, page)
@@ -149,7 +148,7 @@ class SiteStore:
     # The queue
 
     def head(self, row: SiteRow) -> tuple[Priority, bytes] | None:
-        """The next page of a site's queue, with the priority that it waits under."""
+        """Priority and page at the head of a site's queue."""
         if row.queued and not row.heads:
             row.heads = self.places(row.site, _HEADS)
         return (Priority(row.heads[0][0]), row.heads[0][2]) if row.heads else None
@@ -161,7 +160,7 @@ class SiteStore:
         ]
 
     def queue(self, row: SiteRow, page: bytes, found: UrlRow, place: Priority | None = None) -> None:
-        """Put a URL at the end of the queue of its priority, or of `place`, and store it."""
+        """Append a URL to the queue of its priority, or of `place`, and store it."""
         self._unschedule(row, page, found)
         found.place = found.priority if place is None else place
         found.number = row.next_number
@@ -187,10 +186,10 @@ class SiteStore:
         row.wanted += change * (place < Priority.LINK)
         row.again += change * (place is Priority.AGAIN)
 
-    # What is asked for again
+    # Revisits
 
     def schedule(self, row: SiteRow, page: bytes, found: UrlRow, from_ms: int) -> None:
-        """Note when a URL that is done with is asked for again, counted from `from_ms`, if ever; and store it."""
+        """Store a URL that is done, and schedule its revisit, counted from `from_ms`, if its status has one."""
         self._unschedule(row, page, found)
         wait_s = refetch_s(self.settings, found.status, found.reason)
         if wait_s > 0:
@@ -200,13 +199,13 @@ class SiteStore:
         self.put_url(row, page, found)
 
     def revisits(self, row: SiteRow, limit: int) -> list[bytes]:
-        """Pages of a site that are to be asked for again by now, the oldest first."""
+        """Pages of a site whose revisits are due, the oldest first."""
         rows = self.state.scan(revisit_prefix(row.site), limit)
         found = (revisit_of_key(row.site, key) for key, _ in rows)
         return [page for due, page in found if due <= self.now_ms]
 
     def forget_revisits(self, row: SiteRow, limit: int) -> None:
-        """Drop up to `limit` of the URLs to ask for again, for good."""
+        """Drop up to `limit` revisits."""
         found = self.state.scan(revisit_prefix(row.site), limit)
         for key, _ in found:
             self.state.delete(key)

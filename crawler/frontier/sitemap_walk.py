@@ -1,6 +1,6 @@
-"""Reading the sitemaps of a site, file by file, and the sample of the URLs that they list.
+"""Reads the sitemaps of a site file by file, and keeps a sample of the URLs in them.
 
-They are read again when it is time to re-visit pages, so that a site whose budget has room is found to have new ones.
+They are read again with the revisits, so that a site with room in its budget gets new URLs.
 """
 
 from __future__ import annotations
@@ -16,21 +16,20 @@ from crawler.web.sitemaps import first_sitemaps, sample
 from crawler.web.urls import is_at, is_skipped
 
 
-class SitemapReading:
-    """Reads sitemaps. A `row` that is passed in is changed in place."""
+class SitemapReader:
+    """Reads sitemaps. Methods change `row` in place."""
 
     def __init__(self, store: SiteStore, discovery: Discovery) -> None:
-        """What is found goes to `discovery`."""
         self._store = store
         self._discovery = discovery
 
     def wake(self, row: SiteRow) -> None:
-        """Begin anew where it is time for that."""
+        """Start again when it is time."""
         if row.sitemaps_done and 0 < row.sitemaps_at <= self._store.now_ms and self._store.has_room(row):
             row.sitemaps_done, row.sitemaps_at = False, 0
 
     def next_job(self, row: SiteRow, rules: RobotsRules) -> Job | None:
-        """The next file to read; None when all are read, and their sample is queued."""
+        """The next file to read; None when all are read and their sample is queued."""
         value = self._store.state.get(sitemap_key(row.site))
         if value is not None:
             reading = unpack(SitemapRow, value)
@@ -47,9 +46,9 @@ class SitemapReading:
         return None
 
     def apply(self, row: SiteRow, answer: FetchResult) -> None:
-        """Take in what a file lists. One that could not be had for now is asked for once more before it is passed over.
+        """Add the entries of a file. After a transient failure the file is requested once more.
 
-        Only what is on the site's own host and port counts, wherever redirects have led.
+        Only URLs on the site's own host and port count, after any redirects.
         """
         if answer.transient:
             park(row, answer, self._store.settings)
@@ -71,7 +70,7 @@ class SitemapReading:
             pending += [(url, depth + 1) for url in sample(row.site, files, left)]
         reading.pending = pending[:left]
         pages = (url for url in answer.sitemap.pages if is_at(url, row.origin) and not is_skipped(url))
-        size = settings.page_budget + row.known  # so many that enough are new, though all that are known be among them
+        size = settings.page_budget + row.known  # enough even if it contains all known URLs
         reading.sample = sample(row.site, [*reading.sample, *pages], size)
         self._store.state.put(sitemap_key(row.site), pack(reading))
 

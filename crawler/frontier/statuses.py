@@ -1,15 +1,15 @@
-"""The whole life of a URL in one table: what its statuses mean, and when a URL of each is asked for again.
+"""The life of a URL: its statuses, and when a URL of each is fetched again.
 
-| status | what it is | asked for again after |
+| status | meaning | fetched again after |
 |---|---|---|
 | discovered | known, waits for its first request | as soon as it is its turn |
-| fetch_error | its last request failed, another may not | `retry_s`, doubling; `tries` times |
-| fetched | its page is on the log | `refetch_fetched_s`, with a conditional request |
-| redirection | another URL led to it; it has no record of its own | `refetch_redirection_s` |
+| fetch_error | the last request failed, another may succeed | `retry_s`, doubling; `tries` times |
+| fetched | the page is on the log | `refetch_fetched_s`, with a conditional request |
+| redirection | another URL redirects to it; it has no record of its own | `refetch_redirection_s` |
 | error | failed for good: gone, or tried `tries` times | `refetch_error_s` |
-| refused | robots.txt, an opt-out, a decision, a budget, … | `refetch_refused_s`, of robots.txt and opt-outs only |
+| refused | robots.txt, an opt-out, a decision, a budget, … | `refetch_refused_s`, for robots.txt and opt-outs only |
 
-An interval of 0 means never, and a site that is stopped is not asked again at all.
+An interval of 0 means never. A stopped site is not fetched again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from crawler.settings import CrawlSettings
 
 
 class Status(enum.IntEnum):
-    """What became of a URL so far. The numbers stand in the rows and are never used for anything else."""
+    """The status of a URL. Its number is stored in rows and never reused."""
 
     DISCOVERED = 0
     FETCH_ERROR = 1
@@ -41,11 +41,11 @@ _REFETCH = {
     Status.ERROR: "refetch_error_s",
     Status.REFUSED: "refetch_refused_s",
 }
-_MAY_BE_LIFTED = frozenset({"robots", "opt_out"})  # refusals that the owner of a site may take back
+_MAY_BE_LIFTED = frozenset({"robots", "opt_out"})  # refusals that a site's owner can lift
 
 
 def refetch_s(settings: CrawlSettings, status: Status, reason: str) -> float:
-    """Seconds after which a URL that ended like this is asked for again; 0 = never."""
+    """Seconds after which a URL with this status and reason is fetched again; 0 = never."""
     if status not in _REFETCH or (status is Status.REFUSED and reason not in _MAY_BE_LIFTED):
         return 0.0
     return float(getattr(settings, _REFETCH[status]))

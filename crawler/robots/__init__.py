@@ -1,1 +1,1 @@
-"""What sites ask of crawlers: robots.txt (RFC 9309), TDMRep, opt-outs."""
+"""Rules of sites for crawlers: robots.txt (RFC 9309), TDMRep, opt-outs."""

@@ -1,6 +1,6 @@
-"""Which line of a robots.txt decides on a URL: the longest match is searched for line by line (RFC 9309 section 2.2.2).
+"""Explains which line of a robots.txt decides on a URL, by a search line by line (RFC 9309 section 2.2.2).
 
-Slower than `RobotsRules.allows`, which looks it up, and always of the same opinion.
+Slower than the lookup of `RobotsRules.allows`, with the same result.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from crawler.robots.path_patterns import PathPattern, target_of
 from crawler.robots.rules import ALWAYS_ALLOWED, RuleTable
 
 
-class Why(enum.StrEnum):
-    """What made the decision."""
+class DecisionReason(enum.StrEnum):
+    """What decided."""
 
     RULE = "rule"
-    NO_RULE = "no_rule"  # our group has none that matches
+    NO_RULE = "no_rule"  # no rule of our group matches
     NO_GROUP = "no_group"  # no group names us, and none names `*`
     ROBOTS_TXT = "robots_txt"  # itself is always allowed
     UNREACHABLE = "unreachable"  # robots.txt cannot be read
@@ -26,12 +26,12 @@ class Why(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RobotsExplanation:
-    """The decision on one URL and the lines it stands on; line numbers count from 1, 0 is none."""
+    """The decision on one URL and its lines; line numbers count from 1, 0 is none."""
 
     allowed: bool
-    why: Why
+    why: DecisionReason
     rule: RobotsRule | None
-    agents: tuple[Line, ...]  # the lines that make the group ours
+    agents: tuple[Line, ...]  # the lines that name us
     rules: int  # in our group
     crawl_delay_s: float
     crawl_delay_line: int
@@ -50,15 +50,15 @@ def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
     too_costly = RuleTable(group.rules).too_costly
     found = best[2] if best and not too_costly and target != ALWAYS_ALLOWED else None
     if target == ALWAYS_ALLOWED:
-        why = Why.ROBOTS_TXT
+        why = DecisionReason.ROBOTS_TXT
     elif too_costly:
-        why = Why.TOO_COSTLY
+        why = DecisionReason.TOO_COSTLY
     elif found is not None:
-        why = Why.RULE
+        why = DecisionReason.RULE
     else:
-        why = Why.NO_RULE if group.agents else Why.NO_GROUP
+        why = DecisionReason.NO_RULE if group.agents else DecisionReason.NO_GROUP
     return RobotsExplanation(
-        allowed=found.allow if found else why is not Why.TOO_COSTLY,
+        allowed=found.allow if found else why is not DecisionReason.TOO_COSTLY,
         why=why,
         rule=found,
         agents=tuple(group.agents),
@@ -70,5 +70,5 @@ def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
 
 
 def unread() -> RobotsExplanation:
-    """The decision on every URL of a site whose robots.txt cannot be read (RFC 9309 section 2.3.1.4)."""
-    return RobotsExplanation(False, Why.UNREACHABLE, None, (), 0, 0.0, 0, ())
+    """The decision for every URL of a site whose robots.txt is unreachable (RFC 9309 section 2.3.1.4)."""
+    return RobotsExplanation(False, DecisionReason.UNREACHABLE, None, (), 0, 0.0, 0, ())

@@ -1,9 +1,8 @@
-"""The lines of a robots.txt and the group that binds us (RFC 9309 sections 2.1, 2.2.1 and 2.2.4).
+"""The lines of a robots.txt, and the group that applies to us (RFC 9309 sections 2.1, 2.2.1 and 2.2.4).
 
-Read octet by octet, because the RFC compares octets: bytes that are no UTF-8 live on as lone surrogates. Lines end
-with CR, LF or both, and with nothing else. Beyond the RFC, slips that leave no doubt are understood, as Google's parser
-and protego do: a misspelled `Disallow`, a missing colon, a version or more behind our name. Unknown lines, `Sitemap`
-and `Crawl-delay` end no group, as section 2.2.4 demands.
+Compares octets, as the RFC does: bytes that are no UTF-8 become lone surrogates. Lines end with CR, LF or both. Clear
+mistakes are accepted, as by Google's parser and protego: a misspelled `Disallow`, a missing colon, a version after our
+name. Unknown lines, `Sitemap` and `Crawl-delay` end no group (section 2.2.4).
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 ROBOTS_CAP_BYTES = 500 * 1024
-DELAY_MOST_S = 1e9  # what a Crawl-delay beyond it is read as
+DELAY_MOST_S = 1e9  # longer Crawl-delays are cut to this
 SITEMAPS_CAP = 1000  # `Sitemap:` lines that are kept
 
 
 class Key(enum.Enum):
-    """What a line is about."""
+    """The subject of a line."""
 
     AGENT = "user-agent"
     ALLOW = "allow"
@@ -30,7 +29,7 @@ class Key(enum.Enum):
 
 
 class Line(NamedTuple):
-    """A line that says something. `number` counts from 1."""
+    """A meaningful line. `number` counts from 1."""
 
     number: int
     key: Key
@@ -38,7 +37,7 @@ class Line(NamedTuple):
 
 
 class RobotsRule(NamedTuple):
-    """An `Allow` or `Disallow` line of our group, the pattern as it stands there."""
+    """An `Allow` or `Disallow` line of our group, with the pattern as written."""
 
     number: int
     allow: bool
@@ -47,11 +46,11 @@ class RobotsRule(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class RobotsGroup:
-    """All that binds us, of all groups that name us together, or else of all that name `*`."""
+    """The rules for us: of all groups that name us, or else of all that name `*`."""
 
     agents: list[Line] = field(default_factory=list)  # the lines that name us
     rules: list[RobotsRule] = field(default_factory=list)
-    delay_s: float = 0.0  # the longest that is asked of us
+    delay_s: float = 0.0  # the longest one for us
     delay_line: int = 0
 
 
@@ -64,17 +63,17 @@ _KEYS = {
 }
 _EOL = re.compile(r"\r\n?|\n")
 _TOKEN = re.compile(r"[a-z_-]+")
-# `inf` and powers of ten are numbers to whoever wrote them: they ask for more than any other, not for nothing
+# `inf` and powers of ten are long delays, not invalid ones
 _SECONDS = re.compile(
     r"\+?(?:(?:[0-9]{1,400}(?:\.[0-9]{0,20})?|\.[0-9]{1,20})(?:e[+-]?[0-9]{1,4})?|inf(?:inity)?\b)", re.IGNORECASE
 )
 
 
 def lines_of(text: bytes) -> Iterator[Line]:
-    """The lines of the first 500 KiB; one that the cap may have cut is left out, for its rule may be a longer one."""
+    """The lines of the first 500 KiB; a line that the cap may have cut is dropped, because its rule may be longer."""
     cut = len(text) >= ROBOTS_CAP_BYTES
     decoded = text[:ROBOTS_CAP_BYTES].decode("utf-8", "surrogateescape").replace("\0", "")
-    # A byte order mark, of UTF-16 too: without its zeros such a text is read as well
+    # A byte order mark, also of UTF-16: without its zeros such a text is readable
     start = re.match("\ufeff|\udcff\udcfe|\udcfe\udcff|\udcef(?:\udcbb\udcbf?)?", decoded)
     lines = _EOL.split(decoded[start.end() :] if start else decoded)
     if cut:
@@ -88,11 +87,11 @@ def lines_of(text: bytes) -> Iterator[Line]:
 
 
 def group_of(lines: Iterator[Line] | list[Line], agent: str) -> tuple[RobotsGroup, list[Line]]:
-    """Our group and the `Sitemap` lines. `agent` is our product token; names are compared in lower case."""
+    """Our group and the `Sitemap` lines. `agent` is our product token; case does not matter."""
     ours, everyone = RobotsGroup(), RobotsGroup()
     named = {agent.lower(): ours, "*": everyone}
     bound: list[RobotsGroup] = []
-    begun = False  # whether the group at hand has had a rule, so that the next user agent begins another
+    begun = False  # whether the group has a rule, so that the next user agent begins a new group
     sitemaps: list[Line] = []
     for line in lines:
         if line.key is Key.AGENT:

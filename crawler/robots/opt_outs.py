@@ -1,13 +1,13 @@
-"""How the owner of a page opts out of having it mined: X-Robots-Tag, robots metas, and TDMRep's header and metas.
+"""Opt-outs of pages from mining: X-Robots-Tag, robots metas, and TDMRep's header and metas.
 
-| signal | where | obeyed when `crawl.obey_opt_out` is set |
+| signal | where | obeyed with `crawl.obey_opt_out` |
 |---|---|---|
 | `noindex`, `none`, `noai`, `noimageai` | X-Robots-Tag, meta `robots` or of our name | yes |
-| `nofollow` | the same | no: the links of such a page are never followed, whatever the setting |
+| `nofollow` | the same | no: links of such a page are never followed, with any setting |
 | `tdm-reservation` | header, meta, /.well-known/tdmrep.json (`crawler.robots.tdmrep`) | yes |
 
-A reservation in any of TDMRep's three places counts, though its section 6.4 lets a page take back what the site's file
-says. `unavailable_after` and what rules the look of search results (`max-snippet`) are no opt-outs.
+A reservation in any of TDMRep's three places counts, though its section 6.4 lets a page override the site's file.
+`unavailable_after`, `max-snippet` and the like are no opt-outs.
 """
 
 from __future__ import annotations
@@ -15,28 +15,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-FIELD_END = ";"  # what the values of several X-Robots-Tag fields are joined with: a robot's name binds within one only
+FIELD_END = ";"  # joins several X-Robots-Tag fields: a robot's name applies within one field only
 
 _ROBOT_WORDS = frozenset({"noindex", "nofollow", "none", "noai", "noimageai"})
 _WITH_VALUE = frozenset({"unavailable_after", "max-snippet", "max-image-preview", "max-video-preview"})
 _ROBOT = re.compile(r"\*|[a-z][a-z0-9_/.-]*")
-# Comments, scripts and styles go by whole, closed or not, so that each byte is looked at once
+# Comments, scripts and styles match as a whole, closed or not, so that each byte is read once
 _HEAD = re.compile(
     rb"<(?:!--.*?(?:-->|\Z)|script\b.*?(?:</script|\Z)|style\b.*?(?:</style|\Z)|meta[\s/]([^<>]{1,1000})>|(body\b))",
     re.IGNORECASE | re.DOTALL,
 )
 _ATTRIBUTE = re.compile(rb"""(?<![\w-])(name|content)\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))""", re.IGNORECASE)
-_METAS = 2000  # that are looked into
+_METAS = 2000  # parsed per page
 _NOT_OBEYED = ":nofollow"
 
 
 def opt_outs(
     headers: Mapping[str, str], body: bytes, agent: str, tags: Sequence[str] = (), encoding: str = ""
 ) -> list[str]:
-    """The signals on a page, as `where:what`, each once. Never raises, in time of the length of the page's head.
+    """The signals on a page, as `where:what`, each once. Never raises; takes time linear in the page's head.
 
-    `headers` has lower-case names; `agent` is our product token, rules for other robots are passed over. `tags`: the
-    X-Robots-Tag fields in full, where that of `headers` may have been cut. `encoding`: the page's, where it is known.
+    `headers` has lower-case names; `agent` is our product token: rules for other robots are ignored. `tags`: the full
+    X-Robots-Tag fields, if `headers` may have cut them. `encoding`: the page's, if known.
     """
     agent = agent.lower()
     joined = FIELD_END.join(tags) if tags else headers.get("x-robots-tag")
@@ -55,12 +55,12 @@ def opt_outs(
 
 
 def forbids_mining(signals: Iterable[str]) -> bool:
-    """Whether a page with these signals is left alone by a crawler that obeys opt-outs."""
+    """Whether a crawler that obeys opt-outs skips a page with these signals."""
     return any(not signal.endswith(_NOT_OBEYED) for signal in signals)
 
 
 def _metas(body: bytes, agent: bytes, encoding: str) -> Iterator[tuple[str, str]]:
-    """Name and content of the metas of a head that may be signals, lower case."""
+    """Name and content of the head's metas that may be signals, lower case."""
     if encoding.startswith(("utf-16", "utf-32")) or body.startswith((b"\xff\xfe", b"\xfe\xff")):
         body = body.replace(b"\0", b"")  # markup is ASCII between zeros
     left = _METAS
@@ -82,7 +82,7 @@ def _metas(body: bytes, agent: bytes, encoding: str) -> Iterator[tuple[str, str]
 
 
 def _robot_words(field: str, agent: str) -> Iterator[str]:
-    """The signals in `noindex, otherbot: noai`; a name before a colon binds the words after it to that robot."""
+    """The signals in `noindex, otherbot: noai`; a name before a colon restricts the words after it to that robot."""
     meant = True
     for part in field.split(","):
         name, colon, rest = (piece.strip() for piece in part.partition(":"))

@@ -1,28 +1,28 @@
-"""Path patterns as RFC 9309 section 2.2.2 and 2.2.3 have them, for robots.txt and for tdmrep.json, which borrows them.
+"""Path patterns of RFC 9309 sections 2.2.2 and 2.2.3, for robots.txt and tdmrep.json.
 
-A pattern matches from the start of path and query; `*` stands for any characters, a `$` at the end for the end. Both
-sides are brought into one spelling first, octet by octet:
+A pattern matches from the start of path and query; `*` matches any characters, a final `$` the end. Both sides are
+normalised first, octet by octet:
 
 | octet | becomes |
 |---|---|
 | beyond ASCII, or not allowed in a URI | its escape, `%C3%A4` |
 | escape of an unreserved character, `%61` | the character |
 | escape of `:` or `@`, or of `/` in the query | the character: the RFC's own example has them equal |
-| any other escape, `%2f` | the same in upper case, and not the same as the bare character |
-| `*` or `$` in a URL, or `$` inside a pattern | its escape: they are meant as they stand |
+| any other escape, `%2f` | the same in upper case, different from the bare character |
+| `*` or `$` in a URL, or `$` inside a pattern | its escape: they are literal |
 """
 
 from __future__ import annotations
 
 import re
 
-# Unreserved and reserved characters of RFC 3986 but `*`, `$` and `%`, which are looked at one by one
+# All but the unreserved and reserved characters of RFC 3986, with `*`, `$` and `%`
 _ODD = re.compile(r"%(?:[0-9A-Fa-f]{2})?|[^A-Za-z0-9\-._~:/?#\[\]@!&'()+,;=]")
 _BARE = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:@")
 
 
 def target_of(url: str) -> str:
-    """Path and query of a URL without fragment, in the spelling that patterns are compared in."""
+    """Path and query of a URL without fragment, normalised for patterns."""
     rest = url.partition("#")[0].partition("://")[2]
     ends = [at for at in (rest.find("/"), rest.find("?")) if at >= 0]
     target = rest[min(ends) :] if ends else ""
@@ -30,12 +30,12 @@ def target_of(url: str) -> str:
 
 
 class PathPattern:
-    """One pattern. `octets` is its length in the common spelling, by which the most specific one is told."""
+    """One pattern. `octets` is its normalised length, which decides which pattern is the most specific."""
 
     __slots__ = ("_pieces", "anchored", "octets", "text")
 
     def __init__(self, pattern: str) -> None:
-        """Take a pattern as written; bytes that were no UTF-8 may stand in it as lone surrogates."""
+        """Take a pattern as written; bytes that are no UTF-8 are lone surrogates."""
         self.anchored = pattern.endswith("$")
         parts = [_spelled(part) for part in pattern.removesuffix("$").split("*")]
         self.text = "*".join(parts)
@@ -45,7 +45,7 @@ class PathPattern:
 
     @property
     def has_star(self) -> bool:
-        """Whether it is more than a start or a whole path."""
+        """Whether it contains a wildcard."""
         return self._pieces is not None
 
     def matches(self, target: str) -> bool:
@@ -82,7 +82,7 @@ def _in_path(match: re.Match[str]) -> str:
         return character if character in _BARE else odd.upper()
     try:
         octets = odd.encode("utf-8", "surrogateescape")
-    except UnicodeEncodeError:  # a lone surrogate that stands for no byte
+    except UnicodeEncodeError:  # a lone surrogate without a byte
         octets = b"?"
     return "".join(f"%{octet:02X}" for octet in octets)
 

@@ -1,15 +1,15 @@
-"""robots.txt as RFC 9309 has it: what an answer means, and what the rules say of a URL.
+"""robots.txt by RFC 9309: the meaning of a response, and the rules for a URL.
 
-| answer | means (RFC 9309 section 2.3.1) |
+| response | meaning (RFC 9309 section 2.3.1) |
 |---|---|
 | 2xx | its rules, the first 500 KiB |
 | 4xx but 429, more than five redirects | unavailable: everything is allowed |
-| 429, 5xx, no answer | unreachable: nothing is allowed, ask again later |
+| 429, 5xx, no response | unreachable: nothing is allowed, try again later |
 
-Which rule decides is looked up, not searched: starts and whole paths by their text, wildcards from the longest down. So
-a URL costs microseconds under any real file, and no file can make it cost more than some 5 ms. protego, with which the
-tests compare, differs where a site owner would mind: a group named `farm` counts as ours and one named `farmwatch/1.0`
-does not, escapes are compared by their characters, and `Allow: /x/index.html` allows `/x/`. So it only bears witness.
+The deciding rule is looked up: prefixes and whole paths by their text, wildcards from the longest down. So a URL costs
+microseconds with any real file, and at most about 5 ms with a hostile one. protego is only the oracle of the tests,
+because it differs where site owners would mind: a group named `farm` applies to us and one named `farmwatch/1.0` does
+not, it compares escapes by their characters, and `Allow: /x/index.html` allows `/x/`.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from crawler.robots.path_patterns import PathPattern, target_of
 
 ROBOTS_REDIRECTS = 5
 ALWAYS_ALLOWED = "/robots.txt"  # RFC 9309 section 2.2.2
-# Characters of all patterns with a wildcard together. They are tried one by one; beyond this, as no site needs it, all
-# is forbidden: that cannot be against the owner's will, and it bounds the time of an answer.
+# Characters of all patterns with a wildcard together, which are tried one by one. Beyond this cap everything
+# is forbidden, which no owner minds and which bounds the time of a lookup.
 WILDCARDS_CAP = 6_400
-_RULE_BYTES = 200  # that a rule takes in memory beside its text, about
-_TABLE_BYTES = 2 * 1024 * 1024  # of a site's rules, some ten thousand; beyond it, too, all is forbidden
+_RULE_BYTES = 200  # memory of a rule beside its text, about
+_TABLE_BYTES = 2 * 1024 * 1024  # of a site's rules, about ten thousand; beyond it everything is forbidden
 
 
 class RobotsAnswer(enum.Enum):
-    """What the answer to a request for robots.txt means."""
+    """The meaning of the response to a request for robots.txt."""
 
     RULES = "rules"
     UNAVAILABLE = "unavailable"
@@ -43,9 +43,9 @@ class RobotsAnswer(enum.Enum):
 
 
 def meaning_of(status: int, *, complete: bool = True) -> RobotsAnswer:
-    """Meaning of a final HTTP status; 0 stands for no answer, 3xx for redirects that do not end.
+    """Meaning of a final HTTP status; 0 stands for no answer, 3xx for too many redirects.
 
-    Not `complete` means that the body of a 2xx was cut off or unreadable: its rules are not known.
+    Not `complete`: the body of a 2xx was cut or unreadable, so its rules are unknown.
     """
     if complete and 200 <= status < 300:
         return RobotsAnswer.RULES
@@ -55,10 +55,9 @@ def meaning_of(status: int, *, complete: bool = True) -> RobotsAnswer:
 
 
 class RuleTable:
-    """Patterns, each allowed or not, by the time that finding the longest match takes."""
+    """Patterns with their decisions, indexed for the longest match."""
 
     def __init__(self, rules: Iterable[RobotsRule]) -> None:
-        """Take the rules of one group in any order."""
         self._starts: dict[str, bool] = {}
         self._wholes: dict[str, bool] = {}
         starred: dict[tuple[str, bool], tuple[PathPattern, bool]] = {}
@@ -84,7 +83,7 @@ class RuleTable:
         self._starred = sorted(starred.values(), key=lambda found: (-found[0].octets, not found[1]))
 
     def allows(self, target: str) -> bool:
-        """What the longest rule says that matches; of two as long, the one that allows (RFC 9309 section 2.2.2)."""
+        """The decision of the longest matching rule; of two as long, the one that allows (RFC 9309 section 2.2.2)."""
         if self.too_costly:
             return False
         octets, allowed = -1, True
@@ -108,10 +107,10 @@ class RobotsRules:
     """The rules of one site for our product token."""
 
     def __init__(self, text: bytes, agent: str) -> None:
-        """Read the first 500 KiB of a robots.txt; whatever they hold, something comes out. Only our group is kept."""
+        """Parse the first 500 KiB of a robots.txt; never raises. Only our group is kept."""
         group, sitemaps = group_of(lines_of(text), agent)
         self._table = RuleTable(group.rules)
-        self.crawl_delay_s = group.delay_s  # asked of us; 0 where there is none
+        self.crawl_delay_s = group.delay_s  # for us; 0 = none
         self.sitemaps = [line.value.encode("utf-8", "replace").decode() for line in sitemaps]  # as they stand
         self.size_bytes = self._table.size_bytes + sum(map(len, self.sitemaps)) + _RULE_BYTES  # of memory, about
 
@@ -124,14 +123,13 @@ class RobotsRules:
 
 
 class RobotsShelf:
-    """Parsed rules in memory, capped by number and by their bytes.
+    """A cache of parsed rules, bounded by number and bytes.
 
     The largest text, 500 KiB, takes about 0.3 s to parse: once per site and day. No site's rules take more than a
-    sixteenth of the shelf.
+    sixteenth of the cache.
     """
 
     def __init__(self, agent: str, size: int = 1024, cap_bytes: int = 32 * 1024 * 1024) -> None:
-        """Hold up to `size` files of about `cap_bytes` together for the product token `agent`."""
         self._agent = agent
         self._size = size
         self._cap_bytes = cap_bytes
@@ -139,20 +137,20 @@ class RobotsShelf:
         self._held: OrderedDict[str, tuple[int, RobotsRules]] = OrderedDict()
 
     def held(self, name: str) -> tuple[int, RobotsRules] | None:
-        """The version and the rules held under a name, if any."""
+        """The version and the rules of a name, if cached."""
         found = self._held.get(name)
         if found is not None:
             self._held.move_to_end(name)
         return found
 
     def hold(self, name: str, version: int, text: bytes) -> RobotsRules:
-        """Parse a text and hold it in place of an older one; the newest is held whatever its size."""
+        """Parse a text and cache it in place of an older one; the newest is cached whatever its size."""
         rules = RobotsRules(text, self._agent)
         self.put(name, version, rules)
         return rules
 
     def put(self, name: str, version: int, rules: RobotsRules) -> None:
-        """Hold rules in place of older ones."""
+        """Cache rules in place of older ones."""
         if name in self._held:
             self._bytes -= self._held.pop(name)[1].size_bytes
         self._held[name] = (version, rules)
@@ -161,6 +159,6 @@ class RobotsShelf:
             self._bytes -= self._held.popitem(last=False)[1][1].size_bytes
 
     def rules(self, site: str, version: int, text: Callable[[], bytes]) -> RobotsRules:
-        """Rules of a site; `version` tells one text of it from the next, `text` is called where they are not held."""
+        """The rules of a site; `version` identifies its text, and `text` is called if they are not cached."""
         found = self.held(site)
         return found[1] if found is not None and found[0] == version else self.hold(site, version, text())

@@ -1,9 +1,8 @@
-"""What `/.well-known/tdmrep.json` reserves (TDM Reservation Protocol, W3C community group report of 10 May 2024, 6.1).
+"""`/.well-known/tdmrep.json` of the TDM Reservation Protocol (W3C community group report of 10 May 2024, 6.1).
 
-The file is a list of rules; of those whose `location` matches a URL the first counts. `location` is a path pattern as
-in robots.txt. Where the file is not quite as the protocol wants it, what its owner plainly meant counts: one rule
-without the list, `"1"` and `true` for 1, a location that is a whole URL or lacks the slash, whole rules in a file that
-is cut off or has a comma too many.
+The file is a list of rules; the first whose `location`, a path pattern as in robots.txt, matches a URL counts. Clear
+mistakes are accepted: one rule without the list, `"1"` and `true` for 1, a location that is a whole URL or lacks the
+slash, and the whole rules of a file that is cut or has a comma too many.
 """
 
 from __future__ import annotations
@@ -18,16 +17,16 @@ from typing import Any
 from crawler.robots.path_patterns import PathPattern, target_of
 
 RULES_CAP = 1000
-PATTERNS_CAP = 65_536  # characters of all locations together: what bounds the time of a match
+PATTERNS_CAP = 65_536  # characters of all locations together, which bound the time of a match
 POLICY_CAP = 500  # characters kept of the URL of a policy
-_KEPT = 32  # files that are kept as they were read; of 64 KiB, the fetcher's cap, the worst one takes a MiB so
+_KEPT = 32  # parsed files cached; one of 64 KiB, the fetcher's cap, takes at most a MiB
 
 _OBJECT = re.compile(r"\{[^{}]*\}")
 
 
 @dataclass(frozen=True, slots=True)
 class TdmRule:
-    """One rule of the file, `location` as it stands there."""
+    """One rule of the file, `location` as written."""
 
     location: str
     reserved: bool
@@ -35,17 +34,16 @@ class TdmRule:
 
 
 class TdmRep:
-    """The rules of one site. It does not change."""
+    """The rules of one site. Immutable."""
 
     def __init__(self, rules: list[TdmRule]) -> None:
-        """Take rules in their order."""
         self.rules = tuple(rules)
         self._patterns = tuple((_pattern(rule.location), rule) for rule in rules)
 
     @classmethod
     @lru_cache(_KEPT)  # a crawl asks for each page of a site anew
     def parse(cls, body: bytes) -> TdmRep:
-        """Read a file. Never raises: what is no such file has no rules; what lies beyond the caps is not read."""
+        """Parse a file. Never raises: an invalid file has no rules; what is beyond the caps is ignored."""
         try:
             listed: Any = json.loads(body)  # of any size: the fetcher caps it
         except (ValueError, RecursionError):
@@ -69,7 +67,7 @@ class TdmRep:
         return cls(rules)
 
     def rule_for(self, url: str) -> TdmRule | None:
-        """The rule that counts for a normalised URL, if any."""
+        """The rule for a normalised URL, if any."""
         target = target_of(url)
         return next((rule for pattern, rule in self._patterns if pattern.matches(target)), None)
 
@@ -80,7 +78,7 @@ class TdmRep:
 
 
 def _salvaged(body: bytes) -> list[Any]:
-    """The rules that can be read of what is no JSON as a whole."""
+    """The readable rules of a file that is invalid as a whole."""
     found: list[Any] = []
     for match in _OBJECT.finditer(body.decode("utf-8", "replace")):
         with suppress(ValueError):

@@ -1,4 +1,4 @@
-"""Reading answers that may be anything: statuses in words, JSON of any shape, dotted paths into it."""
+"""Parsing of source responses, which may be anything: statuses, JSON of any shape, dotted paths."""
 
 from __future__ import annotations
 
@@ -7,12 +7,20 @@ from typing import Any
 
 import msgspec
 
-from crawler.fetch.retry_after import retry_after_s
-from crawler.sources.source import BadAnswer, QueryRefused, SearchResult, SourceAnswer, SourceBusy, SourceRefused
+from crawler.fetch.response_headers import retry_after_s
+from crawler.sources.source import (
+    BadAnswer,
+    QueryRefused,
+    Results,
+    SearchResult,
+    SourceAnswer,
+    SourceBusy,
+    SourceRefused,
+)
 
 ITEMS_CAP = 1000  # results of one answer; no engine gives as many
 _TEXT_CAP = 2000  # characters of a title or snippet
-_REASONS_CAP = 20  # that are kept of bad items
+_REASONS_CAP = 20  # kept for bad items
 
 _WORDS = {
     400: "does not understand the request",
@@ -27,7 +35,7 @@ _OF_THE_QUERY = frozenset({400, 414, 422})
 
 
 def refuse_status(name: str, answer: SourceAnswer, means: Mapping[int, str]) -> None:
-    """Raise what an answer other than 200 is: SourceBusy, QueryRefused or SourceRefused, with what it `means` here."""
+    """Raise SourceBusy, QueryRefused or SourceRefused for a status other than 200; `means` explains statuses."""
     status = answer.status
     if status == 200:
         return
@@ -41,7 +49,7 @@ def refuse_status(name: str, answer: SourceAnswer, means: Mapping[int, str]) -> 
 
 
 def read_json(name: str, body: bytes) -> Any:
-    """The JSON of an answer. Raises BadAnswer for what is none, or is nested without end."""
+    """The JSON of a response. Raises BadAnswer if it is invalid or nested too deeply."""
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
@@ -50,7 +58,7 @@ def read_json(name: str, body: bytes) -> Any:
 
 
 def at_path(value: Any, path: str) -> Any:
-    """What a dotted path leads to, names in objects and positions in lists; None where it leads nowhere."""
+    """The value at a dotted path of names and list positions; None if there is none."""
     for part in path.split(".") if path else ():
         if isinstance(value, dict):
             value = value.get(part)
@@ -62,7 +70,7 @@ def at_path(value: Any, path: str) -> Any:
 
 
 def list_at(name: str, value: Any, path: str) -> list[Any]:
-    """The list of results at `path`; empty where there is none. Raises BadAnswer where it is no list."""
+    """The list of results at `path`; empty if there is none. Raises BadAnswer if it is no list."""
     found = at_path(value, path)
     if not isinstance(value, dict | list):
         raise BadAnswer(f"{name} answers with JSON that is no object")
@@ -74,7 +82,7 @@ def list_at(name: str, value: Any, path: str) -> list[Any]:
 
 
 def text_of(value: Any) -> str:
-    """A title or snippet as text, white space folded, without control characters, and cut; "" for what is none."""
+    """A title or snippet as clean text; "" if it is no text."""
     if not isinstance(value, str):
         return ""
     folded = " ".join(value[: 4 * _TEXT_CAP].split())[:_TEXT_CAP]
@@ -84,7 +92,7 @@ def text_of(value: Any) -> str:
 def read_items(
     items: Iterable[Any], read: Callable[[dict[str, Any], int], SearchResult]
 ) -> tuple[list[SearchResult], list[str]]:
-    """What `read` makes of each item and its place (from 1), and why others (`ValueError`) were passed over."""
+    """The results of the items, with their position from 1, and why others (`ValueError`) were skipped."""
     found: list[SearchResult] = []
     bad: list[str] = []
     for place, item in enumerate(items, 1):
@@ -98,7 +106,37 @@ def read_items(
 
 
 def url_of(value: Any) -> str:
-    """The address of a result. Raises ValueError where there is none."""
+    """The URL of a result. Raises ValueError if there is none."""
     if not isinstance(value, str) or not value.strip():
         raise ValueError("has no url")
     return value.strip()
+
+
+class JsonEngine:
+    """The common part of the search APIs that answer with a list of JSON objects."""
+
+    name: str
+    pages_cap = 10
+    at_once = 1
+    _means: Mapping[int, str] = {}
+    _items = "results"
+    _snippet = "description"
+
+    def read(self, answer: SourceAnswer) -> tuple[Any, Results]:
+        """The JSON of a response, and the results in it. Raises SourceError."""
+        refuse_status(self.name, answer, self._means)
+        said = read_json(self.name, answer.body)
+        items = list_at(self.name, said, self._items)
+        found, bad = read_items(items, self._item)
+        return said, Results(found, len(items), bad, bool(items))
+
+    def _item(self, item: dict[str, Any], place: int) -> SearchResult:
+        return SearchResult(
+            url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get(self._snippet))
+        )
+
+
+def whole_number(value: Any) -> int | None:
+    """A number from 0 in digits; None for anything else."""
+    text = str(value).strip()
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

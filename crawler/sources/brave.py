@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from crawler.sources.answer_parsing import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.answer_parsing import JsonEngine, at_path, read_json, whole_number
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import BraveSettings
 from crawler.sources.source import (
@@ -13,7 +14,6 @@ from crawler.sources.source import (
     Query,
     QueryRefused,
     Results,
-    SearchResult,
     SourceAnswer,
     SourceRefused,
     SourceRequest,
@@ -30,22 +30,21 @@ _TEXT_CAP, _WORDS_CAP = 400, 50  # of a query
 _MONTH_LEAST_S = 86_400  # a window at least so long is a quota, a shorter one a rate
 
 
-class Brave:
-    """Brave's web results. `offset` counts result pages there, 0 to 9."""
+class Brave(JsonEngine):
+    """Brave's web results. Its `offset` counts result pages, 0 to 9."""
 
     name = "brave"
-    pages_cap = 10
-    at_once = 1
+    _means = _MEANS
+    _items = "web.results"
 
     def __init__(self, settings: BraveSettings, key: str) -> None:
-        """Ask with the subscription token `key`."""
         self._url = settings.url
         self._count = settings.count
         self._key = key
         self.key_mark = key_mark(key)
 
     def request(self, query: Query, page: int) -> SourceRequest:
-        """The request for a result page, from 1. Raises QueryRefused for a query longer than Brave takes."""
+        """The request for a result page, from 1. Raises QueryRefused for a query longer than Brave accepts."""
         if len(query.text) > _TEXT_CAP or len(query.text.split()) > _WORDS_CAP:
             raise QueryRefused(f"brave takes queries of {_TEXT_CAP} characters and {_WORDS_CAP} words at most")
         fields = {"q": query.text, "count": str(self._count), "offset": str(page - 1), "result_filter": "web"}
@@ -57,20 +56,13 @@ class Brave:
         return SourceRequest(f"{self._url}?{urlencode(fields)}", {"Accept": "application/json"}, secret)
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
-        """What an answer says. Raises SourceError."""
+        """The results of a response. Raises SourceError."""
         if answer.status == 422 and _error_code(answer) == _KEY_WRONG:
             raise SourceRefused("brave answers 422: it does not know the key (X-Subscription-Token)")
-        refuse_status(self.name, answer, _MEANS)
-        said = read_json(self.name, answer.body)
-        items = list_at(self.name, said, "web.results")
-        found, bad = read_items(items, _item)
+        said, results = self.read(answer)
         left, reset_s = _quota(answer)
         more = at_path(said, "query.more_results_available") is not False and page < self.pages_cap
-        return Results(found, len(items), bad, more and bool(items), left=left, reset_s=reset_s)
-
-
-def _item(item: dict[str, Any], place: int) -> SearchResult:
-    return SearchResult(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("description")))
+        return replace(results, more=more and results.more, left=left, reset_s=reset_s)
 
 
 def _error_code(answer: SourceAnswer) -> Any:
@@ -81,21 +73,16 @@ def _error_code(answer: SourceAnswer) -> Any:
 
 
 def _quota(answer: SourceAnswer) -> tuple[int | None, float]:
-    """(requests left, seconds until they are renewed) of the longest window in X-RateLimit-*; None where it is a rate.
+    """Requests left and seconds until they renew, of the longest window in X-RateLimit-*; None if it is only a rate.
 
-    The headers are lists, one entry a window: `X-RateLimit-Policy: 1;w=1, 15000;w=2592000`.
+    The headers are lists with one entry per window: `X-RateLimit-Policy: 1;w=1, 15000;w=2592000`.
     """
     policies = [part.strip() for part in answer.headers.get("x-ratelimit-policy", "").split(",")]
-    windows = [_whole(policy.partition("w=")[2]) or 0 for policy in policies]
+    windows = [whole_number(policy.partition("w=")[2].partition(";")[0]) or 0 for policy in policies]
     longest = max(range(len(windows)), key=windows.__getitem__)
-    left = [_whole(part) for part in answer.headers.get("x-ratelimit-remaining", "").split(",")]
-    reset = [_whole(part) for part in answer.headers.get("x-ratelimit-reset", "").split(",")]
-    limit = _whole(policies[longest].partition(";")[0])
+    left = [whole_number(part.partition(";")[0]) for part in answer.headers.get("x-ratelimit-remaining", "").split(",")]
+    reset = [whole_number(part.partition(";")[0]) for part in answer.headers.get("x-ratelimit-reset", "").split(",")]
+    limit = whole_number(policies[longest].partition(";")[0])
     if windows[longest] < _MONTH_LEAST_S or not limit or longest >= min(len(left), len(reset)):
         return None, 0.0  # a limit of 0 is how plans without a monthly quota say so
     return left[longest], float(reset[longest] or 0)
-
-
-def _whole(text: str) -> int | None:
-    digits = text.strip().partition(";")[0]
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 16 else None

@@ -1,4 +1,4 @@
-"""Sources by name, as the settings have them."""
+"""Sources by name, as configured."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from crawler.sources.source import MissingKey, Source, SourceError
 
 
 class UnknownSource(SourceError):
-    """There is no source of that name. The operator writes one of those that the message names."""
+    """No source has that name. The operator uses one of the names in the message."""
 
 
 def source_names(settings: SearchSettings) -> list[str]:
-    """Every source that may be asked."""
+    """Every source that may be searched."""
     return [*BUILT_IN, *settings.json_http]
 
 
 def configured(settings: SearchSettings, environment: Mapping[str, str]) -> list[str]:
-    """The sources that somebody has set up: by a table of settings, or by a key in the environment."""
+    """The sources that are set up, by a table of settings or by a key in the environment."""
     blank = SearchSettings()
     return [
         name
@@ -64,14 +64,14 @@ def open_source(settings: SearchSettings, name: str, environment: Mapping[str, s
     if name == "searxng":
         return Searxng(settings.searxng, _named_key(name, mine, environment))
     if name == "commoncrawl":
-        from crawler.sources.commoncrawl import CommonCrawl  # it brings the WARC reader along
+        from crawler.sources.commoncrawl import CommonCrawl  # it imports the WARC reader
 
         return CommonCrawl(settings.commoncrawl, crawl)
     return JsonHttp(name, settings.json_http[name], _named_key(f"json_http.{name}", mine, environment))
 
 
 def _named_key(name: str, mine: SourceSettings, environment: Mapping[str, str]) -> str:
-    """A key that is wanted where a place for it is named, and only there."""
+    """The key, required if the settings name a place for it."""
     return require_key(name, mine, environment) if mine.key_env or mine.key_file else ""
 
 

@@ -1,6 +1,6 @@
 """Common Crawl: its index (CDXJ, as pywb serves it) lists a site's pages, its WARC files hold them.
 
-A query is a host name. Pages are imported: nothing is asked of the site itself.
+A query is a host name. Pages are imported: no request goes to the site itself.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 from crawler.errors import UnusableUrl
 from crawler.settings import CrawlSettings
-from crawler.sources.answer_parsing import at_path, read_items, read_json, refuse_status, url_of
+from crawler.sources.answer_parsing import at_path, read_items, read_json, refuse_status, url_of, whole_number
 from crawler.sources.http_client import ANSWER_CAP
 from crawler.sources.settings import CommonCrawlSettings
 from crawler.sources.source import (
@@ -52,7 +52,7 @@ class CommonCrawl:
     key_mark = ""
 
     def __init__(self, settings: CommonCrawlSettings, crawl: CrawlSettings) -> None:
-        """Read the crawl `settings.crawl`; pages are taken by the rules of `crawl`. Raises MissingKey without one."""
+        """Search the crawl `settings.crawl`; `crawl` holds the rules for pages. Raises MissingKey without a crawl."""
         if not settings.crawl:
             raise MissingKey(
                 "commoncrawl needs the name of a crawl: set search.commoncrawl.crawl, such as CC-MAIN-2026-43"
@@ -64,7 +64,7 @@ class CommonCrawl:
         self._crawl = crawl
 
     def request(self, query: Query, page: int) -> SourceRequest:
-        """The request for a page of the index, from 1. Raises QueryRefused where the query names no host."""
+        """The request for a page of the index, from 1. Raises QueryRefused if the query is no host."""
         try:
             host = host_of(hit_url(query.text if "://" in query.text else f"http://{query.text}"))
         except UnusableUrl as error:
@@ -81,7 +81,7 @@ class CommonCrawl:
         return SourceRequest(f"{self._index}?{urlencode(fields)}")
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
-        """The captures of a page of the index, each URL once. Raises SourceError."""
+        """The captures on a page of the index, each URL once. Raises SourceError."""
         if answer.status == 404 and self._none(answer):
             return Results((), 0)
         if answer.status in (400, 404) and page > 1:  # beyond the last page
@@ -118,7 +118,7 @@ class CommonCrawl:
         return "no_response"
 
     def _none(self, answer: SourceAnswer) -> bool:
-        """Whether a 404 says that the crawl has nothing of the site."""
+        """Whether a 404 says that the crawl has no page of the site."""
         try:
             said = at_path(read_json(self.name, answer.body.strip().partition(b"\n")[0]), "message")
         except BadAnswer:
@@ -136,14 +136,9 @@ def _line(line: bytes) -> Any:
 def _capture(item: dict[str, Any], place: int) -> SearchResult:
     if item.get("status", "200") != "200" or item.get("mime-detected", item.get("mime", _HTML[0])) not in _HTML:
         raise ValueError("is no HTML page")
-    file, offset, length = item.get("filename"), _number(item.get("offset")), _number(item.get("length"))
+    file, offset, length = item.get("filename"), whole_number(item.get("offset")), whole_number(item.get("length"))
     if not isinstance(file, str) or not _FILE.fullmatch(file):
         raise ValueError("names no file")
     if offset is None or not length or length > ANSWER_CAP:
         raise ValueError(f"names no range of at most {ANSWER_CAP} bytes")
     return SearchResult(url_of(item.get("url")), place, place=ArchivePlace(file, offset, length))
-
-
-def _number(value: Any) -> int | None:
-    text = str(value)
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

@@ -1,6 +1,6 @@
-"""The HTTP client of the sources: GET, bounded, no cookies, and no secret to another host.
+"""The HTTP client of the sources: GET, bounded, without cookies; a secret goes to no other host.
 
-Sources are named by the operator, so private addresses are allowed: a SearXNG on this machine is normal.
+The operator configures sources, so private addresses are allowed, such as a SearXNG on this machine.
 """
 
 from __future__ import annotations
@@ -22,17 +22,16 @@ _PIECE = 64 * 1024
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
-class Asker:
-    """Asks sources. Use as an asynchronous context manager, in one event loop."""
+class SourceClient:
+    """Sends requests to sources. Use it with `async with`, on one event loop."""
 
     def __init__(self, user_agent: str, clock: Callable[[], float] = time.time) -> None:
-        """Say who asks; `clock` is Unix time in seconds."""
+        """`clock` is Unix time in seconds."""
         self._user_agent = user_agent
         self._clock = clock
         self._session: aiohttp.ClientSession | None = None
 
-    async def __aenter__(self) -> Asker:
-        """Open the session."""
+    async def __aenter__(self) -> SourceClient:
         self._session = aiohttp.ClientSession(
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
@@ -43,15 +42,14 @@ class Asker:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Close it."""
         if self._session is not None:
             await self._session.close()
 
     async def ask(self, request: SourceRequest, timeout_s: float, cap: int = ANSWER_CAP) -> SourceAnswer:
-        """The answer, whatever its status, redirects on the same host followed.
+        """The response, whatever its status; follows redirects on the same host.
 
-        Raises SourceBusy where there is none, BadAnswer for one beyond `cap` bytes or not what its encoding says,
-        SourceRefused for a redirect to another host: the key goes nowhere else.
+        Raises SourceBusy if there is none, BadAnswer if it exceeds `cap` bytes or does not match its encoding,
+        SourceRefused for a redirect to another host.
         """
         assert self._session is not None, "use `async with`"
         url = request.url
@@ -71,7 +69,7 @@ class Asker:
             except TimeoutError:
                 raise SourceBusy(f"{request.shown} did not answer within {timeout_s:g} s") from None
             except (aiohttp.ClientError, OSError, ValueError) as error:
-                # never the error's own text: aiohttp puts the URL into it, and the key may be a part of that
+                # never the error's own text: it contains the URL, which may hold the key
                 raise SourceBusy(f"{request.shown} cannot be reached: {_reason(error)}") from None
         raise SourceRefused(f"{request.shown} redirects more than {_HOPS} times: check its url in the settings")
 
@@ -93,7 +91,7 @@ def _with(url: str, params: Mapping[str, str]) -> str:
 
 
 def _next(request: SourceRequest, url: str, location: str) -> str:
-    """Where a redirect leads. Raises SourceRefused for another host, port or scheme."""
+    """The target of a redirect. Raises SourceRefused for another host, port or scheme."""
     try:
         target = urljoin(url, location)
         before, after = urlsplit(url), urlsplit(target)

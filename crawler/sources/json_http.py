@@ -1,4 +1,4 @@
-"""Any search that answers a GET with JSON, told where in the answer things are."""
+"""Any search that answers a GET with JSON; the settings say where its fields are."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class JsonHttp:
     at_once = 1
 
     def __init__(self, name: str, settings: JsonHttpSettings, key: str) -> None:
-        """`name` is the source's; `key` may be empty where none is wanted."""
+        """`key` may be empty if none is needed."""
         self.name = name
         self._table = f"search.json_http.{name}"
         self.pages_cap = 100 if settings.can_page else 1
@@ -36,7 +36,7 @@ class JsonHttp:
         }
 
     def request(self, query: Query, page: int) -> SourceRequest:
-        """The request for a result page, from 1: the template with everything in it quoted."""
+        """The request for a result page, from 1: the template with quoted values."""
         settings = self._settings
         values = {
             "query": query.text,
@@ -50,7 +50,7 @@ class JsonHttp:
         return SourceRequest(url, {"Accept": "application/json", **settings.headers}, self._header, self._param)
 
     def results(self, answer: SourceAnswer, page: int) -> Results:  # noqa: ARG002 - the answer says all
-        """What an answer says. Raises SourceError."""
+        """The results of a response. Raises SourceError."""
         refuse_status(self.name, answer, self._means)
         said = read_json(f"json_http.{self.name}", answer.body)
         items = list_at(self.name, said, self._settings.items)
@@ -77,7 +77,7 @@ class JsonHttp:
 
 
 def _keys(value: Any) -> str:
-    """The names that are there instead."""
+    """The names that are present instead."""
     if not isinstance(value, dict):
         return "what is there is no object"
     return f"there are {', '.join(text_of(name)[:40] for name in list(value)[:_KEYS_CAP]) or 'no names'}"

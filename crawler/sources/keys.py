@@ -1,4 +1,4 @@
-"""The key of a source: from the environment or from a file, never from the configuration, never into a message."""
+"""The key of a source: from the environment or a file, never from the configuration, never in a message."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _WORD = 12  # characters of a name without `_`; no key is as short
 
 
 def read_key(name: str, settings: SourceSettings, environment: Mapping[str, str]) -> str:
-    """The key of source `name`; "" where none is set and none is named. Raises MissingKey for one that is unusable."""
+    """The key of source `name`; "" if none is configured. Raises MissingKey if it is unusable."""
     where = f"search.{name}.key_file"
     if settings.key_file:
         try:
@@ -34,7 +34,7 @@ def read_key(name: str, settings: SourceSettings, environment: Mapping[str, str]
 
 
 def require_key(name: str, settings: SourceSettings, environment: Mapping[str, str]) -> str:
-    """As `read_key`; raises MissingKey where there is none, and says where it belongs."""
+    """Like `read_key`; raises MissingKey if there is none, and says where to put it."""
     key = read_key(name, settings, environment)
     if not key:
         here = f"the environment variable {_shown(name, settings.key_env)}, or " if settings.key_env else ""
@@ -43,7 +43,7 @@ def require_key(name: str, settings: SourceSettings, environment: Mapping[str, s
 
 
 def key_origin(name: str, settings: SourceSettings, environment: Mapping[str, str]) -> str:
-    """Where the key of source `name` comes from, in words."""
+    """Where the key of source `name` comes from, as text."""
     if settings.key_file:
         return f"the key is that of {settings.key_file}"
     if settings.key_env and environment.get(settings.key_env, "").strip():
@@ -52,10 +52,10 @@ def key_origin(name: str, settings: SourceSettings, environment: Mapping[str, st
 
 
 def key_mark(key: str) -> str:
-    """Tells two keys apart and says nothing of either: 32 bits of a SHA-256; "" for none."""
+    """An identity of a key that reveals nothing of it: 32 bits of a SHA-256; "" for none."""
     return hashlib.sha256(key.encode()).hexdigest()[:8] if key else ""
 
 
 def _shown(name: str, variable: str) -> str:
-    """The variable as it may be printed: what might be the key itself, by mistake, is not repeated."""
+    """The variable's name for messages; hidden if it might be the key itself."""
     return variable if "_" in variable or len(variable) <= _WORD else f"that search.{name}.key_env names"

@@ -1,4 +1,4 @@
-"""One at a time among the processes of a machine: a lock on a file, which ends with its holder, however that ends."""
+"""Locks between the processes of a machine: locked files, which the system unlocks when a process ends."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Exclusion = Callable[[], AbstractContextManager[object]]  # called for each time
 
 @contextmanager
 def file_lock(path: Path) -> Iterator[None]:
-    """Wait for the lock and hold it while the block runs. Raises OSError where the file cannot be made."""
+    """Wait for the lock and hold it for the block. Raises OSError if the file cannot be created."""
     with path.open("ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -20,7 +20,7 @@ def file_lock(path: Path) -> Iterator[None]:
 
 @contextmanager
 def marked_lock(path: Path, mark: bytes) -> Iterator[bool]:
-    """As `file_lock`; whether who held it last did so with this `mark`, which stands in the file from now on."""
+    """Like `file_lock`; yields whether the last holder used the same `mark`."""
     with path.open("a+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         file.seek(0)
@@ -34,7 +34,7 @@ def marked_lock(path: Path, mark: bytes) -> Iterator[bool]:
 
 @contextmanager
 def held_lock(path: Path) -> Iterator[bool]:
-    """Hold the lock while the block runs, if nobody has it: whether it is ours. Raises OSError as `file_lock`."""
+    """Hold the lock for the block if it is free; yields whether it was. Raises OSError as `file_lock`."""
     with path.open("ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 from urllib.parse import urlencode
 
-from crawler.sources.answer_parsing import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.answer_parsing import JsonEngine, at_path
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import MarginaliaSettings
-from crawler.sources.source import Query, Results, SearchResult, SourceAnswer, SourceRequest
+from crawler.sources.source import Query, Results, SourceAnswer, SourceRequest
 
-PUBLIC_KEY = "public"  # shared by everybody without a key, and often over its limit
+PUBLIC_KEY = "public"  # shared by all users without a key, often over its limit
 _OVER = "over the limit of its key: ask for a key of your own, or lower search.marginalia.rate"
 _MEANS = {
     401: "check the key",
@@ -20,15 +20,13 @@ _MEANS = {
 }
 
 
-class Marginalia:
-    """Marginalia's results. Results are under CC-BY-NC-SA unless the key is a commercial one."""
+class Marginalia(JsonEngine):
+    """Marginalia's results, under CC-BY-NC-SA unless the key is a commercial one."""
 
     name = "marginalia"
-    pages_cap = 10
-    at_once = 1
+    _means = _MEANS
 
     def __init__(self, settings: MarginaliaSettings, key: str) -> None:
-        """Ask with `key`, sent as the header API-Key."""
         self._url = settings.url
         self._count = settings.count
         self._key = key or PUBLIC_KEY
@@ -40,15 +38,8 @@ class Marginalia:
         return SourceRequest(f"{self._url}?{urlencode(fields)}", secret_headers={"API-Key": self._key})
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
-        """What an answer says. Raises SourceError."""
-        refuse_status(self.name, answer, _MEANS)
-        said = read_json(self.name, answer.body)
-        items = list_at(self.name, said, "results")
-        found, bad = read_items(items, _item)
+        """The results of a response. Raises SourceError."""
+        said, results = self.read(answer)
         pages = at_path(said, "pages")
-        more = page < pages if isinstance(pages, int) else len(items) >= self._count
-        return Results(found, len(items), bad, more and bool(items))
-
-
-def _item(item: dict[str, Any], place: int) -> SearchResult:
-    return SearchResult(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("description")))
+        more = page < pages if isinstance(pages, int) else results.places >= self._count
+        return replace(results, more=more and results.more)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 from urllib.parse import urlencode
 
-from crawler.sources.answer_parsing import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.answer_parsing import JsonEngine, at_path, text_of
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import MojeekSettings
-from crawler.sources.source import Query, QuotaSpent, Results, SearchResult, SourceAnswer, SourceRefused, SourceRequest
+from crawler.sources.source import Query, QuotaSpent, Results, SourceAnswer, SourceRefused, SourceRequest
 from crawler.sources.usage import next_month_s
 
 _MEANS = {
@@ -16,19 +16,20 @@ _MEANS = {
     403: "the key is wrong, has ended, or is not allowed from this address: see Mojeek's dashboard",
     429: "more requests than the plan allows: lower search.mojeek.rate",
 }
-_BOOST = "10"  # of results in the language or from the country asked for, as Mojeek recommends
+_BOOST = "10"  # of results in the wanted language or country, as Mojeek recommends
 _DAY_S = 86_400.0
 
 
-class Mojeek:
-    """Mojeek's web results. The key is a parameter there, and so a secret part of the URL."""
+class Mojeek(JsonEngine):
+    """Mojeek's web results. The key is a parameter, and so a secret part of the URL."""
 
     name = "mojeek"
+    _means = _MEANS
+    _items = "response.results"
+    _snippet = "desc"
     pages_cap = 100
-    at_once = 1
 
     def __init__(self, settings: MojeekSettings, key: str) -> None:
-        """Ask with the API key `key`."""
         self._url = settings.url
         self._count = settings.count
         self._key = key
@@ -49,17 +50,13 @@ class Mojeek:
         return SourceRequest(f"{self._url}?{urlencode(fields)}", secret_params={"api_key": self._key})
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
-        """What an answer says; errors come with status 200, too. Raises SourceError."""
-        refuse_status(self.name, answer, _MEANS)
-        said = read_json(self.name, answer.body)
+        """The results of a response; errors also come with status 200. Raises SourceError."""
+        said, results = self.read(answer)
         status = text_of(at_path(said, "response.status"))
         if status.upper().startswith("ERROR"):
             self._refuse(status.replace(self._key, "********")[:100], answer)
-        items = list_at(self.name, said, "response.results")
-        found, bad = read_items(items, _item)
         total = at_path(said, "response.head.results")
-        more = bool(items) and (not isinstance(total, int) or total > page * self._count)
-        return Results(found, len(items), bad, more)
+        return replace(results, more=results.more and (not isinstance(total, int) or total > page * self._count))
 
     def _refuse(self, status: str, answer: SourceAnswer) -> None:
         words = status.lower()
@@ -68,7 +65,3 @@ class Mojeek:
         if "limit" in words:
             raise QuotaSpent(f"mojeek says {status!r}", _DAY_S - answer.at_s % _DAY_S)
         raise SourceRefused(f"mojeek says {status!r}: check the key and the plan")
-
-
-def _item(item: dict[str, Any], place: int) -> SearchResult:
-    return SearchResult(url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("desc")))

@@ -18,11 +18,10 @@ _CODE = re.compile(r"[A-Za-z0-9-]{0,16}")  # of a language or a country
 
 
 def read_queries(lines: Iterable[bytes], *, is_table: bool = False) -> tuple[list[Query], list[BadLine]]:
-    """The queries in the order of the file, each id once, and the lines that hold none.
+    """The queries in the order of the file, each id once, and the bad lines.
 
-    `is_table`: it is CSV by its name, and without a header with `query` nothing in it is taken for a query.
-
-    A query without `query_id` is its own id, white space folded, as with hits from a file.
+    `is_table`: the file is CSV by its name, so it needs a header with `query`. A query without `query_id` is its own
+    id, with folded white space, as with hits from a file.
     """
     queries: dict[str, Query] = {}
     bad: list[BadLine] = []
@@ -46,7 +45,7 @@ def read_queries(lines: Iterable[bytes], *, is_table: bool = False) -> tuple[lis
 
 
 def digest_of(queries: Sequence[Query]) -> str:
-    """xxh3-64 of the queries in their order, hexadecimal: whether a round that was broken off can go on."""
+    """xxh3-64 of the queries in order, hexadecimal: identifies the queries of a round."""
     digest = xxhash.xxh3_64()
     for query in queries:
         for part in (query.id, query.text, query.language, query.country):

@@ -1,8 +1,9 @@
-"""A round of queries of one source: from queries to hits and pages on the log, and how far it is."""
+"""A round of queries of one source: from queries to hits and pages on the log."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +12,11 @@ import msgspec
 import structlog
 
 from crawler.errors import UnusableUrl
+from crawler.hit_records import hit_output, page_outputs
 from crawler.sources import usage as using
-from crawler.sources.known_imports import KnownImports
+from crawler.sources.known_hits import KnownHits
 from crawler.sources.ledger import Ledger, Round
-from crawler.sources.result_records import listed_page, result_output
+from crawler.sources.paced_client import PacedClient, RoundEnded
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import (
     Archive,
@@ -27,39 +29,40 @@ from crawler.sources.source import (
     SourceError,
     SourceRefused,
 )
-from crawler.sources.turns import RoundEnded, Turns
+from crawler.warc.pages import ArchivedPage
+from crawler.web.hits_file import make_hit
 from stream.log.contract import Output
 from stream.processing.metrics import Metrics
 
 _log = structlog.get_logger()
 _FLUSH_BYTES = 4 * 1024 * 1024  # of records that wait to be appended
 _FLUSH_RECORDS = 2000
-_RECORD_BYTES = 500  # that a record takes beside its key and value, about
-_NAMED = 5  # bad results of a page that are told with their reason
+_RECORD_BYTES = 500  # memory of a record beside its key and value, about
+_NAMED = 5  # bad results of a page that are logged with their reason
 OUTCOMES = ("found", "empty", "refused", "failed")
 UNUSABLE, KNOWN, LOST = "unusable", "known", "lost"  # why results are skipped; archives name further reasons
 
 
 @dataclass(slots=True)
 class RoundSummary:
-    """What a round came to. `ended` says why it was broken off; "" = every query was dealt with."""
+    """The result of a round. `ended` says why it was interrupted; "" = all queries are done."""
 
     source: str
     queries: int = 0
     hits: int = 0
     pages: int = 0  # imported
-    skipped: int = 0  # results that gave no hit, and why:
+    skipped: int = 0  # results without a hit, and why:
     skipped_reasons: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     unresponsive: dict[str, str] = field(default_factory=dict)
     left: int | None = None
     ended: str = ""
-    refused: bool = False  # the source refuses everything: waiting does not mend it
+    refused: bool = False  # the source refuses everything: waiting does not help
 
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """A result as it goes onto the log, or why it does not."""
+    """The records of a result, or why it has none."""
 
     outputs: Sequence[Output] = ()
     imported: str = ""  # id of the hit of a page from an archive
@@ -67,23 +70,23 @@ class _Taken:
 
     @property
     def size_bytes(self) -> int:
-        """What it takes while it waits, about."""
+        """About the memory that it takes."""
         return _RECORD_BYTES + sum(len(output.key) + len(output.value or b"") for output in self.outputs)
 
 
 class Searcher:
-    """Asks one source. One round at a time."""
+    """Searches one source. One round at a time."""
 
     def __init__(
         self,
         source: Source,
         settings: SourceSettings,
-        turns: Turns,
+        turns: PacedClient,
         partitions: int,
         metrics: Metrics,
-        imports: KnownImports,
+        imports: KnownHits,
     ) -> None:
-        """`turns` are those of the source; `imports` is asked only where the source is an archive."""
+        """`turns` belong to the source; `imports` is used only if the source is an archive."""
         self.source = source
         self._archive = source if isinstance(source, Archive) else None
         self._settings = settings
@@ -97,7 +100,7 @@ class Searcher:
 
     @property
     def ledger(self) -> Ledger:
-        """What is kept of the source."""
+        """The ledger of the source."""
         return self._turns.ledger
 
     async def round(
@@ -106,14 +109,12 @@ class Searcher:
         round_: Round,
         *,
         kept: bool,
-        told: Callable[[int], None] = lambda _: None,
+        on_progress: Callable[[int], None] = lambda _: None,
     ) -> RoundSummary:
-        """Ask the queries from `round_.done` on; `kept` writes into the log how far it is.
+        """Search the queries from `round_.done` on; `kept` stores the progress in the log.
 
-        `told` hears how many queries were dealt with since. What a query found before the round was broken off is
-        kept; it is asked again as a whole, and what it finds again has the same ids.
-
-        Raises StreamError as `Turns.with_log`.
+        `on_progress` gets the number of queries done since its last call. An interrupted query keeps its results; it is
+        repeated as a whole, and repeated results have the same ids. Raises StreamError as `PacedClient.with_log`.
         """
         summary = RoundSummary(self.source.name)
         done = round_.done
@@ -139,12 +140,12 @@ class Searcher:
             for outcome in outcomes:
                 summary.outcomes[outcome] += 1
                 self._metrics.count("search_queries", source=self.source.name, outcome=outcome)
-            told(len(outcomes))
+            on_progress(len(outcomes))
         summary.left = using.left(self.ledger.usage, self._settings, self._turns.clock())
         return summary
 
     async def _query(self, query: Query, started_ms: int, summary: RoundSummary) -> str:
-        """Ask all result pages of a query; returns its outcome. Raises Ended where it was not finished."""
+        """Search all result pages of a query; returns its outcome. Raises RoundEnded if it is not finished."""
         found = lost = places = 0
         try:
             for page in range(1, self._settings.pages + 1):
@@ -197,7 +198,7 @@ class Searcher:
         return _Taken([hit])
 
     async def _read(self, archive: Archive, query: Query, place: ArchivePlace) -> _Taken:
-        """The page and the hit of a record of an archive. Raises SourceError where it is no use to ask for others."""
+        """The page and the hit of an archive record. Raises SourceError if other requests would also fail."""
         try:
             page = await self._turns.ask(archive.record_request(place), lambda answer: archive.record(answer, place))
         except BadAnswer as error:  # of this record; the archive itself answers
@@ -213,7 +214,7 @@ class Searcher:
         self._waiting_bytes += sum(one.size_bytes for one in taken)
 
     async def _flush(self, summary: RoundSummary, round_: Round | None = None) -> None:
-        """Append what waits, and how far the round is then; count what was appended."""
+        """Append what waits and the round's progress; count what was appended."""
         async with self._flushing:
             waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
             dealt_with = await self._turns.with_log(lambda: self._append(waiting, round_))
@@ -227,7 +228,7 @@ class Searcher:
         self._metrics.count("search_hits", reasons.total(), source=self.source.name, outcome="skipped")
 
     def _append(self, waiting: Sequence[_Taken], round_: Round | None) -> list[_Taken]:
-        """Append it without the pages that are there already; returns what was made of it."""
+        """Append without the pages that the log has; returns what became of each result."""
         if not any(one.imported for one in waiting):
             self.ledger.keep(round_, [output for one in waiting for output in one.outputs])
             return list(waiting)
@@ -242,3 +243,32 @@ class Searcher:
             self.ledger.keep(round_, [output for one in dealt_with for output in one.outputs])
             self._imports.ids |= seen
         return dealt_with
+
+
+def result_output(
+    source: str, query: Query, found: SearchResult, page: int, rank: int, started_ms: int, now_ms: int, partitions: int
+) -> Output:
+    """The hit of a result, ranked over all pages, in its site's partition.
+
+    Its id uses the start of the round, `started_ms`, so that a repeated query gives the same id; its time is `now_ms`.
+    Raises UnusableUrl or ValueError if the result is unusable.
+    """
+    fields = {
+        "url": found.url,
+        "query_id": query.id,
+        "query": query.text,
+        "source": source,
+        "engine": found.engine,
+        "rank": rank,
+        "result_page": page,
+        "title": found.title,
+        "snippet": found.snippet,
+        "fetched_at": started_ms,
+    }
+    return hit_output(msgspec.structs.replace(make_hit(fields, now_ms=now_ms), fetched_at=now_ms), partitions)
+
+
+def listed_page(query: Query, archived: ArchivedPage, partitions: int) -> list[Output]:
+    """An archived page and its hit with the query that listed it; append them together."""
+    hit = msgspec.structs.replace(archived.hit, query_id=query.id, query=query.text)
+    return page_outputs(dataclasses.replace(archived, hit=hit), partitions)

@@ -1,11 +1,12 @@
-"""SearXNG's search API (docs.searxng.org/dev/search_api): one instance asks many engines."""
+"""SearXNG's search API (docs.searxng.org/dev/search_api): one instance queries many engines."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from crawler.sources.answer_parsing import list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.answer_parsing import JsonEngine, text_of, url_of
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import SearxngSettings
 from crawler.sources.source import Query, Results, SearchResult, SourceAnswer, SourceRequest
@@ -18,14 +19,15 @@ _MEANS = {
 _ENGINES_CAP = 50
 
 
-class Searxng:
-    """A SearXNG instance. The number of results per page is the instance's."""
+class Searxng(JsonEngine):
+    """A SearXNG instance, which chooses the number of results per page."""
 
     name = "searxng"
+    _means = _MEANS
     pages_cap = 100
 
     def __init__(self, settings: SearxngSettings, key: str = "") -> None:
-        """Ask the instance at `settings.url`; a `key` is sent as a bearer token, for a proxy before it."""
+        """A `key` is sent as a bearer token, for a proxy before the instance."""
         self._url = settings.url.rstrip("/").removesuffix("/search") + "/search"
         self.at_once = settings.at_once
         self.key_mark = key_mark(key)
@@ -45,25 +47,21 @@ class Searxng:
         return SourceRequest(f"{self._url}?{urlencode(fields)}", secret_headers=self._secret)
 
     def results(self, answer: SourceAnswer, page: int) -> Results:  # noqa: ARG002 - the answer says all
-        """What an answer says. Raises SourceError."""
-        refuse_status(self.name, answer, _MEANS)
-        said = read_json(self.name, answer.body)
-        items = list_at(self.name, said, "results")
-        found, bad = read_items(items, _item)
-        return Results(found, len(items), bad, bool(items), _unresponsive(said))
+        """The results of a response. Raises SourceError."""
+        said, results = self.read(answer)
+        return replace(results, unresponsive=_unresponsive(said))
 
-
-def _item(item: dict[str, Any], place: int) -> SearchResult:
-    engines = item.get("engines")
-    named = [name for name in engines if isinstance(name, str)] if isinstance(engines, list) else []
-    engine = ",".join(sorted(named)) or text_of(item.get("engine"))
-    return SearchResult(
-        url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("content")), engine[:200]
-    )
+    def _item(self, item: dict[str, Any], place: int) -> SearchResult:
+        engines = item.get("engines")
+        named = [name for name in engines if isinstance(name, str)] if isinstance(engines, list) else []
+        engine = ",".join(sorted(named)) or text_of(item.get("engine"))
+        return SearchResult(
+            url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("content")), engine[:200]
+        )
 
 
 def _unresponsive(said: Any) -> dict[str, str]:
-    """Engine -> why it did not answer, from pairs; nothing where the field is of another shape."""
+    """Engine -> why it did not answer; empty if the field has another shape."""
     pairs = said.get("unresponsive_engines") if isinstance(said, dict) else None
     return {
         text_of(pair[0])[:64]: text_of(pair[1])[:100] if len(pair) > 1 else ""

@@ -1,4 +1,4 @@
-"""Settings of the sources of hits: a table [search.<name>] each. Keys never stand here, only where they are."""
+"""Settings of the sources of hits: one table [search.<name>] each. They name the place of a key, never the key."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ Ten = Annotated[int, msgspec.Meta(ge=1, le=10)]
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a header or parameter of that name holds a secret: one of its words says so (`api_key`, `X-Auth`)."""
+    """Whether a header or parameter of that name holds a secret, by its words (`api_key`, `X-Auth`)."""
     return not _SECRETS.isdisjoint(word.lower() for word in _WORD.findall(name))
 
 
 def refuse_url(url: str, setting: str = "url") -> None:
-    """Raises ValueError for what is no http(s) URL or holds a secret; the message repeats none of it."""
+    """Raises ValueError for a URL that is not http(s) or holds a secret; the message repeats none of it."""
     if not url:
         return
     try:
@@ -55,7 +55,7 @@ def refuse_url(url: str, setting: str = "url") -> None:
 
 
 class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What every source of hits has."""
+    """Settings of every source of hits."""
 
     url: str = ""  # where the source is asked
     key_env: str = ""  # name of the environment variable that holds the key; the key itself never stands here
@@ -68,7 +68,6 @@ class SourceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     tries: Annotated[int, msgspec.Meta(ge=1, le=100)] = 5  # attempts at a result page until its query is given up
 
     def __post_init__(self) -> None:
-        """Refuse what could give a secret away, without repeating it. Raises ValueError."""
         if self.key_env and not _VARIABLE.fullmatch(self.key_env):
             raise ValueError(
                 "key_env is no name of an environment variable (capitals, digits and _, such as BRAVE_API_KEY); the key"
@@ -123,7 +122,6 @@ class CommonCrawlSettings(SourceSettings, frozen=True, forbid_unknown_fields=Tru
     count: Count = 40  # pages imported per page of the index
 
     def __post_init__(self) -> None:
-        """Refuse a crawl that is no name of one. Raises ValueError."""
         super().__post_init__()
         refuse_url(self.data_url, "data_url")
         if self.key_env or self.key_file:
@@ -148,7 +146,6 @@ class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, 
     headers: dict[str, str] = {}  # further headers; no secrets
 
     def __post_init__(self) -> None:
-        """Refuse templates and headers that cannot work, or that hold a secret. Raises ValueError."""
         super().__post_init__()
         if self.url and "{query}" not in self.url:
             raise ValueError("url has no {query}: it is where the query goes")
@@ -187,7 +184,6 @@ class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     json_http: dict[str, JsonHttpSettings] = {}  # name of your own -> a table [search.json_http.NAME]
 
     def __post_init__(self) -> None:
-        """Refuse names that are not one word, or taken. Raises ValueError."""
         for name in self.json_http:
             if name in BUILT_IN:
                 raise ValueError(f"json_http: {name} is a built-in source, its table is [search.{name}]")

@@ -1,4 +1,4 @@
-"""What a source of hits is: a query becomes a request, an answer becomes results. Neither knows of HTTP or the log."""
+"""The interface of a source of hits: a query becomes a request, a response becomes results. No HTTP, no log."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from urllib.parse import urlsplit
 from crawler.errors import CrawlError
 
 if TYPE_CHECKING:
-    from crawler.warc.pages import ArchivedPage  # it brings the WARC reader along
+    from crawler.warc.pages import ArchivedPage  # it imports the WARC reader
 
 
 class SourceError(CrawlError):
-    """A source of hits gave no results. `wait_s` is how long it asked to be left alone; None = it did not say."""
+    """A source gave no results. `wait_s` is the wait that it asked for; None = it asked for none."""
 
     def __init__(self, said: str, wait_s: float | None = None) -> None:
-        """Say what happened, where, and how to mend it."""
         super().__init__(said)
         self.wait_s = wait_s
 
@@ -27,32 +26,32 @@ class MissingKey(SourceError):
 
 
 class SourceBusy(SourceError):
-    """The source is overloaded, rations its answers (429, 5xx), or cannot be reached. The query is asked again."""
+    """The source is overloaded, limits requests (429, 5xx), or is unreachable. The query is retried."""
 
     retriable = True
 
 
 class BadAnswer(SourceError):
-    """An answer that has not the documented shape. It is asked for again; the operator checks the URL if it stays."""
+    """A response without the documented shape. It is retried; the operator checks the URL if that does not help."""
 
     retriable = True
 
 
 class SourceRefused(SourceError):
-    """The source refuses everything of us: a wrong key, a format that is turned off. The operator does as it says."""
+    """The source refuses all requests, such as for a wrong key. The operator follows the message."""
 
 
 class QueryRefused(SourceError):
-    """The source refuses this one query, which is passed over. The operator mends the query."""
+    """The source refuses this query, which is skipped. The operator fixes the query."""
 
 
 class QuotaSpent(SourceError):
-    """No request is left in this day or month. The operator waits, or raises the quota of the plan and the setting."""
+    """No request is left in this day or month. The operator waits, or raises the plan's quota and the setting."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is searched for. `language` and `country` are used by the sources that can be asked for them."""
+    """A query. Some sources use `language` and `country`."""
 
     id: str
     text: str
@@ -62,7 +61,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class SourceRequest:
-    """A GET as a source wants it. What is secret stands apart, so that `shown` can never hold it."""
+    """A GET request to a source. Secrets are separate, so that `shown` never holds one."""
 
     url: str
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -71,14 +70,14 @@ class SourceRequest:
 
     @property
     def shown(self) -> str:
-        """The URL as it may be printed: without its query string."""
+        """The URL without its query string, for messages."""
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}{parts.path}"
 
 
 @dataclass(frozen=True, slots=True)
 class SourceAnswer:
-    """What came back, whatever its status. Names of headers are in lower case."""
+    """A response, whatever its status. Header names are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -88,7 +87,7 @@ class SourceAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ArchivePlace:
-    """Where in a web archive a page lies: the file, and the bytes of its record."""
+    """The place of a page in a web archive: the file, and the bytes of its record."""
 
     file: str
     offset: int
@@ -97,14 +96,14 @@ class ArchivePlace:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """One result. `rank` is its place on this result page, from 1."""
+    """One result. `rank` is its position on this result page, from 1."""
 
     url: str
     rank: int
     title: str = ""
     snippet: str = ""
     engine: str = ""
-    place: ArchivePlace | None = None  # of a page that is imported from an archive
+    place: ArchivePlace | None = None  # of an archived page
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,12 +115,12 @@ class Results:
     bad: Sequence[str] = ()  # why items were passed over
     more: bool = False  # the source may have another page
     unresponsive: Mapping[str, str] = field(default_factory=dict)  # engine -> why it did not answer
-    left: int | None = None  # requests that the source says are left
+    left: int | None = None  # requests left by the source's count
     reset_s: float = 0.0  # seconds until they are renewed
 
 
 class Source(Protocol):
-    """A search engine, or what stands for one. Pure: no network, no clock."""
+    """A search engine, or an archive. Pure: no network, no clock."""
 
     @property
     def name(self) -> str:
@@ -129,29 +128,29 @@ class Source(Protocol):
 
     @property
     def pages_cap(self) -> int:
-        """Result pages that it gives of a query, at most."""
+        """The most result pages of a query."""
 
     @property
     def at_once(self) -> int:
-        """Queries that may be under way at the same time."""
+        """The most concurrent queries."""
 
     @property
     def key_mark(self) -> str:
-        """Which key it asks with, see `crawler.sources.keys.key_mark`; "" for none."""
+        """The identity of its key, see `crawler.sources.keys.key_mark`; "" for none."""
 
     def request(self, query: Query, page: int) -> SourceRequest:
         """The request for a result page, from 1."""
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
-        """What an answer says. Raises SourceError: what its status or its words mean for this source."""
+        """The results of a response. Raises SourceError."""
 
 
 @runtime_checkable
 class Archive(Source, Protocol):
-    """A source whose results are pages of an archive, which are read from there."""
+    """A source whose results are pages in an archive."""
 
     def record_request(self, place: ArchivePlace) -> SourceRequest:
         """The request for the bytes of a record."""
 
     def record(self, answer: SourceAnswer, place: ArchivePlace) -> ArchivedPage | str:
-        """The page of a record, or in a word why there is none. Raises SourceError where it could not be had."""
+        """The page of a record, or why there is none. Raises SourceError if it is unavailable."""

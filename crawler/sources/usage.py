@@ -1,7 +1,7 @@
-"""What is remembered of a source: requests of this day and month, and until when it is left alone. Pure.
+"""The usage of a source: requests of this day and month, and until when it is parked. Pure.
 
-A request is counted before it is made, whatever comes of it: so our count is never below the provider's. What the
-provider itself says is left counts beside it.
+A request is counted before it is sent, so our count is never below the provider's. The provider's own count, if it
+sends one, also applies.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import msgspec
 from crawler.sources.settings import SourceSettings
 
 PARK_FIRST_S = 30.0  # the first wait after a failure; doubles with each
-PARK_CAP_S = 3600.0  # the longest wait that doubling comes to
-ASKED_CAP_S = 86_400.0  # the longest wait that a Retry-After may ask for
-TOLD_CAP_S = 31 * 86_400.0  # a provider that renews its quota later than this is not believed
-_SPENT_LEAST_S = 60.0  # what says that it is spent is not asked again at once
+PARK_CAP_S = 3600.0  # longest wait by doubling
+ASKED_CAP_S = 86_400.0  # longest wait by Retry-After
+RENEWAL_CAP_S = 31 * 86_400.0  # a later renewal of a quota is ignored
+_SPENT_LEAST_S = 60.0  # shortest wait for a spent quota
 _LEVELS = 16
 
 
 class Usage(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """Kept on the topic `control` under `search/<source>`. Times are Unix milliseconds; fields are appended only."""
+    """Stored on the topic `control` under `search/<source>`. Times are Unix milliseconds; fields are appended only."""
 
     v: int = 1
     day: str = ""  # 2026-11-22, UTC
@@ -34,18 +34,18 @@ class Usage(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     parked_ms: int = 0  # until when the source is left alone
     parked_why: str = ""
     park_level: int = 0  # failures in a row
-    told_left: int = -1  # requests that the provider says are left; -1 = it did not say
-    told_reset_ms: int = 0  # when they are renewed
-    unresponsive: dict[str, str] = {}  # engine -> why it did not answer last
-    key_mark: str = ""  # which key the provider spoke of, see `crawler.sources.keys.key_mark`
+    provider_left: int = -1  # requests left by the provider's count; -1 = unknown
+    provider_reset_ms: int = 0  # when they are renewed
+    unresponsive: dict[str, str] = {}  # engine -> why it did not answer
+    key_mark: str = ""  # the key of the provider's count, see `crawler.sources.keys.key_mark`
 
 
 def counted(usage: Usage, now_s: float) -> Usage:
-    """With one more request that starts now."""
+    """The usage with one more request that starts now."""
     day, month = _day(now_s), _day(now_s)[:7]
-    told = usage.told_left
-    if usage.told_reset_ms <= now_s * 1000:
-        told = -1
+    left = usage.provider_left
+    if usage.provider_reset_ms <= now_s * 1000:
+        left = -1
     return msgspec.structs.replace(
         usage,
         day=day,
@@ -53,23 +53,23 @@ def counted(usage: Usage, now_s: float) -> Usage:
         month=month,
         month_used=usage.month_used + 1 if usage.month == month else 1,
         asked_ms=int(now_s * 1000),
-        told_left=max(0, told - 1) if told >= 0 else -1,
+        provider_left=max(0, left - 1) if left >= 0 else -1,
     )
 
 
 def used(usage: Usage, now_s: float) -> tuple[int, int]:
-    """Requests of this day, and of this month, as we count them."""
+    """Our counts of requests in this day, and in this month."""
     day = _day(now_s)
     return usage.day_used if usage.day == day else 0, usage.month_used if usage.month == day[:7] else 0
 
 
 def left(usage: Usage, settings: SourceSettings, now_s: float) -> int | None:
-    """Requests that are left by our counts and by what the provider says, whatever is less; None = no limit known."""
+    """Requests left by our counts and by the provider's, the lower one; None = no limit known."""
     return min((number for number, _ in _limits(usage, settings, now_s)), default=None)
 
 
 def renewed_s(usage: Usage, settings: SourceSettings, now_s: float) -> float:
-    """Unix time at which a request is left again; `now_s` where one is left now."""
+    """Unix time at which a request is left again; `now_s` if one is left now."""
     return max((reset for number, reset in _limits(usage, settings, now_s) if number <= 0), default=now_s)
 
 
@@ -81,10 +81,10 @@ def parked(
     now_s: float,
     draw: Callable[[], float] = random.random,
 ) -> Usage:
-    """After a failure of a request that started at `asked_s`: `wait_s` is what the source asked for, if it did.
+    """The usage after a failure of a request that started at `asked_s`; `wait_s` is the wait that the source asked for.
 
-    Several requests that were under way at once fail as one: only the first doubles the wait. `draw` is from 0 to 1:
-    the wait is spread over its last half, so that many clients do not come back together.
+    Concurrent requests that fail together double the wait once. `draw` returns 0 to 1: it spreads the wait over its
+    second half, so that clients do not return together.
     """
     level = usage.park_level
     if level == 0 or asked_s * 1000 >= usage.parked_ms:
@@ -97,32 +97,36 @@ def parked(
 
 
 def spent(usage: Usage, now_s: float, wait_s: float) -> Usage:
-    """After the source said that nothing is left for `wait_s`."""
-    wait_s = min(max(wait_s, _SPENT_LEAST_S), TOLD_CAP_S)
-    return msgspec.structs.replace(usage, told_left=0, told_reset_ms=int((now_s + wait_s) * 1000))
+    """The usage after the source said that nothing is left for `wait_s`."""
+    wait_s = min(max(wait_s, _SPENT_LEAST_S), RENEWAL_CAP_S)
+    return msgspec.structs.replace(usage, provider_left=0, provider_reset_ms=int((now_s + wait_s) * 1000))
 
 
 def with_key(usage: Usage, mark: str) -> Usage:
-    """As it is for the key of that mark: what the provider said of another one does not hold for it."""
+    """The usage for the key with that mark: the provider's counts for another key are dropped."""
     if usage.key_mark == mark:
         return usage
-    return msgspec.structs.replace(usage, key_mark=mark, told_left=-1, told_reset_ms=0)
+    return msgspec.structs.replace(usage, key_mark=mark, provider_left=-1, provider_reset_ms=0)
 
 
-def answered(usage: Usage, told_left: int | None, reset_s: float, unresponsive: dict[str, str], now_s: float) -> Usage:
-    """After results: what the provider said of its limits, if that can be, and of engines that did not answer."""
-    if told_left is not None and 0 <= reset_s <= TOLD_CAP_S:
-        usage = msgspec.structs.replace(usage, told_left=told_left, told_reset_ms=int((now_s + reset_s) * 1000))
+def answered(
+    usage: Usage, provider_left: int | None, reset_s: float, unresponsive: dict[str, str], now_s: float
+) -> Usage:
+    """The usage after results: the provider's limits, if plausible, and the engines that did not answer."""
+    if provider_left is not None and 0 <= reset_s <= RENEWAL_CAP_S:
+        usage = msgspec.structs.replace(
+            usage, provider_left=provider_left, provider_reset_ms=int((now_s + reset_s) * 1000)
+        )
     return msgspec.structs.replace(usage, unresponsive=unresponsive)
 
 
 def calmed(usage: Usage) -> Usage:
-    """After an answer: nothing is parked any more."""
+    """The usage after an answer: not parked."""
     return msgspec.structs.replace(usage, parked_ms=0, parked_why="", park_level=0)
 
 
 def free_s(usage: Usage, settings: SourceSettings, now_s: float) -> float:
-    """Unix time at which the next request may start: by its rate, and when the source is parked no more.
+    """Unix time at which the next request may start, by its rate and its park.
 
     A clock that was set back must not park a source for years.
     """
@@ -132,7 +136,7 @@ def free_s(usage: Usage, settings: SourceSettings, now_s: float) -> float:
 
 
 def _limits(usage: Usage, settings: SourceSettings, now_s: float) -> list[tuple[int, float]]:
-    """(requests left, Unix time of their renewal) of each limit."""
+    """Requests left and Unix time of their renewal, for each limit."""
     day = _day(now_s)
     of_day, of_month = used(usage, now_s)
     limits: list[tuple[int, float]] = []
@@ -140,8 +144,8 @@ def _limits(usage: Usage, settings: SourceSettings, now_s: float) -> list[tuple[
         limits.append((max(0, settings.quota_day - of_day), _start(day) + 86_400))
     if settings.quota_month:
         limits.append((max(0, settings.quota_month - of_month), next_month_s(now_s)))
-    if usage.told_left >= 0 and usage.told_reset_ms > now_s * 1000:
-        limits.append((usage.told_left, min(usage.told_reset_ms / 1000, now_s + TOLD_CAP_S)))
+    if usage.provider_left >= 0 and usage.provider_reset_ms > now_s * 1000:
+        limits.append((usage.provider_left, min(usage.provider_reset_ms / 1000, now_s + RENEWAL_CAP_S)))
     return limits
 
 
@@ -154,6 +158,6 @@ def _start(day: str) -> float:
 
 
 def next_month_s(now_s: float) -> float:
-    """Unix time at which the next calendar month (UTC) begins."""
+    """Unix time of the start of the next calendar month (UTC)."""
     first = datetime.strptime(_day(now_s)[:7], "%Y-%m").replace(tzinfo=UTC)
     return (first + timedelta(days=32)).replace(day=1).timestamp()

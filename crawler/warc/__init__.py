@@ -1,1 +1,1 @@
-"""Web archives: WARC files read and written."""
+"""Web archives: reads and writes WARC files."""

@@ -1,8 +1,7 @@
-"""An exchange as records of a WARC 1.1 file, each a gzip member of its own: pure, bytes out.
+"""An HTTP exchange as records of a WARC 1.1 file, each a gzip member of its own. Pure.
 
-A body stands in the archive as it was sent, with its Content-Encoding. Its Transfer-Encoding was undone while it was
-received, so that header is written as X-Crawler-Transfer-Encoding, the name that Common Crawl gave it: a reader that
-found the header and no chunks would take the body apart, or refuse it.
+The body keeps its Content-Encoding as sent. Its Transfer-Encoding is already undone, so that header becomes
+X-Crawler-Transfer-Encoding, as at Common Crawl: a reader would look for chunks that are not there.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ from typing import NamedTuple
 
 from warcio.statusandheaders import StatusAndHeaders
 
-from crawler.fetch.capture import Capture
-from crawler.fetch.jobs import RequestKind
-from crawler.web.wire_text import clean
+from crawler.fetch.jobs import Capture, RequestKind
+from crawler.fetch.response_headers import clean
 
 RECORD_TYPES = ("warcinfo", "request", "metadata", "response", "revisit")
 RENAMED = b"X-Crawler-Transfer-Encoding"
@@ -32,14 +30,14 @@ _BREAKS = bytes.maketrans(b"\r\n\0", b"   ")
 
 
 class WarcMember(NamedTuple):
-    """A record, compressed."""
+    """A compressed record."""
 
     kind: str  # WARC-Type
     data: bytes
 
 
 def warcinfo(name: str, now_ms: int, *, user_agent: str, contact: str) -> tuple[str, WarcMember]:
-    """The record that a file begins with, and its id. `name` is the file's at its end."""
+    """The first record of a file, and its id. `name` is the file's final name."""
     ident = _ident()
     fields = {
         "software": user_agent.partition(" ")[0],
@@ -47,14 +45,16 @@ def warcinfo(name: str, now_ms: int, *, user_agent: str, contact: str) -> tuple[
         "conformsTo": _FORMAT,
         "operator": contact,
         "http-header-user-agent": user_agent,
-        "robots": "obey",  # RFC 9309; what a robots.txt forbade was not asked for
+        "robots": "obey",  # RFC 9309
     }
     headers = {"WARC-Record-ID": ident, "WARC-Filename": name, "WARC-Date": _date(now_ms)}
     return ident, _member("warcinfo", headers, "application/warc-fields", _fields(fields))
 
 
 def exchange(capture: Capture, info: str) -> Iterator[WarcMember]:
-    """The request, what we know of it beyond HTTP where that is anything, and the response. `info` is the file's id."""
+    """The records of an exchange: request, our metadata if there is any, response. `info` is the id of the file's
+    warcinfo.
+    """
     answer = _ident()
     shared = {"WARC-Target-URI": clean(capture.url, _ADDRESS_CAP), "WARC-Date": _date(capture.started_ms)}
     at = {"WARC-IP-Address": capture.address.partition("%")[0]} if capture.address else {}
@@ -67,8 +67,8 @@ def exchange(capture: Capture, info: str) -> Iterator[WarcMember]:
         _head(f"GET /{target} HTTP/1.1", capture.request_headers),
     )
     if capture.via or capture.kind is not RequestKind.PAGE:
-        told = {"via": clean(capture.via, _ADDRESS_CAP), "kind": capture.kind.value}
-        yield _member("metadata", {**asked, "WARC-Record-ID": _ident()}, "application/warc-fields", _fields(told))
+        metadata = {"via": clean(capture.via, _ADDRESS_CAP), "kind": capture.kind.value}
+        yield _member("metadata", {**asked, "WARC-Record-ID": _ident()}, "application/warc-fields", _fields(metadata))
     headers = {"WARC-Record-ID": answer, **shared, **at, "WARC-Warcinfo-ID": info}
     if capture.truncated:
         headers["WARC-Truncated"] = capture.truncated
@@ -83,7 +83,7 @@ def exchange(capture: Capture, info: str) -> Iterator[WarcMember]:
 
 
 def _member(kind: str, headers: Mapping[str, str], content_type: str, block: bytes) -> WarcMember:
-    """A record of these headers and this very block: warcio's own writer would spell HTTP headers anew."""
+    """A record with these headers and this block: warcio's own writer would normalise HTTP headers."""
     listed = [
         ("WARC-Type", kind),
         *headers.items(),
@@ -98,7 +98,7 @@ def _member(kind: str, headers: Mapping[str, str], content_type: str, block: byt
 
 
 def _head(line: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Start line and headers of an HTTP message, as sent but for what would break their lines."""
+    """Start line and headers of an HTTP message as sent, without line breaks inside them."""
     start = line.encode("utf-8", "surrogateescape" if _is_escaped(line) else "replace").translate(_BREAKS)
     lines = [
         (RENAMED if name.lower() == b"transfer-encoding" else name).translate(_BREAKS)
@@ -110,7 +110,7 @@ def _head(line: str, headers: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def _is_escaped(text: str) -> bool:
-    """Whether every lone surrogate stands for a byte that was no UTF-8."""
+    """Whether every lone surrogate stands for a byte that is no UTF-8."""
     return all("\udc80" <= character <= "\udcff" for character in text if "\ud800" <= character <= "\udfff")
 
 

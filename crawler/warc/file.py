@@ -1,7 +1,7 @@
-"""A WARC file while it is written, and what becomes of one whose process died.
+"""A WARC file while it is written, and the recovery of files that a dead process left.
 
-It is called `….warc.gz.open` and locked until it is closed; then it gets its name. A file of that ending without a lock
-was left by a process that died: it is cut behind its last whole record and closed.
+A file is named `….warc.gz.open` and locked until it is closed, when it gets its final name. An unlocked file with that
+ending was left by a dead process: it is truncated after its last whole record and closed.
 """
 
 from __future__ import annotations
@@ -22,14 +22,16 @@ _PIECE_BYTES = 64 * 1024
 
 
 class NameTaken(Exception):
-    """Not an error: a file of this name is there already, or somebody is just closing it."""
+    """Control flow: a file of this name exists, or is being closed."""
 
 
 class WarcFile:
-    """One file under construction. Methods raise OSError; after one of `append` the file ends where it did before."""
+    """A file that is being written. Methods raise OSError; after a failed `append` the file ends where it did
+    before.
+    """
 
     def __init__(self, folder: Path, stem: str) -> None:
-        """Make `<stem>.warc.gz.open` and lock it. Raises OSError, or NameTaken."""
+        """Create and lock `<stem>.warc.gz.open`. Raises OSError, or NameTaken."""
         self.path = folder / (stem + ENDING)
         self._unfinished = folder / (stem + ENDING + _OPEN)
         self.size_bytes = 0
@@ -40,14 +42,14 @@ class WarcFile:
         except FileExistsError:
             raise NameTaken from None
         try:
-            if not _locked(self._fd, self._unfinished):  # another process took it for one that was left
+            if not _locked(self._fd, self._unfinished):  # another process is closing it as a leftover
                 raise NameTaken
         except BaseException:
             os.close(self._fd)
             raise
 
     def append(self, records: bytes) -> None:
-        """Write whole records; they are the operating system's when this returns, and outlive this process."""
+        """Write whole records. When this returns, the operating system has them, so they survive this process."""
         view = memoryview(records)
         try:
             while view:
@@ -59,18 +61,18 @@ class WarcFile:
         self.size_bytes += len(records)
 
     def close(self) -> None:
-        """Bring the file to the disk and give it its name; one without a record is removed."""
+        """Sync the file and rename it; a file without a record is removed."""
         try:
-            os.ftruncate(self._fd, self.size_bytes)  # what `append` could not take back
+            os.ftruncate(self._fd, self.size_bytes)  # a failed `append` may have left bytes
             _finish(self._fd, self._unfinished, self.path, self.size_bytes)
         finally:
             os.close(self._fd)
 
 
 def close_leftovers(folder: Path) -> list[Path]:
-    """Close the files that dead processes left in the folder; returns them under their names. Raises OSError.
+    """Close the files that dead processes left in the folder; returns their final paths. Raises OSError.
 
-    Reads such a file once: ten seconds or so for a gigabyte.
+    Reads each file once: about ten seconds per gigabyte.
     """
     closed = []
     for unfinished in sorted(folder.glob(f"*{ENDING}{_OPEN}")):
@@ -95,7 +97,7 @@ def close_leftovers(folder: Path) -> list[Path]:
 
 
 def whole_bytes(fd: int) -> int:
-    """How many bytes from the start of a file are whole gzip members. Raises OSError."""
+    """The length of the whole gzip members from the start of a file. Raises OSError."""
     whole = at = 0
     inflate = None
     piece = b""
@@ -119,7 +121,7 @@ def whole_bytes(fd: int) -> int:
 
 
 def _locked(fd: int, path: Path) -> bool:
-    """Lock a file; False where another process has it, or where it is not the one of that name any more."""
+    """Lock a file; False if another process has the lock, or the name now belongs to another file."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return os.fstat(fd).st_ino == path.stat(follow_symlinks=False).st_ino

@@ -1,7 +1,7 @@
-"""Pages out of WARC files, by the rules of the live crawl: the same page gives the same record, but for how it came.
+"""Pages from WARC files, by the rules of the live crawl: the same page gives the same record, apart from its origin.
 
-What the crawl would have refused or failed is passed over with its reason, in the same words. A response to which
-redirects led stands under the URL that was asked for where the crawler's own metadata says so (`crawler.warc.writer`).
+A response that the crawl would have refused or failed is skipped with the same reason. The target of a redirect is
+stored under the requested URL if our own metadata names it (`crawler.warc.writer`).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import zstandard
 from crawler.errors import UnusableUrl
 from crawler.fetch.address_guard import is_public
 from crawler.fetch.jobs import RequestKind
-from crawler.fetch.stored_headers import kept_headers
+from crawler.fetch.response_headers import kept_headers
 from crawler.robots.opt_outs import forbids_mining, opt_outs
 from crawler.settings import CrawlSettings
 from crawler.warc.reader import WarcFault, WarcRecord, records_of
@@ -37,13 +37,13 @@ _HEAD_END = re.compile(rb"\r?\n\r?\n")
 _FOLD = re.compile(rb"\r?\n[ \t]+")
 _STATUS = re.compile(rb"HTTP/\d(?:\.\d)?[ \t]+(\d{3})(?:[ \t]|$)", re.IGNORECASE)
 _CHUNK = re.compile(rb"([0-9A-Fa-f]{1,8})[ \t]*(?:;[^\n]{0,1000})?\r?\n")
-_METADATA_KEPT = 64  # records whose response has not come yet
+_METADATA_KEPT = 64  # metadata records that wait for their response
 _ZSTD_LEVEL = 3
 
 
 @dataclass(frozen=True, slots=True)
 class ArchivedPage:
-    """A page of an archive, and the hit that stands for how it was found; append them together."""
+    """A page of an archive, and its hit; append them together."""
 
     offset: int  # of the record in its file, bytes
     hit: Hit
@@ -52,7 +52,7 @@ class ArchivedPage:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """A response that gives no page. `is_fault`: the archive is broken there, and somebody should look."""
+    """A response without a page. `is_fault`: the archive is broken there, so the operator should look."""
 
     offset: int
     url: str
@@ -61,12 +61,12 @@ class Skipped:
 
 
 class _NoPage(Exception):
-    """Not an error: why a record gives no page."""
+    """Control flow: the reason why a record has no page."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
-    """What our own metadata says of a response."""
+class _ResponseMetadata:
+    """Our own metadata on a response."""
 
     via: str
     kind: str
@@ -82,11 +82,11 @@ def pages_of(
     known: Collection[str] = (),
     offset: int = 0,
 ) -> Iterator[ArchivedPage | Skipped]:
-    """The pages of a WARC file or of any range of whole records, compressed a record at a time or not at all.
+    """The pages of a WARC file, or of a range of whole records, uncompressed or compressed record by record.
 
-    `sites` are the only ones wanted, if any are named; `known` are ids of hits whose pages are there already; `offset`
-    is where the stream begins in its file. Memory stays within a few times the caps, whatever the file says; a broken
-    record is a Skipped with `is_fault`, and reading goes on behind it. Raises OSError from the stream.
+    `sites` restricts the hosts, if it is not empty; `known` are ids of imported hits; `offset` is the start of the
+    stream in its file. Memory is bounded by a few times the caps. A broken record gives a Skipped with `is_fault`, and
+    reading continues behind it. Raises OSError from the stream.
     """
     reader = _Reader(settings, now_ms, source, frozenset(sites), known)
     for record in records_of(stream, _WANTED, offset=offset):
@@ -96,7 +96,7 @@ def pages_of(
 
 
 class _Reader:
-    """Makes pages of records."""
+    """Converts records to pages."""
 
     def __init__(
         self, settings: CrawlSettings, now_ms: int, source: str, sites: frozenset[str], known: Collection[str]
@@ -106,11 +106,11 @@ class _Reader:
         self._source = source
         self._sites = sites
         self._known = known
-        self._told: OrderedDict[str, _Told] = OrderedDict()  # by the id of the response
+        self._metadata: OrderedDict[str, _ResponseMetadata] = OrderedDict()  # by the id of the response
         self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)
 
     def read(self, record: WarcRecord | WarcFault) -> ArchivedPage | Skipped | None:
-        """What a record gives; None for one that is no response."""
+        """The page of a record; None for other types of records."""
         if isinstance(record, WarcFault):
             return Skipped(record.offset, "", record.reason, is_fault=True)
         if record.kind == "metadata":
@@ -128,36 +128,35 @@ class _Reader:
             return Skipped(record.offset, record.url, str(error), is_fault=True)
 
     def _remember(self, record: WarcRecord) -> None:
-        """Keep what a metadata record says of the response behind it.
-
-        Heritrix writes `via`, too, for the page with the link; only ours has `kind`.
-        """
+        """Keep our metadata on the next response. Heritrix also writes `via`; only ours has `kind`."""
         fields = {}
         for line in record.block[:_HEAD_CAP_BYTES].decode("utf-8", "replace").splitlines():
             name, _, value = line.partition(":")
             fields[name.strip().lower()] = value.strip()
         meant = record.headers.get("warc-concurrent-to", "")
         if meant and "kind" in fields:
-            self._told[meant] = _Told(fields.get("via", ""), fields["kind"])
-            if len(self._told) > _METADATA_KEPT:
-                self._told.popitem(last=False)
+            self._metadata[meant] = _ResponseMetadata(fields.get("via", ""), fields["kind"])
+            if len(self._metadata) > _METADATA_KEPT:
+                self._metadata.popitem(last=False)
 
     def _page(self, record: WarcRecord) -> ArchivedPage:
-        """The page of a response. Raises _NoPage, UnusableUrl, or ValueError for a record that is broken."""
-        told = self._told.pop(record.headers.get("warc-record-id", ""), _Told("", RequestKind.PAGE.value))
+        """The page of a response. Raises _NoPage, UnusableUrl, or ValueError for a broken record."""
+        metadata = self._metadata.pop(
+            record.headers.get("warc-record-id", ""), _ResponseMetadata("", RequestKind.PAGE.value)
+        )
         if record.kind == "revisit":
             raise _NoPage("revisit")
-        if told.kind != RequestKind.PAGE.value:
-            raise _NoPage(told.kind)
+        if metadata.kind != RequestKind.PAGE.value:
+            raise _NoPage(metadata.kind)
         if not record.headers.get("content-type", "").lower().startswith("application/http"):
             raise _NoPage("not_http")
         final_url = normalise(record.url)
-        url = _asked_for(told.via, final_url)
+        url = _asked_for(metadata.via, final_url)
         hit = make_hit({"url": url}, self._source, self._now_ms)
         if self._sites and hit.site not in self._sites:
             raise _NoPage("other_site")
         fetched_at = self._time_of(record)
-        # The record's id, in the place of the query, tells apart the visits of an archive to one URL
+        # The record's id, in place of the query, separates the visits of an archive to one URL
         mark = record.headers.get("warc-record-id") or record.headers["warc-date"]
         ident = xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("archive", mark, url)))
         if ident in self._known:
@@ -180,7 +179,7 @@ class _Reader:
         return ArchivedPage(record.offset, hit, self._filled(page, record))
 
     def _filled(self, page: Page, record: WarcRecord) -> Page:
-        """The page with what the response holds. Raises _NoPage and ValueError as `_page`."""
+        """The page with the content of the response. Raises _NoPage and ValueError as `_page`."""
         why_cut = record.headers.get("warc-truncated", "").lower()
         if why_cut in ("time", "disconnect"):
             raise _NoPage({"time": "timeout", "disconnect": "connection"}[why_cut])
@@ -219,7 +218,7 @@ class _Reader:
             raise ValueError(f"WARC-Date {error}") from None
 
     def _address_of(self, record: WarcRecord, url: str) -> str:
-        """The address that answered, "" where the archive does not say. Raises _NoPage for one that is not public."""
+        """The address of the server, "" if unknown. Raises _NoPage if it is not public."""
         said = record.headers.get("warc-ip-address", "")
         for literal in (said, host_of(url).strip("[]")):
             try:
@@ -235,7 +234,7 @@ class _Reader:
 
 
 def _asked_for(via: str, final_url: str) -> str:
-    """The URL that a response stands under; `via` is believed only where the crawl would have followed it."""
+    """The URL of the page; `via` counts only if the crawl would have followed the redirect."""
     if not via:
         return final_url
     url = normalise(via)
@@ -244,7 +243,7 @@ def _asked_for(via: str, final_url: str) -> str:
 
 
 def _response(block: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
-    """Status, headers and body as it stands in the archive. Raises ValueError."""
+    """Status, headers and body as stored. Raises ValueError."""
     end = _HEAD_END.search(block, 0, _HEAD_CAP_BYTES)
     if end is None:
         raise ValueError("the block is no HTTP response: its headers have no end")
@@ -261,7 +260,7 @@ def _response(block: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
 
 
 def _body(pairs: list[tuple[str, str]], wire: bytes, encoding: str, cap: int) -> tuple[bytes, bool]:
-    """The body without its transfer and content encodings, up to the cap, and whether it is cut. Raises _NoPage."""
+    """The decoded body up to the cap, and whether it is cut. Raises _NoPage."""
     is_cut = False
     if any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in pairs):
         wire, is_cut = _unchunked(wire)
@@ -274,9 +273,9 @@ def _body(pairs: list[tuple[str, str]], wire: bytes, encoding: str, cap: int) ->
 
 
 def _unchunked(wire: bytes) -> tuple[bytes, bool]:
-    """The data of chunks (RFC 9112 section 7.1), and whether they end before their end.
+    """The data of chunks (RFC 9112 section 7.1), and whether the last chunk is missing.
 
-    Some archives keep the header and not the chunks: what does not begin with a chunk is a body as it is.
+    Some archives keep the header without the chunks: a body that does not begin with a chunk is returned as it is.
     """
     pieces: list[bytes] = []
     at = 0

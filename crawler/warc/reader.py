@@ -1,8 +1,8 @@
-"""The records of a WARC file, one after another, from whatever somebody hands us: bounded memory, faults by offset.
+"""A bounded reader of WARC files: it uses bounded memory and reports faults by offset.
 
-warcio reads what honest writers wrote; it has no bound on a line, a header or a chunk, and it ends at the first broken
-gzip member. Here a broken record is named and passed over, and reading goes on behind it: at the next gzip member that
-begins a record, or, in a file that is not compressed, at the next line that does.
+warcio has no bound on a line, a header or a chunk, and stops at the first broken gzip member. This reader reports a
+broken record and continues at the next gzip member that begins a record, or, in an uncompressed file, at the next such
+line.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _PIECE_BYTES = 64 * 1024
 _FOLD = re.compile(rb"\r?\n[ \t]+")  # a header's value goes on in the next line
 _BLANK = b"\r\n\r\n"  # behind a block
 _MAGIC = b"\x1f\x8b\x08"  # gzip (RFC 1952) with deflate, its only method
-_LOOK_BACK_BYTES = 65_540  # a stored block of deflate: a member that was cut takes this much of the next as its own
+_LOOK_BACK_BYTES = 65_540  # a stored block of deflate: a cut member swallows this much of the next
 _VERSIONS = (b"WARC/1.0", b"WARC/1.1")
 _DIGESTS = {"sha1": 20, "sha256": 32, "md5": 16}  # algorithm -> bytes
 
@@ -42,26 +42,26 @@ class WarcRecord:
 
     @property
     def url(self) -> str:
-        """WARC-Target-URI, without the brackets that wget 1.19 put around it."""
+        """WARC-Target-URI, without the brackets that wget 1.19 adds."""
         return self.headers.get("warc-target-uri", "").removeprefix("<").removesuffix(">")
 
 
 @dataclass(frozen=True, slots=True)
 class WarcFault:
-    """What cannot be read, and where."""
+    """An unreadable part, and its offset."""
 
     offset: int
     reason: str
 
 
 class _Broken(Exception):
-    """The record at hand cannot be read; reading goes on behind it."""
+    """The current record is unreadable."""
 
 
 def records_of(stream: BinaryIO, wanted: Collection[str], *, offset: int = 0) -> Iterator[WarcRecord | WarcFault]:
-    """The records in the stream's order; blocks are read for the types `wanted`.
+    """The records in order, with the blocks of the `wanted` types.
 
-    `offset` is where the stream begins in its file, for one that is a range of it. Raises OSError from the stream.
+    `offset` is the start of the stream in its file. Raises OSError from the stream.
     """
     bytes_ = _Bytes(stream, offset)
     while bytes_.begin():
@@ -76,7 +76,7 @@ def records_of(stream: BinaryIO, wanted: Collection[str], *, offset: int = 0) ->
 
 
 def _read(bytes_: _Bytes, start: int, wanted: Collection[str]) -> WarcRecord:
-    """One record to its end. Raises _Broken."""
+    """One whole record. Raises _Broken."""
     lines = _FOLD.sub(b" ", bytes_.head()).split(b"\n")
     if lines[0].strip() not in _VERSIONS:
         raise _Broken("no WARC 1.0 or 1.1 record begins here")
@@ -109,7 +109,7 @@ def _read(bytes_: _Bytes, start: int, wanted: Collection[str]) -> WarcRecord:
 
 
 class _Digest:
-    """A WARC-Block-Digest, base 32 or hexadecimal; of an unknown algorithm or form nothing is checked."""
+    """A WARC-Block-Digest, base 32 or hexadecimal; unknown algorithms and forms are not checked."""
 
     def __init__(self, said: str) -> None:
         algorithm, _, value = said.partition(":")
@@ -135,7 +135,7 @@ class _Digest:
 
 
 class _Bytes:
-    """The inflated bytes of a stream, with the offset of each record, and ways on behind a broken one."""
+    """The inflated bytes of a stream, with record offsets and recovery after a broken record."""
 
     def __init__(self, stream: BinaryIO, offset: int) -> None:
         self._stream = stream
@@ -144,13 +144,13 @@ class _Bytes:
         self._ready = b""  # inflated and not taken yet
         self._inflate: Any = None  # None between members, and for a stream that is not compressed
         self._is_gzip: bool | None = None
-        self._past = b""  # the last that was inflated of the gzip member at hand
-        self._damage = ""  # what is wrong with it
+        self._past = b""  # last inflated input of the current gzip member
+        self._damage = ""  # its fault
         self._searched_to = offset  # where members were searched for after the last damage
         self.record_offset = offset
 
     def begin(self) -> bool:
-        """Whether another record follows; passes over the blank lines before it."""
+        """Whether another record follows; skips the blank lines before it."""
         while not self._ready:
             if self._inflate is None:
                 self.record_offset = self._at
@@ -166,7 +166,7 @@ class _Bytes:
         return True
 
     def head(self) -> bytes:
-        """The header lines of a record, without the blank line behind them. Raises _Broken."""
+        """The header lines of a record. Raises _Broken."""
         if self._damage:
             raise _Broken(self._damage)
         while True:
@@ -185,7 +185,7 @@ class _Bytes:
                 raise _Broken("no WARC 1.0 or 1.1 record begins here, or its headers have no end")
 
     def take(self, count: int) -> bytes:
-        """Up to `count` bytes of the record; none where its gzip member or the file is at its end. Raises _Broken."""
+        """Up to `count` bytes of the record; empty at the end of its gzip member or file. Raises _Broken."""
         while not self._ready:
             if not self._more():
                 return b""
@@ -193,10 +193,7 @@ class _Bytes:
         return piece
 
     def end_record(self) -> None:
-        """Pass over the blank lines behind a block, to the end of its member if nothing else is in it. Raises _Broken.
-
-        With the end of the member its checksum is checked, too.
-        """
+        """Skip the blank lines after a block, and check the checksum of its gzip member. Raises _Broken."""
         while len(self._ready) <= len(_BLANK) and self._more():
             pass
         if self._ready and not self._ready.startswith((b"\r", b"\n", b"WARC/1.")):
@@ -204,7 +201,7 @@ class _Bytes:
         self._ready = self._ready.lstrip(b"\r\n")
 
     def resume(self) -> None:
-        """Go on behind a broken record: at the next member or line that begins one, or at the end of the stream."""
+        """Skip a broken record: to the next member or line that begins one, or to the end of the stream."""
         if not self._is_gzip:
             self._next_line()
             return
@@ -219,7 +216,7 @@ class _Bytes:
             self._next_member()
 
     def _more(self) -> bool:
-        """Try to get more bytes of the same member, or file; False at its end. Raises _Broken."""
+        """Read more bytes of the same member, or file; False at its end. Raises _Broken."""
         if self._is_gzip:
             if self._inflate is None:
                 return False
@@ -261,7 +258,7 @@ class _Bytes:
     def _next_member(self) -> None:
         """Find the next gzip member that begins a record."""
         self._damage = ""
-        known_to = max(self.record_offset + 1, self._searched_to)  # what lies before it is not searched twice
+        known_to = max(self.record_offset + 1, self._searched_to)  # no byte is searched twice
         self._searched_to = self._at
         self._raw, self._at = self._past + self._raw, self._at - len(self._past)
         self._past = b""

@@ -1,8 +1,8 @@
-"""Everything fetched, in WARC 1.1 files beside the log: a tap for the fetcher, and a thread that writes.
+"""Writes all fetched exchanges to WARC 1.1 files: a tap for the fetcher, and a thread that writes.
 
-The archive is as whole as the log: CRAWL asks `settle` before it applies answers, so that no page is committed whose
-exchange is not written. Where the archive cannot be written the crawl therefore rests: `settle` raises, the batch is
-rolled back, its URLs stay queued, and nothing new is asked for until a file can be written again.
+The archive is as complete as the log: CRAWL calls `settle` before it applies results, so no page is committed before
+its exchange is written. If the archive is not writable, `settle` raises, the batch is rolled back, its URLs stay
+queued, and the crawl pauses until a file can be written again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pathlib import Path
 import structlog
 
 from crawler.errors import ArchiveUnwritable
-from crawler.fetch.capture import Capture
+from crawler.fetch.jobs import Capture
 from crawler.settings import CrawlSettings
 from crawler.warc.exchange import WarcMember, exchange, warcinfo
 from crawler.warc.file import NameTaken, WarcFile, close_leftovers
@@ -27,25 +27,22 @@ from stream.processing.metrics import Metrics
 
 log = structlog.get_logger(__name__)
 
-_WAITING_BYTES = 128 * 1024 * 1024  # bodies that may wait to be written; a tap that would add to more waits itself
-_SETTLE_S = 60.0  # a disk that takes longer does not work
+_WAITING_BYTES = 128 * 1024 * 1024  # bodies that may wait to be written; beyond, the tap waits
+_SETTLE_S = 60.0  # a slower disk counts as broken
 _ROOM_BYTES = 64 * 1024 * 1024  # free on the disk before a failed archive is tried again
 _SERIALS = 100_000
 
 
-def open_warc(settings: CrawlSettings, metrics: Metrics | None = None) -> WarcOut | None:
-    """The archive that the settings ask for, or None. Raises NoContact, BadCrawlSettings, ArchiveUnwritable.
-
-    Files that dead processes left in the folder are closed first.
-    """
+def open_warc(settings: CrawlSettings, metrics: Metrics | None = None) -> WarcWriter | None:
+    """The archive of the settings, or None. Raises NoContact, BadCrawlSettings, ArchiveUnwritable."""
     if not settings.warc_folder:
         return None
     settings.check()
-    return WarcOut(settings, metrics)
+    return WarcWriter(settings, metrics)
 
 
-class WarcOut:
-    """Call it with each capture, from any thread; `settle` to know them written; `close` it at the end."""
+class WarcWriter:
+    """The archive writer: call it with captures from any thread, `settle` to wait for them, `close` it at the end."""
 
     def __init__(
         self,
@@ -55,14 +52,18 @@ class WarcOut:
         clock: Callable[[], float] = time.time,
         monotonic: Callable[[], float] = time.monotonic,
         writer: str = "",
+        queue_bytes: int = _WAITING_BYTES,
+        room_bytes: int = _ROOM_BYTES,
     ) -> None:
-        """Make the folder, close what was left in it, and start the thread. Raises ArchiveUnwritable.
+        """Create the folder, close leftover files, and start the thread. Raises ArchiveUnwritable.
 
-        `writer` stands in the names of files, in place of the process id.
+        `writer` replaces the process id in file names. At most `queue_bytes` of bodies wait to be written. A failed
+        archive is tried again once the disk has `room_bytes` free.
         """
         self._settings = settings
         self._metrics = metrics
         self._clock, self._monotonic = clock, monotonic
+        self._queue_bytes, self._room_bytes = queue_bytes, room_bytes
         self._folder = Path(settings.warc_folder)
         self._writer = writer or str(os.getpid())
         self._file: WarcFile | None = None
@@ -74,7 +75,7 @@ class WarcOut:
         self._waiting_bytes = 0
         self._put = self._done = 0  # entries ever
         self._error: Exception | None = None
-        self._told = False
+        self._is_reported = False
         self._closing = False
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
@@ -92,28 +93,30 @@ class WarcOut:
         return self._waiting_bytes
 
     def __call__(self, capture: Capture) -> None:
-        """Take a capture to be written. Waits only while very much waits already."""
+        """Queue a capture; waits only while too many bytes are queued."""
         with self._changed:
             self._changed.wait_for(
-                lambda: self._waiting_bytes <= _WAITING_BYTES or self._error is not None or not self._thread.is_alive()
+                lambda: (
+                    self._waiting_bytes <= self._queue_bytes or self._error is not None or not self._thread.is_alive()
+                )
             )
             self._enqueue(capture)
 
     def settle(self) -> None:
-        """Wait until all that was taken is written. Raises ArchiveUnwritable where it is not.
+        """Wait until everything queued is written. Raises ArchiveUnwritable if that fails.
 
-        After that, the next call tries whether a file can be written again, and raises if not.
+        The next call tries again.
         """
         with self._changed:
-            if self._told:
-                self._error, self._told = None, False
+            if self._is_reported:
+                self._error, self._is_reported = None, False
                 self._enqueue(None)
             goal = self._put
             is_done = self._changed.wait_for(
                 lambda: self._done >= goal or self._error is not None or not self._thread.is_alive(), _SETTLE_S
             )
             if self._error is not None:
-                self._told = True
+                self._is_reported = True
                 raise self._unwritable(self._error) from self._error
             if not is_done or self._done < goal:
                 raise ArchiveUnwritable(
@@ -121,7 +124,7 @@ class WarcOut:
                 )
 
     def close(self) -> None:
-        """Write what waits, close the file, and end the thread."""
+        """Write what is queued, close the file, and end the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -160,14 +163,14 @@ class WarcOut:
             self._close_file()
         members = []
         if self._file is None:
-            if entry is None and shutil.disk_usage(self._folder).free < _ROOM_BYTES:
-                raise OSError(f"less than {_ROOM_BYTES // 2**20} MiB are free")
+            if entry is None and shutil.disk_usage(self._folder).free < self._room_bytes:
+                raise OSError(f"less than {self._room_bytes // 2**20} MiB are free")
             self._file, info = self._next_file()
             members.append(info)
         if entry is not None:
             members += exchange(entry, self._info)
         data = b"".join(member.data for member in members)
-        self._file.append(data)  # an exchange at a time: a process that is killed leaves no half of one
+        self._file.append(data)  # a whole exchange at a time, so that a killed process leaves no part of one
         if self._metrics is not None:
             self._metrics.count("warc_bytes", len(data))
             for member in members:
@@ -176,7 +179,7 @@ class WarcOut:
             self._close_file()
 
     def _next_file(self) -> tuple[WarcFile, WarcMember]:
-        """A new file, and the record that it begins with."""
+        """A new file, and its first record."""
         now = datetime.fromtimestamp(self._clock(), UTC)
         for _ in range(_SERIALS):
             self._serial = self._serial % _SERIALS + 1
@@ -210,7 +213,7 @@ class WarcOut:
         return max(0.0, self._settings.warc_s - (self._monotonic() - self._began_s))
 
     def _fail(self, error: Exception) -> None:
-        """Remember what is wrong, and close the file at its last whole exchange if that can be done."""
+        """Remember the error, and try to close the file after its last whole exchange."""
         log.error("warc_not_written", folder=str(self._folder), error=str(error))
         try:
             self._close_file()

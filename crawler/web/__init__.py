@@ -1,1 +1,1 @@
-"""What crosses the web: URLs, links, content types, encodings, sitemaps, files of hits."""
+"""Web formats: URLs, links, content types, encodings, sitemaps, files of hits."""

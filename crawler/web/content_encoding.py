@@ -1,7 +1,4 @@
-"""Undo a Content-Encoding piece by piece and stop at a cap: a bomb never gets to inflate.
-
-1.3 MiB of gzip can hold 300 MiB of zeros, so the decoders are asked for at most what is still wanted.
-"""
+"""Decodes a Content-Encoding piece by piece, up to a cap: 1.3 MiB of gzip can hold 300 MiB of zeros."""
 
 from __future__ import annotations
 
@@ -15,14 +12,14 @@ _MEMBERS = 1000  # of a gzip file; each costs a decoder, and those of no length 
 
 
 class BadEncoding(ValueError):
-    """The body is not what its Content-Encoding says, or that is none of those we accept."""
+    """The body does not match its Content-Encoding, or that is not supported."""
 
 
 class Inflater:
-    """Takes pieces of a body as sent and keeps up to `cap` inflated bytes. `full` is True once there was more."""
+    """Decodes pieces of a body and keeps up to `cap` bytes. `full` is True if there are more."""
 
     def __init__(self, encoding: str, cap: int) -> None:
-        """Decode `encoding`, the value of a Content-Encoding header. Raises BadEncoding where it is not known."""
+        """`encoding` is the value of a Content-Encoding header. Raises BadEncoding if it is unknown."""
         self._names = [n for n in (name.strip().lower() for name in encoding.split(",")) if n not in ("", "identity")]
         if len(self._names) > 1:
             raise BadEncoding(f"more than one content encoding: {encoding[:80]}")
@@ -37,7 +34,7 @@ class Inflater:
         self.full = False
 
     def feed(self, piece: bytes) -> None:
-        """Take the next piece. Raises BadEncoding where it cannot be decoded."""
+        """Decode the next piece. Raises BadEncoding if it is broken."""
         if self.full or not piece:
             return
         if self._name == "identity":
@@ -52,12 +49,12 @@ class Inflater:
             raise BadEncoding(f"body is not {self._name}: {error}") from None
 
     def body(self) -> bytes:
-        """What was kept."""
+        """The bytes kept."""
         return b"".join(self._pieces)
 
     @property
     def cut_short(self) -> bool:
-        """Whether the compressed stream was left before its end, by the cap or by its sender."""
+        """Whether the compressed stream was cut, by the cap or by its sender."""
         if self._decoder is None or self.full:
             return self.full
         return not (self._decoder.is_finished() if self._name == "br" else self._decoder.eof)
@@ -94,7 +91,7 @@ class Inflater:
 
 
 def _window_bits(name: str, piece: bytes) -> int:
-    """zlib's window bits. Some servers send `deflate` without the zlib header that RFC 9110 asks for (8.4.1.2)."""
+    """zlib's window bits. Some servers send `deflate` without the zlib header of RFC 9110 section 8.4.1.2."""
     if name != "deflate":
         return 31
     has_header = piece[0] & 0x0F == 8 and (len(piece) < 2 or (piece[0] << 8 | piece[1]) % 31 == 0)

@@ -1,4 +1,4 @@
-"""What a response is: an HTML page or not, and in which charset."""
+"""The type of a response: whether it is an HTML page, and its charset."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAGIC = tuple(
         "89504e470d0a",  # PNG
         "47494638",  # GIF
         "ffd8ff",  # JPEG
-        "504b0304",  # zip and what is built on it
+        "504b0304",  # zip and formats based on it
         "1f8b",  # gzip
         "52494646",  # RIFF: WebP, WAV, AVI
         "4f676753",  # Ogg
@@ -40,7 +40,7 @@ _SNIFFED_BYTES = 1024
 _BINARY = bytes([*range(0x00, 0x09), 0x0B, *range(0x0E, 0x1B), *range(0x1C, 0x20)])
 _BINARY_SHARE = 0.1  # of the first bytes; stray control bytes occur in real pages
 
-# What Python calls the encodings of the Encoding Standard (encoding.spec.whatwg.org, section 4.2). Its other codecs are
+# Python's names of the encodings of the Encoding Standard (encoding.spec.whatwg.org, section 4.2). Its other codecs are
 # no charsets of the web: some are no text, some raise, `punycode` takes quadratic time, `utf-7` hides markup.
 _CHARSETS = frozenset(
     """utf-8 utf-16 utf-16-le utf-16-be cp866 iso8859-2 iso8859-3 iso8859-4 iso8859-5 iso8859-6 iso8859-7 iso8859-8
@@ -60,13 +60,13 @@ def media_type(content_type: str) -> str:
 
 
 def may_be_html(content_type: str) -> bool:
-    """Whether a header leaves it open that the body is HTML; if not, the body need not be read."""
+    """Whether the header allows an HTML body; if not, the body is not read."""
     kind = media_type(content_type)
     return kind in _HTML or kind in _UNKNOWN
 
 
 def is_html(content_type: str, body: bytes) -> bool:
-    """Whether a body is HTML: by its header unless the bytes are plainly something else, by its start without one."""
+    """Whether a body is HTML: by its header unless the bytes contradict it, by its start without one."""
     if body.startswith(_MAGIC):
         return False
     start = body[:_SNIFFED_BYTES]
@@ -85,10 +85,9 @@ def _is_wide(content_type: str, start: bytes) -> bool:
 def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> str:
     """Python's name of the charset of an HTML body: BOM, header, meta, strict UTF-8, windows-1252, in this order.
 
-    Only charsets of the Encoding Standard are believed, and UTF-32 where a BOM marks it: all decode in linear time.
-
-    A declaration that the bytes contradict is passed over: one under which more characters are broken than whole, and
-    the Western default where they are UTF-8 with letters beyond ASCII (a chance of about nil in real Latin-1 text).
+    Only charsets of the Encoding Standard count, and UTF-32 with a BOM: all decode in linear time. A declaration that
+    the bytes contradict is ignored: if more characters are broken than whole, or if it is the Western default and the
+    bytes are UTF-8 beyond ASCII.
     """
     bom, _ = read_bom(body)
     if bom is not None:
@@ -102,7 +101,7 @@ def charset_of(content_type: str, body: bytes, *, truncated: bool = False) -> st
 
 
 def _declared(content_type: str, body: bytes) -> Iterator[str]:
-    """The charsets that the header and the markup name; the markup is looked at only when the header is not enough."""
+    """The charsets in header and markup; the markup is read only if the header does not suffice."""
     name = _of_header(content_type)
     if name in _CHARSETS:
         yield name
@@ -112,7 +111,7 @@ def _declared(content_type: str, body: bytes) -> Iterator[str]:
 
 
 def _decodes(body: bytes, encoding: str, truncated: bool) -> bool:
-    """Whether the bytes decode; of a truncated body the last character may be cut."""
+    """Whether the bytes decode; a truncated body may end within a character."""
     try:
         if truncated:
             codecs.getincrementaldecoder(encoding)("strict").decode(body)

@@ -1,10 +1,10 @@
-"""Hits from a file or a stream: CSV with a header, JSONL, or a plain list of URLs. Broken lines are named, not fatal.
+"""Hits from a file or stream: CSV with a header, JSONL, or a list of URLs. Bad lines are reported and skipped.
 
-The form is told by the first line: `{` begins JSONL, a header with a column `url` begins CSV (comma, semicolon or
-tab), anything else is a list of URLs; a first line that looks like CSV without such a header refuses the file. Columns
-and keys are the fields of `Hit`; others are passed over. A text may be a whole number in JSON. A hit without `query_id`
-has its query as that, one without `source` that of the reader, and one without `fetched_at` the time of reading. That
-time is not part of its id: a file that is read again is the same hits, and the first reading of them counts.
+The first line decides the format: `{` begins JSONL, a header with a column `url` begins CSV (comma, semicolon or tab),
+anything else is a list of URLs; a first line that looks like CSV without such a header rejects the file. Columns and
+keys are the fields of `Hit`; others are ignored. A text may be a whole number in JSON. Default `query_id`: the query;
+`source`: the reader's; `fetched_at`: the time of reading, which is not part of the id. So a file read twice gives the
+same hits.
 """
 
 from __future__ import annotations
@@ -39,26 +39,22 @@ _FIRST_URL = re.compile(r"https?://(?P<host>[^/?#]*)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class BadLine:
-    """A line that holds no hit: its number (from 1) and why."""
+    """A line without a usable hit: its number (from 1) and why."""
 
     number: int
     reason: str
 
 
 def hit_id(source: str, query_id: str, engine: str, rank: int, url: str, fetched_at: int) -> str:
-    """Id of a hit: xxh3-128 of what makes it this hit, so that a file read twice gives the same ids.
-
-    `fetched_at` is what the file says, 0 where it says nothing.
-    """
+    """Id of a hit: xxh3-128 of its fields. `fetched_at` is the time in the file, 0 if there is none."""
     return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode((source, query_id, engine, rank, url, fetched_at)))
 
 
 def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> Hit:
-    """A hit from named fields, of which `url` is required. Raises UnusableUrl or ValueError saying what is wrong.
+    """A hit from named fields; `url` is required. Raises UnusableUrl or ValueError.
 
-    Without `query_id` the query itself is the id, white space folded, so that hits of a query belong together.
-    Without `fetched_at` it is as of `now_ms`, by default of no time; its id does not change with that. One that lies
-    more than a day after `now_ms`, by default after the clock's time, is refused.
+    Without `query_id`, the query with folded white space is the id. Without `fetched_at`, the time is `now_ms`, which
+    does not change the hit's id. A time more than a day after `now_ms`, by default the clock's, is refused.
     """
     url = fields.get("url")
     if not isinstance(url, str) or not url.strip():
@@ -78,7 +74,7 @@ def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> H
 
 
 def read_hits(lines: Iterable[bytes], source: str = "file", now_ms: int = 0) -> Iterator[Hit | BadLine]:
-    """Hits and broken lines in the order of the file; `source` and `now_ms` stand in where a line names none."""
+    """Hits and bad lines in the order of the file; `source` and `now_ms` are defaults for lines without them."""
     for number, fields in read_records(lines, "url"):
         if isinstance(fields, str):
             yield BadLine(number, fields)
@@ -90,9 +86,9 @@ def read_hits(lines: Iterable[bytes], source: str = "file", now_ms: int = 0) -> 
 
 
 def read_records(lines: Iterable[bytes], column: str) -> Iterator[tuple[int, dict[str, Any] | str]]:
-    """(line number, fields, or what is wrong with the line) of a file in any of the three forms.
+    """Line number, and fields or an error, of each record of a file in any of the three formats.
 
-    `column` is the one that must be there; the lines of a plain list are that column.
+    `column` is the required column; a plain list has only that.
     """
     numbered = enumerate(lines, 1)
     first = next(((number, line) for number, line in numbered if line.strip(b" \t\r\n\xef\xbb\xbf")), None)
@@ -115,7 +111,7 @@ _Found = Iterator[tuple[int, "dict[str, Any] | str"]]  # line number -> the fiel
 
 
 def _from_each(lines: Iterator[tuple[int, bytes]], read: Callable[[str], dict[str, Any]]) -> _Found:
-    """Fields of forms with a record a line; blank lines and those without fields are passed over."""
+    """Fields of formats with one record a line; lines without fields are skipped."""
     for number, line in lines:
         text = _text(line)
         if text is None:
@@ -131,7 +127,7 @@ def _from_each(lines: Iterator[tuple[int, bytes]], read: Callable[[str], dict[st
 
 
 def _from_csv(lines: Iterator[tuple[int, bytes]], delimiter: str) -> _Found:
-    """Fields of CSV records. A quote that is never closed costs its own line, not the rest of the file."""
+    """Fields of CSV records. An unclosed quote costs its own line, not the rest of the file."""
     waiting: list[tuple[int, bytes]] = []
     columns: list[str] | None = None
     while True:
@@ -181,7 +177,7 @@ def _header_delimiter(line: bytes, column: str) -> str | None:
 
 
 def wrong_header(line: bytes, column: str) -> str:
-    """What is wrong with the first line of a CSV file, in which `column` must be named; "" for nothing."""
+    """What is wrong with the first line of a CSV file that needs `column`; "" for nothing."""
     line = line[:LINE_CAP].removeprefix(b"\xef\xbb\xbf")
     if _header_delimiter(line, column) is not None:
         return ""
@@ -195,9 +191,9 @@ def text_shown(text: str) -> str:
 
 
 def _headless(line: bytes) -> str:
-    """What is wrong with a first line that is CSV but no header with `url`; "" where it may begin a list of URLs.
+    """What is wrong with a first line that is CSV without a column `url`; "" if it may begin a list of URLs.
 
-    A URL may hold commas and semicolons behind its host: such a line is CSV only where it holds white space, too.
+    A URL may contain commas and semicolons: such a line is CSV only if it also has white space.
     """
     text = line[:LINE_CAP].decode("utf-8", "replace").strip()
     delimiter = max(_DELIMITERS, key=text.count)
@@ -239,7 +235,7 @@ def _whole_number(name: str, value: Any) -> int:
 
 
 def _time_ms(value: Any, now_ms: int) -> int:
-    """Milliseconds since 1970; 0 where there is no time."""
+    """Milliseconds since 1970; 0 if there is no time."""
     if value in (None, "") or (value in (0, "0") and value is not False):
         return 0
     try:

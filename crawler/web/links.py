@@ -1,7 +1,7 @@
-"""Internal links of a page, in page order, found one by one so that the caller may stop early.
+"""Internal links of a page, in page order, as a generator.
 
-A pattern over the bytes, not a parser: links need no tree, and a hostile page must not cost more than its length. All
-repetitions are bounded or stop at the next `<`.
+Uses a pattern, not a parser: a hostile page must not cost more than its length. All repetitions are bounded or stop at
+the next `<`.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _NOT_HTTP = ("#", "mailto:", "javascript:", "tel:", "data:")
 
 
 def internal_links(body: bytes, encoding: str, url: str) -> Iterator[str]:
-    """Normalised URLs of the same host and port that the page at `url` (a normalised URL) links to, each once.
+    """Normalised URLs of the same host and port that the page at `url` (normalised) links to, each once.
 
-    Links with rel=nofollow are left out, as are the URLs that `is_skipped` names. What joins to a URL of the page's own
-    host is normalised: ada-url writes hosts, ports and dots in one way, and credentials or a dotted host do not match.
+    Leaves out links with rel=nofollow and URLs for which `is_skipped` is true. Joined URLs of the page's own host are
+    normalised already: ada-url writes hosts, ports and dots in one way, and credentials or a dotted host do not match.
     """
     authority = url.split("/", 3)[2]
     inside = (f"http://{authority}/", f"https://{authority}/")

@@ -1,7 +1,7 @@
-"""The registrable domain of a host: what one owner holds, by the Public Suffix List with its private suffixes.
+"""The registrable domain of a host, by the Public Suffix List with its private suffixes.
 
-`a.blogspot.com` is an owner's own, because anybody may have a name under `blogspot.com`; `shop.example.co.uk` is
-`example.co.uk`'s. An IP literal, a single label, and a public suffix itself are their own domains.
+`a.blogspot.com` is a domain of its own, because anybody may register under `blogspot.com`; the domain of
+`shop.example.co.uk` is `example.co.uk`. An IP literal, a single label and a public suffix are their own domains.
 """
 
 from __future__ import annotations
@@ -25,5 +25,5 @@ def registrable_domain(host: str) -> str:
 
 @cache
 def _suffixes() -> PublicSuffixList:
-    """The list that comes with the package; read when it is first asked."""
+    """The list that comes with the package, read on first use."""
     return PublicSuffixList()

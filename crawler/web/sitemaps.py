@@ -1,15 +1,15 @@
-"""Sitemaps (sitemaps.org protocol): the URLs of a file, and a random sample of a site's URLs that no one can steer.
+"""Sitemaps (sitemaps.org): the URLs in a file, and a random sample of a site's URLs that no one can influence.
 
-Read by pattern: there is no XML parser, so no entity, no DTD and no depth that a hostile file could use. What counts:
+Uses patterns, no XML parser, so there are no entities, DTDs or depth to attack.
 
-| a file lists, or robots.txt names | |
+| a file, or robots.txt, lists | accepted |
 |---|---|
 | a URL of the file's own host and port | yes |
-| the same host under http for https, or the other way | yes, though the protocol wants one scheme: owners mix them |
-| the same name with `www.`, or without it | no: another host, which speaks for itself |
-| any other host, port, or what is no http(s) URL | no |
+| the same host with http for https, or the reverse | yes: owners mix them, though the protocol wants one scheme |
+| the same name with `www.`, or without it | no: it is another host |
+| any other host or port, or no http(s) URL | no |
 | an index that lists itself | no |
-| a relative URL | in robots.txt only; the protocol wants whole ones |
+| a relative URL | in robots.txt only; the protocol wants absolute ones |
 """
 
 from __future__ import annotations
@@ -38,17 +38,14 @@ _INDEX = re.compile(r"<(?:[\w.-]{1,20}:)?sitemapindex\b", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class SitemapFile:
-    """What one file lists: pages, or further files where it is an index. Normalised, of the same host and port."""
+    """The entries of a file: pages, or files if it is an index. Normalised, of the same host and port."""
 
     pages: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
 
 def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
-    """Read the file at `url` (XML, a plain list, or either in gzip of up to `cap` inflated bytes). Never raises.
-
-    Gzip is undone once: a file in a file in gzip is no sitemap.
-    """
+    """Read the file at `url` (XML or a plain list, or one of them in gzip of up to `cap` bytes). Never raises."""
     if body.startswith(b"\x1f\x8b"):
         inflater = Inflater("gzip", cap)
         try:
@@ -67,10 +64,10 @@ def read_sitemap(body: bytes, url: str, cap: int) -> SitemapFile:
 
 
 def sample(site: str, urls: Iterable[str], size: int) -> list[str]:
-    """The `size` URLs whose hashes with the site's name are the smallest, in that order.
+    """The `size` URLs with the smallest hashes under the site's name, in that order.
 
-    A uniform sample without replacement (bottom-k sampling, Cohen and Kaplan 2007) that is the same in whatever order
-    and in however many parts the URLs come: the sample of samples is the sample of all.
+    A uniform sample without replacement (bottom-k sampling, Cohen and Kaplan 2007), whatever the order and parts of the
+    URLs: the sample of samples is the sample of all.
     """
     seed = xxhash.xxh3_64_intdigest(site.encode())
     ranked = ((xxhash.xxh3_64_intdigest(url.encode(), seed), url) for url in dict.fromkeys(urls))
@@ -91,7 +88,7 @@ def _same_host(urls: Iterable[str], url: str) -> tuple[str, ...]:
 
 
 def first_sitemaps(named: Sequence[str], origin: str, limit: int) -> list[str]:
-    """At most `limit` of those that robots.txt names on its own host and port, or else the usual place."""
+    """At most `limit` sitemaps of robots.txt on its own host and port, or the default location."""
     found: dict[str, None] = {}
     for text in named[: 10 * limit]:
         try:

@@ -1,8 +1,8 @@
-"""URLs as the crawler knows them: WHATWG parsing, one spelling per URL, and the ids made from it.
+"""Normalised URLs, and the ids made from them.
 
 The rules are those of the URL Standard (url.spec.whatwg.org), as ada-url implements it: host names in lower case and
-punycode, default ports left out, dots in paths resolved. Beyond it, fragments, credentials and the dot after a host
-name are dropped. Nothing else is touched: a query parameter that looks like tracking may choose the page.
+punycode, no default ports, dots in paths resolved. In addition, fragments, credentials and the dot after a host name
+are dropped. Query parameters stay: any of them may select the page.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from crawler.errors import UnusableUrl
 
 URL_CAP = 2048  # characters; longer ones are traps or data
 
-# Ports of other protocols, whose servers might take a request for a command (Fetch Standard, section 2.10)
+# Ports of other protocols, where a request may act as a command (Fetch Standard, section 2.10)
 _BAD_PORTS = frozenset(
     """0 1 7 9 11 13 15 17 19 20 21 22 23 25 37 42 43 53 69 77 79 87 95 101 102 103 104 109 110 111 113 115 117 119 123
     135 137 139 143 161 179 389 427 465 512 513 514 515 526 530 531 532 540 548 554 556 563 587 601 636 989 990 993
     995 1719 1720 1723 2049 3659 4045 4190 5060 5061 6000 6566 6665 6666 6667 6668 6669 6679 6697 10080
     """.split()  # noqa: SIM905  # a table
 )
-# URLs that list other pages, ask for a password or are no pages: never articles, and endless on many sites.
+# Indexes, logins, media: never articles, and endless on many sites.
 _SKIPPED_ENDINGS = frozenset(
     """jpg jpeg png gif webp avif svg ico bmp tif tiff mp3 mp4 m4a m4v webm ogg wav avi mov mkv pdf doc docx xls xlsx
     ppt pptx epub zip gz tgz bz2 xz 7z rar tar exe dmg apk iso css js mjs json xml rss atom txt csv ics woff woff2
@@ -43,15 +43,15 @@ _SKIPPED_QUERIES = frozenset(
     """.split()  # noqa: SIM905
 )
 _PAGED = re.compile(r"/page/\d+/?$")
-# What some servers write into the path of every link to tell visitors apart: /a;jsessionid=1F, /(S(lit3py55))/a
+# Session ids in paths: /a;jsessionid=1F, /(S(lit3py55))/a
 _SESSION = re.compile(r";(?:jsession|phpsess|session|sess|s)id=|/\((?:[a-z]\([^/()]*\))+\)/")
 _ARCHIVE = re.compile(r"(?:.*/)?(?:19|20)\d\d(?:/\d\d?){0,2}/?")  # all posts of a year, a month or a day: no article
-_DEPTH_CAP = 20  # parts of a path; deeper ones are links that are relative by mistake
+_DEPTH_CAP = 20  # parts of a path; deeper ones come from wrongly relative links
 _REPEATS_CAP = 3  # of one part in a path, of the same mistake: /a/b/a/b/a/b/a
 
 
 def normalise(url: str, base: str | None = None) -> str:
-    """The one spelling of a URL, joined to `base` if given.
+    """The normalised form of a URL, joined to `base` if given.
 
     Raises UnusableUrl for all but http(s) URLs with a host, and for ports that no web server has.
     """
@@ -79,10 +79,10 @@ def normalise(url: str, base: str | None = None) -> str:
 
 
 def hit_url(url: str) -> str:
-    """`normalise` of a URL that a search result names. Raises UnusableUrl, also for hosts under `.invalid`.
+    """`normalise` for the URL of a search result. Raises UnusableUrl, also for hosts under `.invalid`.
 
-    RFC 2606 reserves that name: no search engine can have found a page there, and this program's own canary sites stand
-    under it, whose verdicts measure errors. A hit must not be able to pass for one of them.
+    RFC 2606 reserves `.invalid`. Our own canary sites are there, and their verdicts measure errors, so no hit may look
+    like one.
     """
     normal = normalise(url)
     if host_of(normal).rpartition(".")[2] == "invalid":
@@ -104,13 +104,13 @@ def origin_of(url: str) -> str:
 
 
 def port_of(url: str) -> str:
-    """The port that a normalised URL names, or "" for its scheme's own."""
+    """The port in a normalised URL, or "" for the scheme's default."""
     authority = url.split("/", 3)[2]
     return "" if authority.endswith("]") else authority.rpartition(":")[2] if ":" in authority else ""
 
 
 def is_at(url: str, origin: str) -> bool:
-    """Whether a normalised URL is on the host and the port of an origin; the scheme does not matter."""
+    """Whether a normalised URL has the host and the port of an origin, with any scheme."""
     return host_of(url) == host_of(origin) and port_of(url) == port_of(origin)
 
 
@@ -120,30 +120,29 @@ def site_of(url: str) -> str:
 
 
 def page_id(url: str) -> str:
-    """Id of the page behind any spelling of a URL: xxh3-128 of its one spelling. Raises UnusableUrl."""
+    """The page id of any form of a URL: xxh3-128 of the normalised one. Raises UnusableUrl."""
     return page_id_of_normal(normalise(url))
 
 
 def page_id_of_normal(url: str) -> str:
-    """`page_id` of a URL that is normalised already."""
+    """`page_id` of a normalised URL."""
     return xxhash.xxh3_128_hexdigest(url.encode())
 
 
 def page_bytes(url: str) -> bytes:
-    """The 16 bytes that `page_id_of_normal` writes in hexadecimal."""
+    """The 16 bytes of `page_id_of_normal`."""
     return xxhash.xxh3_128_digest(url.encode())
 
 
 def fetch_id(url: str, visit: int) -> str:
-    """Id of one visit to a normalised URL: the same however often a crash makes the visit happen again."""
+    """Id of one visit to a normalised URL; a visit repeated after a crash has the same id."""
     return xxhash.xxh3_128_hexdigest(f"{visit}\n{url}".encode())
 
 
 def is_skipped(url: str) -> bool:
-    """Whether a URL that was only discovered (a normalised one) is not worth a request, or one of endlessly many.
+    """Whether a discovered URL (normalised) is not worth a request.
 
-    Those are indexes, searches, logins, feeds and media, and the traps of crawlers: session ids, calendars, and paths
-    that repeat themselves.
+    These are indexes, searches, logins, feeds, media, and crawler traps: session ids, calendars, repeating paths.
     """
     path, _, query = url.split("/", 3)[3].lower().partition("?")
     parts = path.split("/")
@@ -168,7 +167,7 @@ def is_skipped(url: str) -> bool:
 
 
 def _is_deep(parts: list[str]) -> bool:
-    """Whether a path goes round in circles, as links that are relative by mistake make it."""
+    """Whether a path repeats itself, as wrongly relative links cause."""
     return len(parts) > _DEPTH_CAP or max(map(parts.count, set(filter(None, parts))), default=0) > _REPEATS_CAP
 
 
@@ -178,5 +177,5 @@ def twin_of(host: str) -> str:
 
 
 def other_scheme(url: str) -> str:
-    """The same URL with https for http, or the other way round: on all but a few sites, the same page."""
+    """The same URL with https for http, or the reverse: on nearly all sites the same page."""
     return "http" + url[5:] if url.startswith("https:") else "https" + url[4:]

@@ -21,7 +21,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from crawler.errors import UnusableUrl
-from crawler.frontier.queued import queued_pages
+from crawler.frontier.report import queued_pages
 from crawler.web.urls import page_id
 from farmwatch.audit.partition_reader import PartitionReader
 from farmwatch.audit.rates import RateRows

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from crawler.sources.known_hits import KnownHits
 from crawler.web.hits_file import LINE_CAP, BadLine, read_hits
 from farmwatch.terminal.jsonl import binary_input
 from stream.log.contract import Log, partition_of
-from stream.log.errors import BadRecord
-from stream.schema.records import Hit, Record, read
 from stream.schema.topics import HITS
 from stream.text.packed_files import bounded_lines
 from stream.text.wording import counted
@@ -30,36 +29,6 @@ class Appended:
     def text(self) -> str:
         """In words."""
         return f"{counted(self.hits, 'hit')} read, {self.new} new, {counted(self.skipped, 'line')} skipped"
-
-
-class _HeadOfHit(Record, frozen=True, kw_only=True):
-    """The start of a hit's record, which costs less to read."""
-
-    VERSION = Hit.VERSION
-
-
-class KnownHits:
-    """The ids of the hits that the log has. A partition is read when a hit of it is asked for first."""
-
-    def __init__(self, log: Log) -> None:
-        """Read nothing yet."""
-        self._log = log
-        self._ids: dict[int, set[str]] = {}
-
-    def is_new(self, hit: Hit, partition: int) -> bool:
-        """Whether the log has no such hit, and none was asked for so far."""
-        ids = self._ids.get(partition)
-        if ids is None:
-            ids = self._ids[partition] = set(self._read(partition))
-        known = len(ids)
-        ids.add(hit.id)
-        return len(ids) > known
-
-    def _read(self, partition: int) -> Iterator[str]:
-        for message in self._log.read(HITS, partition, self._log.beginning(HITS)[partition]):
-            if message.value:
-                with suppress(BadRecord):
-                    yield read(_HeadOfHit, message).id
 
 
 def append_hits(
@@ -90,7 +59,7 @@ def append_hits(
             told(found)
             continue
         hits += 1
-        if not known.is_new(found, partition_of(found.site, partitions)):
+        if not known.is_new(found.id, partition_of(found.site, partitions)):
             continue
         new += 1
         batch.add([hit_output(found, partitions)])

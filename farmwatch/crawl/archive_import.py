@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO
 
 from crawler.hit_records import OutputBatch, page_outputs
-from crawler.sources.known_imports import KnownImports
+from crawler.sources.known_hits import KnownHits
 from crawler.warc.pages import ArchivedPage, Skipped
 from stream.log.contract import Log
 from stream.schema.topics import HITS
@@ -35,11 +35,11 @@ class Imported:
 
 
 def import_pages(
-    log: Log, found: Iterable[ArchivedPage | Skipped], imports: KnownImports, told: Callable[[Skipped], None]
+    log: Log, found: Iterable[ArchivedPage | Skipped], imports: KnownHits, told: Callable[[Skipped], None]
 ) -> Imported:
     """Append the pages of an archive that are not among `imports`; `told` hears of each broken record.
 
-    Raises as `Log.append` and `KnownImports.hold`, and OSError where the archive cannot be read on; what was appended
+    Raises as `Log.append` and `KnownHits.hold`, and OSError where the archive cannot be read on; what was appended
     by then stays, and is known to the next import.
     """
     partitions = log.topics()[HITS]

@@ -9,7 +9,7 @@ from farmwatch.config.member_names import names_folder
 from stream.log.private_folders import make_private
 from stream.text.user_errors import FarmwatchError
 
-IMPORTS_LOCK = "imports.lock"  # of whoever appends pages of archives, see `crawler.sources.known_imports`
+IMPORTS_LOCK = "imports.lock"  # of whoever appends pages of archives, see `crawler.sources.known_hits`
 
 
 def locks_folder(config: Config) -> Path:

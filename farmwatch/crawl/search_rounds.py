@@ -16,16 +16,15 @@ import structlog
 
 from crawler.settings import CrawlSettings
 from crawler.sources.catalogue import open_source, settings_for, with_pages
-from crawler.sources.http_client import Asker
+from crawler.sources.http_client import SourceClient
 from crawler.sources.keys import key_origin
-from crawler.sources.known_imports import KnownImports
-from crawler.sources.ledger import Ledger, Round
+from crawler.sources.known_hits import KnownHits
+from crawler.sources.ledger import Ledger, Round, next_round
 from crawler.sources.machine_lock import file_lock, held_lock
+from crawler.sources.paced_client import PacedClient, moment
 from crawler.sources.queries import digest_of, read_queries
-from crawler.sources.schedule import next_round
 from crawler.sources.searcher import OUTCOMES, RoundSummary, Searcher
 from crawler.sources.source import Query, Source
-from crawler.sources.turns import Turns, moment
 from crawler.sources.usage import PARK_CAP_S
 from farmwatch.config.config import Config
 from farmwatch.config.opening import create_topics, opened
@@ -121,7 +120,7 @@ class Desk:
         self._stop: asyncio.Event | None = None
         self._interrupted = False
         self._states: dict[str, str] = {}
-        self._imports = KnownImports(log, locks / IMPORTS_LOCK)
+        self._imports = KnownHits(log, locks / IMPORTS_LOCK)
 
     def health(self) -> Health:
         """Well as long as it runs; what each source does stands in the detail."""
@@ -135,7 +134,7 @@ class Desk:
             async with self._client() as client:
                 rounds = [
                     self._searcher(source, client, PATIENCE_S).round(
-                        queries, Round(started_ms=started_ms, total=len(queries)), kept=False, told=advance
+                        queries, Round(started_ms=started_ms, total=len(queries)), kept=False, on_progress=advance
                     )
                     for source in sources
                 ]
@@ -159,7 +158,7 @@ class Desk:
             await asyncio.gather(*(self._guarded(source, client, queries) for source in sources))
         return Exit.OK
 
-    async def _guarded(self, source: Source, client: Asker, queries: Sequence[Query]) -> None:
+    async def _guarded(self, source: Source, client: SourceClient, queries: Sequence[Query]) -> None:
         """The schedule of one source, whatever is wrong with it. Raises StreamError for a log that is of no use."""
         while not self._stopped():
             try:
@@ -176,7 +175,7 @@ class Desk:
                 self._states[source.name] = "failed"
                 await self._rest(PARK_CAP_S)
 
-    async def _keep(self, source: Source, client: Asker, queries: Sequence[Query]) -> None:
+    async def _keep(self, source: Source, client: SourceClient, queries: Sequence[Query]) -> None:
         """The schedule of one source. Raises StreamError."""
         assert self._wanted.every_s is not None
         searcher = self._searcher(source, client, float("inf"))
@@ -211,12 +210,12 @@ class Desk:
         while not self._stopped() and (left := until - self._clock()) > 0:
             await self._sleep(min(left, _SLICE_S))
 
-    def _searcher(self, source: Source, client: Asker, patience_s: float) -> Searcher:
+    def _searcher(self, source: Source, client: SourceClient, patience_s: float) -> Searcher:
         settings = with_pages(settings_for(self._config.search, source.name), self._wanted.pages)
-        turns = Turns(
+        turns = PacedClient(
             source,
             settings,
-            Ledger(self._log, source.name, partial(file_lock, self._locks / f"{source.name}.lock")),
+            Ledger(self._log, source.name, partial(file_lock, self._locks / f"{source.name}.lock"), self._clock),
             client,
             clock=self._clock,
             sleep=self._sleep,
@@ -226,9 +225,9 @@ class Desk:
         )
         return Searcher(source, settings, turns, self._config.log.partitions, self.metrics, self._imports)
 
-    def _client(self) -> Asker:
+    def _client(self) -> SourceClient:
         crawl: CrawlSettings = self._config.crawl
-        return Asker(crawl.user_agent if crawl.contact else crawl.name, self._clock)
+        return SourceClient(crawl.user_agent if crawl.contact else crawl.name, self._clock)
 
     def _again(self, queries: Sequence[Query]) -> Sequence[Query]:
         """The queries as the file has them now; those before where it cannot be read."""

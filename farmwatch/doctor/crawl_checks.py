@@ -109,7 +109,10 @@ def _usages(config: Config, names: Sequence[str]) -> Mapping[str, Usage]:
             return unused
         require_broker(config)
         with closing(open_configured(config, read_only=True)) as log:
-            return {name: Ledger(log, name).usage for name in names} if CONTROL in log.topics() else unused
+            ledgers = {name: Ledger(log, name) for name in names} if CONTROL in log.topics() else None
+            return (
+                unused if ledgers is None else {name: kept.usage for name, kept in ledgers.items() if kept.is_readable}
+            )
     except (StreamError, FarmwatchError):
         return {}
 

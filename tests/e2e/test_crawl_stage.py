@@ -18,6 +18,7 @@ from crawler.settings import CrawlSettings
 from crawler.web.urls import page_id
 from stream.schema.records import Decision, Page
 from tests.support.crawl_driver import Driver, Store, crawl, hits_of, settings_for
+from tests.support.farm import wait_for
 from tests.support.loopback import Reply, Web, page, redirect
 
 SITES = [f"site{n}.test" for n in range(6)]
@@ -97,9 +98,7 @@ def test_sites_are_crawled_side_by_side(loopback: Web) -> None:
     driver = Driver(settings_for(loopback.target), Store())
     try:
         driver.round(hits_of("http://slow.test/x", "http://site0.test/hit/1", "http://site1.test/hit/1"))
-        while not (driver.store.of("site0.test") and driver.store.of("site1.test")):
-            driver.round()
-            time.sleep(0.005)
+        driver.run_until(lambda: driver.store.of("site0.test") and driver.store.of("site1.test"))
         assert not driver.store.of("slow.test")
         release.set()
         driver.run()
@@ -149,9 +148,7 @@ def test_a_new_process_waits_before_it_asks_again(loopback: Web) -> None:
     first.close()
     second = Driver(settings, store)
     second.round()
-    while len(loopback.seen) < 2:
-        second.round()
-        time.sleep(0.005)
+    second.run_until(lambda: len(loopback.seen) >= 2)
     second.close()
     assert loopback.seen[1].began - died > 0.2
 
@@ -162,9 +159,8 @@ def test_an_answer_to_a_lost_claim_is_dropped(loopback: Web) -> None:
     try:
         driver.round(hits_of("http://site0.test/map/0"))
         driver.stage.committed()
-        while not (loopback.seen and loopback.seen[0].ended):
-            time.sleep(0.005)
-        time.sleep(0.1)  # the answer is in the queue, and nobody has collected it
+        results = driver.stage._thread._done
+        wait_for(lambda: not results.empty(), 10, "a result that is not collected")
         driver.stage.lost(range(4))
         pages = driver.run()
     finally:
@@ -179,9 +175,7 @@ def test_a_decision_stops_the_site_and_accounts_for_its_hits(loopback: Web) -> N
     driver = Driver(settings_for(loopback.target, delay_s=0.2), Store())
     try:
         driver.round(hits)
-        while not driver.store.of("site0.test"):
-            driver.round()
-            time.sleep(0.005)
+        driver.run_until(lambda: driver.store.of("site0.test"))
         pages = driver.run([Decision(id="site0.test", site="site0.test", stop=True, reason="llm")])
     finally:
         driver.close()

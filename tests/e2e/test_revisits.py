@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from pathlib import Path
 
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from tests.support.crawl_process import Crawl
+from tests.support.farm import wait_for
 from tests.support.raw_web import RawWeb, Visit, head, reply
 
 SITES = [f"again{n}.site{n}.test" for n in range(100)]
@@ -69,10 +69,8 @@ def test_pages_that_did_not_change_are_not_sent_again(tmp_path: Path) -> None:
         wanted = {f"http://{site}{path}" for site in SITES for path in KINDS}
         crawl.hits([make_hit({"url": url}) for url in sorted(wanted)])
         crawl.start()
-        until = time.monotonic() + LIMIT_S
-        while not _visited(crawl, wanted):
-            assert crawl.running and time.monotonic() < until, crawl.output()
-            time.sleep(0.5)
+        wait_for(lambda: not crawl.running or _visited(crawl, wanted), LIMIT_S, "the visits")
+        assert crawl.running, crawl.output()
         crawl.stop()
         pages, seen = crawl.pages(), list(web.seen)
     assert max(Counter(page.id for page in pages).values()) == 1

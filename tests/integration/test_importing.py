@@ -5,10 +5,9 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
-from crawler.fetch.capture import Capture
-from crawler.fetch.jobs import RequestKind
+from crawler.fetch.jobs import Capture, RequestKind
 from crawler.settings import CrawlSettings
-from crawler.sources.known_imports import KnownImports
+from crawler.sources.known_hits import KnownHits
 from crawler.warc.pages import pages_of
 from farmwatch.crawl.archive_import import Imported, import_pages
 from stream.log.contract import Log
@@ -20,7 +19,7 @@ PARTITIONS = 2
 
 
 def _import(log: Log, data: bytes, lock: Path | None = None) -> Imported:
-    imports = KnownImports(log, lock)
+    imports = KnownHits(log, lock)
     with imports.hold():
         pass
     pages = pages_of(io.BytesIO(data), CrawlSettings(), now_ms=2 * 10**12, known=imports.ids)
@@ -68,7 +67,7 @@ def test_imports_side_by_side_append_a_record_once(world: World, tmp_path: Path)
     pages = list(pages_of(io.BytesIO(file.read_bytes()), CrawlSettings(), now_ms=2 * 10**12))
     world.log.create(all_topics(PARTITIONS, "e"))
     logs = [world.log, world.again()]
-    both = [KnownImports(log, tmp_path / "lock") for log in logs]
+    both = [KnownHits(log, tmp_path / "lock") for log in logs]
     appended = [
         import_pages(logs[turn % 2], pages[start : start + 3], both[turn % 2], print).pages
         for turn, start in enumerate((0, 1, 2, 3, 0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.settings import CrawlSettings
@@ -120,12 +120,16 @@ class Driver:
     def run(self, records: Sequence[Record] = (), *, limit_s: float = 20.0) -> list[Page]:
         """Rounds until the frontier is at rest; returns all pages of the store."""
         self.round(records)
-        until = time.monotonic() + limit_s
-        while not self.at_rest:
-            assert time.monotonic() < until, "the crawl did not end"
-            time.sleep(min(self.stage.poll_s, 0.005))
-            self.round()
+        self.run_until(lambda: self.at_rest, limit_s=limit_s)
         return self.store.pages
+
+    def run_until(self, condition: Callable[[], object], *, limit_s: float = 20.0) -> None:
+        """Rounds until the condition holds; fails after `limit_s`."""
+        until = time.monotonic() + limit_s
+        while not condition():
+            assert time.monotonic() < until, "the crawl did not get there in time"
+            self.round()
+            time.sleep(min(self.stage.poll_s, 0.005))  # so what arrives last is not collected yet
 
     def close(self) -> None:
         """End the process in an orderly way."""

@@ -17,7 +17,7 @@ import msgspec
 import pytest
 import zstandard
 
-from crawler.frontier.page_headers import page_headers
+from crawler.frontier.page_log import page_headers
 from crawler.web.urls import page_id
 from farmwatch.config.config import Config, load
 from farmwatch.config.opening import create_topics, open_configured

@@ -9,14 +9,14 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from crawler.sources.known_imports import KnownImports
+from crawler.sources.known_hits import KnownHits
 from crawler.sources.ledger import Ledger, Round
 from crawler.sources.machine_lock import Exclusion
+from crawler.sources.paced_client import PacedClient
 from crawler.sources.queries import digest_of
 from crawler.sources.searcher import RoundSummary, Searcher
 from crawler.sources.settings import SourceSettings
 from crawler.sources.source import Query, Source, SourceAnswer, SourceRequest
-from crawler.sources.turns import Turns
 from stream.log.contract import Log
 from stream.processing.metrics import Metrics
 from stream.schema.records import Hit, decode
@@ -73,10 +73,10 @@ class Desk:
 
     def searcher(self, patience_s: float = float("inf")) -> Searcher:
         """A searcher as a new process would make it."""
-        turns = Turns(
+        turns = PacedClient(
             self.source,
             self.settings,
-            Ledger(self.log, self.source.name, self.exclusive),
+            Ledger(self.log, self.source.name, self.exclusive, lambda: self.now),
             self,
             clock=lambda: self.now,
             sleep=self.sleep,
@@ -85,7 +85,7 @@ class Desk:
             patience_s=patience_s,
             draw=lambda: 1.0,
         )
-        return Searcher(self.source, self.settings, turns, PARTITIONS, self.metrics, KnownImports(self.log))
+        return Searcher(self.source, self.settings, turns, PARTITIONS, self.metrics, KnownHits(self.log))
 
     def run(self, queries: Sequence[Query], patience_s: float = float("inf"), kept: bool = True) -> RoundSummary:
         """A round; one that was broken off goes on."""

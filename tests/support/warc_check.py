@@ -12,10 +12,9 @@ from warcio import cli
 from warcio.archiveiterator import ArchiveIterator
 from warcio.bufferedreaders import BufferedReader
 
-from crawler.fetch.capture import Capture
-from crawler.fetch.jobs import RequestKind
+from crawler.fetch.jobs import Capture, RequestKind
 from crawler.settings import CrawlSettings
-from crawler.warc.writer import WarcOut
+from crawler.warc.writer import WarcWriter
 
 STARTED_MS = 1_700_000_000_123
 HTML = b"<!doctype html><html><body><p>words</p></body></html>"
@@ -94,7 +93,7 @@ def finished(folder: Path) -> list[Path]:
 def write(folder: Path, captures: Iterable[Capture], **changes: Any) -> list[Path]:
     """The files that the crawler's own writer makes of captures."""
     known = CrawlSettings(contact="a@example.org", warc_folder=str(folder))
-    archive = WarcOut(msgspec.structs.replace(known, **changes))
+    archive = WarcWriter(msgspec.structs.replace(known, **changes))
     for capture in captures:
         archive(capture)
     archive.close()

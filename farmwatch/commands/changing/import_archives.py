@@ -43,7 +43,7 @@ def import_archives(
 
     Exit code 1: a record is broken, or no page was found, be it new or known.
     """
-    from crawler.sources.known_imports import KnownImports
+    from crawler.sources.known_hits import KnownHits
     from crawler.warc.pages import pages_of
     from farmwatch.config.opening import create_topics
     from farmwatch.crawl.archive_import import Imported, Watched, import_pages
@@ -64,7 +64,7 @@ def import_archives(
     size_mib = sum(file.stat().st_size for file in files if file.is_file()) // _MIB
     with opened(config, create=True) as log, counting(size_mib, "MiB read") as advance:
         create_topics(log, config)
-        imports = KnownImports(log, imports_lock(config))
+        imports = KnownHits(log, imports_lock(config))
         with imports.hold():
             pass  # what is known is passed over before it is looked into
         for file in files:

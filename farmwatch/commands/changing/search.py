@@ -83,7 +83,7 @@ def search(
 
 
 def _seconds(every: str | None) -> int | None:
-    from crawler.sources.schedule import interval_s
+    from crawler.sources.ledger import interval_s
 
     try:
         return None if every is None else interval_s(every)
@@ -92,8 +92,9 @@ def _seconds(every: str | None) -> int | None:
 
 
 def _append(config: Config, files: list[Path], as_json: bool) -> int:
+    from crawler.sources.known_hits import KnownHits
     from farmwatch.config.opening import create_topics
-    from farmwatch.crawl.append_hits import Appended, KnownHits, append_hits, input_lines
+    from farmwatch.crawl.append_hits import Appended, append_hits, input_lines
 
     for file in files:
         with input_lines(file):  # before a log is made for what is not there

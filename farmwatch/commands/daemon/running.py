@@ -178,8 +178,9 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
 
 def append_files(config: Config, files: Sequence[Path]) -> int:
     """Append the files' hits, and say how many of each are new; returns how many lines held none."""
+    from crawler.sources.known_hits import KnownHits
     from farmwatch.config.opening import create_topics
-    from farmwatch.crawl.append_hits import KnownHits, append_hits, input_lines
+    from farmwatch.crawl.append_hits import append_hits, input_lines
 
     if not files:
         return 0

@@ -16,8 +16,7 @@ from stream.text.wording import counted, one_line
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from crawler.frontier.report import FrontierReport, FrontierSiteLine
-    from crawler.frontier.site_report import SiteReport, UrlLine
+    from crawler.frontier.report import FrontierReport, FrontierSiteLine, SiteReport, UrlLine
     from farmwatch.config.config import Config
     from stream.log.contract import Log
 
@@ -91,7 +90,7 @@ def _read(log: Log, config: Config, now_ms: int, limit: int | None) -> FrontierR
 
 
 def _read_site(log: Log, config: Config, site: str, now_ms: int, limit: int | None) -> SiteReport:
-    from crawler.frontier.site_report import site_report
+    from crawler.frontier.report import site_report
     from stream.log.contract import partition_of
     from stream.schema.topics import FRONTIER_STORE
 

@@ -23,6 +23,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Page, decode, encode
 from stream.schema.topics import DEAD_LETTERS, HITS, PAGES, all_topics
 from tests.support.crawl_driver import Driver, Store, crawl, hits_of, settings_for
+from tests.support.farm import wait_for
 from tests.support.loopback import Reply, Web, page, raw
 
 SITES = [f"site{n}.test" for n in range(3)]
@@ -158,9 +159,7 @@ def test_a_site_that_cannot_even_be_given_up_rests(loopback: Web) -> None:
     driver = Driver(settings_for(loopback.target), store)
     try:
         driver.round(hits_of("http://site1.test/hit/0", "http://site2.test/hit/0"))
-        while not (store.of("site1.test") and store.of("site2.test")):
-            driver.round()
-            time.sleep(0.005)
+        driver.run_until(lambda: store.of("site1.test") and store.of("site2.test"))
     finally:
         driver.close()
     value, due_at = broken.rows[site_key("site0.test")]
@@ -176,11 +175,10 @@ def test_a_rollback_does_not_forget_a_retry_after(loopback: Web, collected: bool
     started = time.time()
     try:
         driver.round(hits_of("http://busy.test/x"))
-        while "/x" not in loopback.paths("busy.test"):
-            driver.round()
-            time.sleep(0.005)
+        driver.run_until(lambda: "/x" in loopback.paths("busy.test"))
         if not collected:
-            time.sleep(0.1)
+            results = driver.stage._thread._done
+            wait_for(lambda: not results.empty(), 10, "a result that is not collected")
             driver.stage.lost(range(4))
         until = time.monotonic() + 0.6
         while time.monotonic() < until:

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import itertools
+import re
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.client_proto import ResponseHandler
 
 from crawler.fetch.connections import Connections
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
-from crawler.fetch.thread import Done, FetchThread
+from crawler.fetch.thread import ClaimResult, FetchThread
 from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
 from crawler.web.urls import host_of
 from tests.support.crawl_driver import settings_for
 from tests.support.loopback import Web, page, redirect
 from tests.support.loopback_dns import A, LoopbackDns, Zone
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -247,10 +253,36 @@ def test_the_thread_hands_on_its_share(loopback: Web) -> None:
     try:
         thread.share(0.25)
         thread.submit({1: job_for("http://a.test/")})
-        done: list[Done] = []
+        done: list[ClaimResult] = []
         while not done:
             done = thread.collect()
         answer = done[0].answer
     finally:
         thread.close()
     assert answer.outcome is FetchOutcome.DEFERRED and answer.not_before_ms - answer.started_ms > 39_000
+
+
+def test_the_internals_of_aiohttp_that_we_use_are_there() -> None:
+    """No public API has these; only crawler/fetch/connections.py uses them, and a new aiohttp may move them."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        protocol = ResponseHandler(loop=loop)
+        assert {"_payload", "_loop", "transport", "data_received", "set_exception"} <= set(dir(protocol))
+        async with aiohttp.TCPConnector() as connector:
+            assert isinstance(connector._factory, partial) and connector._factory.func is ResponseHandler
+            assert connector._conns == {}
+
+    asyncio.run(main())
+    takes: list[tuple[Callable[..., object], set[str]]] = [
+        (ResponseHandler.set_response_params, {"auto_decompress", "read_until_eof", "max_line_size", "max_headers"}),
+        (aiohttp.TCPConnector.connect, {"req", "traces", "timeout"}),
+        (aiohttp.TCPConnector._release, {"key", "protocol", "should_close"}),
+        (aiohttp.ClientRequest.__init__, {"method", "url", "headers", "loop"}),
+        (aiohttp.ClientRequest.send, {"conn"}),
+        (aiohttp.ClientResponse.start, {"connection"}),
+    ]
+    for function, names in takes:
+        assert names <= set(inspect.signature(function).parameters), function
+    users = {path.name for path in (ROOT / "crawler").rglob("*.py") if re.search(r"aiohttp\.client_", path.read_text())}
+    assert users == {"connections.py"}

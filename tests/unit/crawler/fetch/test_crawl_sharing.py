@@ -9,8 +9,8 @@ import pytest
 from crawler.crawl_stage import CrawlStage
 from crawler.errors import OldFrontier
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job
-from crawler.fetch.thread import Done
-from crawler.frontier.queued import queued_pages
+from crawler.fetch.thread import ClaimResult
+from crawler.frontier.report import queued_pages
 from crawler.frontier.rows import TOTALS_KEY
 from stream.log.contract import partition_of
 from stream.processing.metrics import Meter
@@ -39,7 +39,7 @@ def test_the_pace_is_shared_by_partitions(monkeypatch: pytest.MonkeyPatch) -> No
 def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A place that becomes free goes to the site that has waited longest, whatever partition it is in."""
     asked: list[Job] = []
-    answers: list[Done] = []
+    answers: list[ClaimResult] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.collect", lambda _: [answers.pop()] if answers else [])
     driver = Driver(settings_for("127.0.0.1:1", max_in_flight=1), Store())
@@ -50,7 +50,7 @@ def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
             time.sleep(0.005)
         far_ms = time.time_ns() // 1_000_000 + 60_000
         answers.append(
-            Done(1, FetchResult(job=asked[0], outcome=FetchOutcome.DEFERRED, started_ms=0, not_before_ms=far_ms))
+            ClaimResult(1, FetchResult(job=asked[0], outcome=FetchOutcome.DEFERRED, started_ms=0, not_before_ms=far_ms))
         )
         driver.round()
     finally:

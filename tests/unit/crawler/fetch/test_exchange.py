@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from crawler.fetch.capture import Capture
 from crawler.fetch.exchange import ERROR_CAP_BYTES, TDMREP_CAP_BYTES, _tls_reason
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import Capture, FetchOutcome, FetchResult, Job, RequestKind
 from crawler.robots.rules import RobotsRules
 from tests.support.crawl_driver import settings_for
 from tests.support.loopback import Reply, Web, raw, redirect

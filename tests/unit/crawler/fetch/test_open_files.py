@@ -6,7 +6,7 @@ import resource
 
 import pytest
 
-from crawler.fetch.open_files import room_for
+from crawler.fetch.connections import room_for
 
 
 @pytest.mark.parametrize(

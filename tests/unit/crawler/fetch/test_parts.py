@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.fetch.gate import HostGate
-from crawler.fetch.retry_after import retry_after_s
+from crawler.fetch.response_headers import retry_after_s
 from crawler.web.content_encoding import BadEncoding, Inflater
 
 ENCODERS = {

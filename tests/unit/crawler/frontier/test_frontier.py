@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from crawler.errors import UnusableUrl
 from crawler.fetch.jobs import FetchOutcome, RequestKind
-from crawler.frontier.queued import queued_pages
+from crawler.frontier.report import queued_pages
 from crawler.frontier.rows import is_queue_key, robots_key
 from crawler.robots.rules import RobotsRules
 from crawler.web.sitemaps import SitemapFile

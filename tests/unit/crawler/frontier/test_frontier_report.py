@@ -10,9 +10,8 @@ import pytest
 from crawler.dry_run import DryRun
 from crawler.errors import OldFrontier
 from crawler.fetch.jobs import FetchOutcome
-from crawler.frontier.report import FrontierReader, FrontierReport
+from crawler.frontier.report import FrontierReader, FrontierReport, site_report
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
-from crawler.frontier.site_report import site_report
 from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
 from crawler.web.registrable_domain import registrable_domain

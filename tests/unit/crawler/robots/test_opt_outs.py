@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.fetch.stored_headers import kept_headers
+from crawler.fetch.response_headers import kept_headers
 from crawler.robots.opt_outs import forbids_mining, opt_outs
 
 

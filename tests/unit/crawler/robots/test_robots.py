@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from crawler.robots.explanation import Why, explain
+from crawler.robots.explanation import DecisionReason, explain
 from crawler.robots.lines import ROBOTS_CAP_BYTES, SITEMAPS_CAP
 from crawler.robots.path_patterns import PathPattern
 from crawler.robots.rules import WILDCARDS_CAP, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
@@ -263,5 +263,5 @@ def test_the_work_of_a_match_is_bounded() -> None:
     assert RobotsRules(_ALL + worst, "farmwatch").allows("https://a.example/" + "a" * 2000)
     more = worst + b"Allow: /*" + b"c" * 88 + b"\n"
     assert not RobotsRules(_ALL + more, "farmwatch").allows("https://a.example/")
-    assert explain(_ALL + more, "farmwatch", "https://a.example/").why is Why.TOO_COSTLY
+    assert explain(_ALL + more, "farmwatch", "https://a.example/").why is DecisionReason.TOO_COSTLY
     assert RobotsRules(_ALL + more, "farmwatch").allows("https://a.example/robots.txt")

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from crawler.sources.http_client import Asker
+from crawler.sources.http_client import SourceClient
 from crawler.sources.source import BadAnswer, SourceAnswer, SourceBusy, SourceError, SourceRefused, SourceRequest
 from tests.support.search_engines import Asked, Engine, Reply, says
 
@@ -18,7 +18,7 @@ KEY = "s3cr3t-0f-the-test"
 
 def _ask(request: SourceRequest, timeout_s: float = 5.0, cap: int = 1_000_000) -> SourceAnswer:
     async def go() -> SourceAnswer:
-        async with Asker("farmwatch-test/1 (+https://contact.example/)") as asker:
+        async with SourceClient("farmwatch-test/1 (+https://contact.example/)") as asker:
             return await asker.ask(request, timeout_s, cap)
 
     return asyncio.run(go())

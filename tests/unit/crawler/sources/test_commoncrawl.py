@@ -14,13 +14,13 @@ from warcio.warcwriter import WARCWriter
 
 from crawler.settings import CrawlSettings
 from crawler.sources.commoncrawl import CommonCrawl
-from crawler.sources.http_client import Asker
-from crawler.sources.known_imports import KnownImports
+from crawler.sources.http_client import SourceClient
+from crawler.sources.known_hits import KnownHits
 from crawler.sources.ledger import Ledger, Round
+from crawler.sources.paced_client import PacedClient
 from crawler.sources.searcher import RoundSummary, Searcher
 from crawler.sources.settings import CommonCrawlSettings
 from crawler.sources.source import ArchivePlace, BadAnswer, Query, QueryRefused, SourceAnswer
-from crawler.sources.turns import Turns
 from crawler.warc.pages import ArchivedPage, pages_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
@@ -85,7 +85,7 @@ def _search(
     count: int = 40,
     tries: int = 5,
     pages: int = 3,
-    imports: KnownImports | None = None,
+    imports: KnownHits | None = None,
 ) -> RoundSummary:
     mine = CommonCrawlSettings(
         url=engine.url, data_url=engine.url, crawl="CC-MAIN-2026-43", rate=100.0, pages=pages, count=count, tries=tries
@@ -93,9 +93,9 @@ def _search(
     queries = [Query(host, host) for host in hosts]
 
     async def go() -> RoundSummary:
-        async with Asker("test") as asker:
+        async with SourceClient("test") as asker:
             source, metrics = CommonCrawl(mine, CrawlSettings()), Metrics()
-            turns = Turns(
+            turns = PacedClient(
                 source,
                 mine,
                 Ledger(log, "commoncrawl"),
@@ -106,7 +106,7 @@ def _search(
                 metrics=metrics,
                 patience_s=5.0,
             )
-            searcher = Searcher(source, mine, turns, PARTITIONS, metrics, imports or KnownImports(log))
+            searcher = Searcher(source, mine, turns, PARTITIONS, metrics, imports or KnownHits(log))
             return await searcher.round(queries, Round(started_ms=1, total=len(queries)), kept=False)
 
     return asyncio.run(go())
@@ -174,7 +174,7 @@ def test_a_search_knows_what_it_and_others_appended(tmp_path: Path) -> None:
     warc, lines = _warc(4)
     log = MemoryLog()
     log.create(all_topics(PARTITIONS, "e"))
-    ours, other = (KnownImports(log, tmp_path / "lock") for _ in range(2))
+    ours, other = (KnownHits(log, tmp_path / "lock") for _ in range(2))
     with _serving(warc, lines) as engine:
         rounds = [(1, ours), (2, ours), (3, other), (3, ours), (4, ours)]
         appended = [_search(engine, ["a.example"], log, count=n, imports=by).pages for n, by in rounds]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from crawler.sources.queries import read_queries
 from crawler.sources.searxng import Searxng
 from crawler.sources.settings import BraveSettings, SearchSettings, SearxngSettings
 from crawler.sources.source import Query, QuotaSpent, SourceAnswer, SourceBusy, SourceRefused, SourceRequest
-from crawler.sources.usage import PARK_FIRST_S
+from crawler.sources.usage import PARK_FIRST_S, counted, next_month_s
 from stream.log.contract import Log, Message, Output
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
@@ -212,6 +213,35 @@ def test_processes_beside_each_other_do_not_overdraw_a_quota(tmp_path: Path) -> 
     assert (sum(asked), Ledger(made, "brave").usage.day_used) == (20, 20)
     made.close()
     assert sum(count > 0 for count in asked) > 1, "they were at work at the same time"
+
+
+def _keep_unreadable(log: Log) -> None:
+    log.append([Output(CONTROL, 0, b"search/brave", b"\xc1")])
+
+
+def test_an_unreadable_usage_does_not_reset_the_quota(log: Log) -> None:
+    """The last known usage holds: of three requests a day, two are made before the damage and one after it."""
+    desk = _desk(log, lambda _: answer(_brave()), quota_day=3)
+    desk.run(QUERIES[:2], kept=False)
+    _keep_unreadable(log)
+    assert desk.run(QUERIES, patience_s=1.0, kept=False).queries == 1
+
+
+def test_a_source_without_a_known_usage_is_refused_until_its_counts_reset(log: Log) -> None:
+    """No request is made, and the message says when the counts reset; then the source is asked again."""
+    _keep_unreadable(log)
+    desk = _desk(log, lambda _: answer(_brave()), quota_day=3)
+    ledger = Ledger(log, "brave", clock=lambda: written_s)
+    written_s = next(iter(log.read(CONTROL, 0))).timestamp_ms / 1000
+    assert not ledger.is_readable
+    reset = datetime.fromtimestamp(next_month_s(written_s), UTC)
+    with pytest.raises(SourceRefused, match=f"wait until the counts reset on {reset:%Y-%m-%d}"):
+        ledger.change(lambda usage: counted(usage, written_s))
+    desk.now = written_s
+    summary = desk.run(QUERIES)
+    assert (summary.refused, desk.asked) == (True, []) and "cannot be read" in summary.ended
+    desk.now = reset.timestamp()
+    assert desk.run(QUERIES, patience_s=1.0, kept=False).queries == 3
 
 
 def test_the_end_is_not_kept_waiting_by_a_request(log: Log) -> None:

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.sources.ledger import Round
-from crawler.sources.schedule import interval_s, next_round
+from crawler.sources.ledger import Round, interval_s, next_round
 from crawler.sources.settings import BraveSettings
 from crawler.sources.usage import (
     ASKED_CAP_S,
@@ -95,7 +94,7 @@ def test_what_no_provider_can_mean_is_not_believed() -> None:
     assert left(usage, BraveSettings(), now_s) is None
     assert renewed_s(spent(usage, now_s, 1e15), BraveSettings(), now_s) == now_s + 31 * 86_400
     assert renewed_s(spent(usage, now_s, 0.0), BraveSettings(), now_s) == now_s + 60
-    assert renewed_s(Usage(told_left=0, told_reset_ms=10**18), BraveSettings(), now_s) == now_s + 31 * 86_400
+    assert renewed_s(Usage(provider_left=0, provider_reset_ms=10**18), BraveSettings(), now_s) == now_s + 31 * 86_400
 
 
 def test_another_key_has_its_own_quota() -> None:

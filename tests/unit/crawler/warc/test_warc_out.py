@@ -23,22 +23,22 @@ from hypothesis import strategies as st
 from prometheus_client import generate_latest
 
 from crawler.errors import ArchiveUnwritable
-from crawler.fetch.capture import Capture
-from crawler.fetch.jobs import RequestKind
+from crawler.fetch.jobs import Capture, RequestKind
 from crawler.settings import CrawlSettings
-from crawler.warc import writer as warc_out
 from crawler.warc.file import close_leftovers
 from crawler.warc.pages import ArchivedPage, pages_of
-from crawler.warc.writer import WarcOut, open_warc
+from crawler.warc.writer import WarcWriter, open_warc
 from stream.processing.metrics import Metrics
+from tests.support.farm import wait_for
 from tests.support.paths import ROOT
 from tests.support.warc_check import HTML, STARTED_MS, Read, assert_clean, capture, finished, read_all, settings_in
 
 
 @contextmanager
-def writing(folder: Path, metrics: Metrics | None = None, **changes: Any) -> Iterator[WarcOut]:
+def writing(folder: Path, metrics: Metrics | None = None, **changes: Any) -> Iterator[WarcWriter]:
     """An archive that is closed at the end."""
-    archive = WarcOut(settings_in(folder, **changes), metrics)
+    bounds = {name: changes.pop(name) for name in ("queue_bytes", "room_bytes") if name in changes}
+    archive = WarcWriter(settings_in(folder, **changes), metrics, **bounds)
     try:
         yield archive
     finally:
@@ -194,10 +194,7 @@ def test_files_rotate_by_age_even_where_nothing_comes(tmp_path: Path) -> None:
     with writing(tmp_path, warc_s=0.05) as archive:
         archive(capture())
         archive.settle()
-        until = time.monotonic() + 10
-        while not list(tmp_path.glob("*.warc.gz")):
-            assert time.monotonic() < until, "the old file was not closed"
-            time.sleep(0.01)
+        wait_for(lambda: list(tmp_path.glob("*.warc.gz")), 10, "the old file to be closed")
         archive(capture(1))
     assert len(finished(tmp_path)) == 2
 
@@ -240,7 +237,7 @@ def test_a_link_in_the_place_of_a_leftover_is_not_followed(tmp_path: Path) -> No
     folder.mkdir()
     (folder / "x.warc.gz.open").symlink_to(outside)
     with pytest.raises(ArchiveUnwritable, match=r"x\.warc\.gz\.open"):
-        WarcOut(settings_in(folder))
+        WarcWriter(settings_in(folder))
     assert outside.read_bytes() == b"keep"
 
 
@@ -287,8 +284,7 @@ def test_a_full_disk_is_an_error_until_there_is_room(tmp_path: Path, monkeypatch
 
 def test_a_failed_archive_waits_for_real_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few free bytes do not make the crawl begin again only to fail with the next page."""
-    monkeypatch.setattr(warc_out, "_ROOM_BYTES", 2**62)
-    with writing(tmp_path) as archive:
+    with writing(tmp_path, room_bytes=2**62) as archive:
         monkeypatch.setattr(os, "write", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "I/O error")))
         archive(capture())
         with pytest.raises(ArchiveUnwritable, match="I/O error"):
@@ -304,14 +300,13 @@ def test_a_folder_that_cannot_be_is_refused_at_the_start(tmp_path: Path, place: 
     """The message names the folder and the setting."""
     (tmp_path / "file").write_text("")
     with pytest.raises(ArchiveUnwritable, match=r"file.*crawl\.warc_folder"):
-        WarcOut(settings_in(tmp_path / place))
+        WarcWriter(settings_in(tmp_path / place))
 
 
-def test_a_tap_waits_while_very_much_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tap_waits_while_very_much_waits(tmp_path: Path) -> None:
     """Captures that come faster than the disk takes them do not fill the memory."""
-    monkeypatch.setattr(warc_out, "_WAITING_BYTES", 100_000)
     most = 0
-    with writing(tmp_path) as archive:
+    with writing(tmp_path, queue_bytes=100_000) as archive:
         for number in range(100):
             archive(capture(number, body=bytes(60_000)))
             most = max(most, archive.waiting_bytes)
@@ -323,11 +318,11 @@ def test_a_tap_waits_while_very_much_waits(tmp_path: Path, monkeypatch: pytest.M
 
 _KILLED = """
 import random, sys
-from crawler.fetch.capture import Capture
+from crawler.fetch.jobs import Capture
 from crawler.fetch.jobs import RequestKind
 from crawler.settings import CrawlSettings
-from crawler.warc.writer import WarcOut
-archive = WarcOut(CrawlSettings(contact="a@example.org", warc_folder=sys.argv[1], warc_bytes=300_000))
+from crawler.warc.writer import WarcWriter
+archive = WarcWriter(CrawlSettings(contact="a@example.org", warc_folder=sys.argv[1], warc_bytes=300_000))
 noise, number = random.Random(5), int(sys.argv[2])
 while True:
     for _ in range(3):
@@ -361,7 +356,7 @@ def test_kill_9_loses_nothing_that_was_settled(tmp_path: Path) -> None:
         process.stdout.close()
         process.wait()
         settled += range(first, int(said[-1] if said else line))
-    WarcOut(settings_in(folder)).close()
+    WarcWriter(settings_in(folder)).close()
     assert_clean(finished(folder))
     found = {one.headers["WARC-Target-URI"] for one in read_all(finished(folder)) if one.kind == "response"}
     assert {f"http://a.test/page?{number}" for number in settled} <= found

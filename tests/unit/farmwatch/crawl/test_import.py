@@ -14,10 +14,9 @@ import msgspec
 import pytest
 
 from crawler import hit_records as appending
-from crawler.fetch.capture import Capture
-from crawler.fetch.jobs import RequestKind
+from crawler.fetch.jobs import Capture, RequestKind
 from crawler.settings import CrawlSettings
-from crawler.sources.known_imports import KnownImports
+from crawler.sources.known_hits import KnownHits
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
 from farmwatch.crawl.archive_import import import_pages
 from filters.measure.epoch import feature_epoch
@@ -37,8 +36,8 @@ from tests.support.warc_check import write
 HTML = b"<!doctype html><html><body><p>%d</p></body></html>"
 
 
-def _known(log: Log) -> KnownImports:
-    imports = KnownImports(log)
+def _known(log: Log) -> KnownHits:
+    imports = KnownHits(log)
     with imports.hold():
         return imports
 
@@ -211,7 +210,7 @@ def test_imports_that_began_together_append_a_record_once(tmp_path: Path) -> Non
     pages = _pages(file)
     with closing(MemoryLog()) as log:
         log.create(all_topics(PARTITIONS, "e"))
-        first, second = (KnownImports(log, tmp_path / "lock") for _ in range(2))
+        first, second = (KnownHits(log, tmp_path / "lock") for _ in range(2))
         for imports in (first, second):
             with imports.hold():
                 assert imports.ids == set()
@@ -234,7 +233,7 @@ def test_who_imports_alone_reads_the_log_once(tmp_path: Path, monkeypatch: pytes
             return end(topic)
 
         monkeypatch.setattr(log, "end", looked)
-        ours, other = (KnownImports(log, tmp_path / "lock") for _ in range(2))
+        ours, other = (KnownHits(log, tmp_path / "lock") for _ in range(2))
         for number in range(3):
             import_pages(log, pages[number : number + 1], ours, print)
         assert len(looks) == 1

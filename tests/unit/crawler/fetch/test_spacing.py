@@ -1,4 +1,4 @@
-"""Places of domains and addresses: a simulated crowd of hosts that come, are sent away, and come back."""
+"""Spacing of domains and addresses: a simulated crowd of hosts that come, are sent away, and come back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crawler.fetch.spacing import FORGOTTEN_S, PATIENCE_S, Places
+from crawler.fetch.spacing import FORGOTTEN_S, PATIENCE_S, Spacing
 
 BORN = 1000.0
 NEAR = 3e-6  # the sums of delays are not exact
@@ -22,7 +22,7 @@ NEAR = 3e-6  # the sums of delays are not exact
 class Crowd:
     """Runs hosts through the places in simulated time, in place of the gate and the frontier."""
 
-    places: Places
+    places: Spacing
     late_s: Callable[[str], float] = lambda _: 0.0
     starts: list[tuple[float, str]] = field(default_factory=list)
     sent_away: Counter[str] = field(default_factory=Counter)
@@ -76,7 +76,7 @@ def test_no_two_starts_are_closer_than_the_delay(
 ) -> None:
     """In whatever order hosts come, however late they come back: all start, a delay apart per domain and address."""
     late = st.sampled_from([0.0, 0.0, 0.1, 0.4, 3.0, 40.0])
-    crowd = Crowd(Places(domain_s, address_s, BORN), lambda _: data.draw(late))
+    crowd = Crowd(Spacing(domain_s, address_s, BORN), lambda _: data.draw(late))
     comers = [
         (BORN + when, f"h{number}", f"domain{domain}", tuple(f"address{address}" for address in addresses))
         for number, (when, domain, addresses) in enumerate(found)
@@ -96,7 +96,7 @@ def test_no_two_starts_are_closer_than_the_delay(
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=100), st.sampled_from([0.05, 0.5, 1.0, 7.0]), st.booleans())
 def test_hosts_that_come_in_time_are_sent_away_once(whens: list[float], delay_s: float, by_domain: bool) -> None:
     """All hosts of one domain, or at one address, that come back at their place wait for it once at most."""
-    crowd = Crowd(Places(delay_s if by_domain else 0.0, 0.0 if by_domain else delay_s, BORN))
+    crowd = Crowd(Spacing(delay_s if by_domain else 0.0, 0.0 if by_domain else delay_s, BORN))
     crowd.run([(BORN + when, f"h{number}", "d", ("a",)) for number, when in enumerate(whens)])
     assert len(crowd.starts) == len(whens) and set(crowd.sent_away.values()) <= {1}
     last = max(when for when, _ in crowd.starts)
@@ -106,7 +106,7 @@ def test_hosts_that_come_in_time_are_sent_away_once(whens: list[float], delay_s:
 @pytest.mark.parametrize("late_s", [0.0, 0.1, 0.5])
 def test_a_farm_holds_few_of_the_requests_under_way(late_s: float) -> None:
     """A thousand hosts at one address wait in place three at a time at most, and are done as fast as it allows."""
-    crowd = Crowd(Places(2.0, 1.0, BORN), lambda _: late_s)
+    crowd = Crowd(Spacing(2.0, 1.0, BORN), lambda _: late_s)
     crowd.run([(BORN, f"h{number}", f"d{number}", ("a",)) for number in range(1000)])
     assert crowd.most_waiting <= 3
     assert max(crowd.sent_away.values()) <= 1
@@ -115,7 +115,7 @@ def test_a_farm_holds_few_of_the_requests_under_way(late_s: float) -> None:
 
 def test_a_stall_costs_each_host_one_more_way() -> None:
     """When everything came to a halt for ten seconds, hosts are sent away once more at most, and none waits long."""
-    places = Places(0.0, 1.0, BORN)
+    places = Spacing(0.0, 1.0, BORN)
     crowd = Crowd(places)
     halted = {f"h{number}" for number in range(20, 30)}
     crowd.late_s = lambda host: float(30 - int(host[1:])) if host in halted and crowd.sent_away[host] == 1 else 0.0
@@ -125,7 +125,7 @@ def test_a_stall_costs_each_host_one_more_way() -> None:
 
 def test_a_farm_takes_nothing_from_its_neighbours() -> None:
     """A domain of a thousand hosts at an address leaves the address to a host of another domain within seconds."""
-    places = Places(2.0, 1.0, BORN)
+    places = Spacing(2.0, 1.0, BORN)
     crowd = Crowd(places)
     farm = [(BORN + 5, f"h{number}", "farm", ("a",)) for number in range(1000)]
     crowd.run([*farm, (BORN + 6, "other", "other", ("a",)), (BORN + 6, "far", "far", ("b",))])
@@ -135,7 +135,7 @@ def test_a_farm_takes_nothing_from_its_neighbours() -> None:
 
 def test_two_queues_that_cross() -> None:
     """Where queues of a domain and of an address meet, hosts are sent away twice at most, and little time is lost."""
-    crowd = Crowd(Places(2.0, 1.0, BORN))
+    crowd = Crowd(Spacing(2.0, 1.0, BORN))
     comers = [(BORN, f"f{number}", "farm", ("a",)) for number in range(100)]
     comers += [(BORN, f"n{number}", f"n{number}", ("a",)) for number in range(100)]
     crowd.run(comers)
@@ -145,7 +145,7 @@ def test_two_queues_that_cross() -> None:
 
 def test_the_other_shares_of_several_processes() -> None:
     """A process with a quarter of the sites keeps four times the delays, and one with all of them the delays again."""
-    places = Places(2.0, 1.0, BORN)
+    places = Spacing(2.0, 1.0, BORN)
     places.share(0.25)
     assert places.begin("d", ("a",), BORN) == 8.0
     assert places.begin("d", ("a",), BORN + 8) == 0.0
@@ -155,7 +155,7 @@ def test_the_other_shares_of_several_processes() -> None:
 
 def test_one_that_comes_early_is_told_the_same() -> None:
     """Who asks again before the place is told the same time; the place of nobody else moves."""
-    places = Places(0.0, 10.0, BORN)
+    places = Spacing(0.0, 10.0, BORN)
     assert places.ask("x", "x", ("a",), BORN) == BORN + 10
     assert [places.ask("y", "y", ("a",), BORN + second) for second in range(3)] == [BORN + 20] * 3
     assert places.ask("z", "z", ("a",), BORN) == BORN + 30
@@ -163,18 +163,18 @@ def test_one_that_comes_early_is_told_the_same() -> None:
 
 def test_an_address_without_a_claim_is_charged() -> None:
     """A request over an old connection to another address spaces that address, too."""
-    places = Places(0.0, 10.0, BORN - 10)
+    places = Spacing(0.0, 10.0, BORN - 10)
     places.charge("b", BORN)
     assert places.begin("d", ("b",), BORN + 4) == 6.0
 
 
 def test_what_is_past_is_forgotten() -> None:
     """Clocks at rest and places that nobody came for do not pile up, and places have an upper bound."""
-    places = Places(2.0, 1.0, BORN, room=500)
+    places = Spacing(2.0, 1.0, BORN, room=500)
     for number in range(20_000):
         places.begin(f"d{number}", (f"a{number}",), BORN + 10 + number)
     assert len(places) < 10_000
-    places = Places(0.0, 1.0, BORN, room=500)
+    places = Spacing(0.0, 1.0, BORN, room=500)
     for number in range(5000):
         places.ask(f"h{number}", "d", ("a",), BORN)
     assert len(places) == 501

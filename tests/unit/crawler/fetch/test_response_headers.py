@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.web.wire_text import clean
+from crawler.fetch.response_headers import clean
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A source's turns: each request waits for its place and is counted before it is made; failures are waited out."""
+"""The requests of one source: each waits for its turn and is counted before it starts; failures are waited out."""
 
 from __future__ import annotations
 
@@ -19,34 +19,33 @@ from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
 
 _log = structlog.get_logger()
-_SLICE_S = 60.0  # a long wait is looked at again so often: another process may have changed what is waited for
-_TOLD_S = 10.0  # a longer wait is told
+_SLICE_S = 60.0  # a long wait is checked this often: another process may have ended it
+_LOGGED_S = 10.0  # longer waits are logged
 _LOG_AWAY_S = 5.0  # between attempts while the log is away
-_LOOK_S = 0.25  # between looks whether the end is wanted, while a request is under way
-_GRACE_S = 2.0  # that a request gets then
+_LOOK_S = 0.25  # between checks for the end, while a request is in flight
+_GRACE_S = 2.0  # for a request in flight at the end
 _LAST_MS = 253_402_300_799_000  # the end of the year 9999
 
 T = TypeVar("T")
 
 
 class Client(Protocol):
-    """What makes requests, see `crawler.sources.http_client.Asker`."""
+    """Sends requests, see `crawler.sources.http_client.SourceClient`."""
 
     async def ask(self, request: SourceRequest, timeout_s: float) -> SourceAnswer:
-        """The answer, whatever its status. Raises SourceError."""
+        """The response, whatever its status. Raises SourceError."""
 
 
 class RoundEnded(Exception):
-    """Not an error: the source is asked no more now. `refused`: waiting does not mend it."""
+    """Control flow: the round ends. `refused`: waiting does not help."""
 
     def __init__(self, why: str, refused: bool = False) -> None:
-        """Say why."""
         super().__init__(why)
         self.refused = refused
 
 
-class Turns:
-    """Asks one source, one request after another's start."""
+class PacedClient:
+    """Sends requests to one source, in turn."""
 
     def __init__(
         self,
@@ -62,9 +61,9 @@ class Turns:
         patience_s: float = float("inf"),
         draw: Callable[[], float] = random.random,
     ) -> None:
-        """`clock` is Unix time in seconds; `sleep` may end early; a wait beyond `patience_s` is not made.
+        """`clock` is Unix time in seconds; `sleep` may end early; a wait beyond `patience_s` ends the round.
 
-        `draw` gives numbers from 0 to 1.
+        `draw` returns numbers from 0 to 1.
         """
         self.ledger = ledger
         self.clock = clock
@@ -76,13 +75,13 @@ class Turns:
         self._metrics = metrics
         self._patience_s = patience_s
         self._draw = draw
-        self._turns = asyncio.Lock()  # who asks next
-        self._door = asyncio.Lock()  # to the ledger
+        self._turns = asyncio.Lock()  # one request starts at a time
+        self._door = asyncio.Lock()  # one change of the ledger at a time
 
     async def ask(self, request: SourceRequest, read: Callable[[SourceAnswer], T]) -> T:
-        """Ask until there is an answer that can be read. Raises SourceError after `tries`, Ended.
+        """Send a request until its response can be read. Raises SourceError after `tries`, RoundEnded.
 
-        That a quota is spent is no failure of the request: its renewal is waited for, and it is asked again.
+        A spent quota is no failure: the request is repeated once the quota renews.
         """
         failures = 0
         while True:
@@ -104,7 +103,7 @@ class Turns:
                 return answer
 
     async def change(self, change: Callable[[Usage], Usage]) -> None:
-        """Change what is kept of the source. Raises as `with_log`."""
+        """Change the usage. Raises as `with_log`."""
         async with self._door:
             await self.with_log(lambda: self.ledger.change(change))
         usage, name, now_s = self.ledger.usage, self._source.name, self.clock()
@@ -115,9 +114,9 @@ class Turns:
         self._metrics.set("search_unresponsive_engines", len(usage.unresponsive), source=name)
 
     async def with_log(self, act: Callable[[], T]) -> T:
-        """Do it off the event loop; while the log is away, who is patient tries again.
+        """Run `act` off the event loop; while the log is unavailable, a patient caller retries.
 
-        Raises StreamError where waiting does not help, who asks is not patient, or the end is wanted.
+        Raises StreamError if waiting does not help, the caller is not patient, or the end is requested.
         """
         while True:
             try:
@@ -129,8 +128,8 @@ class Turns:
             await self._sleep(_LOG_AWAY_S)
 
     async def _turn(self) -> float:
-        """Wait for the next request's place and count it; returns its time. Raises Ended."""
-        told = ""
+        """Wait for the next request's turn and count it; returns its time. Raises RoundEnded."""
+        logged = ""
         async with self._turns:
             while True:
                 if self.stopped():
@@ -141,12 +140,12 @@ class Turns:
                     return place.now_s
                 if place.free_s - place.now_s > self._patience_s:
                     raise RoundEnded(f"{place.why} until {moment(place.free_s * 1000)}")
-                if place.free_s - place.now_s > _TOLD_S and told != (told := moment(place.free_s * 1000)):
-                    _log.warning("waiting", source=self._source.name, why=place.why, until=told)
+                if place.free_s - place.now_s > _LOGGED_S and logged != (logged := moment(place.free_s * 1000)):
+                    _log.warning("waiting", source=self._source.name, why=place.why, until=logged)
                 await self._sleep(min(place.free_s - place.now_s, _SLICE_S))
 
     async def _unless_stopped(self, request: SourceRequest) -> SourceAnswer:
-        """The answer; when the end is wanted meanwhile, only for a short while more. Raises SourceError, Ended."""
+        """The response; if the end is requested meanwhile, waits only briefly. Raises SourceError, RoundEnded."""
         asking = asyncio.ensure_future(self._client.ask(request, self._settings.timeout_s))
         try:
             while not (await asyncio.wait({asking}, timeout=_LOOK_S))[0]:
@@ -159,7 +158,7 @@ class Turns:
     async def _note_spent(self, error: QuotaSpent) -> None:
         wait_s = using.PARK_CAP_S if error.wait_s is None else error.wait_s
         await self.change(lambda usage: using.spent(usage, self.clock(), wait_s))
-        until = moment(self.ledger.usage.told_reset_ms)
+        until = moment(self.ledger.usage.provider_reset_ms)
         _log.warning("quota_spent", source=self._source.name, why=str(error), until=until)
 
     async def _note_failure(self, error: SourceError, asked_s: float, failures: int) -> None:
@@ -170,7 +169,7 @@ class Turns:
 
 
 class _Place:
-    """The place of the next request: free now, and so taken, or later, with the reason."""
+    """The turn of the next request: taken now, or free later, with the reason."""
 
     def __init__(self, source: Source, settings: SourceSettings, clock: Callable[[], float]) -> None:
         self._source = source
@@ -181,7 +180,7 @@ class _Place:
         self.is_taken = False
 
     def take(self, usage: Usage) -> Usage:
-        """The usage with one more request, where one may start now."""
+        """The usage with one more request, if one may start now."""
         name, settings = self._source.name, self._settings
         usage = using.with_key(usage, self._source.key_mark)
         self.now_s = self._clock()
@@ -196,5 +195,5 @@ class _Place:
 
 
 def moment(at_ms: float) -> str:
-    """Unix milliseconds as a time of day that people read, whatever the number."""
+    """Unix milliseconds as readable UTC time, for any number."""
     return datetime.fromtimestamp(min(max(at_ms, 0), _LAST_MS) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
