@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from replay.runs.lookup import FIRST, measured_by, run_meant
+from replay.runs.lookup import FIRST, find_run, measured_by
 from replay.runs.topology import reads_of_live
 from scoring.judged_page import JudgedPage
 from stream.log.contract import Log
@@ -104,7 +104,7 @@ class Audited:
 
 def audited_run(log: Log, control: Control, name: str) -> Audited:
     """The run of that name, or the live one. Raises NotFound where it is not there, or has no topics yet."""
-    run = run_meant(control, name) if name else control.live or FIRST
+    run = find_run(control, name) if name else control.live or FIRST
     is_live = run.name == control.alias.run
     names = run.names(is_live=is_live)
     missing = [topic for topic in (names.features, names.verdicts, names.sites) if topic not in log.topics()]

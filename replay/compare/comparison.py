@@ -7,6 +7,8 @@ them escapes them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 SITE_KINDS = ("llm", "human", "undecided", "unclassifiable", "absent")  # absent: the run has no row of the site
@@ -81,6 +83,11 @@ class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
     sites: int  # that count in the denominator of either run
     moved: int  # of them those whose contribution differs
     remark: str = ""  # what must be known beside it, in words
+
+    @property
+    def leaves_out_zero(self) -> bool:
+        """Whether the interval shows a difference."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
 
     @property
     def text(self) -> str:
@@ -228,6 +235,15 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     notes: list[str]  # what must be known before the numbers are read, in words
     other_windows: bool = False  # so much was judged by one run only that no share differs by the rules alone
     changed_sites: list[SiteFlip] = []  # with another verdict, those with most articles first; at most SITES_NAMED
+
+
+def remarks_of(rows: Iterable[tuple[str, ShareChange]]) -> dict[str, list[str]]:
+    """Remark -> names of the rows that it applies to, so that each is shown once."""
+    found: dict[str, list[str]] = {}
+    for name, change in rows:
+        for remark in dict.fromkeys(filter(None, change.remark.split("; "))):
+            found.setdefault(remark, []).append(name)
+    return found
 
 
 def points(value: float) -> str:

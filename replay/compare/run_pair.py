@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from replay.runs.lag import lag_by_group
-from replay.runs.lookup import FIRST, run_meant
+from replay.runs.lookup import FIRST, find_run
 from replay.runs.offsets import last_record
 from replay.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from replay.runs.run_state import state_of
@@ -38,9 +38,9 @@ class Chosen:
 def choose(log: Log, control: Control, name: str) -> Chosen:
     """The run that a command line means by `name`.
 
-    Raises NotFound: as `run_meant`, and for a run without a verdict.
+    Raises NotFound: as `find_run`, and for a run without a verdict.
     """
-    run = FIRST if name == LIVE and not control.runs else run_meant(control, name)
+    run = FIRST if name == LIVE and not control.runs else find_run(control, name)
     names = run.names(is_live=run.name == control.alias.run)
     progress = _progress(log, control, run)
     newest = _newest(log, names.verdicts)

@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from sys import intern
 from typing import NamedTuple
 
-import msgspec
-
+from replay.compare.partial_record import partial_record
 from scoring.rates.canary import is_canary
+from scoring.rates.site_rates import has_verdict
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of, rows_of
-from stream.schema.records import Record, SiteState
-from stream.schema.vocabulary import UNCLASSIFIABLE
-
-_Raw = msgspec.Raw  # skipped over, not read
+from stream.schema.records import SiteState
 
 
 class ComparedSite(NamedTuple):
@@ -53,37 +50,11 @@ class _Method(NamedTuple):
     digest: str
 
 
-class _Row(Record, frozen=True, kw_only=True):
-    """The fields of a `SiteState` that are needed here, in its order; the rest costs nothing to skip."""
-
-    verdict: str = UNCLASSIFIABLE
-    detector: str = ""
-    digest: str = ""
-    ruleset: str = ""
-    pages: int = 0
-    articles: int = 0
-    scored: int = 0
-    abstained: int = 0
-    flagged: int = 0
-    pages_used: _Raw = _Raw(b"")
-    llr: _Raw = _Raw(b"")
-    dropped_by: _Raw = _Raw(b"")
-    sources: tuple[str, ...] = ()
-    queries: _Raw = _Raw(b"")
-    best_rank: int = 0
-    hits: _Raw = _Raw(b"")
-    updated_at: _Raw = _Raw(b"")
-    run: _Raw = _Raw(b"")
-    method: str = "sprt"
-    mixed: _Raw = _Raw(b"")
-    decided_at: _Raw = _Raw(b"")
-    days: _Raw = _Raw(b"")
-    method_digest: str = ""
-
-    @property
-    def has_verdict(self) -> bool:
-        """As `scoring.rates.site_rates.has_verdict`."""
-        return bool(self.ruleset) or self.verdict != UNCLASSIFIABLE
+_Row = partial_record(
+    SiteState,
+    *("verdict", "detector", "digest", "ruleset", "pages", "articles", "scored", "abstained", "flagged"),
+    *("sources", "best_rank", "method", "method_digest"),
+)
 
 
 def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows:
@@ -106,11 +77,10 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
             others.discard(site)
             if row is None:
                 continue
-            if row.has_verdict and row.digest != digest:
+            if has_verdict(row) and row.digest != digest:
                 others.add(site)
                 continue
-            method = _Method(row.detector, row.method, row.method_digest)
-            rows[intern(site)] = method, row.has_verdict, _compact(row)
+            rows[intern(site)] = _method(row), has_verdict(row), _compact(row)
     found = Counter(method for method, judged, _ in rows.values() if judged and detector in ("", method.detector))
     chosen = found.most_common(1)[0][0] if found else _Method(detector, "", "")
     kept = {
@@ -131,7 +101,7 @@ def _method(row: SiteState) -> _Method:
     return _Method(row.detector, row.method, row.method_digest)
 
 
-def _compact(row: _Row) -> ComparedSite:
+def _compact(row: SiteState) -> ComparedSite:
     return ComparedSite(
         verdict=intern(row.verdict),
         pages=row.pages,

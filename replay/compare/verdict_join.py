@@ -17,19 +17,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
 from filters.rules.judgement import ARTICLE
 from replay.compare.comparison import IN, OUT, PageTable
+from replay.compare.partial_record import partial_record
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
-from stream.schema.records import Record
+from stream.schema.records import Verdict
 
-_Raw = msgspec.Raw  # skipped over, not read
 _OTHER = -1  # code of a verdict by another ruleset
 
 
@@ -87,17 +86,7 @@ class Joined:
     changed_reasons: int  # dropped by both, and other rules failed
 
 
-class _Verdict(Record, frozen=True, kw_only=True):
-    """The fields of a verdict that are needed here; the rest costs nothing to skip."""
-
-    page_id: _Raw
-    url: _Raw
-    verdict: str
-    first_failed: str = ""
-    failed: tuple[str, ...] = ()
-    rules: _Raw = _Raw(b"")
-    ruleset: _Raw = _Raw(b"")
-    digest: str = ""
+_Verdict = partial_record(Verdict, "verdict", "first_failed", "failed", "digest")
 
 
 class _Column(NamedTuple):
@@ -194,7 +183,7 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, outcom
         if _of_canary(message.key):
             continue
         article = verdict.verdict == ARTICLE
-        failed = () if article else verdict.failed or (verdict.first_failed,)
+        failed = () if article else tuple(verdict.failed) or (verdict.first_failed,)
         keys.append(fetch_key(verdict.id, seed))
         codes.append(outcomes.code(VerdictOutcome(article, failed)) if verdict.digest == digest else _OTHER)
         offsets.append(message.offset)

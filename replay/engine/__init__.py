@@ -1,1 +1,1 @@
-"""Planning a replay and carrying it out."""
+"""Plans and runs replays."""

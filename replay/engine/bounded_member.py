@@ -1,8 +1,8 @@
-"""A member of a run's group: it gives nothing at or beyond the stops, makes way for live, and knows when all is done.
+"""A member of a run's group that reads up to the stops, waits for live, and detects the end.
 
-Offsets have gaps (transaction markers, what compaction removed), so a position may stand before the stop with nothing
-in between. Who owns the partition looks, and commits the stop itself. After that the committed offsets alone tell
-everybody that a partition is done: this process, others that share the run, and `farmwatch runs`.
+Offsets have gaps (transaction markers, compaction), so a position may be below the stop with no record in between. The
+owner of the partition checks this and commits the stop. The committed offsets then show to every process, and to
+`farmwatch runs`, that the partition is done.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from replay.engine.throttle import LiveFirstThrottle
-from replay.runs.offsets import NO_STOPS, Stops, done_by, reached
+from replay.runs.offsets import NO_STOPS, Stops, processed_by, reached
 from stream.log.contract import At, Commit, Log, Member, Message, StateReader
 from stream.schema.runs import Gap
 from stream.schema.topics import SCORES
 
-_LOOK_S = 0.2  # between looks at what may be done, and longest wait of a poll once all that is owned is done
-_ALIVE_S = 1.0  # while the replay makes way, how often the membership is kept alive
+_LOOK_S = 0.2  # between checks for the end, and longest wait of a poll once all owned partitions are done
+_ALIVE_S = 1.0  # while the replay waits, how often the membership is kept alive
 
 
 class BoundedMember:
-    """See `Member`. Without stops it has no end, and only makes way for live.
+    """See `Member`. Without stops it has no end, and only waits for live.
 
-    Heartbeats come through, so that their offsets are committed; the stages of a replay pass none on. What expired
-    unread does not: `lost` writes it to the run's row, and a dead letter would tell it twice.
+    Heartbeats pass, so that their offsets are committed; the stages of a replay drop them. Records that expired unread
+    do not pass: `on_gap` records them, and a dead letter would count them twice.
     """
 
     def __init__(
@@ -35,26 +35,28 @@ class BoundedMember:
         topics: Sequence[str],
         stops: Stops = NO_STOPS,
         *,
-        gate: LiveFirstThrottle | None = None,
-        at_end: Callable[[], None] = lambda: None,
-        lost: Callable[[Gap], None] = lambda _: None,
-        advanced: Callable[[int], None] = lambda _: None,
+        throttle: LiveFirstThrottle | None = None,
+        on_end: Callable[[], None] = lambda: None,
+        on_gap: Callable[[Gap], None] = lambda _: None,
+        on_advance: Callable[[int], None] = lambda _: None,
+        on_commit: Callable[[Commit], None] = lambda _: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take over `member` of `group`, joined with `topics`, and give nothing at or beyond `stops`.
 
-        `at_end` is called while the whole group is at its stops; `advanced` is told the offsets of each commit; `lost`
-        what left the log before it was read, before anything is committed that hides it; perhaps more than once.
+        `on_end` is called while the whole group is at its stops, `on_advance` with the offsets of each commit.
+        `on_gap` gets records that expired unread, perhaps more than once, before a commit hides them.
         """
         self._member = member
         self._log = log
         self._group = group
         self._topics = topics
         self._stops = stops
-        self._gate = gate
-        self._at_end = at_end
-        self._lost = lost
-        self._advanced = advanced
+        self._throttle = throttle
+        self._on_end = on_end
+        self._on_gap = on_gap
+        self._on_advance = on_advance
+        self._on_commit = on_commit
         self._monotonic = monotonic
         self._owned: Mapping[int, int] = {}
         self._next: dict[At, int] = {}  # committed, of what is owned
@@ -65,8 +67,8 @@ class BoundedMember:
         self._kept_s = float("-inf")
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
-        """See `Member.poll`. While live is behind it gives nothing, and waits in place of working."""
-        if self._held is not None and self._gate is not None and self._gate.hold(timeout_s):
+        """See `Member.poll`. While live is behind, it waits and returns nothing."""
+        if self._held is not None and self._throttle is not None and self._throttle.hold(timeout_s):
             self._keep_alive()
             return []
         idle = bool(self._stops) and self._done >= self._owned.keys()
@@ -102,8 +104,9 @@ class BoundedMember:
             gone += offset - self._next.get(at, offset)
             self._next[at] = offset
         self._hold_done()
+        self._on_commit(commit)
         if gone > 0:
-            self._advanced(gone)
+            self._on_advance(gone)
 
     def rewind(self) -> None:
         """See `Member.rewind`."""
@@ -125,7 +128,7 @@ class BoundedMember:
         self._let()
 
     def lag(self) -> Mapping[At, int]:
-        """Records up to the stops that are not dealt with, per owned partition."""
+        """Unprocessed records up to the stops, per owned partition."""
         lag = self._member.lag()
         return {at: max(0, min(behind, self._stop(at, behind) - self._next.get(at, 0))) for at, behind in lag.items()}
 
@@ -149,7 +152,7 @@ class BoundedMember:
         self._given = {at: offset for at, offset in self._given.items() if at.partition in owned}
         self._next = {}
         for topic in self._topics:
-            committed, done = self._log.committed(self._group, topic), done_by(self._log, self._group, topic)
+            committed, done = self._log.committed(self._group, topic), processed_by(self._log, self._group, topic)
             for partition in [partition for partition in owned if partition < len(done)]:
                 at = At(topic, partition)
                 self._next[at] = done[partition]
@@ -160,7 +163,7 @@ class BoundedMember:
         self._hold_done()
 
     def _hold_done(self) -> None:
-        """Read no further where all topics of a partition are at their stops."""
+        """Pause partitions whose topics are all at their stops."""
         if not self._stops:
             return
         open_ones = {at.partition for at, offset in self._next.items() if self._is_open(at, offset)}
@@ -182,7 +185,7 @@ class BoundedMember:
             self._member.pause(self._done | self._held)
 
     def _look_for_end(self) -> None:
-        """Nothing came: is there nothing left? Commits the stop where only a gap lies before it."""
+        """Check for the end after an empty poll; commit the stop where only a gap lies before it."""
         now = self._monotonic()
         if now - self._looked_s < _LOOK_S:
             return
@@ -200,7 +203,7 @@ class BoundedMember:
             self._is_over()
 
     def _pass(self, at: At, first: int, last: int) -> None:
-        """Tell of offsets that expired unread. They count as done where nothing before them waits for its commit."""
+        """Report offsets that expired unread. They count as done unless records before them wait for a commit."""
         done = self._next.get(at, 0)
         self._look_for_gap(at, max(first, done), last)
         if self._given.get(at, 0) <= done < last:
@@ -208,26 +211,26 @@ class BoundedMember:
             self._hold_done()
 
     def _look_for_gap(self, at: At, first: int, last: int) -> None:
-        """Tell of what retention took out of these offsets."""
+        """Report the part of these offsets that retention removed."""
         if at.topic == SCORES:  # compaction takes no score away
             return
         kept = min(last, self._log.beginning(at.topic)[at.partition], self._stops.get(at.topic, [last])[at.partition])
         if kept > first:
-            self._lost(Gap(at.topic, at.partition, first, kept))
+            self._on_gap(Gap(at.topic, at.partition, first, kept))
 
     def _is_over(self) -> bool:
-        """Tell it where the whole group is at its stops."""
+        """Whether the whole group is at its stops; calls `on_end` then."""
         now = self._monotonic()
         if now - self._asked_s < _LOOK_S:
             return False
         self._asked_s = now
         over = reached(self._log, self._group, self._stops)
         if over:
-            self._at_end()
+            self._on_end()
         return over
 
     def _is_gap(self, at: At, offset: int) -> bool:
-        """No record from here to the stop. What was given and is not committed would be found, so nobody looks then."""
+        """Whether no record is left up to the stop; False, unread, while given records wait for their commit."""
         if self._given.get(at, offset) > offset:
             return False
         return (

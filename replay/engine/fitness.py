@@ -1,4 +1,4 @@
-"""Whether this process can carry a run out, or the live one on: looked at before anything is begun."""
+"""Checks, before a run begins, that this process can complete it."""
 
 from __future__ import annotations
 
@@ -47,12 +47,10 @@ def _measured_otherwise(config: ReplaySettings, run: Run) -> str:
     here = epoch_settings(config.measure)
     names = [name for name in sorted(run.measured_by | here) if run.measured_by.get(name) != here.get(name)]
     if not names:
-        return (
-            "the settings are the same, so a library, or farmwatch itself, is of another version; go on with that one"
-        )
+        return "the settings are the same, so a library, or farmwatch itself, is of another version; use that one"
     began = " ".join(f"--set {quote(f'{name}={_value(name, run.measured_by)}')}" for name in names)
     now = ", ".join(f"{name} is {_value(name, here)}" for name in names)
-    return f"{now} here; go on with what it began with, {began}"
+    return f"{now} here; use the settings that it began with, {began}"
 
 
 def _value(name: str, settings: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""A run's row: begun, gone on with, ended, cancelled. Topics and first offsets stand before the row does.
+"""A run's row: begun, resumed, ended, cancelled. Topics and first offsets stand before the row does.
 
 So whoever finds the row finds all that the run needs, and a process that died before it was written has left nothing
 but topics that the next attempt finds there.
@@ -11,7 +11,7 @@ import msgspec
 from replay.engine.plan import Plan, further
 from replay.runs.control_update import ControlUpdate, change
 from replay.runs.counts import counts_of, rows_of
-from replay.runs.lookup import EXACTLY, ever_live, run_named
+from replay.runs.lookup import EXACT_PREFIX, ever_live, run_named
 from replay.runs.missing import gaps_of, merged
 from replay.runs.offsets import reached
 from replay.runs.phases import is_done, phases_of, progress_of
@@ -27,8 +27,8 @@ from stream.text.wording import one_line
 _ERROR_CHARS = 300
 
 
-class BegunMeanwhile(RunRefused):
-    """Another process began a run of this name at the same time. Plan again: that goes on with it, or is refused."""
+class RunAlreadyBegun(RunRefused):
+    """Another process began a run of this name at the same time. Plan again: that resumes it, or is refused."""
 
 
 def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
@@ -36,17 +36,17 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
 
     A run that goes on takes in the scores that came since, and goes up to the end that is asked for, if that is later
     than its own; what left the log before it had read it is written to the row. Raises RunRefused
-    where another process has removed or put live a run of the name meanwhile, BegunMeanwhile where it has begun one;
+    where another process has removed or put live a run of the name meanwhile, RunAlreadyBegun where it has begun one;
     Fenced, LogUnavailable.
     """
 
     def decide(control: Control) -> ControlUpdate:
         name = plan.run.name
         if control.alias.run == name:
-            raise RunRefused(f"the run {name} has become live meanwhile: the daemon carries it on")
+            raise RunRefused(f"the run {name} has become live meanwhile: the daemon continues it")
         if plan.is_new:
             if name in control.runs:
-                raise BegunMeanwhile(
+                raise RunAlreadyBegun(
                     f"another process has begun a run {name} meanwhile: run it again to share its work"
                 )
             log.create(topics_of(plan.run, log.topics()[FEATURES]))
@@ -96,7 +96,7 @@ def measured(log: Log, name: str) -> Run:
     return change(log, decide) or found[0]
 
 
-def note_error(log: Log, name: str, error: Exception) -> None:
+def record_error(log: Log, name: str, error: Exception) -> None:
     """Write down by what the process at work on a run ends. Raises as `finish`."""
     said = one_line(f"{type(error).__name__}: {error}")[:_ERROR_CHARS]
 
@@ -107,7 +107,7 @@ def note_error(log: Log, name: str, error: Exception) -> None:
     change(log, decide)
 
 
-def note_gap(log: Log, name: str, gap: Gap) -> None:
+def record_gap(log: Log, name: str, gap: Gap) -> None:
     """Write down what left the log before a run had read it. Raises as `finish`."""
 
     def decide(control: Control) -> ControlUpdate | None:
@@ -133,7 +133,7 @@ def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
     def decide(control: Control) -> ControlUpdate | None:
         now = run_named(control, name)
         found[:] = [now]
-        # One that was gone on with meanwhile has another end, of which these are not the counts.
+        # One that was resumed meanwhile has another end, of which these are not the counts.
         if now.state != RunStatus.RUNNING or (now.created_at, now.stop) != (run.created_at, run.stop):
             return None
         ended = msgspec.structs.replace(now, state=RunStatus.DONE, ended_at=clock(), error="")
@@ -155,8 +155,8 @@ def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
             raise RunRefused(f"the run {name} is live: `farmwatch cutover` puts another one in its place")
         if name in ever_live(control):
             raise RunRefused(
-                f"the run {name} was live, and `farmwatch cutover {EXACTLY}{name}` may make it live again: it is not"
-                " cancelled. Stop a process that replays it by a signal (Ctrl-C)"
+                f"the run {name} was live and `farmwatch cutover {EXACT_PREFIX}{name}` can make it live again, so it is"
+                " not cancelled. To stop a process that replays it, press Ctrl-C or send SIGTERM"
             )
         if run.state != RunStatus.RUNNING:
             raise RunRefused(f"the run {name} is {run.state}: there is nothing to cancel")

@@ -13,7 +13,7 @@ from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
 from replay.engine.source import candidates, choose_source
 from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
-from replay.runs.lookup import name_meant, run_named
+from replay.runs.lookup import resolve_name, run_named
 from replay.runs.operator_name import operator
 from replay.runs.run_rules import rules_of
 from replay.runs.window import FOLLOW, NOW, Window, read_window, stops_of, window_text
@@ -49,7 +49,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A run to begin, or to go on with, and its ruleset."""
+    """A run to begin or to resume, and its ruleset."""
 
     run: Run
     ruleset: Ruleset
@@ -63,14 +63,14 @@ def plan(log: Log, control: Control, config: ReplaySettings, asked: ReplayReques
     Raises UsageError, RunRefused, NotFound, BadRuleset, OutsideRetention, and as `site_method_to_keep`.
     """
     if asked.ruleset is None and asked.detector is None and asked.name is None:
-        raise UsageError("name what is to be replayed: --ruleset, --detector, or by --name a run to go on with")
-    asked = replace(asked, begin=asked.begin and name_meant(control, asked.begin))
+        raise UsageError("name what is to be replayed: --ruleset, --detector, or by --name a run to resume")
+    asked = replace(asked, begin=asked.begin and resolve_name(control, asked.begin))
     if asked.name is not None:
         _refuse_bad_name(asked.name)
         known = control.runs.get(asked.name)
         if known is not None:
-            return _going_on(control, known, config, asked, clock())
-    return _beginning(log, control, config, asked, clock())
+            return _plan_resumed(control, known, config, asked, clock())
+    return _plan_new(log, control, config, asked, clock())
 
 
 def asked_detector(config: ReplaySettings, named: str) -> str:
@@ -99,18 +99,18 @@ def _refuse_unknown(control: Control, name: str) -> None:
         raise NotFound(f"{error}. A new run is begun by --ruleset or --detector") from None
 
 
-def _going_on(control: Control, run: Run, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
+def _plan_resumed(control: Control, run: Run, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
     if run.state == RunStatus.REMOVED:
         raise RunRefused(
             f"the run {run.name} is being removed: end it by `farmwatch runs rm {run.name}`, or name another"
         )
     if control.alias.run == run.name:
-        raise RunRefused(f"the run {run.name} is live: the daemon (`farmwatch up`) carries it on")
+        raise RunRefused(f"the run {run.name} is live: the daemon (`farmwatch up`) continues it")
     different = "; ".join(_differences(control, run, config, asked, now_ms))
     if different:
         raise OtherParameters(
             f"the run {run.name} was begun with other parameters: {different}. Take another --name, or give only --name"
-            " to go on with it"
+            " to resume it"
         )
     ruleset = rules_of(control, run).ruleset
     if ruleset.digest != run.digest:
@@ -165,7 +165,7 @@ def run_window(run: Run) -> str:
     return window_text(run.from_at, run.to_at)
 
 
-def _beginning(log: Log, control: Control, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
+def _plan_new(log: Log, control: Control, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
     if asked.name is not None and asked.ruleset is None and asked.detector is None:
         _refuse_unknown(control, asked.name)
     if FEATURES not in log.topics():

@@ -1,4 +1,4 @@
-"""What a replay says while it runs: a line that is drawn anew on a terminal, else a line of the log now and then."""
+"""The progress of a replay: a line redrawn on a terminal, otherwise a log line every few seconds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TextIO
 
 import structlog
 
-from replay.engine.runner import Standing
+from replay.engine.runner import ReplayStatus
 from replay.runs.phases import JUDGE, RunProgress
 from stream.text.spans import lasting
 
@@ -19,7 +19,7 @@ _EVERY_S = 10.0  # between lines of the log
 
 
 class ProgressLine:
-    """Shows how a replay stands, on `stream`; called from one thread at a time."""
+    """Shows the progress of a replay on `stream`; called from one thread at a time."""
 
     def __init__(self, run: str, stream: TextIO | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Show the run of this name; the stream is stderr where none is given."""
@@ -27,58 +27,58 @@ class ProgressLine:
         self._stream = stream or sys.stderr
         self._on_terminal = self._stream.isatty()
         self._monotonic = monotonic
-        self._told_s = monotonic()
+        self._logged_s = monotonic()
         self._drawn = False
 
-    def tell(self, standing: Standing) -> None:
-        """Draw the line anew, or log it if it is time."""
+    def show(self, status: ReplayStatus) -> None:
+        """Redraw the line, or log it if it is due."""
         if self._on_terminal:
             width = shutil.get_terminal_size().columns - 1
-            line = line_of(self._run, standing)
+            line = line_of(self._run, status)
             shown = line if len(line) <= width else f"{line[: width - 1]}…"
             self._stream.write(f"\r\x1b[K{shown}")
             self._stream.flush()
             self._drawn = True
-        elif self._monotonic() - self._told_s >= _EVERY_S:
-            self._told_s = self._monotonic()
-            current = standing.progress.current
+        elif self._monotonic() - self._logged_s >= _EVERY_S:
+            self._logged_s = self._monotonic()
+            current = status.progress.current
             _log.info(
                 "replay",
                 run=self._run,
-                phase="follows" if standing.follows else current.phase,
+                phase="follows" if status.follows else current.phase,
                 done=current.done,
                 total=current.total,
-                behind=behind_of(standing.progress) if standing.follows else None,
-                rate=None if standing.rate is None else round(standing.rate, 1),
-                eta_s=None if standing.eta_s is None else round(standing.eta_s),
-                waits_for=standing.waits_for or None,
+                behind=behind_of(status.progress) if status.follows else None,
+                rate=None if status.rate is None else round(status.rate, 1),
+                eta_s=None if status.eta_s is None else round(status.eta_s),
+                waits_for=status.waits_for or None,
             )
 
-    def end_line(self) -> None:
-        """Take the line away, so that what is said next begins on one of its own."""
+    def clear(self) -> None:
+        """Clear the line, so that the next message has its own."""
         if self._drawn:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
             self._drawn = False
 
 
-def line_of(run: str, standing: Standing) -> str:
-    """`v5-1: judge 12000 of 100000, 23%, 3412/s, 1 min left, makes way for live (measure 120)`.
+def line_of(run: str, status: ReplayStatus) -> str:
+    """`v5-1: judge 12000 of 100000, 23%, 3412/s, 1 min left, waits for live (measure 120)`.
 
     Of a run that has caught up and follows: `v5-1: follows, 12000 read, 3 behind`, by offsets of `features`.
     """
-    current = standing.progress.current
-    if standing.follows:
-        read = next((advance.done for advance in standing.progress.advances if advance.phase == JUDGE), 0)
-        parts = [f"{run}: follows", f"{read} read", f"{behind_of(standing.progress)} behind"]
+    current = status.progress.current
+    if status.follows:
+        read = next((advance.done for advance in status.progress.advances if advance.phase == JUDGE), 0)
+        parts = [f"{run}: follows", f"{read} read", f"{behind_of(status.progress)} behind"]
     else:
-        parts = [f"{run}: {current.phase} {current.done} of {current.total}", f"{standing.progress.share:.0%}"]
-        if standing.rate is not None:
-            parts.append(f"{standing.rate:.0f}/s")
-        if standing.eta_s is not None:
-            parts.append(f"{lasting(standing.eta_s)} left")
-    if standing.waits_for:
-        parts.append(f"makes way for live ({standing.waits_for})")
+        parts = [f"{run}: {current.phase} {current.done} of {current.total}", f"{status.progress.share:.0%}"]
+        if status.rate is not None:
+            parts.append(f"{status.rate:.0f}/s")
+        if status.eta_s is not None:
+            parts.append(f"{lasting(status.eta_s)} left")
+    if status.waits_for:
+        parts.append(f"waits for live ({status.waits_for})")
     return ", ".join(parts)
 
 

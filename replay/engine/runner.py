@@ -1,7 +1,7 @@
-"""Carries a run out: phase after phase as ordinary stage loops, watched beside by one thread.
+"""Runs a replay: its phases one after another as ordinary stage loops, with one watching thread.
 
-All that must outlast the process stands in the log: offsets of the run's groups, their state, the row in `control`. So
-a process that was killed is followed by one that does the same again, and several at once share the partitions.
+The log keeps all durable state: offsets of the run's groups, their state, the row in `control`. A new process
+therefore resumes the work of a killed one, and several processes share the partitions.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import structlog
 from filters.rules.ruleset import Ruleset
 from replay.engine.bounded_member import BoundedMember
 from replay.engine.fitness import refuse_other_epoch
-from replay.engine.lifecycle import finish, measured, note_error, note_gap
-from replay.engine.request_pass import PassBegin, begin_pass, is_held, texts_to_ask
+from replay.engine.lifecycle import finish, measured, record_error, record_gap
+from replay.engine.request_pass import PassBegin, begin_pass, count_unrequested, is_held
 from replay.engine.stages import loop_settings, stage_of
 from replay.engine.throttle import LiveFirstThrottle, LiveLag
 from replay.runs.lookup import names_of_live
@@ -27,7 +27,7 @@ from replay.runs.offsets import NO_STOPS, Stops, reached
 from replay.runs.phases import ASK, MEASURE, Phase, RunProgress, ask_phase, phases_of, progress_of
 from replay.runs.scorers import is_scored
 from replay.settings import ReplaySettings
-from stream.log.contract import Log
+from stream.log.contract import Commit, Log
 from stream.log.errors import StreamError
 from stream.processing.health import Health
 from stream.processing.loop import StageLoop
@@ -38,8 +38,8 @@ from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted
 
 _log = structlog.get_logger()
-_LOOK_S = 0.2  # between looks of the watching thread: whether it is told to stop
-_CONTROL_S = 1.0  # and at `control`, the lag of live and the progress
+_LOOK_S = 0.2  # between checks of the watching thread for a stop
+_CONTROL_S = 1.0  # and of `control`, the lag of live and the progress
 _RATE_S = 30.0  # time over which rate and ETA are taken
 
 
@@ -47,21 +47,21 @@ class Ending(enum.Enum):
     """Why a replay ended."""
 
     DONE = "done"
-    STOPPED = "stopped"  # by a signal; it can be gone on with
+    STOPPED = "stopped"  # by a signal; it can be resumed
     CANCELLED = "cancelled"
-    LIVE = "live"  # the run became live: the live stages carry it on
+    LIVE = "live"  # the run became live: the live stages continue it
     REMOVED = "removed"
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """How a replay stands, as its view shows it."""
+class ReplayStatus:
+    """The status of a replay, for display."""
 
     progress: RunProgress
     rate: float | None  # records of the phase a second; None = not known yet
     eta_s: float | None  # of the whole run
-    waits_for: str  # the live groups that it makes way for; "" = nobody
-    follows: bool = False  # it has caught up, and goes on with what comes
+    waits_for: str  # the live groups that it waits for; "" = none
+    follows: bool = False  # it has caught up and processes new records
 
 
 class Pace:
@@ -98,11 +98,11 @@ class Replay:
         metrics: Metrics,
         stop: threading.Event,
         full_speed: bool = False,
-        told: Callable[[Standing], None] = lambda _: None,
-        said: Callable[[str], None] = lambda _: None,
+        on_progress: Callable[[ReplayStatus], None] = lambda _: None,
+        on_message: Callable[[str], None] = lambda _: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`member` is this process's name in the groups; `told` hears how it stands, `said` what happens in words."""
+        """`member` is the process's name in the groups; `on_progress` gets the status, `on_message` texts."""
         self._log = log
         self._config = config
         self._run = run
@@ -110,8 +110,8 @@ class Replay:
         self._member = member
         self._metrics = metrics
         self._stop = stop
-        self._told = told
-        self._said = said
+        self._on_progress = on_progress
+        self._on_message = on_message
         self._monotonic = monotonic
         self._live = None if full_speed else LiveLag(log, monotonic)
         self._loops: Sequence[StageLoop] = ()
@@ -121,33 +121,34 @@ class Replay:
         self._asks = False  # at work on ASK
         self._follows = False  # all phases side by side
         self._asked = False  # for what SCORE was to be asked
+        self._requested = 0  # texts, in the current pass
         self._scorers: Scorers | None = None  # by what SCORE said that it runs, then
         metrics.touch("replay_yield_seconds", run=run.name)
         for phase in phases_of(run):
             metrics.touch("replay_records", run=run.name, phase=phase.name)
 
-    def carry_out(self) -> Ending:
-        """Work until the run is done, or the process is told to end.
+    def run(self) -> Ending:
+        """Work until the run is done, or the process is asked to stop.
 
         Raises as the stages and `StageLoop.run` do; that is written to the run's row.
         """
         try:
-            return self._carry_on()
+            return self._run_phases()
         except Exception as error:
             with suppress(StreamError, FarmwatchError):  # the log may be what failed
-                note_error(self._log, self._run.name, error)
+                record_error(self._log, self._run.name, error)
             raise
 
-    def _carry_on(self) -> Ending:
+    def _run_phases(self) -> Ending:
         with self._watched():
             while self._ending is None:
                 for phase in phases_of(self._run):
                     if self._ending is None:
-                        self._carry_out(phase)
+                        self._run_phase(phase)
                     if self._ending is None and phase.name == MEASURE:
                         self._run = measured(self._log, self._run.name)
                 if self._ending is None:
-                    self._ask()
+                    self._request_scores()
                 if self._ending is None and not self._run.follows:
                     self._run = finish(self._log, self._run.name)
                     if self._run.state == RunStatus.DONE:
@@ -155,9 +156,9 @@ class Replay:
                 elif self._ending is None:
                     self._follow()
         try:
-            self._tell()
-        except StreamError as error:  # of a removed run the topics are gone; what it came to stands in the log
-            _log.warning("replay_untold", error=f"{type(error).__name__}: {error}"[:300])
+            self._report()
+        except StreamError as error:  # a removed run has no topics
+            _log.warning("replay_progress_failed", error=f"{type(error).__name__}: {error}"[:300])
         return self._ending or Ending.STOPPED
 
     def health(self) -> Health:
@@ -168,73 +169,71 @@ class Replay:
             return bad
         return Health(True, bool(found) and all(health.ready for health in found), "ok" if found else "between phases")
 
-    def _carry_out(self, phase: Phase) -> None:
+    def _run_phase(self, phase: Phase) -> None:
         stops = phase.stops(self._log, self._run)
         if reached(self._log, phase.group, stops):
             return
         if phase.name == MEASURE:
-            refuse_other_epoch(self._config, self._run)  # more may be to measure than when it was begun
+            refuse_other_epoch(self._config, self._run)  # more pages may be there than when it began
         self._phase_ends = threading.Event()
         if self._ending is None:
             self._loops = [self._loop(phase, stops, self._phase_ends)]
             self._loops[0].run(self._phase_ends)
 
-    def _ask(self) -> None:
-        """Ask for the texts without a score that nobody has asked for, if SCORE runs the detector by now.
+    def _request_scores(self) -> None:
+        """Request scores for unscored texts without a request, if SCORE runs the detector.
 
-        In one pass, and before it in the rest of one that was broken off: what these do not find is not there to be
-        asked for, or became unasked meanwhile, which is left to whoever goes on with the run.
+        An interrupted pass is finished first; then one full pass follows. Texts that lose their request meanwhile wait
+        until the run is resumed.
         """
         control = Control(self._log)
-        if not self._may_ask(control):
+        if not self._may_request(control):
             return
         self._asked, self._scorers = True, control.scorers
-        goes_on = True
+        resumes = True
         while self._ending is None:
-            texts = texts_to_ask(self._log, self._run, lambda: self._ending is not None)
+            texts = count_unrequested(self._log, self._run, lambda: self._ending is not None)
             if not texts:
                 return
-            begun = begin_pass(self._log, self._run, goes_on=goes_on)
+            begun = begin_pass(self._log, self._run, resumes=resumes)
             if begun is PassBegin.HELD:
                 self._wait_for_others()
                 continue
-            self._make_pass(texts, begun)
-            if begun is PassBegin.START or not goes_on:
+            self._run_request_pass(texts, begun)
+            if begun is PassBegin.START or not resumes:
                 return
-            goes_on = False
+            resumes = False
 
-    def _may_ask(self, control: Control) -> bool:
-        """Whether SCORE runs the detector, and nothing was asked for since it said what it runs."""
+    def _may_request(self, control: Control) -> bool:
+        """Whether SCORE runs the detector, and it has announced detectors since the last pass."""
         is_new = not self._asked or control.scorers != self._scorers
         return is_new and is_scored(control, self._config, self._run.detector)
 
     def _wait_for_others(self) -> None:
-        """Until who has nothing to do there has left the pass's group; one that was killed does as its lease ends."""
-        self._said("waits for another process of the run, which is ending or was killed, to request texts")
+        """Wait until idle members have left the pass's group; a killed one leaves when its lease ends."""
+        self._on_message("waits until another process of the run, which is stopping or was killed, leaves the group")
         while self._ending is None:
             self._stop.wait(_CONTROL_S)
             if not is_held(self._log, self._run):
                 return
 
-    def _make_pass(self, texts: int, begun: PassBegin) -> None:
-        self._said(f"{counted(texts, 'text')} without a score that nobody has asked for: to be requested")
-        before = self._requested()
+    def _run_request_pass(self, texts: int, begun: PassBegin) -> None:
+        self._on_message(f"{counted(texts, 'text')} without a score and without a request: requesting")
+        self._requested = 0
         self._asks = True
         try:
-            self._carry_out(ask_phase(self._run))
+            self._run_phase(ask_phase(self._run))
         finally:
             self._asks = False
-        where = " in the rest of a pass that was begun before" if begun is PassBegin.MIDST else ""
-        self._said(f"{counted(self._requested() - before, 'text')} requested{where}")
+        where = " in the rest of an earlier pass" if begun is PassBegin.RESUMED else ""
+        self._on_message(f"{counted(self._requested, 'text')} requested{where}")
 
-    def _requested(self) -> int:
-        """Texts that this process has asked for in passes."""
-        labels = {"run": self._run.name, "ruleset": self._ruleset.name, "stage": ASK, "result": "asked"}
-        return int(self._metrics.registry.get_sample_value("farmwatch_stage_records_total", labels) or 0)
+    def _count_requests(self, commit: Commit) -> None:
+        self._requested += sum(output.topic == self._run.names().requests for output in commit.outputs)
 
     def _follow(self) -> None:
         """All phases side by side, without an end; until SCORE comes to run the detector, see `_look_at_row`."""
-        self._said("caught up; it follows until it is cancelled, stopped or put live")
+        self._on_message("caught up; it follows new records until it is cancelled, stopped or made live")
         self._phase_ends = ends = threading.Event()
         loops: list[StageLoop] = []
         try:
@@ -252,7 +251,7 @@ class Replay:
         def work(loop: StageLoop) -> None:
             try:
                 loop.run(ends)
-            except BaseException as error:  # noqa: BLE001 - told to the thread that waits, which raises it
+            except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
                 failed.append(error)
                 ends.set()
 
@@ -280,22 +279,23 @@ class Replay:
             phase.group,
             phase.topics,
             stops,
-            gate=None
+            throttle=None
             if self._live is None
-            else LiveFirstThrottle(self._live, waited=self._waited, monotonic=self._monotonic),
-            at_end=ends.set,
-            lost=self._note_gap if phase.name != ASK else lambda _: None,  # JUDGE has read all that ASK reads
-            advanced=lambda records: self._metrics.count(
+            else LiveFirstThrottle(self._live, on_wait=self._count_wait, monotonic=self._monotonic),
+            on_end=ends.set,
+            on_gap=self._record_gap if phase.name != ASK else lambda _: None,  # JUDGE has read all that ASK reads
+            on_advance=lambda records: self._metrics.count(
                 "replay_records", records, run=self._run.name, phase=phase.name
             ),
+            on_commit=self._count_requests if phase.name == ASK else lambda _: None,
             monotonic=self._monotonic,
         )
         return StageLoop(stage, member, metrics=self._metrics, settings=loop_settings(self._config))
 
-    def _note_gap(self, gap: Gap) -> None:
-        note_gap(self._log, self._run.name, gap)
+    def _record_gap(self, gap: Gap) -> None:
+        record_gap(self._log, self._run.name, gap)
 
-    def _waited(self, wait_s: float) -> None:
+    def _count_wait(self, wait_s: float) -> None:
         self._metrics.count("replay_yield_seconds", wait_s, run=self._run.name)
 
     @contextmanager
@@ -310,7 +310,7 @@ class Replay:
             thread.join()
 
     def _watch(self, ended: threading.Event) -> None:
-        """Beside the loops: is it told to end, is live behind, how far is it?"""
+        """Check for a stop and the lag of live, and report the progress, while the loops work."""
         control: Control | None = None
         looked_s = float("-inf")
         while not ended.wait(_LOOK_S):
@@ -327,8 +327,8 @@ class Replay:
                 self._look_at_row(control)
                 if self._live is not None:
                     self._live.look(names_of_live(control))
-                self._tell()
-            except Exception as error:  # noqa: BLE001 - this thread is who hears of a stop: it must not die of a look
+                self._report()
+            except Exception as error:  # noqa: BLE001 - this thread notices a stop, so it must survive a failed check
                 _log.warning("replay_watch_failed", error=f"{type(error).__name__}: {error}"[:300])
 
     def _look_at_row(self, control: Control) -> None:
@@ -339,7 +339,7 @@ class Replay:
             self._end(Ending.CANCELLED)
         elif control.alias.run == self._run.name:
             self._end(Ending.LIVE)
-        elif self._follows and self._may_ask(control):
+        elif self._follows and self._may_request(control):
             self._phase_ends.set()  # the phases begin anew, up to the present ends, and ASK with them
 
     def _end(self, ending: Ending) -> None:
@@ -347,7 +347,7 @@ class Replay:
             self._ending = ending
         self._phase_ends.set()
 
-    def _tell(self) -> None:
+    def _report(self) -> None:
         run = self._run
         progress = progress_of(self._log, run, asks=self._asks)
         rate, eta_s = self._pace.look(self._monotonic(), progress)
@@ -356,4 +356,4 @@ class Replay:
         if eta_s is not None:
             self._metrics.set("replay_eta_seconds", eta_s, run=run.name)
         waits_for = "" if self._live is None else self._live.text
-        self._told(Standing(progress, rate, eta_s, waits_for, self._follows))
+        self._on_progress(ReplayStatus(progress, rate, eta_s, waits_for, self._follows))

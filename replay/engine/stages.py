@@ -7,7 +7,7 @@ import msgspec
 from filters.rules.ruleset import Ruleset
 from replay.runs.configured import site_method_of
 from replay.runs.phases import ASK, JUDGE, MEASURE, Phase
-from replay.runs.scored_texts import known_texts, unasked_of
+from replay.runs.scored_texts import known_texts, unrequested_texts
 from replay.runs.scorers import ScorersWatch
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
@@ -43,7 +43,9 @@ def stage_of(phase: Phase, log: Log, config: ReplaySettings, run: Run, ruleset: 
     elif phase.name == ASK:
         from filters.request_stage import ScoreRequestStage
 
-        stage = ScoreRequestStage(ruleset, unasked_of(log, run), run=run.name, names=names, detector=run.detector)
+        stage = ScoreRequestStage(
+            ruleset, unrequested_texts(log, run), run=run.name, names=names, detector=run.detector
+        )
     else:
         from scoring.tally_stage import TallyStage
 

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from replay.runs.counts import Counts, counts_of, rows_of
-from replay.runs.lookup import FIRST, spoken
-from replay.runs.missing import gaps_of, lacking, records_in
+from replay.runs.lookup import FIRST, command_name
+from replay.runs.missing import gaps_of, missing_records, records_in
 from replay.runs.run_state import STOPPED, WAS_LIVE, state_of
 from replay.runs.scored_texts import requests_wait
 from replay.runs.scorers import scored_detectors
@@ -157,11 +157,11 @@ def _why(summary: ReplaySummary) -> str:
 
 
 def _next(log: Log, control: Control, run: Run, state: str, counts: Counts, scored_by: Sequence[str]) -> list[str]:
-    go_on, meant = f"farmwatch replay --name {run.name}", spoken(control, run.name)
+    go_on, meant = f"farmwatch replay --name {run.name}", command_name(control, run.name)
     if state == RunStatus.CANCELLED:
-        return [f"farmwatch runs rm {meant}", f"{go_on}    # goes on with it all the same"]
+        return [f"farmwatch runs rm {meant}", f"{go_on}    # resumes it nevertheless"]
     if state == STOPPED:
-        return [f"{go_on}    # goes on"]
+        return [f"{go_on}    # resumes it"]
     if state not in (RunStatus.DONE, WAS_LIVE):
         return []
     given = not scored_by or run.detector in scored_by
@@ -169,7 +169,7 @@ def _next(log: Log, control: Control, run: Run, state: str, counts: Counts, scor
     what = f"first: most articles have no score; {what}" if counts.mostly_unscored else what
     what = what if given else f"once SCORE runs {run.detector}: asks for what is missing"
     again = [f"{go_on}    # {what}"] if counts.unscored and state == RunStatus.DONE else []
-    refused = state == RunStatus.DONE and (counts.mostly_unscored or lacking(log, run, control.runs))
+    refused = state == RunStatus.DONE and (counts.mostly_unscored or missing_records(log, run, control.runs))
     return [*again, f"farmwatch compare {LIVE} {meant}", *([] if refused else [f"farmwatch cutover {meant}"])]
 
 

@@ -1,7 +1,7 @@
 """Live first: a replay waits between two batches while a group of the live run is behind.
 
-Behind is more than a few records and twice the usual: a stage that always has a backlog (a detector on one core, say)
-would else hold every replay for ever. And it moves on however far live is behind, for a tenth of the time.
+A group is behind with more than a few records and twice its usual lag: otherwise a stage with a permanent backlog (a
+detector on one core) would block every replay for ever. A replay works at least a tenth of the time in any case.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from stream.log.contract import Log
 from stream.schema.runs import RunNames
 from stream.schema.topics import HITS, PAGES, SCORES
 
-LEAST_SHARE = 0.1  # of its time that a replay works, whatever live does
+LEAST_SHARE = 0.1  # of its time that a replay works, however far live is behind
 _FEW = 50  # records behind that are no reason to wait: less than a batch of MEASURE
 _USUAL_S = 120.0  # time over which the usual lag is taken
-_MEMBERS_S = 5.0  # between looks whether a live group has members: nobody has to wait for a daemon that is down
+_MEMBERS_S = 5.0  # between checks for members of the live groups: a replay does not wait for a daemon that is down
 _SLICE_S = 0.1  # of a wait
 _MOST_OWED_S = 10.0  # longest wait in one go
 
@@ -58,31 +58,31 @@ class LiveLag:
 
     @property
     def text(self) -> str:
-        """Who is behind, in words; "" = nobody."""
+        """The groups that are behind, in words; "" = none."""
         return ", ".join(f"{group} {lag}" for group, lag in self.behind.items())
 
 
 class LiveFirstThrottle:
-    """Between a loop and its input: holds it up while live is behind, for 9 times as long as it works at most."""
+    """Delays a loop while live is behind, by at most 9 times the time that it works."""
 
     def __init__(
         self,
         live: LiveLag,
         *,
-        waited: Callable[[float], None] = lambda _: None,
+        on_wait: Callable[[float], None] = lambda _: None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """`waited` is told the seconds of each wait."""
+        """`on_wait` gets the seconds of each wait."""
         self._live = live
-        self._waited = waited
+        self._on_wait = on_wait
         self._monotonic = monotonic
         self._sleep = sleep
         self._owed_s = _MOST_OWED_S  # of waiting
         self._worked_from = monotonic()
 
     def hold(self, longest_s: float) -> bool:
-        """Wait a little if the replay is to make way now; False: go on. `longest_s` bounds the wait."""
+        """Wait a little, at most `longest_s`, if the replay has to wait now; whether it did."""
         began = self._monotonic()
         worked_s = began - self._worked_from
         self._worked_from = began
@@ -94,7 +94,7 @@ class LiveFirstThrottle:
         self._worked_from = self._monotonic()
         waited_s = self._worked_from - began
         self._owed_s -= waited_s
-        self._waited(waited_s)
+        self._on_wait(waited_s)
         return True
 
 

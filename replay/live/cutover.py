@@ -19,8 +19,8 @@ from dataclasses import dataclass, field
 from replay.runs.control_update import ControlUpdate, change
 from replay.runs.counts import Counts, counts_of, rows_of
 from replay.runs.lag import MAX_LAG, lag_by_group
-from replay.runs.lookup import EXACTLY, ever_live, names_of_live, run_meant, run_named
-from replay.runs.missing import lacking
+from replay.runs.lookup import EXACT_PREFIX, ever_live, find_run, names_of_live, run_named
+from replay.runs.missing import missing_records
 from replay.runs.phases import progress_of
 from replay.runs.run_rules import rules_of
 from stream.log.clock import Clock, wall_ms
@@ -110,7 +110,7 @@ def _refuse_changed(run: Run, control: Control) -> None:
     if cancelled or (now.created_at, now.site_method, now.gaps) != (run.created_at, run.site_method, run.gaps):
         raise OtherCutover(
             f"another process has changed the run {run.name} meanwhile: nothing was changed here; look at it by"
-            f" `farmwatch runs show {EXACTLY}{run.name}`, and try again"
+            f" `farmwatch runs show {EXACT_PREFIX}{run.name}`, and try again"
         )
 
 
@@ -121,7 +121,7 @@ def _decided(
     back = not wanted.to
     if back and not alias.before:
         raise CutoverRefused(f"no run was live before {alias.run}: there is nothing to go back to")
-    run = run_meant(control, wanted.to) if wanted.to else run_named(control, alias.before)
+    run = find_run(control, wanted.to) if wanted.to else run_named(control, alias.before)
     if control.live is None:
         raise CutoverRefused("no live stage has begun on this log yet: start `farmwatch up` first")
     if run.name == alias.run:
@@ -138,7 +138,7 @@ def _decided(
             f" {ruleset.digest}: replay it anew, under another name"
         )
     fit(run)
-    lacks = lacking(log, run, control.runs)
+    lacks = missing_records(log, run, control.runs)
     if lacks and not wanted.partial:
         said = ", ".join(f"{records} of {topic}" for topic, records in lacks.items())
         raise CutoverRefused(
@@ -194,9 +194,7 @@ def _require_scores(log: Log, control: Control, run: Run) -> None:
 def _lagging(run: Run, lag: Mapping[str, int], max_lag: int) -> str:
     said = ", ".join(f"{group} {records}" for group, records in lag.items())
     if run.state == RunStatus.RUNNING:
-        then = (
-            f"`farmwatch replay --name {run.name}` goes on with it where nobody is at work, `farmwatch runs` shows it"
-        )
+        then = f"`farmwatch replay --name {run.name}` resumes it where no process is at work, `farmwatch runs` shows it"
     else:
         then = (
             f"they came since it ended: `farmwatch replay --name {run.name} --to now` takes them in, or --max-lag N has"

@@ -16,7 +16,7 @@ from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from replay.live.canary_round import sent_last
 from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
 from replay.runs.control_update import ControlUpdate, change
-from replay.runs.lookup import FIRST, ever_live, run_meant, spoken
+from replay.runs.lookup import FIRST, command_name, ever_live, find_run
 from replay.runs.operator_name import operator
 from replay.runs.run_rules import RunRules, live_now, method_name, rules_of
 from replay.runs.scorers import configured_detectors
@@ -79,7 +79,7 @@ def in_force(log: Log, config: ReplaySettings, run: str = "") -> RunRules:
     """
     control = Control(log)
     if run:
-        return rules_of(control, run_meant(control, run))
+        return rules_of(control, find_run(control, run))
     live = live_now(control)
     if live is not None:
         return live
@@ -149,7 +149,7 @@ def _how(asked: Run, run: Run, config: ReplaySettings, control: Control) -> str:
     if ready := _ready(asked, control):
         if ready == control.alias.before:
             return f"the run {ready}, which was live before, has it so: `farmwatch cutover --back`"
-        name = spoken(control, ready)
+        name = command_name(control, ready)
         return f"the run {name} has it so already: `farmwatch compare live {name}`, `farmwatch cutover {name}`"
     options = f" --detector {asked.detector}" if asked.detector != run.detector else ""
     if asked.digest != run.digest or not options:

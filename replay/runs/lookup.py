@@ -11,17 +11,17 @@ from stream.schema.topics import FEATURES
 from stream.text.user_errors import NotFound
 from stream.text.wording import one_line
 
-EXACTLY = "run/"  # in front of a name: that run, where `live` alone means the one that is live
+EXACT_PREFIX = "run/"  # in front of a name: that run, where `live` alone means the one that is live
 _NAMES_SHOWN = 20
 FIRST = Run(name=LIVE, ruleset="", digest="", detector="", epoch="")  # of a log on which no live stage ever began
 
 
-def run_meant(control: Control, name: str) -> Run:
-    """The run that a command line means by `name`, see `name_meant`. Raises NotFound, which names those there are."""
-    return run_named(control, name_meant(control, name))
+def find_run(control: Control, name: str) -> Run:
+    """The run that a command line means by `name`, see `resolve_name`. Raises NotFound, which names those there are."""
+    return run_named(control, resolve_name(control, name))
 
 
-def name_meant(control: Control, name: str) -> str:
+def resolve_name(control: Control, name: str) -> str:
     """The name of the run that a command line means; any other text as it is.
 
     `live` is the run that the alias names, `before` the one that was live before it, and `run/NAME` always the run of
@@ -33,12 +33,12 @@ def name_meant(control: Control, name: str) -> str:
         if not control.alias.before:
             raise NotFound(f"{BEFORE}: there was no cutover yet, so no run was live before {control.alias.run}")
         return control.alias.before
-    return name.removeprefix(EXACTLY)
+    return name.removeprefix(EXACT_PREFIX)
 
 
-def spoken(control: Control, name: str) -> str:
-    """How a command line names this run, see `name_meant`."""
-    return name if name_meant(control, name) == name else EXACTLY + name
+def command_name(control: Control, name: str) -> str:
+    """How a command line names this run, see `resolve_name`."""
+    return name if resolve_name(control, name) == name else EXACT_PREFIX + name
 
 
 def run_named(control: Control, name: str) -> Run:
@@ -78,5 +78,5 @@ def names_to_read(log: Log, run: str = "") -> RunNames:
     control = Control(log)
     if not run:
         return names_of_live(control)
-    found = run_meant(control, run)
+    found = find_run(control, run)
     return found.names(is_live=found.name == control.alias.run)

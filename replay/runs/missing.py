@@ -54,7 +54,7 @@ def records_in(gaps: Iterable[Gap]) -> dict[str, int]:
     return found
 
 
-def lacking(log: Log, run: Run, runs: Mapping[str, Run]) -> dict[str, int]:
+def missing_records(log: Log, run: Run, runs: Mapping[str, Run]) -> dict[str, int]:
     """Topic -> records that are there, or were, and that the run has not read and will not: before it, or expired.
 
     `runs` are those of the log: what another run lacked that measured this one's features, this one lacks too.

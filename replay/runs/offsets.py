@@ -13,13 +13,13 @@ NO_STOPS: Stops = {}
 _STEPS = (1, 16, 256)  # offsets looked at for a record, before all are: markers and compaction leave gaps
 
 
-def done_by(log: Log, group: str, topic: str) -> list[int]:
+def processed_by(log: Log, group: str, topic: str) -> list[int]:
     """The next offsets of a group, per partition; what retention took away counts as dealt with."""
-    return dealt_with(log.beginning(topic), log.committed(group, topic))
+    return processed_offsets(log.beginning(topic), log.committed(group, topic))
 
 
-def dealt_with(beginning: Iterable[int], committed: Iterable[int | None]) -> list[int]:
-    """`done_by`, of offsets that were asked for already."""
+def processed_offsets(beginning: Iterable[int], committed: Iterable[int | None]) -> list[int]:
+    """`processed_by`, of offsets that were asked for already."""
     return [max(first, done or 0) for first, done in zip(beginning, committed, strict=True)]
 
 
@@ -28,13 +28,13 @@ def reached(log: Log, group: str, stops: Stops) -> bool:
     return all(
         done >= stop
         for topic, ends in stops.items()
-        for done, stop in zip(done_by(log, group, topic), ends, strict=True)
+        for done, stop in zip(processed_by(log, group, topic), ends, strict=True)
     )
 
 
 def unread_of(log: Log, group: str, topic: str) -> dict[At, tuple[int, int]]:
     """Offsets that a group has not dealt with, start and end, of the partitions where there are any."""
-    spans = zip(done_by(log, group, topic), log.end(topic), strict=True)
+    spans = zip(processed_by(log, group, topic), log.end(topic), strict=True)
     return {At(topic, partition): span for partition, span in enumerate(spans) if span[0] < span[1]}
 
 
@@ -42,7 +42,7 @@ def lag_on(log: Log, group: str, topic: str) -> int:
     """Records of a topic that a group has not dealt with; on Kafka transaction markers count."""
     committed = log.committed(group, topic)
     if None in committed:
-        return between(done_by(log, group, topic), log.end(topic))
+        return between(processed_by(log, group, topic), log.end(topic))
     return between([done or 0 for done in committed], log.end(topic))
 
 

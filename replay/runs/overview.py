@@ -88,7 +88,7 @@ class RunState:
 
     @property
     def resume(self) -> str:
-        """The command that goes on with it; "" where nothing is to be gone on with."""
+        """The command that resumes it; "" unless it is stopped."""
         if self.state != STOPPED:
             return ""
         settings = self.run.measured_by.items() if self.run.remeasures else ()  # it may have to measure further

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from replay.runs.offsets import between, done_by, reached
+from replay.runs.offsets import between, processed_by, reached
 from replay.runs.topology import reads_of_run
 from stream.log.contract import Log
 from stream.schema.runs import Run
@@ -31,7 +31,7 @@ class Phase:
     def stops(self, log: Log, run: Run) -> dict[str, list[int]]:
         """Where it ends: as the row says, and where it does not, the present ends; of ASK, where JUDGE is."""
         if self.name == ASK:
-            return {topic: done_by(log, run.names().judge_group, topic) for topic in self.topics}
+            return {topic: processed_by(log, run.names().judge_group, topic) for topic in self.topics}
         return {topic: list(run.stop.get(topic) or log.end(topic)) for topic in self.topics}
 
     def starts(self, log: Log, run: Run) -> dict[str, list[int]]:
@@ -140,7 +140,7 @@ def _advance(log: Log, run: Run, phase: Phase) -> tuple[int, int]:
     done = total = 0
     for topic in phase.topics:
         first = starts[topic]
-        at = [min(place, stop) for place, stop in zip(done_by(log, phase.group, topic), stops[topic], strict=True)]
+        at = [min(place, stop) for place, stop in zip(processed_by(log, phase.group, topic), stops[topic], strict=True)]
         done += between(first, at)
         total += between(first, stops[topic])
     return done, total

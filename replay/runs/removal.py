@@ -52,7 +52,7 @@ def why_not(log: Log, control: Control, run: Run, *, force: bool = False, leavin
             f" {end} first; a process that was killed counts for some seconds more"
         )
     resting = sorted(
-        other.name for other in control.runs.values() if _rests_on(other, run) and other.name not in leaving
+        other.name for other in control.runs.values() if _depends_on(other, run) and other.name not in leaving
     )
     if resting:
         return f"the features that the run {run.name} measured are judged by {', '.join(resting)}: remove these first"
@@ -71,7 +71,7 @@ def what_it_frees(log: Log, run: Run) -> Freed:
 def remove(log: Log, name: str, *, force: bool = False) -> int:
     """Remove a run with all that is its own; returns the bytes freed, as far as known.
 
-    Its row says first that it is being removed, so that nobody goes on with it. Raises RunNeeded, StreamError.
+    Its row says first that it is being removed, so that nobody resumes it. Raises RunNeeded, StreamError.
     """
 
     def mark(control: Control) -> ControlUpdate | None:
@@ -93,7 +93,7 @@ def remove(log: Log, name: str, *, force: bool = False) -> int:
     return freed
 
 
-def _rests_on(other: Run, run: Run) -> bool:
+def _depends_on(other: Run, run: Run) -> bool:
     return (
         run.remeasures
         and other.name != run.name

@@ -8,7 +8,7 @@ from itertools import islice
 from filters.known_scores import KnownScores, ScoreKeys
 from filters.rules.judgement import ARTICLE
 from filters.unrequested import ArticleText, UnrequestedTexts
-from replay.runs.offsets import done_by, is_record, unread_of
+from replay.runs.offsets import is_record, processed_by, unread_of
 from scoring.judged_page import JudgedPage
 from stream.log.contract import At, Log
 from stream.processing.topic_reader import records_of
@@ -46,7 +46,7 @@ def known_texts(log: Log, detector: str) -> KnownScores:
     return KnownScores(detector, keys)
 
 
-def unasked_of(log: Log, run: Run, known: Callable[[], KnownScores] | None = None) -> UnrequestedTexts:
+def unrequested_texts(log: Log, run: Run, known: Callable[[], KnownScores] | None = None) -> UnrequestedTexts:
     """The articles of a run without a score of its detector, and without a request that SCORE has still to read.
 
     Those whose features left the log are no more to be asked for, and left out. `known` gives texts that have a score
@@ -107,7 +107,7 @@ def _first_to_ask(log: Log, run: Run, partition: int) -> int:
     kept = log.beginning(topic)[partition]
     if kept <= (run.start[topic][partition] if topic in run.start else 0):
         return first
-    judged = done_by(log, names.judge_group, topic)[partition]
+    judged = processed_by(log, names.judge_group, topic)[partition]
     features = list(islice(filter(is_record, log.read(topic, partition, kept, judged)), _FIRST_KEPT))
     if not features:
         return log.end(names.verdicts)[partition]

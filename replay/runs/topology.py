@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replay.runs.lookup import names_of_live
-from replay.runs.offsets import between, dealt_with, done_by
+from replay.runs.offsets import between, processed_by, processed_offsets
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.runs import LIVE, RunNames, names_of
@@ -61,7 +61,7 @@ def topic_states(log: Log) -> list[TopicState]:
     for name, partitions in sorted(log.topics().items()):
         beginning, end = log.beginning(name), log.end(name)
         lag = {
-            group: between(dealt_with(beginning, log.committed(group, name)), end)
+            group: between(processed_offsets(beginning, log.committed(group, name)), end)
             for group, topics in reads.items()
             if name in topics
         }
@@ -71,4 +71,4 @@ def topic_states(log: Log) -> list[TopicState]:
 
 def lag_of(log: Log, group: str, reads: Reads = READS) -> int:
     """Records that a group has not dealt with, over all its topics. Raises UnknownTopic."""
-    return sum(between(done_by(log, group, topic), log.end(topic)) for topic in reads[group])
+    return sum(between(processed_by(log, group, topic), log.end(topic)) for topic in reads[group])

@@ -1,4 +1,4 @@
-"""kill -9 of a replay in every phase, and up to its cutover: gone on with, it ends as one that was left alone."""
+"""kill -9 of a replay in every phase, and up to its cutover: resumed, it ends as one that was left alone."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _SETTINGS = ("measure.workers=1", "measure.time_limit_s=60", "tally.sprt={p0=0.1
 
 @dataclass
 class Killing:
-    """Runs by one ruleset on one log, each a command in a process, killed and gone on with."""
+    """Runs by one ruleset on one log, each a command in a process, killed and resumed."""
 
     folder: Path
     log: Log
@@ -271,7 +271,7 @@ def test_a_signal_drains_and_leaves_the_run_to_be_gone_on_with(tmp_path: Path, n
         time.sleep(0.02)
     process.signal(number)
     assert process.code() == code
-    assert "`farmwatch replay --name mine` goes on with it" in process.said()
+    assert "`farmwatch replay --name mine` resumes it" in process.said()
     assert world.row("mine").state == RunStatus.RUNNING
     assert log.members("judge.mine") == []
     assert killing.replay("mine") == 0

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replay.engine.runner import Ending, Standing
+from replay.engine.runner import Ending, ReplayStatus
 from replay.runs.counts import counts_of, rows_of
 from replay.runs.overview import run_state
 from replay.runs.phases import progress_of
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.kafka]
 
 
 def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Verdicts and rows are those of live, which has not moved; cut off and gone on with; its topics go with it."""
+    """Verdicts and rows are those of live, which has not moved; cut off and resumed; its topics go with it."""
     kafka = KafkaWorld(tmp_path)
     try:
         world = LiveWorld(kafka.log, config_of("kafka:127.0.0.1:9"))
@@ -42,7 +42,7 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatc
         run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="same")
         stop = threading.Event()
 
-        def stop_at_first_commit(standing: Standing) -> None:
+        def stop_at_first_commit(standing: ReplayStatus) -> None:
             if standing.progress.done:
                 stop.set()
 
@@ -50,11 +50,11 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatc
             slow.setattr("replay.engine.stages._RECORDS", 2)
             slow.setattr("replay.engine.runner._LOOK_S", 0.01)
             slow.setattr("replay.engine.runner._CONTROL_S", 0.01)
-            assert world.carry_out(run, ruleset, stop=stop, told=stop_at_first_commit) is Ending.STOPPED
+            assert world.resume(run, ruleset, stop=stop, on_progress=stop_at_first_commit) is Ending.STOPPED
         stopped = progress_of(kafka.log, world.row("same"))
         assert 0 < stopped.done < stopped.total
         run, ruleset = world.begin(name="same")
-        assert world.carry_out(run, ruleset) is Ending.DONE
+        assert world.resume(run, ruleset) is Ending.DONE
         assert world.outcome("same") == world.outcome()
         assert world.live_traces() == before
         progress = progress_of(kafka.log, world.row("same"))
@@ -77,7 +77,7 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatc
         def work(member: str, log: object) -> None:
             mine = LiveWorld.__new__(LiveWorld)
             mine.__dict__ = {**world.__dict__, "log": log}
-            endings.append(mine.carry_out(loose, loose_rules, member=member))
+            endings.append(mine.resume(loose, loose_rules, member=member))
 
         def work_both() -> None:
             both = [threading.Thread(target=work, args=given) for given in (("one", kafka.log), ("other", other_log))]

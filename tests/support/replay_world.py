@@ -189,9 +189,9 @@ class LiveWorld:
     def replay(self, *, stop: threading.Event | None = None, metrics: Metrics | None = None, **asked: Any) -> Ending:
         """A whole replay in this thread."""
         run, ruleset = self.begin(**asked)
-        return self.carry_out(run, ruleset, stop=stop, metrics=metrics)
+        return self.resume(run, ruleset, stop=stop, metrics=metrics)
 
-    def carry_out(
+    def resume(
         self,
         run: Run,
         ruleset: Ruleset,
@@ -201,7 +201,7 @@ class LiveWorld:
         member: str = "m",
         **more: Any,
     ) -> Ending:
-        """Carry a run out in this thread."""
+        """Work on a run in this thread."""
         return Replay(
             self.log,
             self.config,
@@ -211,7 +211,7 @@ class LiveWorld:
             metrics=metrics or Metrics(),
             stop=stop or threading.Event(),
             **{"full_speed": True, **more},
-        ).carry_out()
+        ).run()
 
     def row(self, run: str) -> Run:
         """The row of a run."""

@@ -72,7 +72,7 @@ def compare(
         judge = f"; to judge them: {this_command()} label {save}" if found.sample else ""
         message(f"{save}: {counted(len(found.sample), 'flip')}{judge}")
     if html is not None:
-        from replay.compare.report_html import render
+        from replay.compare.report import render
 
         _write(html, "--html", render(found))
         message(f"{html}: the report")

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from replay.compare.comparer import NO_THRESHOLD, condition, value_text
-from replay.compare.comparison import OTHER_WINDOWS, SITE_KINDS, Comparison, FailedRule, Flip, ShareChange, points
+from replay.compare.comparison import (
+    OTHER_WINDOWS,
+    SITE_KINDS,
+    Comparison,
+    FailedRule,
+    Flip,
+    ShareChange,
+    points,
+    remarks_of,
+)
 from stream.schema.records import RuleOutcome
 from stream.text.wording import counted, one_line
 
@@ -55,22 +62,13 @@ def _changes(found: Comparison) -> None:
         less=("moved", "sites"),
     )
     _put_mark(found)
-    for remark, titles in _remarks(found.changes).items():
+    for remark, titles in remarks_of((change.title, change) for change in found.changes).items():
         put_wrapped(f"{', '.join(titles)}: {remark}", "  ")
     texts = {"A": found.a.estimate.text, "B": found.b.estimate.text}
     if texts["A"] == texts["B"]:
         texts = {"A and B": texts["A"]}
     for name, text in texts.items():
         put_wrapped(f"{name} as `rate` has it: {one_line(text)}", "  ")
-
-
-def _remarks(changes: Sequence[ShareChange]) -> dict[str, list[str]]:
-    """What must be known of shares -> their titles: each is said once."""
-    found: dict[str, list[str]] = {}
-    for change in changes:
-        for remark in filter(None, change.remark.split("; ")):
-            found.setdefault(remark, []).append(change.title)
-    return found
 
 
 def _mark(found: Comparison) -> str:

@@ -42,11 +42,11 @@ def replay(
         Parameter(name="--from", help="earliest (default), a time (UTC), or a run whose window is taken over."),
     ] = None,
     end: Annotated[
-        str | None, Parameter(name="--to", help="now (default), a time (UTC), or follow: go on with what comes.")
+        str | None, Parameter(name="--to", help="now (default), a time (UTC), or follow: also new records.")
     ] = None,
     name: Annotated[
         str | None,
-        Parameter(help="Name of the run; one that is there is gone on with. Default: made of the ruleset."),
+        Parameter(help="Name of the run; an existing run is resumed. Default: made of the ruleset."),
     ] = None,
     why: Annotated[str, Parameter(help="Why, in a sentence; kept with the run.")] = "",
     full_speed: Annotated[
@@ -62,7 +62,7 @@ def replay(
     of the epoch that this configuration measures; says which, and why. Scores that are there are used; texts without
     one are requested at low priority, where SCORE runs the detector, and count as unscored.
 
-    Ctrl-C, SIGTERM and a kill leave a run that its --name goes on with; without --name another run is begun. Run again
+    After Ctrl-C, SIGTERM or a kill, --name resumes the run; without --name another run is begun. Run again
     when it is done, it takes in the scores that came since, and requests what nobody has requested. Several runs, and
     several processes of one run, may work at once.
 
@@ -72,7 +72,7 @@ def replay(
     follows does so, too, when whoever reads its standard output leaves.
 
     Exit code 0 when it is done, became live, or was stopped by SIGTERM or by a reader who left; 1 when the run was
-    cancelled or removed, cannot be gone on with, or its window has no record; 2 when the ruleset does not load, the
+    cancelled or removed, cannot be resumed, or its window has no record; 2 when the ruleset does not load, the
     options do not fit together or not to the run of that name, or the configuration is refused; 3 when the log, the
     extractor or the detector's numbers are not there; 130 after Ctrl-C.
     """
@@ -110,7 +110,7 @@ def replay(
 def _begin(log: Log, config: Config, asked: ReplayRequest, port: int, held: ExitStack) -> tuple[_Process, Plan, Run]:
     """Plan and begin; of processes that begin the same run at the same time all but the first one share it."""
     from replay.engine.fitness import refuse_unfit
-    from replay.engine.lifecycle import BegunMeanwhile, begin
+    from replay.engine.lifecycle import RunAlreadyBegun, begin
     from replay.engine.plan import plan
     from stream.schema.control import Control
 
@@ -119,7 +119,7 @@ def _begin(log: Log, config: Config, asked: ReplayRequest, port: int, held: Exit
         planned = plan(log, Control(log), config, asked)
         refuse_unfit(log, config, planned)
         process = process or held.enter_context(_begun(config, planned.run.name, port))
-        with suppress(BegunMeanwhile):
+        with suppress(RunAlreadyBegun):
             return process, planned, begin(log, planned)
 
 
@@ -129,7 +129,7 @@ def _announce(log: Log, planned: Plan, run: Run, config: Config) -> None:
     from replay.runs.site_table import short_ruleset
     from replay.runs.window import before_the_first
 
-    what = "begun" if planned.is_new else "gone on with"
+    what = "begun" if planned.is_new else "resumed"
     message(
         one_line(
             f"run {run.name} {what}: ruleset {short_ruleset(run.ruleset, run.digest)}, detector {run.detector}, window"
@@ -148,7 +148,7 @@ def _announce(log: Log, planned: Plan, run: Run, config: Config) -> None:
 
 
 def _tell_what_was(run: Run, config: Config) -> None:
-    """How a run that is gone on with ended before, and what it keeps though the configuration says otherwise."""
+    """How a resumed run ended before, and what it keeps though the configuration says otherwise."""
     from replay.live.live_run import configured_method
     from replay.runs.run_rules import method_name
     from scoring.sites.stored_method import same_method
@@ -233,11 +233,11 @@ def _carry_out(
     process.metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
     with ExitStack() as held:
         signals = held.enter_context(_stopping_on_signals(stop, out))
-        teller = ProgressLine(run.name)
-        held.callback(teller.end_line)
+        line = ProgressLine(run.name)
+        held.callback(line.clear)
 
-        def said(text: str) -> None:
-            teller.end_line()
+        def on_message(text: str) -> None:
+            line.clear()
             message(f"{run.name}: {text}")
 
         replay = Replay(
@@ -249,11 +249,11 @@ def _carry_out(
             metrics=process.metrics,
             stop=stop,
             full_speed=full_speed,
-            told=teller.tell,
-            said=said,
+            on_progress=line.show,
+            on_message=on_message,
         )
         process.replay = replay
-        return replay.carry_out(), signals
+        return replay.run(), signals
 
 
 def _conclude(
@@ -274,13 +274,13 @@ def _conclude(
         message(f"the run {run.name} was removed: this process ends")
         return Exit.PROBLEM, []
     if ending is Ending.LIVE:
-        message(f"the run {run.name} is live now: the daemon carries it on, and this process ends")
+        message(f"the run {run.name} is live now: the daemon continues it, and this process ends")
     elif ending is Ending.CANCELLED:
-        message(f"the run {run.name} was cancelled; `farmwatch replay --name {run.name}` would go on with it")
+        message(f"the run {run.name} was cancelled; `farmwatch replay --name {run.name}` resumes it")
     elif ending is Ending.STOPPED:
-        message(f"stopped; `farmwatch replay --name {run.name}` goes on with it")
+        message(f"stopped; `farmwatch replay --name {run.name}` resumes it")
     lines: list[str] = []
-    if as_json or ending is Ending.DONE:  # else the process was told to end, and reads nothing that it does not say
+    if as_json or ending is Ending.DONE:  # a stopped process reads nothing that it does not show
         if dead := buried(log, row):
             message(f"warning: {counted(dead, 'record')} that it could not process went to the dead letters")
         summary = summary_of(log, control, config, row, int(time.time() * 1000))
@@ -300,7 +300,7 @@ def _stopping_on_signals(stop: threading.Event, out: Outlet | None) -> Iterator[
     def handle(number: int, _frame: object) -> None:
         came.append(number)
         if len(came) > 1:
-            os._exit(Exit.INTERRUPTED)  # what is committed is whole, and the rest is done when it is gone on with
+            os._exit(Exit.INTERRUPTED)  # what is committed is whole, and the rest is done when it is resumed
         if out is not None:  # not print: it may be what was interrupted
             out.write("\ndraining; once more ends it at once\n")
         stop.set()

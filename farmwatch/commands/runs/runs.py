@@ -58,7 +58,7 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     for state in states:
         if state.resume:
             why = f", by an error ({state.run.error})" if state.run.error else ""
-            message(one_line(f"{state.run.name} is stopped{why}: `{state.resume}` goes on with it"))
+            message(one_line(f"{state.run.name} is stopped{why}: `{state.resume}` resumes it"))
     return Exit.OK
 
 
@@ -74,7 +74,7 @@ def show_run(
 ) -> int:
     """One run in full: what was asked for, by whom and why, how far it is, and what it came to."""
     from replay.engine.summary import lines_of, summary_of
-    from replay.runs.lookup import run_meant
+    from replay.runs.lookup import find_run
     from replay.runs.missing import buried
     from replay.runs.overview import run_state
     from stream.schema.control import Control
@@ -82,7 +82,7 @@ def show_run(
     config = common.load().config
     with opened(config) as log:
         control = Control(log)
-        row = run_meant(control, run)
+        row = find_run(control, run)
         if ruleset:
             return _show_ruleset(control, row, json)
         state = run_state(log, control, row, _now_ms())
@@ -117,7 +117,7 @@ def _facts(state: RunState) -> Iterator[tuple[str, str]]:
     from stream.text.spans import moment
 
     run = state.run
-    yield "state", f"{state.state}{f'; `{state.resume}` goes on with it' if state.resume else ''}"
+    yield "state", f"{state.state}{f'; `{state.resume}` resumes it' if state.resume else ''}"
     if run.error:
         yield "last error", run.error
     yield "ruleset", f"{run.ruleset} {run.digest}"
@@ -143,12 +143,12 @@ def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
     Exit code 1 where there is nothing to cancel: no such run, one that is done, or one that is live or was.
     """
     from replay.engine.lifecycle import cancel
-    from replay.runs.lookup import run_meant
+    from replay.runs.lookup import find_run
     from stream.schema.control import Control
 
     config = common.load().config
     with opened(config, write=True) as log:
-        name = cancel(log, run_meant(Control(log), run).name).name
+        name = cancel(log, find_run(Control(log), run).name).name
     message(f"the run {name} is cancelled; `farmwatch runs rm {name}` frees what it holds")
     return Exit.OK
 
@@ -169,14 +169,14 @@ def remove_runs(
     Refused, before anything is removed, for the run that is live, while somebody is at work on one of them, and while
     another run that stays judges the features of one: exit code 1. JSON: one object a line, for each run.
     """
-    from replay.runs.lookup import name_meant, run_named
+    from replay.runs.lookup import resolve_name, run_named
     from replay.runs.removal import RunNeeded, remove, what_it_frees, why_not
     from stream.schema.control import Control
 
     config = common.load().config
     with opened(config, write=not dry_run) as log:
         control = Control(log)
-        names = dict.fromkeys(name_meant(control, run) for run in runs)
+        names = dict.fromkeys(resolve_name(control, run) for run in runs)
         rows = [control.runs.get(name) or run_named(control, name) for name in names]  # also half removed ones
         rows.sort(key=lambda row: row.remeasures)  # who judges the features of another one goes first
         reasons = [why_not(log, control, row, force=force, leaving=names) for row in rows]

@@ -13,7 +13,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from farmwatch.daemon.rate_points import read_points
 from farmwatch.terminal.messages import message, put_json, put_table
-from replay.runs.lookup import run_meant
+from replay.runs.lookup import find_run
 from scoring.rates.cuts import Cut
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.site_rates import group_order
@@ -40,7 +40,7 @@ def show_history(
     since = cut.since or datetime.fromtimestamp(clock(), UTC).date() - timedelta(days=_DAYS_SHOWN)
     with opened(config) as log:
         if run:
-            run = run_meant(Control(log), run).name
+            run = find_run(Control(log), run).name
         kept = read_points(log, since, cut.until)
         points = [point for point in kept if point.by == by and point.run == (run or point.run)]
     points.sort(key=lambda point: (group_order(point.group), *series_of(point), point.at))

@@ -234,7 +234,7 @@ def test_a_gap_that_no_stage_has_passed_is_told(at_rest: CutoverWorld, farmwatch
 
 @pytest.mark.parametrize(("last", "lost"), [(0, 4), (3, 1), (4, 0)])
 def test_a_gap_that_the_run_knows_of_is_not_told_again(last: int, lost: int) -> None:
-    """`control` keeps what was gone when a run began, or was gone on with."""
+    """`control` keeps what was gone when a run began, or was resumed."""
     world = World()
     for number in range(4):
         world.put(PAGES, Page(id=f"f{number}", site=SITE, page_id="p", url="u"))

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from replay.engine.progress_line import ProgressLine, line_of
-from replay.engine.runner import Ending, Pace, Standing
+from replay.engine.runner import Ending, Pace, ReplayStatus
 from replay.runs.lag import lag_by_group
 from replay.runs.overview import run_state
 from replay.runs.phases import Advance, RunProgress
@@ -187,7 +187,7 @@ def test_runs_are_listed_with_their_state(place: Place, farmwatch: Runner) -> No
     assert ran.code == 0
     lines = [line.split("\t") for line in ran.out.splitlines()]
     assert [line[0] for line in lines] == ["run", "live", "done", "half"]
-    assert "half is stopped: `farmwatch replay --name half` goes on with it" in ran.err
+    assert "half is stopped: `farmwatch replay --name half` resumes it" in ran.err
     long = "binoculars/observer+performer@0a1b2c3d/float32/512/calibrated-2026"
     with exclusive(place.log) as writer:
         writer.put(msgspec.structs.replace(place.world.row("half"), detector=long))
@@ -290,14 +290,14 @@ def test_a_run_is_called_the_same_everywhere(place: Place, farmwatch: Runner) ->
     world = place.world
     run, ruleset = world.begin(ruleset=place.rules, name="mine", end="follow")
     stop = threading.Event()
-    told: list[Standing] = []
+    told: list[ReplayStatus] = []
 
-    def tell(standing: Standing) -> None:
+    def tell(standing: ReplayStatus) -> None:
         told.append(standing)
         if not standing.progress.phase:
             stop.set()
 
-    assert world.carry_out(run, ruleset, stop=stop, told=tell) is Ending.STOPPED
+    assert world.resume(run, ruleset, stop=stop, on_progress=tell) is Ending.STOPPED
     beat(place.log, PARTITIONS, 1)
     member = place.log.join("judge.mine", ["features"], member="m")
     running = run_state(place.log, Control(place.log), world.row("mine"), 2**45)
@@ -387,7 +387,7 @@ def test_a_run_that_was_live_is_not_cancelled(place: Place, farmwatch: Runner) -
     place.world.replay(ruleset=place.rules, name="mine")
     moved = farmwatch("cutover", "mine", "--by", "me", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", place.url)
     assert moved.code == 0, moved.err
-    for name, said in (("live", "mine is live"), ("before", "the run live was live"), ("run/live", "run/live` may")):
+    for name, said in (("live", "mine is live"), ("before", "the run live was live"), ("run/live", "run/live` can")):
         ran = farmwatch("runs", "cancel", name, "--log", place.url)
         assert (ran.code, said in ran.err) == (1, True), ran.err
     assert place.world.row("live").state == RunStatus.RUNNING
@@ -410,7 +410,7 @@ def test_features_that_another_run_judges_stay(place: Place) -> None:
 
 
 def test_a_removal_that_broke_off_is_ended(place: Place, farmwatch: Runner) -> None:
-    """A row that says `removed` is gone on with by the next rm, and no replay goes on with it."""
+    """A row that says `removed` is resumed by the next rm, and no replay goes on with it."""
     place.world.begin(ruleset=place.rules, name="mine")
     with exclusive(place.log) as writer:
         writer.put(msgspec.structs.replace(place.world.row("mine"), state=RunStatus.REMOVED))
@@ -466,22 +466,22 @@ def test_a_detector_that_is_configured_by_now_takes_a_restart(
 
 
 def test_the_line_of_progress_says_all() -> None:
-    """Phase, records, share, pace, what is left, and whom it makes way for."""
+    """Phase, records, share, pace, what is left, and what it waits for."""
     progress = RunProgress([Advance("judge", 1200, 2000), Advance("tally", 0, 4000)])
-    line = line_of("v5", Standing(progress, 312.4, 65.0, "measure 120"))
-    assert line == ("v5: judge 1200 of 2000, 38%, 312/s, 1 min 5 s left, makes way for live (measure 120)")
-    assert line_of("v5", Standing(progress, None, None, "")) == "v5: judge 1200 of 2000, 38%"
+    line = line_of("v5", ReplayStatus(progress, 312.4, 65.0, "measure 120"))
+    assert line == ("v5: judge 1200 of 2000, 38%, 312/s, 1 min 5 s left, waits for live (measure 120)")
+    assert line_of("v5", ReplayStatus(progress, None, None, "")) == "v5: judge 1200 of 2000, 38%"
 
 
 def test_the_line_of_a_follower_says_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it has read and how far it is behind, a record that two phases wait for once; cut where it is too long."""
     progress = RunProgress([Advance("judge", 1997, 2000), Advance("tally", 3996, 4000)])
-    standing = Standing(progress, 0.3, 2.0, "measure 120", follows=True)
-    line = "v5: follows, 1997 read, 4 behind, makes way for live (measure 120)"
+    standing = ReplayStatus(progress, 0.3, 2.0, "measure 120", follows=True)
+    line = "v5: follows, 1997 read, 4 behind, waits for live (measure 120)"
     assert line_of("v5", standing) == line
     monkeypatch.setenv("COLUMNS", "30")
     screen = Screen(terminal=True)
-    ProgressLine("v5", screen).tell(standing)
+    ProgressLine("v5", screen).show(standing)
     assert screen.getvalue() == f"\r\x1b[K{line[:28]}…"
 
 
@@ -498,7 +498,7 @@ def test_who_begins_a_run_at_the_same_time_shares_it(
     monkeypatch.setattr("replay.engine.fitness.refuse_unfit", another_is_first)
     first.append(place.rules)
     ran = replay(farmwatch, "--ruleset", place.rules, "--name", "mine", "--log", place.url)
-    assert (ran.code, "run mine gone on with" in ran.err) == (0, True), ran.err
+    assert (ran.code, "run mine resumed" in ran.err) == (0, True), ran.err
     assert (place.state("mine"), place.world.row("mine").articles) == ("done", 57)
     assert farmwatch("runs", "rm", "mine", "--log", place.url).code == 0
     first.append(write_rules(Path(place.rules).parent, 6))
@@ -529,12 +529,12 @@ class Screen(io.StringIO):
 
 def test_progress_is_drawn_on_a_terminal_and_logged_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
     """One line drawn anew, taken away at the end; elsewhere a line of the log every ten seconds."""
-    standing = Standing(RunProgress([Advance("judge", 1, 2)]), None, None, "")
+    standing = ReplayStatus(RunProgress([Advance("judge", 1, 2)]), None, None, "")
     screen = Screen(terminal=True)
     teller = ProgressLine("v5", screen)
     for _ in range(3):
-        teller.tell(standing)
-    teller.end_line()
+        teller.show(standing)
+    teller.clear()
     assert screen.getvalue().count("v5: judge 1 of 2") == 3
     assert "\n" not in screen.getvalue()
     assert screen.getvalue().endswith("\r\x1b[K")
@@ -542,8 +542,8 @@ def test_progress_is_drawn_on_a_terminal_and_logged_elsewhere(capsys: pytest.Cap
     elsewhere = Screen(terminal=False)
     teller = ProgressLine("v5", elsewhere, lambda: float(next(seconds)))
     for _ in range(8):
-        teller.tell(standing)
-    teller.end_line()
+        teller.show(standing)
+    teller.clear()
     assert elsewhere.getvalue() == ""
     assert 1 <= capsys.readouterr().out.count("phase=judge") <= 3
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.engine.bounded_member import BoundedMember
-from replay.runs.offsets import between, done_by, first_record, lag_on, last_record, reached
+from replay.runs.offsets import between, first_record, lag_on, last_record, processed_by, reached
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Message, Output, Topic
 from stream.memory.log import MemoryLog
@@ -38,7 +38,7 @@ def join(
     log: Log, stops: dict[str, list[int]], at_end: Callable[[], None] = lambda: None, name: str = "m"
 ) -> BoundedMember:
     """A bounded member of the group g on both topics."""
-    return BoundedMember(log.join("g", ["a", "b"], member=name), log, "g", ["a", "b"], stops, at_end=at_end)
+    return BoundedMember(log.join("g", ["a", "b"], member=name), log, "g", ["a", "b"], stops, on_end=at_end)
 
 
 def work(member: BoundedMember, ended: threading.Event, rounds: int = 200) -> list[Message]:
@@ -68,8 +68,8 @@ def test_nothing_at_or_beyond_the_stops_is_given(log: Log) -> None:
         *(("a", 1, n) for n in range(7)),
         *(("b", 1, n) for n in range(10)),
     ]
-    assert done_by(log, "g", "a") == [4, 7]
-    assert done_by(log, "g", "b") == [0, 10]
+    assert processed_by(log, "g", "a") == [4, 7]
+    assert processed_by(log, "g", "b") == [0, 10]
 
 
 def test_what_retention_takes_on_the_way_is_told(log: Log) -> None:
@@ -82,12 +82,12 @@ def test_what_retention_takes_on_the_way_is_told(log: Log) -> None:
     lost: list[Gap] = []
     ended = threading.Event()
     inner = log.join("g", ["old"], member="m")
-    member = BoundedMember(inner, log, "g", ["old"], {"old": [10, 10, 10]}, at_end=ended.set, lost=lost.append)
+    member = BoundedMember(inner, log, "g", ["old"], {"old": [10, 10, 10]}, on_end=ended.set, on_gap=lost.append)
     for _ in range(3):
         batch = member.poll(0.05, 2, 1 << 20)
         member.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in batch}))
     assert lost == [Gap("old", 0, 2, 4)]
-    read = done_by(log, "g", "old")
+    read = processed_by(log, "g", "old")
     log.expire(2**44, {"old": [8, 8, 10]})
     work(member, ended)
     member.close()
@@ -102,7 +102,7 @@ def test_a_single_record_that_expired_is_told_and_not_given(log: Log) -> None:
     put(log, "old", 0, 3)
     lost: list[Gap] = []
     inner = log.join("g", ["old"], member="m")
-    member = BoundedMember(inner, log, "g", ["old"], {"old": [3]}, lost=lost.append)
+    member = BoundedMember(inner, log, "g", ["old"], {"old": [3]}, on_gap=lost.append)
     member.pause()
     member.poll(0, 1, 1)
     log.expire(2**44, {"old": [1]})
@@ -243,7 +243,7 @@ def test_each_record_below_the_stops_is_committed_once(sizes: list[int], cuts: l
     seconds = itertools.count()
     joined = log.join("g", ["a", "b"], member="m")
     member = BoundedMember(
-        joined, log, "g", ["a", "b"], stops, at_end=ended.set, monotonic=lambda: float(next(seconds))
+        joined, log, "g", ["a", "b"], stops, on_end=ended.set, monotonic=lambda: float(next(seconds))
     )
     committed: list[tuple[At, int]] = []
     for number in range(300):

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from replay.engine.lifecycle import cancel, note_gap
+from replay.engine.lifecycle import cancel, record_gap
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
-from replay.runs.missing import lacking, merged, records_in
+from replay.runs.missing import merged, missing_records, records_in
 from replay.runs.run_topics import topics_of
 from stream.memory.log import MemoryLog
 from stream.schema.control import Control
@@ -39,14 +39,14 @@ def expire(world: LiveWorld, features: list[int]) -> None:
 
 def lacks(world: LiveWorld, name: str) -> dict[str, int]:
     """What a cutover holds against a run."""
-    return lacking(world.log, world.row(name), Control(world.log).runs)
+    return missing_records(world.log, world.row(name), Control(world.log).runs)
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
 def test_a_run_that_goes_on_behind_retention_tells_it_for_ever(
     world: LiveWorld, tmp_path: Path, cancelled: bool
 ) -> None:
-    """Done or cancelled, overtaken by retention and gone on with, it is done again, and a cutover is refused."""
+    """Done or cancelled, overtaken by retention and resumed, it is done again, and a cutover is refused."""
     world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
     if cancelled:
         cancel(world.log, "r1")
@@ -76,7 +76,7 @@ def test_a_run_under_way_writes_it_down(world: LiveWorld, tmp_path: Path) -> Non
     """What retention takes between the begin of a process and its reading stands in the row when it is done."""
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
     expire(world, [5] * PARTITIONS)
-    assert world.carry_out(run, ruleset) is Ending.DONE
+    assert world.resume(run, ruleset) is Ending.DONE
     assert lacks(world, "r1") == {FEATURES: 5 * PARTITIONS}
 
 
@@ -87,14 +87,14 @@ def test_a_run_on_the_features_of_another_lacks_what_that_one_lacks(world: LiveW
         run, name="r2", features=FEATURES, remeasures=True, gaps=[Gap(PAGES, 0, 3, 7), Gap("hits", 0, 0, 9)]
     )
     world.log.create(topics_of(other, PARTITIONS))
-    assert lacking(world.log, run, {"r1": run}) == {}
-    assert lacking(world.log, run, {"r1": run, "r2": other}) == {PAGES: 4}
+    assert missing_records(world.log, run, {"r1": run}) == {}
+    assert missing_records(world.log, run, {"r1": run, "r2": other}) == {PAGES: 4}
 
 
 def test_a_gap_that_is_seen_again_is_one(world: LiveWorld, tmp_path: Path) -> None:
     """A gap that grew before it was read over counts once, at its largest; another one counts beside it."""
     world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
     for gap in (Gap("a", 0, 1, 4), Gap("a", 0, 1, 6), Gap("a", 0, 1, 4), Gap("a", 1, 1, 2)):
-        note_gap(world.log, "r1", gap)
+        record_gap(world.log, "r1", gap)
     assert world.row("r1").gaps == [Gap("a", 0, 1, 6), Gap("a", 1, 1, 2)]
     assert merged([]) == []

@@ -22,7 +22,7 @@ from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import Ruleset
 from replay.engine.lifecycle import begin, cancel
 from replay.engine.plan import OtherParameters, ReplayRequest, plan
-from replay.engine.runner import Ending, Standing
+from replay.engine.runner import Ending, ReplayStatus
 from replay.engine.stages import stage_of
 from replay.runs.counts import counts_of, rows_of
 from replay.runs.phases import JUDGE, RunProgress, is_done, phases_of, progress_of
@@ -171,7 +171,7 @@ def test_a_stopped_replay_is_gone_on_with(world: LiveWorld, tmp_path: Path, monk
     for turn in range(20):
         stop = threading.Event()
         threading.Timer(0.02 * (turn + 1), stop.set).start()
-        endings.append(world.carry_out(run, ruleset, stop=stop))
+        endings.append(world.resume(run, ruleset, stop=stop))
         if endings[-1] is Ending.DONE:
             break
         assert world.row("cut").state == RunStatus.RUNNING
@@ -197,7 +197,7 @@ def together(world: LiveWorld, *begun: tuple[Run, Ruleset]) -> list[Metrics]:
     metrics = [Metrics() for _ in begun]
 
     def work(number: int, run: Run, ruleset: Ruleset) -> None:
-        endings.append(world.carry_out(run, ruleset, member=f"m{number}", metrics=metrics[number]))
+        endings.append(world.resume(run, ruleset, member=f"m{number}", metrics=metrics[number]))
 
     threads = [threading.Thread(target=work, args=(number, *given)) for number, given in enumerate(begun)]
     for thread in threads:
@@ -233,7 +233,7 @@ def test_a_cancelled_run_ends_by_itself(world: LiveWorld, tmp_path: Path) -> Non
     """One that follows ends when its row says that it was cancelled, and its row stays so."""
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 5), end="follow", name="follower")
     endings = []
-    thread = threading.Thread(target=lambda: endings.append(world.carry_out(run, ruleset)))
+    thread = threading.Thread(target=lambda: endings.append(world.resume(run, ruleset)))
     thread.start()
     cancel(world.log, "follower")
     thread.join(20)
@@ -247,7 +247,7 @@ def test_a_run_that_follows_takes_in_what_comes(world: LiveWorld, tmp_path: Path
     """Pages that are measured while it follows are judged by it too, and it ends when it becomes live."""
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), end="follow", name="follower")
     endings = []
-    thread = threading.Thread(target=lambda: endings.append(world.carry_out(run, ruleset)))
+    thread = threading.Thread(target=lambda: endings.append(world.resume(run, ruleset)))
     thread.start()
     world.feed(later_pages(world))
     world.carry_on()
@@ -278,7 +278,7 @@ def test_a_first_look_that_fails_leaves_the_watch_alive(
     monkeypatch.setattr("replay.engine.runner.Control", away_at_first)
     monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
     endings = []
-    thread = threading.Thread(target=lambda: endings.append(world.carry_out(run, ruleset)), daemon=True)
+    thread = threading.Thread(target=lambda: endings.append(world.resume(run, ruleset)), daemon=True)
     thread.start()
     until = time.monotonic() + 20
     while len(looks) < 2 and time.monotonic() < until:
@@ -293,7 +293,7 @@ def test_a_follower_that_cannot_join_everywhere_leaves(
 ) -> None:
     """Where the second of its stages cannot join, the first is not left in its group."""
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
-    world.carry_out(run, ruleset)
+    world.resume(run, ruleset)
     run, ruleset = world.begin(name="r1", end="follow")
     join = world.log.join
 
@@ -304,7 +304,7 @@ def test_a_follower_that_cannot_join_everywhere_leaves(
 
     monkeypatch.setattr(world.log, "join", away)
     with pytest.raises(LogUnavailable):
-        world.carry_out(run, ruleset)
+        world.resume(run, ruleset)
     assert world.log.members("judge.r1") == []
 
 
@@ -318,7 +318,7 @@ def test_a_last_look_that_fails_changes_no_ending(
 
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="done")
     monkeypatch.setattr("replay.engine.runner.progress_of", away)
-    assert world.carry_out(run, ruleset) is Ending.DONE
+    assert world.resume(run, ruleset) is Ending.DONE
 
 
 def test_what_comes_after_the_begin_is_left_out(world: LiveWorld, tmp_path: Path) -> None:
@@ -326,7 +326,7 @@ def test_what_comes_after_the_begin_is_left_out(world: LiveWorld, tmp_path: Path
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="bounded")
     expected = world.outcome()
     world.feed(later_pages(world))
-    assert world.carry_out(run, ruleset) is Ending.DONE
+    assert world.resume(run, ruleset) is Ending.DONE
     assert world.outcome("bounded") == expected
     world.carry_on()
     assert world.outcome("bounded")[0] != world.outcome()[0]
@@ -353,7 +353,7 @@ def test_a_run_that_is_done_may_follow(world: LiveWorld, tmp_path: Path) -> None
     world.replay(ruleset=write_rules(tmp_path, 20), name="late")
     run, ruleset = world.begin(name="late", end="follow")
     assert run.follows and world.row("late").follows
-    thread = threading.Thread(target=lambda: world.carry_out(run, ruleset))
+    thread = threading.Thread(target=lambda: world.resume(run, ruleset))
     thread.start()
     world.feed(later_pages(world))
     world.carry_on()
@@ -369,11 +369,11 @@ def test_a_run_that_is_done_may_follow(world: LiveWorld, tmp_path: Path) -> None
 def test_progress_ends_at_the_whole(world: LiveWorld, tmp_path: Path) -> None:
     """What is done grows to what is expected; the metrics of the process carry the run's name."""
     metrics = Metrics()
-    told: list[Standing] = []
+    told: list[ReplayStatus] = []
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="counted")
     assert progress_of(world.log, run).done == 0
     assert not is_done(world.log, run)
-    world.carry_out(run, ruleset, metrics=metrics, told=told.append)
+    world.resume(run, ruleset, metrics=metrics, on_progress=told.append)
     progress = progress_of(world.log, world.row("counted"))
     assert progress.done == progress.total
     assert progress.share == 1.0
@@ -394,11 +394,11 @@ def test_a_replay_makes_way_for_live(world: LiveWorld, tmp_path: Path, monkeypat
     """While live JUDGE is behind, the replay tells so and judges nothing; then it goes on, and ends as one alone."""
     monkeypatch.setattr("replay.engine.throttle._MOST_OWED_S", 1000.0)  # it does not move on while live is behind
     expected, (run, ruleset) = world.outcome(), world.begin(ruleset=write_rules(tmp_path, 20), name="polite")
-    metrics, endings, told = Metrics(), list[Ending](), list[Standing]()
+    metrics, endings, told = Metrics(), list[Ending](), list[ReplayStatus]()
     value, labels = metrics.registry.get_sample_value, {"run": "polite"}
     join, behind = world.log.join, threading.Event()
 
-    def tell(standing: Standing) -> None:
+    def tell(standing: ReplayStatus) -> None:
         told.append(standing)
         if standing.waits_for.startswith("judge "):
             behind.set()
@@ -412,7 +412,7 @@ def test_a_replay_makes_way_for_live(world: LiveWorld, tmp_path: Path, monkeypat
     member = world.log.join("judge", list(stage.inputs), member="live", store=stage.store)
     live = StageLoop(stage, member, metrics=world.metrics, settings=world.config.loop)
     world.feed(2 * later_pages(world))
-    work = partial(world.carry_out, run, ruleset, metrics=metrics, full_speed=False, told=tell)
+    work = partial(world.resume, run, ruleset, metrics=metrics, full_speed=False, on_progress=tell)
     thread = threading.Thread(target=lambda: endings.append(work()), daemon=True)
     thread.start()
     patiently(lambda: endings != [] or (value("farmwatch_replay_yield_seconds_total", labels) or 0) > 0, "it to wait")
@@ -435,7 +435,7 @@ def test_a_removed_run_is_told(world: LiveWorld, tmp_path: Path) -> None:
     """A process whose run's row is gone ends, and says so."""
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 5), end="follow", name="gone")
     endings = []
-    thread = threading.Thread(target=lambda: endings.append(world.carry_out(run, ruleset)))
+    thread = threading.Thread(target=lambda: endings.append(world.resume(run, ruleset)))
     thread.start()
     with exclusive(world.log) as writer:
         writer.forget("gone")
@@ -461,7 +461,7 @@ def test_the_stages_of_a_replay_decide_nothing(world: LiveWorld, tmp_path: Path)
         assert stage.heartbeat_input == ""
         stage.close()
     ends = world.log.end("decisions")
-    world.carry_out(run, ruleset)
+    world.resume(run, ruleset)
     assert world.log.end("decisions") == ends
 
 
@@ -531,9 +531,9 @@ def without_epoch(outcome: tuple[list[Verdict], dict[str, SiteState]]) -> object
 
 
 def test_a_run_is_measured_in_one_epoch(measured: LiveWorld, tmp_path: Path) -> None:
-    """A run that measures pages is not gone on with under settings that measure otherwise."""
+    """A run that measures pages is not resumed under settings that measure otherwise."""
     with measuring_otherwise(measured):
         run, ruleset = measured.begin(ruleset=write_rules(tmp_path, 20), name="epochs")
     assert run.remeasures
-    with pytest.raises(UsageError, match="go on with what it began with"):
-        measured.carry_out(run, ruleset)
+    with pytest.raises(UsageError, match="use the settings that it began with"):
+        measured.resume(run, ruleset)

@@ -17,12 +17,12 @@ from farmwatch.daemon.roles import build_stage
 from filters.judge_stage import JudgeStage
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.engine.bounded_member import BoundedMember
-from replay.engine.request_pass import PassBegin, begin_pass, is_held, texts_to_ask
+from replay.engine.request_pass import PassBegin, begin_pass, count_unrequested, is_held
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.score_backlog import Backlog, scores_of_backlog
 from replay.runs.counts import counts_of, rows_of
-from replay.runs.offsets import done_by
+from replay.runs.offsets import processed_by
 from replay.runs.phases import ask_phase
 from replay.runs.scored_texts import requests_wait
 from replay.runs.scorers import ScorersWatch, announce_detectors, is_scored_now
@@ -93,7 +93,7 @@ def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch:
     assert [DETECTOR in warning and "--name b" in warning for warning in _warnings(world.log, run, world.config)] == [
         True
     ]
-    assert world.carry_out(run, ruleset) is Ending.DONE
+    assert world.resume(run, ruleset) is Ending.DONE
     articles = counts_of(rows_of(world.log, "sites.b")).articles
     assert requests_of(world) == []
     assert unscored(world, "b") == articles > 0
@@ -164,7 +164,7 @@ class Killed(Exception):
 def test_a_pass_that_breaks_off_asks_for_nothing_twice(
     world: LiveWorld, monkeypatch: pytest.MonkeyPatch, is_written: bool
 ) -> None:
-    """Killed just before or just after each of its commits, and gone on with, it asks for each text once."""
+    """Killed just before or just after each of its commits, and resumed, it asks for each text once."""
     monkeypatch.setattr("replay.engine.stages._RECORDS", 15)
     world.replay(detector=OTHER_DETECTOR, name="b")
     world.score_runs(OTHER_DETECTOR)
@@ -185,11 +185,11 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
     while world.row("b").state != RunStatus.DONE:
         run, ruleset = world.begin(name="b")
         with suppress(Killed):
-            assert world.carry_out(run, ruleset) is Ending.DONE
+            assert world.resume(run, ruleset) is Ending.DONE
             break
         kills += 1
-        if texts_to_ask(world.log, world.row("b")):
-            assert begin_pass(world.log, world.row("b"), goes_on=True) is PassBegin.MIDST  # it goes on where it was
+        if count_unrequested(world.log, world.row("b")):
+            assert begin_pass(world.log, world.row("b"), resumes=True) is PassBegin.RESUMED  # it goes on where it was
     assert kills > 1
     once = requests_of(world)
     assert len(set(once)) == len(once)
@@ -206,7 +206,7 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(
     assert "this process" in _warnings(world.log, run, world.config)[0]
     stop, heard, endings = threading.Event(), list[str](), list[Ending]()
     thread = threading.Thread(
-        target=lambda: endings.append(world.carry_out(run, ruleset, stop=stop, said=heard.append)), daemon=True
+        target=lambda: endings.append(world.resume(run, ruleset, stop=stop, on_message=heard.append)), daemon=True
     )
     thread.start()
     patiently(lambda: len(heard) == 1, "the run to have caught up")
@@ -215,7 +215,7 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(
     patiently(lambda: len(heard) == 4, "the run to have asked, and to follow on")
     articles = len(set(requests_of(world, topic=SCORE_REQUESTS)))
     assert heard[1:3] == [
-        f"{articles} texts without a score that nobody has asked for: to be requested",
+        f"{articles} texts without a score and without a request: requesting",
         f"{articles} texts requested",
     ]
     before = set(requests_of(world))
@@ -243,7 +243,7 @@ class Following:
         self.heard, self._stop = [], threading.Event()
         run, ruleset = world.begin(**asked)
         self._thread = threading.Thread(
-            target=lambda: world.carry_out(run, ruleset, stop=self._stop, said=self._hear), daemon=True
+            target=lambda: world.resume(run, ruleset, stop=self._stop, on_message=self._hear), daemon=True
         )
         self._thread.start()
 
@@ -312,9 +312,9 @@ def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
     following.on_pass = lambda: world.feed(later_pages(world, next(seeds))[:1])
     following.begin(world, name="f")
     following.patiently("caught up")
-    assert following.said("to be requested") <= 2
+    assert following.said("without a request: requesting") <= 2
     assert set(once) <= set(requests_of(world)[2 * len(once) :])
-    assert texts_to_ask(world.log, world.row("f")) == 0
+    assert count_unrequested(world.log, world.row("f")) == 0
 
 
 def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(
@@ -332,18 +332,18 @@ def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(
 
     def counting(*given: Any) -> int:
         counts[0] += 1
-        return texts_to_ask(*given)
+        return count_unrequested(*given)
 
     def looking(*given: Any) -> bool:
         looks[0] += 1
         return is_held(*given)
 
-    monkeypatch.setattr("replay.engine.runner.texts_to_ask", counting)
+    monkeypatch.setattr("replay.engine.runner.count_unrequested", counting)
     monkeypatch.setattr("replay.engine.runner.is_held", looking)
     ghost = world.log.join("ask.loose", [FEATURES], member="ghost")
     following.begin(world, name="loose")
     patiently(lambda: looks[0] >= 5, "it to look whether the other one has left")
-    assert (counts, following.said("waits for another process")) == ([1], 1)
+    assert (counts, following.said("waits until another process")) == ([1], 1)
     ghost.close()
     following.join()
     assert world.row("loose").state == RunStatus.DONE
@@ -366,7 +366,7 @@ def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
     following.patiently("caught up", 2)
     assert len(requests_of(world)) > len(before)
     assert len(set(requests_of(world))) == len(requests_of(world))
-    assert texts_to_ask(world.log, world.row("f")) == 0
+    assert count_unrequested(world.log, world.row("f")) == 0
 
 
 def test_texts_whose_features_left_the_log_are_not_to_be_asked_for(tmp_path: Path) -> None:
@@ -380,20 +380,20 @@ def test_texts_whose_features_left_the_log_are_not_to_be_asked_for(tmp_path: Pat
     world.carry_on()
     heard: list[str] = []
     run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b")
-    world.carry_out(run, ruleset)
+    world.resume(run, ruleset)
     world.score_runs(OTHER_DETECTOR)
-    both = texts_to_ask(world.log, run)
+    both = count_unrequested(world.log, run)
     now_ms[0] += 50 * _DAY_MS
     world.log.expire(now_ms[0])
-    later = texts_to_ask(world.log, run)
+    later = count_unrequested(world.log, run)
     assert 0 < later < both
     run, ruleset = world.begin(name="b")
-    world.carry_out(run, ruleset, said=heard.append)
+    world.resume(run, ruleset, on_message=heard.append)
     assert [text.partition(" ")[0] for text in heard] == [str(later)] * 2
     assert len(requests_of(world)) == later == len(set(requests_of(world)))
     world.score()
     run, ruleset = world.begin(name="b")
-    world.carry_out(run, ruleset, said=heard.append)
+    world.resume(run, ruleset, on_message=heard.append)
     assert unscored(world, "b") > 0
     assert len(heard) == 2
 
@@ -402,7 +402,7 @@ def test_a_look_at_what_is_to_be_asked_for_ends_as_it_is_told(world: LiveWorld) 
     """It is told between partitions, and nothing is found then."""
     world.replay(detector=OTHER_DETECTOR, name="b")
     told = iter([False, True])
-    assert texts_to_ask(world.log, world.row("b"), lambda: next(told)) == 0
+    assert count_unrequested(world.log, world.row("b"), lambda: next(told)) == 0
     assert next(told, None) is None
 
 
@@ -477,14 +477,14 @@ def test_where_score_stands_is_looked_up_once_for_all_partitions(
 ) -> None:
     """A look at what is to be asked for asks the log once a topic of requests, however many partitions it has."""
     world.replay(detector=OTHER_DETECTOR, name="b")
-    run, groups, looked = world.row("b"), list[str](), done_by
+    run, groups, looked = world.row("b"), list[str](), processed_by
 
     def looking(log: Log, group: str, topic: str) -> list[int]:
         groups.append(group)
         return looked(log, group, topic)
 
-    monkeypatch.setattr("replay.runs.offsets.done_by", looking)
-    assert texts_to_ask(world.log, run) > 0
+    monkeypatch.setattr("replay.runs.offsets.processed_by", looking)
+    assert count_unrequested(world.log, run) > 0
     assert groups.count("score") == 2
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, lost_text, summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
-from replay.runs.missing import lacking
+from replay.runs.missing import missing_records
 from replay.runs.window import OutsideRetention, Window, WindowOffsets, before_the_first, offsets_of, read_window
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output, Topic
@@ -140,14 +140,14 @@ def test_a_run_whose_window_lacks_some_says_so(world: LiveWorld, tmp_path: Path)
     assert before_the_first(world.log, run) == ""
     said = "up to 5 records of its window were deleted before it began (features, partition 0 whole from 2026-05-01T01:"
     assert lost_text(run.gaps).startswith(said)
-    assert world.carry_out(run, ruleset) is Ending.DONE
+    assert world.resume(run, ruleset) is Ending.DONE
     assert len(world.outcome("first")[0]) == 175
     assert world.begin(begin="first", detector=OTHER_DETECTOR, name="second")[0].gaps == run.gaps
     assert world.begin(name="first")[0].gaps == run.gaps
     summary = summary_of(world.log, Control(world.log), world.config, world.row("first"), 1)
     assert summary.lost == {FEATURES: 5}
     assert f"  {said}" in "\n".join(lines_of(summary))
-    assert lacking(world.log, world.row("first"), {}) == {FEATURES: 5}
+    assert missing_records(world.log, world.row("first"), {}) == {FEATURES: 5}
     with pytest.raises(CutoverRefused, match="--partial"):
         cut_over(world.log, CutoverRequest("first", "me"))
     assert cut_over(world.log, CutoverRequest("first", "me", partial=True)).run.name == "first"

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from replay.engine.lifecycle import finish, note_error
+from replay.engine.lifecycle import finish, record_error
 from replay.engine.runner import Ending
 from replay.runs.configured import site_method_to_keep
 from replay.runs.counts import rows_of
@@ -39,7 +39,7 @@ def _through(world: LiveWorld, folder: Path, monkeypatch: pytest.MonkeyPatch) ->
     run, ruleset = world.begin(ruleset=str(folder / "rules-5.toml"), name="mine")
     with monkeypatch.context() as patched:
         patched.setattr("replay.engine.runner.finish", lambda *_: msgspec.structs.replace(run, state=RunStatus.DONE))
-        assert world.carry_out(run, ruleset) == Ending.DONE
+        assert world.resume(run, ruleset) == Ending.DONE
     assert world.row("mine").state == RunStatus.RUNNING
 
 
@@ -116,13 +116,13 @@ def test_a_run_that_got_a_later_end_meanwhile_is_not_done(
     assert (left.state, left.articles) == (RunStatus.RUNNING, None)
     assert left == finish(world.log, "mine") == world.row("mine")
     run, ruleset = world.begin(name="mine")
-    assert world.carry_out(run, ruleset) == Ending.DONE
+    assert world.resume(run, ruleset) == Ending.DONE
 
 
 def test_a_run_that_is_done_has_no_error(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of its processes failed, another one ended it: by the failure nothing ended."""
     _through(world, tmp_path, monkeypatch)
-    note_error(world.log, "mine", OSError("disk full"))
+    record_error(world.log, "mine", OSError("disk full"))
     assert world.row("mine").error == "OSError: disk full"
     done = finish(world.log, "mine")
     assert (done.state, done.error, world.row("mine").error) == (RunStatus.DONE, "", "")

@@ -1,4 +1,4 @@
-"""What cannot be done begins no run, and by what a run ended is kept with it and told until it is gone on with."""
+"""What cannot be done begins no run, and by what a run ended is kept with it and told until it is resumed."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_by_what_a_run_ended_is_told_until_it_is_gone_on_with(
             world.replay(ruleset=str(tmp_path / "rules-5.toml"), name="mine")
     assert (world.row("mine").state, world.row("mine").error) == (RunStatus.RUNNING, _SAID)
     listed = farmwatch("runs", *log).err
-    assert f"mine is stopped, by an error ({_SAID}): `farmwatch replay --name mine` goes on with it" in listed
+    assert f"mine is stopped, by an error ({_SAID}): `farmwatch replay --name mine` resumes it" in listed
     assert f"last error: {_SAID}" in farmwatch("runs", "show", "mine", *log).out
     assert json.loads(farmwatch("runs", "show", "mine", "--json", *log).out)["error"] == _SAID
     assert f"mine is stopped, by an error: {_SAID} -> `farmwatch replay --name mine`" in farmwatch("doctor", *log).out

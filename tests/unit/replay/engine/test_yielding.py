@@ -115,7 +115,7 @@ def test_a_replay_moves_on_however_far_live_is_behind() -> None:
     scene = Scene("measure")
     waited_s: list[float] = []
     gate = LiveFirstThrottle(
-        scene.lag, waited=waited_s.append, monotonic=scene.hands.monotonic, sleep=scene.hands.sleep
+        scene.lag, on_wait=waited_s.append, monotonic=scene.hands.monotonic, sleep=scene.hands.sleep
     )
     scene.append("pages", 10**4)
     scene.look()

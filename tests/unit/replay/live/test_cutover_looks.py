@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from replay.engine.lifecycle import note_error, note_gap
+from replay.engine.lifecycle import record_error, record_gap
 from replay.live.cutover import CutoverRequest, OtherCutover, cut_over
 from replay.runs.lag import lag_by_group
 from stream.schema.control import exclusive
@@ -50,7 +50,7 @@ def _forget(world: CutoverWorld) -> None:
     "happen",
     [
         lambda world: world.begin("r2"),
-        lambda world: note_error(world.log, "r1", OSError("disk full")),
+        lambda world: record_error(world.log, "r1", OSError("disk full")),
         lambda world: _write(world, state=RunStatus.DONE, ended_at=5),
     ],
     ids=["another run begins", "a process of it fails", "its replay ends"],
@@ -72,7 +72,7 @@ def test_others_change_runs_while_it_looks(
         (lambda world: _write(world, state=RunStatus.REMOVED), NotFound, "there is no run 'r1'"),
         (lambda world: _write(world, state=RunStatus.CANCELLED), OtherCutover, "has changed the run r1.*show run/r1"),
         (lambda world: _write(world, created_at=2), OtherCutover, "has changed the run r1 meanwhile: nothing was"),
-        (lambda world: note_gap(world.log, "r1", Gap("features", 0, 0, 1)), OtherCutover, "try again"),
+        (lambda world: record_gap(world.log, "r1", Gap("features", 0, 0, 1)), OtherCutover, "try again"),
     ],
     ids=["removed", "being removed", "cancelled", "begun anew", "lacks records"],
 )

@@ -69,7 +69,7 @@ def _replayed(world: CutoverWorld) -> Run:
         stop=threading.Event(),
         full_speed=True,
     )
-    assert work.carry_out() is Ending.DONE
+    assert work.run() is Ending.DONE
     return run
 
 

@@ -138,9 +138,9 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(
             metrics=Metrics(),
             stop=ended,
             full_speed=True,
-            told=lambda _: looked.set(),
+            on_progress=lambda _: looked.set(),
         )
-        endings.append(work.carry_out())
+        endings.append(work.run())
 
     def feed() -> None:
         while not ended.wait(0.03):

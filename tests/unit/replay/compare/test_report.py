@@ -14,13 +14,11 @@ from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree, traverse_dom
 
 from replay.compare.comparison import Comparison, Estimate, ShareChange, SiteFlip
-from replay.compare.report_flips import TEXT_CAP_CHARACTERS
-from replay.compare.report_html import POLICY, render
-from replay.compare.report_markup import plain
-from replay.compare.report_plots import Scale, mark, scale
+from replay.compare.report import POLICY, TEXT_CAP_CHARACTERS, plain, render, scale
 from tests.support.comparisons import change, empty, flip, made
 
 Element = ElementTree.Element
+Colour = tuple[float, float, float]
 LOADS = {"src", "srcset", "data", "poster", "background", "action", "formaction", "ping", "manifest"}
 HOSTILE = [
     "</pre><script>alert(1)</script>",
@@ -228,13 +226,17 @@ def test_flips_are_folded_and_long_texts_cut() -> None:
     assert [one.get("dir") for one in root.iter("pre")] == ["auto"]
 
 
-def dots(on: Scale, one: ShareChange) -> list[tuple[str, float]]:
-    """Class and place of the dot, and the places of the whiskers' ends."""
-    root = ElementTree.fromstring(mark(one, on))
+def dots(*changes: ShareChange) -> list[list[tuple[str, float]]]:
+    """Class and place of the whiskers and of the dot, of each change drawn in one plot."""
+    root = parsed(render(msgspec.structs.replace(empty(), changes=list(changes))))
+    plots = [svg for svg in root.iter("svg") if not (svg.get("aria-label") or "").startswith("scale from")]
     return [
-        (shape.get("class", ""), float((shape.get("cx") or shape.get("x1") or "").rstrip("%")))
-        for shape in root
-        if shape.get("class") != "zero"
+        [
+            (shape.get("class", ""), float((shape.get("cx") or shape.get("x1") or "").rstrip("%")))
+            for shape in svg
+            if shape.get("class") != "zero"
+        ]
+        for svg in plots
     ]
 
 
@@ -244,9 +246,10 @@ def test_a_forest_plot_is_to_scale() -> None:
     doubtful = change("x", "x", (50, 100), (52, 100), -0.02, 0.06)
     on = scale([clear, doubtful])
     assert on is not None and (on.low, on.high) == pytest.approx((-0.2, 0.1)) and 0.0 in on.ticks
-    (_, low), _, _, (kind, middle) = dots(on, clear)
+    drawn = dots(clear, doubtful)
+    (_, low), _, _, (kind, middle) = drawn[0]
     assert kind == "clear" and (low, middle) == pytest.approx((on.at(-0.2), on.at(-0.1)), abs=1e-3)
-    assert dots(on, doubtful)[-1][0] == "open"
+    assert drawn[1][-1][0] == "open"
     assert on.at(on.low) == pytest.approx(4) and on.at(on.high) == pytest.approx(96)
 
 
@@ -271,7 +274,6 @@ def test_every_interval_lies_on_its_scale(ends: list[tuple[float, float, float]]
     assert on is not None and 2 <= len(on.ticks) <= 12
     for one in changes:
         assert all(3.9 <= on.at(value or 0.0) <= 96.1 for value in (0.0, one.low, one.difference, one.high))
-        dots(on, one)
 
 
 def test_bars_are_as_long_as_their_counts() -> None:
@@ -287,6 +289,65 @@ def test_bars_are_as_long_as_their_counts() -> None:
     assert found["min_tokens"] == {"out any": 46.0, "out first": 46.0, "in any": 0.0, "in first": 0.0}
     assert found["duplicate_share"]["in any"] == pytest.approx(46 * 702 / 1940, abs=1e-3)
     assert found["link_density"]["out first"] == pytest.approx(46 * 93 / 1940, abs=1e-3)
+
+
+def test_a_run_of_too_few_sites_has_no_headline() -> None:
+    """Below the number of sites at which `farmwatch rate` gives a share, both figures that rest on it are a dash."""
+    found = made()
+    few = msgspec.structs.replace(found.b, llm=0, human=2, undecided=1)
+    root = parsed(render(msgspec.structs.replace(found, b=few)))
+    assert texts(root, "div", "figure") == ["33.1%", "–", "–"]
+
+
+@pytest.mark.parametrize("found", [made(), empty()], ids=["made", "empty"])
+def test_every_table_header_has_a_text(found: Comparison) -> None:
+    """A screen reader reads each header aloud: none is empty."""
+    headers = texts(parsed(render(found)), "th")
+    assert headers and all(headers)
+
+
+def luminance(colour: Colour) -> float:
+    """Relative luminance, WCAG 2.2."""
+    linear = [c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in colour]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def palettes() -> list[dict[str, Colour]]:
+    """The colours of the light and of the dark style, and those of the darkest cells."""
+    style = next(parsed(render(made())).iter("style")).text or ""
+    strongest = [sum(map(float, found)) for found in re.findall(r"/ calc\((\S+) \+ (\S+) \* var\(--s\)\)", style)]
+    assert len(strongest) == 2
+    found = []
+    for block in re.findall(r":root \{([^}]*--ink[^}]*)\}", style):
+        colours: dict[str, Colour] = {}
+        for name, value in re.findall(r"--([a-z-]+): ([^;]+);", block):
+            digits = value.removeprefix("#")
+            digits = "".join(2 * digit for digit in digits) if len(digits) == 3 else digits
+            red, green, blue = map(float, value.split() if " " in value else bytes.fromhex(digits))
+            colours[name] = red, green, blue
+        for name, share in zip(("shade", "shade-differs"), strongest, strict=True):
+            red, green, blue = (
+                share * one + (1 - share) * under for one, under in zip(colours[name], colours["card"], strict=True)
+            )
+            colours[name] = red, green, blue
+        found.append(colours)
+    return found
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize(
+    ("text", "background"),
+    [
+        *((text, background) for text in ("ink", "soft") for background in ("page", "card")),
+        *(("ink", background) for background in ("warn", "shade", "shade-differs")),
+        *((text, "page") for text in ("accent", "in", "out")),
+    ],
+)
+def test_every_text_has_enough_contrast(theme: int, text: str, background: str) -> None:
+    """Each colour of text on each background that it stands on has a contrast of at least 4.5 (WCAG 2.2, 1.4.3)."""
+    colours = palettes()[theme]
+    light, dark = sorted((luminance(colours[text]), luminance(colours[background])), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
 def test_the_same_comparison_is_the_same_file() -> None:
