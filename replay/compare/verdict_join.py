@@ -17,7 +17,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import xxhash
 from numpy.typing import NDArray
@@ -27,9 +26,9 @@ from replay.compare.comparison import IN, OUT, PageTable
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
-from stream.schema.records import Record
+from stream.schema.projection import projection_of
+from stream.schema.records import Record, Verdict
 
-_Raw = msgspec.Raw  # skipped over, not read
 _OTHER = -1  # code of a verdict by another ruleset
 
 
@@ -87,17 +86,14 @@ class Joined:
     changed_reasons: int  # dropped by both, and other rules failed
 
 
+@projection_of(Verdict)
 class _Verdict(Record, frozen=True, kw_only=True):
-    """The fields of a verdict that are needed here; the rest costs nothing to skip."""
+    """The fields of a verdict that are compared."""
 
-    page_id: _Raw
-    url: _Raw
     verdict: str
-    first_failed: str = ""
+    first_failed: str
     failed: tuple[str, ...] = ()
-    rules: _Raw = _Raw(b"")
-    ruleset: _Raw = _Raw(b"")
-    digest: str = ""
+    digest: str
 
 
 class _Column(NamedTuple):
