@@ -41,5 +41,5 @@ class WorkersUnavailable(FiltersError):
 class BadRuleset(FiltersError):
     """A ruleset has an unknown rule or field, or a wrong or impossible value. Nothing was judged with it.
 
-    The operator mends the file at the line in the message, or names another ruleset.
+    The operator corrects the setting in the message, or names another ruleset.
     """

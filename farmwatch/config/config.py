@@ -26,7 +26,7 @@ from farmwatch.config.layers import (
     settings_of,
 )
 from farmwatch.config.settings import CanarySettings, LogSettings, MetricsSettings, UpSettings
-from filters.rules.toml_lines import BadToml, read_toml
+from filters.rules.toml import BadToml, read_toml
 from filters.settings import JudgeSettings, MeasureSettings
 from scoring.rates.settings import RateSettings
 from scoring.settings import ScoreSettings, TallySettings

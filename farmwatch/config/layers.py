@@ -19,8 +19,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from filters.rules.toml_lines import BadToml, read_toml
-from filters.rules.toml_values import as_toml
+from filters.rules.toml import BadToml, as_toml, read_toml
 from stream.text.user_errors import ConfigError
 
 MOST_BYTES = 1024 * 1024

@@ -8,32 +8,24 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-import msgspec
-
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, is_site_key, unpack
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import At, Commit, Member, Message, Output, StateReader
 from stream.processing.metrics import Metrics
+from stream.schema.projection import projection_of
+from stream.schema.records import Page, Record, decode
 from stream.schema.topics import PAGES
 
 _LOOK_S = 0.5  # between two looks at the frontier
 _WINDOW_S = 60  # over which rates and outcomes are told
 
 
-class _PageHead(msgspec.Struct, array_like=True):
-    """The first fields of a page record: what became of a URL. The body is passed over."""
+@projection_of(Page)
+class _PageHead(Record, frozen=True, kw_only=True):
+    """The outcome of a URL; the body is not decoded."""
 
-    v: int
-    id: str
-    site: str
-    page_id: str
-    url: str
-    visit: int = 1
-    outcome: str = ""
-    reason: str = ""
-
-
-_page_heads = msgspec.msgpack.Decoder(_PageHead)
+    outcome: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +85,7 @@ class CrawlWatch:
         found: Counter[str] = Counter()
         for output in outputs:
             if output.topic == PAGES and output.value:
-                page = _page_heads.decode(output.value)
+                page = decode(_PageHead, output.value)
                 found[page.reason or page.outcome] += 1
                 self._fetched += page.outcome == "fetched"
         if found:

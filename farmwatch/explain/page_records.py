@@ -13,20 +13,21 @@ from crawler.web.urls import normalise, page_id, site_of
 from filters.extraction.interface import UNFINISHED
 from stream.log.contract import Log, Message, partition_of
 from stream.processing.topic_reader import records_of
+from stream.schema.projection import projection_of
 from stream.schema.records import Features, Page, R, Record, Score, Verdict
 from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS
 from stream.text.user_errors import NotFound
 from stream.text.wording import one_line
 
 
+@projection_of(Features)
 class _Head(Record, frozen=True, kw_only=True):
     """The start of a features record, which costs nothing to read beside the text."""
 
     page_id: str
     url: str
     epoch: str
-    extract_path: str = ""
-    extract_error: str = ""
+    extract_error: str
 
 
 class _Visit(NamedTuple):

@@ -22,7 +22,7 @@ from filters.quality.measures import MEASURES, TEXTS
 from filters.rules.catalogue import RULES
 from filters.rules.judgement import ARTICLE, judge_and_text
 from filters.rules.ruleset import load_ruleset
-from filters.rules.toml_values import as_toml
+from filters.rules.toml import as_toml
 from filters.settings import MeasureSettings
 from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import NoState

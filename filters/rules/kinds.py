@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from filters.extraction.blocks import Definition, columns
 from filters.quality.names import MEASURES
-from filters.rules.toml_values import as_toml
+from filters.rules.toml import as_toml
 from filters.rules.url_patterns import UrlPattern
 from stream.schema.records import Features
 
@@ -134,12 +134,10 @@ class RuleKind:
             return _list_refusal(threshold)
         return number_refusal(threshold, self.low, self.high, whole=self.whole)
 
-    def wrong_items(self, threshold: list[str]) -> list[tuple[str, str]]:
-        """(item, what is wrong) of the items that a list cannot have."""
+    def wrong_items(self, threshold: list[str]) -> list[str]:
+        """Messages about items that this rule's list cannot have."""
         wrong = [item for item in dict.fromkeys(threshold) if self.items and item not in self.items]
-        return [
-            (item, f"has {as_toml(item)}, none of the codes in docs/languages.md{self._near(item)}") for item in wrong
-        ]
+        return [f"has {as_toml(item)}, none of the codes in docs/languages.md{self._near(item)}" for item in wrong]
 
     def _near(self, item: str) -> str:
         near = next((code for code in (item.lower(), item[:2].lower()) if code in self.items), None)

@@ -1,8 +1,8 @@
 """Rulesets: rules in an order, with thresholds, read from TOML and identified by a digest.
 
-An unknown rule or field, a value of the wrong kind and an impossible threshold are errors, with file, line and the
-nearest right name (`filters.rules.file`). A rule without a threshold is disabled; so is a rule that is not named,
-except `extracted`, which every ruleset begins with.
+An unknown rule or field, a value of the wrong kind and an impossible threshold are errors that name the file, the
+setting and the nearest right name (`filters.rules.file`). A rule without a threshold is disabled; so is a rule that is
+not named, except `extracted`, which every ruleset begins with.
 """
 
 from __future__ import annotations

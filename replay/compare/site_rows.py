@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from sys import intern
 from typing import NamedTuple
 
-from replay.compare.partial_record import partial_record
 from scoring.rates.canary import is_canary
-from scoring.rates.site_rates import has_verdict
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of, rows_of
-from stream.schema.records import SiteState
+from stream.schema.projection import projection_of
+from stream.schema.records import Record, SiteState
+from stream.schema.vocabulary import UNCLASSIFIABLE
 
 
 class ComparedSite(NamedTuple):
@@ -50,11 +50,28 @@ class _Method(NamedTuple):
     digest: str
 
 
-_Row = partial_record(
-    SiteState,
-    *("verdict", "detector", "digest", "ruleset", "pages", "articles", "scored", "abstained", "flagged"),
-    *("sources", "best_rank", "method", "method_digest"),
-)
+@projection_of(SiteState)
+class _Row(Record, frozen=True, kw_only=True):
+    """The fields of a `SiteState` that are compared."""
+
+    verdict: str
+    detector: str
+    digest: str
+    ruleset: str
+    pages: int
+    articles: int
+    scored: int
+    abstained: int
+    flagged: int
+    sources: tuple[str, ...] = ()
+    best_rank: int
+    method: str
+    method_digest: str
+
+    @property
+    def has_verdict(self) -> bool:
+        """As `scoring.rates.site_rates.has_verdict`."""
+        return bool(self.ruleset) or self.verdict != UNCLASSIFIABLE
 
 
 def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows:
@@ -77,10 +94,10 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
             others.discard(site)
             if row is None:
                 continue
-            if has_verdict(row) and row.digest != digest:
+            if row.has_verdict and row.digest != digest:
                 others.add(site)
                 continue
-            rows[intern(site)] = _method(row), has_verdict(row), _compact(row)
+            rows[intern(site)] = _method(row), row.has_verdict, _compact(row)
     found = Counter(method for method, judged, _ in rows.values() if judged and detector in ("", method.detector))
     chosen = found.most_common(1)[0][0] if found else _Method(detector, "", "")
     kept = {
@@ -97,11 +114,11 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
     )
 
 
-def _method(row: SiteState) -> _Method:
+def _method(row: SiteState | _Row) -> _Method:
     return _Method(row.detector, row.method, row.method_digest)
 
 
-def _compact(row: SiteState) -> ComparedSite:
+def _compact(row: _Row) -> ComparedSite:
     return ComparedSite(
         verdict=intern(row.verdict),
         pages=row.pages,

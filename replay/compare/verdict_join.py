@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from filters.rules.judgement import ARTICLE
 from replay.compare.comparison import IN, OUT, PageTable
-from replay.compare.partial_record import partial_record
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
-from stream.schema.records import Verdict
+from stream.schema.projection import projection_of
+from stream.schema.records import Record, Verdict
 
 _OTHER = -1  # code of a verdict by another ruleset
 
@@ -86,7 +86,14 @@ class Joined:
     changed_reasons: int  # dropped by both, and other rules failed
 
 
-_Verdict = partial_record(Verdict, "verdict", "first_failed", "failed", "digest")
+@projection_of(Verdict)
+class _Verdict(Record, frozen=True, kw_only=True):
+    """The fields of a verdict that are compared."""
+
+    verdict: str
+    first_failed: str
+    failed: tuple[str, ...] = ()
+    digest: str
 
 
 class _Column(NamedTuple):
@@ -183,7 +190,7 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, outcom
         if _of_canary(message.key):
             continue
         article = verdict.verdict == ARTICLE
-        failed = () if article else tuple(verdict.failed) or (verdict.first_failed,)
+        failed = () if article else verdict.failed or (verdict.first_failed,)
         keys.append(fetch_key(verdict.id, seed))
         codes.append(outcomes.code(VerdictOutcome(article, failed)) if verdict.digest == digest else _OTHER)
         offsets.append(message.offset)

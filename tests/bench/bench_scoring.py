@@ -35,8 +35,8 @@ from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Hit, Score, Verdict
-from tests.bench.renew_card import PAGE_SETS
 from tests.conftest import data_root
+from tests.tools.renew_card import PAGE_SETS
 
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[.,!?;:\"()—]")
 

@@ -16,8 +16,8 @@ from filters.rules.catalogue import RULES
 from filters.rules.evaluation import Judged, evaluate
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
-from tests.bench import choose_default
 from tests.support.paths import ROOT
+from tests.tools import choose_default
 
 pytestmark = [pytest.mark.xdist_group("labelled"), pytest.mark.slow]
 

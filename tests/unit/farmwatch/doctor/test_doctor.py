@@ -309,17 +309,17 @@ def test_an_extractor_that_finds_nothing_is_a_fail(config: Config, monkeypatch: 
 
 
 def test_a_mistake_in_a_ruleset_is_told_with_what_to_do(config: Config, tmp_path: Path) -> None:
-    """One line: file, line, the first mistake of how many, without the name of a class, and how to mend it."""
+    """One line: file, the first mistake of how many, without the name of a class, and how to mend it."""
     file = tmp_path / "mine.toml"
     file.write_text('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokenz]\nthreshold = 1\n', encoding="utf-8")
     finding = _found(msgspec.structs.replace(config, judge=JudgeSettings(ruleset=str(file))), "ruleset")
     assert finding.state is CheckState.FAIL
-    assert finding.found.startswith(f"{file}:3: ")
+    assert finding.found.startswith(f"{file}: ")
     assert "farmwatch rulesets check" in finding.mend and "judge.ruleset" in finding.mend
     assert "more mistake" not in finding.found
     file.write_text('[rules.extracted]\nthreshold = "ok"\n[rules.a]\n[rules.b]\n[rules.c]\n', encoding="utf-8")
     finding = _found(msgspec.structs.replace(config, judge=JudgeSettings(ruleset=str(file))), "ruleset")
-    assert finding.found == f"{file}:3: unknown rule 'a' (and more mistakes: `farmwatch rulesets check` tells them)"
+    assert finding.found == f"{file}: unknown rule 'a' (and more mistakes: `farmwatch rulesets check` tells them)"
 
 
 def test_the_exit_code_says_whether_anything_failed(farmwatch: Runner) -> None:

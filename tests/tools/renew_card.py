@@ -1,6 +1,6 @@
 """Measure anew, with the weights that ship, what needs no fit: unseen texts and page sets. Renews numbers and card.
 
-Run by `python -m tests.bench.renew_card` after a change to how these are measured or told; a training does the same
+Run by `python -m tests.tools.renew_card` after a change to how these are measured or told; a training does the same
 with all of its tables and takes ten minutes. The weights, and so the detector's identity, stay.
 """
 

@@ -1,0 +1,61 @@
+"""Projections: a record read without the fields that a reader does not need, which saves most of the decoding.
+
+A record is an array, so a reader that wants some fields has to name every field before them. A projection declares the
+wanted fields only; order, defaults and schema version come
+from the record, and the fields between stay undecoded. A default that is declared replaces that of the record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import NODEFAULT
+
+from stream.schema.records import Record
+
+P = TypeVar("P", bound=Record)
+
+_UNREAD = msgspec.Raw(b"\xc0")  # null
+
+
+def projection_of(record: type[Record]) -> Callable[[type[P]], type[P]]:
+    """Turn a class that declares some fields of `record`, in any order, into a struct that reads its values.
+
+    Methods and properties are kept. Raises TypeError for a field that the record does not have.
+    """
+
+    def derive(declared: type[P]) -> type[P]:
+        wanted = {field.name: field for field in msgspec.structs.fields(declared)}
+        fields = {field.name: field for field in msgspec.structs.fields(record)}
+        if unknown := wanted.keys() - fields.keys():
+            raise TypeError(f"{record.__name__} has no field {', '.join(sorted(unknown))}")
+        last = max(place for place, name in enumerate(fields) if name in wanted)
+        layout: list[Any] = []
+        for name in list(fields)[len(Record.__struct_fields__) : last + 1]:
+            if name not in wanted:
+                layout.append((name, msgspec.Raw, _UNREAD))
+            else:
+                layout.append((name, wanted[name].type, *(_default(wanted[name]) or _default(fields[name]))))
+        methods = {name: value for name, value in vars(declared).items() if isinstance(value, FunctionType | property)}
+        struct: Any = msgspec.defstruct(
+            declared.__name__,
+            layout,
+            bases=(Record,),
+            namespace=methods | {"VERSION": record.VERSION, "__doc__": declared.__doc__},
+            module=declared.__module__,
+            array_like=True,
+            frozen=True,
+            kw_only=True,
+        )
+        return struct  # type: ignore[no-any-return]
+
+    return derive
+
+
+def _default(field: msgspec.structs.FieldInfo) -> tuple[Any, ...]:
+    if field.default_factory is not NODEFAULT:
+        return (msgspec.field(default_factory=field.default_factory),)
+    return () if field.default is NODEFAULT else (field.default,)

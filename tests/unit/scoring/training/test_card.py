@@ -1,0 +1,99 @@
+"""The detector's card is honest: its figures are those measured with the weights that ship."""
+
+from __future__ import annotations
+
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from scoring.lite_ngram.detector import LiteNgram
+from scoring.training.card import BEGIN, END, markdown, warning
+from scoring.training.evaluation import DetectorEvaluation, DomainRow, SourceRow
+from scoring.training.page_sets import TOGETHER, PageCell, PageRow, measure_pages, read_pages
+from scoring.training.regression import Model
+from scoring.training.report import TrainingReport
+from tests.support.paths import ROOT
+
+CARD = ROOT / "docs" / "detectors.md"
+
+
+@pytest.fixture(scope="module")
+def shipped() -> TrainingReport:
+    """The numbers beside the weights that ship."""
+    data = resources.files("scoring.data").joinpath("lite-ngram.json").read_bytes()
+    return msgspec.json.decode(data, type=TrainingReport)
+
+
+def evaluation(rows: list[PageRow]) -> DetectorEvaluation:
+    """Tables of a training with these page sets."""
+    return DetectorEvaluation(
+        in_domain=0.9,
+        generators_mean=0.9,
+        domains=[DomainRow("blog", 9, 0, None, 0.9, None)],
+        generators=[],
+        sources=[SourceRow("w", ["web"], 9, 0.0, True), SourceRow("e", ["essay"], 9, 0.5, False)],
+        lengths=[],
+        reference=[],
+        pages=rows,
+    )
+
+
+def pages(share: float, recent: float = 0.1) -> list[PageRow]:
+    """Two sets of pages and both together, and recent ones; at every length the same share is flagged."""
+
+    def row(name: str, flagged: float, is_recent: bool = False) -> PageRow:
+        return PageRow(name, is_recent, [PageCell(words, 9, flagged) for words in (60, 100, 150, 300, 500)])
+
+    return [row("old", share), row("odd", share / 2), row(TOGETHER, share), row("new", recent, True)]
+
+
+def test_the_card_is_that_of_the_weights_that_ship(shipped: TrainingReport) -> None:
+    """The generated section is what these numbers make, with AUROCs of texts and sites in one table."""
+    card = CARD.read_text(encoding="utf-8")
+    assert markdown(card, shipped) == card
+    section = card[card.index(BEGIN) : card.index(END)]
+    assert f"`{shipped.digest[:8]}`" in section
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+    unseen = shipped.evaluation.unseen
+    assert unseen is not None and unseen.three_pages is not None
+    assert ["in domain", f"{shipped.evaluation.in_domain:.3f}"] in rows
+    assert any(row[0].startswith("sites by three pages") and row[1] == f"{unseen.three_pages:.3f}" for row in rows)
+
+
+def test_without_unseen_texts_nothing_is_claimed(shipped: TrainingReport) -> None:
+    """The card has no row on newer generators and the ranking of sites where no further file was given."""
+    alone = msgspec.structs.replace(shipped, evaluation=msgspec.structs.replace(shipped.evaluation, unseen=None))
+    for words in ("newer than the training files", "three pages"):
+        assert words in markdown("", shipped) and words not in markdown("", alone)
+
+
+def test_the_warning_says_what_is_flagged_of_human_web_pages() -> None:
+    """All sets together, the worst of them, and recent pages; at the lengths that are judged only."""
+    rows = pages(0.02, recent=0.15)
+    rows[2] = msgspec.structs.replace(rows[2], cells=[PageCell(60, 9, 0.5), PageCell(150, 9, 0.01)])
+    said = warning(evaluation(rows))
+    assert "flags 1.0% of the human pages of other web collections, up to 2.0% of one, 15.0% of recent pages" in said
+    assert "other collections: unknown" in warning(evaluation([]))
+
+
+def test_the_shipped_warning_is_that_of_the_shipped_numbers(shipped: TrainingReport) -> None:
+    """What a detector says of itself follows from the tables beside its weights."""
+    assert shipped.warning == warning(shipped.evaluation)
+    assert "up to 6.8% of one" in shipped.warning and "17.5% of recent pages" in shipped.warning
+
+
+@pytest.mark.data
+def test_the_page_sets_are_measured_with_the_weights_that_ship(shipped: TrainingReport, shared: Path) -> None:
+    """The table of human pages is what the shipped weights make of the same files today."""
+    detector = LiteNgram.load()
+    header = detector.weights.header
+    names = ("aeb", "cleaneval", "cleanportaleval", "readability", "wcxb")
+    sets = [one for name in names for one in read_pages(shared / "data" / "pages" / name / "gold.jsonl").sets]
+    rows = measure_pages(Model(detector.weights.vector, header.intercept), header.calibration, sets, shipped.threshold)
+    assert [(row.name, [cell.texts for cell in row.cells]) for row in rows] == [
+        (row.name, [cell.texts for cell in row.cells]) for row in shipped.evaluation.pages
+    ]
+    for row, told in zip(rows, shipped.evaluation.pages, strict=True):
+        assert [cell.flagged for cell in row.cells] == pytest.approx([cell.flagged for cell in told.cells], abs=1e-4)
