@@ -1,4 +1,4 @@
-"""Every reason word that stands on a page record, a site or a parked host, in plain words. docs/crawling.md shows it.
+"""Every reason word of a page record, a site or a parked host, in plain words. docs/reference/reasons.md shows them.
 
 Most end one URL. Those of `crawler.frontier.rows.Stop` stop a whole site, and then stand on the records of its URLs,
 too.

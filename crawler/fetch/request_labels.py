@@ -30,7 +30,7 @@ def status_label(status: int) -> str:
 
 
 def reason_label(reason: str) -> str:
-    """The reason word, of docs/crawling.md; status where the status says it; empty where nothing was wrong."""
+    """The reason word, of docs/reference/reasons.md; status where the status says it; empty where nothing was wrong."""
     if reason.startswith("http_"):
         return _BY_STATUS
     return reason if reason in WORDS else _OTHER

@@ -138,7 +138,8 @@ class RuleKind:
         """(item, what is wrong) of the items that a list cannot have."""
         wrong = [item for item in dict.fromkeys(threshold) if self.items and item not in self.items]
         return [
-            (item, f"has {as_toml(item)}, none of the codes in docs/languages.md{self._near(item)}") for item in wrong
+            (item, f"has {as_toml(item)}, none of the codes in docs/reference/languages.md{self._near(item)}")
+            for item in wrong
         ]
 
     def _near(self, item: str) -> str:

@@ -147,7 +147,7 @@ REFUSED = {
     "name of a language": (
         MINIMAL + '[rules.language]\nthreshold = [\n  "en",\n  "German"]\n',
         6,
-        'threshold has "German", none of the codes in docs/languages.md',
+        'threshold has "German", none of the codes in docs/reference/languages.md',
         "",
     ),
     "language in capitals": (
@@ -300,9 +300,10 @@ def test_all_mistakes_are_told_at_once() -> None:
         "mine.toml:4: unknown rule 'min_tokns'; did you mean 'min_tokens'?",
         "mine.toml:7: rule link_code_share: threshold is 20, not from 0 to 1; 20% is 0.2",
         'mine.toml:8: rule link_code_share: on_unknown is "keep", not one of "pass", "drop"',
-        'mine.toml:12: rule language: threshold has "english", none of the codes in docs/languages.md; '
+        'mine.toml:12: rule language: threshold has "english", none of the codes in docs/reference/languages.md; '
         "did you mean 'en'?",
-        "mine.toml:13: rule language: threshold has \"EN\", none of the codes in docs/languages.md; did you mean 'en'?",
+        "mine.toml:13: rule language: threshold has \"EN\", none of the codes in docs/reference/languages.md; "
+        "did you mean 'en'?",
         "mine.toml:15: rule language: unknown field 'block_chars'; known: threshold, on_unknown, min_probability",
         "mine.toml:17: rule url_kind: kind 'shop' has no pattern",
         "mine.toml:18: rule large_block_share: block_chars is missing",
