@@ -302,7 +302,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         'mine.toml:8: rule link_code_share: on_unknown is "keep", not one of "pass", "drop"',
         'mine.toml:12: rule language: threshold has "english", none of the codes in docs/reference/languages.md; '
         "did you mean 'en'?",
-        "mine.toml:13: rule language: threshold has \"EN\", none of the codes in docs/reference/languages.md; "
+        'mine.toml:13: rule language: threshold has "EN", none of the codes in docs/reference/languages.md; '
         "did you mean 'en'?",
         "mine.toml:15: rule language: unknown field 'block_chars'; known: threshold, on_unknown, min_probability",
         "mine.toml:17: rule url_kind: kind 'shop' has no pattern",

@@ -18,7 +18,7 @@ from scoring.training.report import TrainingReport
 from scoring.training.unseen import ReferenceRow, Unseen
 from tests.support.paths import ROOT
 
-CARD = ROOT / "docs" / "detectors.md"
+CARD = ROOT / "docs" / "reference" / "lite-ngram.md"
 
 
 @pytest.fixture(scope="module")
