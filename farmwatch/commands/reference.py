@@ -26,6 +26,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.layers import allowed_values, encode, settings_of, shown_value
 from farmwatch.daemon.exposition import ROLE, Exposition
 from farmwatch.terminal.generated import renewed
+from filters.quality.language_codes import LANGUAGES
 from filters.rules.catalogue import RULES
 from filters.rules.kinds import MOST, RuleKind
 from stream.log.contract import CleanupPolicy
@@ -277,6 +278,7 @@ def sections() -> dict[str, str]:
         "reference/rules.md": rules_table(),
         "reference/topics.md": topics_table(),
         "reference/reasons.md": reasons_tables(),
+        "reference/languages.md": textwrap.fill(", ".join(f"`{code}`" for code in sorted(LANGUAGES)), 120),
     }
 
 
