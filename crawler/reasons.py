@@ -1,4 +1,4 @@
-"""The meaning of every reason on a page record, a site or a parked host. docs/crawling.md shows them.
+"""The meaning of every reason on a page record, a site or a parked host. docs/reference/reasons.md shows them.
 
 Most reasons end one URL. Those of `crawler.frontier.rows.Stop` stop a site, and then stand on its remaining URLs.
 """

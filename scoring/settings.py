@@ -55,7 +55,7 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     detector: str = ""
     """Whose scores make the site verdicts: a name among score.detectors, or a whole identity; "": the first name."""
     method: MethodName = "sprt"
-    """How a site is judged: sprt (flags), gaussian (scores) or deciles (15 pages and more), see docs/sites.md."""
+    """How a site is judged: sprt (flags), gaussian (scores) or deciles (15 pages or more): docs/explanation/sites.md"""
     sprt: SprtParams | None = None
     """Parameters of the sequential test: a table such as `{p0 = 0.3, p1 = 0.6}`, whose other keys have the defaults
     below; unset: those of the threshold set, else those that belong to the detector."""

@@ -174,7 +174,7 @@ class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, 
 
 
 class SearchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The sources of hits that `farmwatch search --source` may ask; see docs/sources.md."""
+    """The sources of hits that `farmwatch search --source` may ask; see docs/reference/sources.md."""
 
     searxng: SearxngSettings = SearxngSettings()
     brave: BraveSettings = BraveSettings()

@@ -1,6 +1,6 @@
 """The configuration of a process: one TOML file, composed of every package's settings.
 
-Precedence: flag > FARMWATCH_* > file > default. docs/configuration.md lists every setting, tested against this.
+Precedence: flag > FARMWATCH_* > file > default. docs/reference/configuration.md lists every setting.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CanarySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Canaries: pages of known truth that travel the live path, see docs/rates.md."""
+    """Canaries: pages of known truth that travel the live path, see docs/how-to/canaries.md."""
 
     # JSON lines (.zst or .gz allowed) of pages: truth (human or llm), site (a label), title, text or html, and made_at,
     # the day on which it was written; empty: no canaries

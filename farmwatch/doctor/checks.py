@@ -304,7 +304,10 @@ def _canaries(config: Config) -> CheckResult:
         sites = read_canaries(config.canary)
     except BadCanaries as error:
         return CheckResult(
-            "canaries", CheckState.FAIL, one_line(error), "mend the file (docs/rates.md), or unset canary.file"
+            "canaries",
+            CheckState.FAIL,
+            one_line(error),
+            "mend the file (docs/how-to/canaries.md) or unset canary.file",
         )
     of = [counted(sum(site.truth == truth for site in sites), f"{truth} site") for truth in ("human", "llm")]
     return CheckResult("canaries", CheckState.OK, f"{config.canary.file}: {' and '.join(of)} a round")

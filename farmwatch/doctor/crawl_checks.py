@@ -44,7 +44,7 @@ def crawl(config: Config) -> list[CheckResult]:
     except NoContact:
         return []  # the line before has said so
     except (BadCrawlSettings, ArchiveUnwritable) as error:
-        return [CheckResult("crawl", CheckState.FAIL, one_line(error), "do what it says (docs/configuration.md)")]
+        return [CheckResult("crawl", CheckState.FAIL, one_line(error), "do it (docs/reference/configuration.md)")]
     archive = f"archive in {config.crawl.warc_folder}" if config.crawl.warc_folder else "no archive is written"
     return [
         CheckResult("crawl", CheckState.OK, one_line(f"a request every {config.crawl.delay_s:g} s a host; {archive}"))
@@ -89,7 +89,7 @@ def search(config: Config) -> list[CheckResult]:
             open_source(config.search, name, os.environ, config.crawl)
         except SourceError as error:
             findings.append(
-                CheckResult("search", CheckState.FAIL, one_line(error), "do what it says (docs/sources.md)")
+                CheckResult("search", CheckState.FAIL, one_line(error), "do what it says (docs/reference/sources.md)")
             )
             continue
         said = f"{name}: {_quota(mine, usages.get(name))}; {mine.rate:g} a second at most"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _NEWEST = 100  # dead letters looked at, of each partition: a letter holds the record that it buries
 _ERROR_CHARS = 200
-_MEND = "where it says damaged, check the disk (dmesg); what each error means: docs/topics.md, When something is wrong"
+_MEND = "if it says damaged, check the disk (dmesg); errors: docs/reference/topics.md, When something is wrong"
 
 
 def dead_letters(config: Config) -> list[CheckResult]:
@@ -48,9 +48,7 @@ def segments(config: Config) -> list[CheckResult]:
         files = ", ".join(str(path) for path in list(missing)[:3])
         found = f"{counted(sum(missing.values()), 'record')} cannot be read, their files are gone: {files}"
         return [
-            CheckResult(
-                "segments", CheckState.FAIL, found, "restore the files from a backup (docs/log.md, Damaged records)"
-            )
+            CheckResult("segments", CheckState.FAIL, found, "restore the files from a backup (docs/how-to/recover.md)")
         ]
     return []
 

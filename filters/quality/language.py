@@ -1,7 +1,7 @@
 """Which language a text is in, offline: py3langid, a fork of langid.py (M. Lui and T. Baldwin, ACL 2012).
 
-Chosen by measurement, see docs/languages.md: of the six identifiers compared it errs least on real pages, and its code
-is pure Python, which nothing on a hostile page can crash. Its time goes with the bytes looked at, so that a whole page
+Chosen by measurement (docs/reference/languages.md): of the six identifiers compared it errs least on real pages, and
+its code is pure Python, which nothing on a hostile page can crash. Its time goes with the bytes read, so a whole page
 costs 5 ms; passages spread over the page say the same for a twentieth. Spread, since a page's middle may be its one
 quotation in another language, its comment form or its code.
 """

@@ -137,7 +137,9 @@ class RuleKind:
     def wrong_items(self, threshold: list[str]) -> list[str]:
         """Messages about items that this rule's list cannot have."""
         wrong = [item for item in dict.fromkeys(threshold) if self.items and item not in self.items]
-        return [f"has {as_toml(item)}, none of the codes in docs/languages.md{self._near(item)}" for item in wrong]
+        return [
+            f"has {as_toml(item)}, none of the codes in docs/reference/languages.md{self._near(item)}" for item in wrong
+        ]
 
     def _near(self, item: str) -> str:
         near = next((code for code in (item.lower(), item[:2].lower()) if code in self.items), None)

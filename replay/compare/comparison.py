@@ -1,8 +1,8 @@
 """All that `farmwatch compare A B` finds, as one value: the terminal, `--json` and the HTML report show no other.
 
-Differences are B - A. Shares lie in [0, 1]; times are milliseconds UTC. What `docs/compare.md` says of a number holds
-for the field of the same name. Texts, URLs and names of sites are those of crawled pages, thus hostile: whoever shows
-them escapes them.
+Differences are B - A. Shares lie in [0, 1]; times are milliseconds UTC. A number of
+`docs/explanation/compare.md` is the field of the same name. Texts, URLs and names of sites are those of crawled pages,
+thus hostile: whoever shows them escapes them.
 """
 
 from __future__ import annotations

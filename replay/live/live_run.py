@@ -1,7 +1,7 @@
 """Which run is live, and by which ruleset and detector: what `control` says, not what the configuration says.
 
 The first live stage writes the run `live` there, with the text of its ruleset. From then on a changed file or setting
-changes nothing by itself: it is told at start, and a replay and a cutover bring it in (docs/cutover.md).
+changes nothing by itself: it is told at start, and a replay and a cutover bring it in (docs/explanation/cutover.md).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 It runs on numpy alone, on any machine. It tells the style of chat assistants from human prose; it does not see what an
 observer and a performer model see (Binoculars, arXiv 2401.12070), and it has no notion of base-model continuations.
-How it is trained: scoring.training.training. How wrong it is: docs/detectors.md, and `warning`.
+How it is trained: scoring.training.training. How wrong it is: docs/explanation/detectors.md, and `warning`.
 """
 
 from __future__ import annotations

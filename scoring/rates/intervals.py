@@ -36,7 +36,7 @@ as if the share were known perfectly; yet what it shows is that Se or Sp are oth
 Of what remains known the plain share is the nearest, so the interval is then joined with Wilson's, from 0 to Wilson's
 upper bound or from Wilson's lower bound to 1. It only ever grows by that, so its coverage does not fall.
 
-docs/rates.md says where its coverage falls below .94, and by how much.
+docs/explanation/rates.md says where its coverage falls below .94, and by how much.
 """
 
 from __future__ import annotations

@@ -21,7 +21,8 @@ Two things mend that:
   variance is known by: 2 S / (K - 1), K the kurtosis of the sites' influence on d (Satterthwaite 1946), as in
   `scoring.statistics.shares`. Where a few large sites hold most of the pages, this widens the interval.
 
-Studentised intervals were tried and left: they burst where a resample holds no flip. docs/compare.md has the coverage.
+Studentised intervals were tried and left: they burst where a resample holds no flip. The coverage:
+docs/explanation/compare.md.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ A cut makes groups of anything: half a bell curve and the other half have D = 2.
 
 Further, each group must hold at least a quarter of the scores and at least 4 of them, and of one group at most a
 quarter and of the other at least three quarters must be flagged: two kinds of human prose make no site mixed.
-`docs/sites.md` has what the test finds and how often it is wrong. It is no verdict: it asks for more pages.
+`docs/explanation/sites.md` has what the test finds and how often it is wrong. It is no verdict: it asks for more pages.
 """
 
 from __future__ import annotations

@@ -39,7 +39,8 @@ from scoring.sites.sequential import PLACES, SequentialTest, check_errors, wald_
 class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Parameters of the sequential test. The defaults are for Binoculars at its accuracy threshold.
 
-    Measured on 4,035 pages of 69 real sites, 2025 (docs/sites.md). Raises BadParameters where they make no test.
+    Measured on 4,035 pages of 69 real sites, 2025 (docs/explanation/sites.md).
+    Raises BadParameters where they make no test.
     """
 
     p0: float = 0.20  # share of a human site's pages that are flagged: of a bad one; the mean is .03
@@ -77,7 +78,8 @@ def fewest_pages(params: SprtParams) -> FewestPages:
 
 # The built-in detector ranks sites well, but its zero point shifts with a site's register: hence the wide p0. How many
 # pages of an LLM site it flags varies with generator and length: hence p1 far below the mean of .8, at which too many
-# LLM sites were called human. With both, alpha and beta hold for sites whose shares scatter as docs/sites.md states.
+# LLM sites were called human. With both, alpha and beta hold for sites whose shares scatter as stated in
+# docs/explanation/sites.md.
 LITE_NGRAM_PARAMS = SprtParams(p0=0.32, p1=0.63, min_pages=8, min_articles=8)
 
 # Binoculars at its low-FPR threshold finds 42% of an LLM site's articles, and of some sites 13%: it takes 18 pages on

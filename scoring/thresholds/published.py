@@ -4,7 +4,7 @@ The authors of Binoculars chose two thresholds on their own data for one pair, F
 sibling as performer, in bfloat16 and on the first 512 tokens (arXiv 2401.12070, and their code): `accuracy` where F1 is
 best, `low-fpr` at a false-positive rate of .01 %. They say nothing of another pair, another precision or fewer tokens,
 where scores lie elsewhere: for those there is no published set. Nor is there one for Fast-DetectGPT's analytic form.
-What the two do on real pages is measured: docs/calibration.md.
+What the two do on real pages is measured: docs/explanation/calibration.md.
 
 A set is a small JSON file, the fields of `ThresholdSet`; it is read strictly, since a threshold that is silently
 another one makes every later number wrong.

@@ -1,4 +1,4 @@
-"""A training's numbers in words and tables: on the terminal, in the warning, and in docs/detectors.md."""
+"""A training's numbers in words and tables: on the terminal, in the warning, and in docs/reference/lite-ngram.md."""
 
 from __future__ import annotations
 

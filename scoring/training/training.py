@@ -3,8 +3,8 @@
 The recipe, each step in its module: normalise (normalising), hash word 1-2-grams (ngrams), filter, cap, crop and weight
 (training_texts), fit and calibrate by length (regression), measure on what was left out (evaluation), refuse when human
 web pages of an unseen source are flagged too often (here), write (weights, detector_card). scikit-learn is imported by
-regression only. Same files, seed and library versions, same bytes on the same machine; docs/detectors.md says what
-another processor changes.
+regression only. Same files, seed and library versions, same bytes on the same machine; docs/how-to/train-detector.md
+says what another processor changes.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from prometheus_client.metrics import MetricWrapperBase
 
 
 class Spec(NamedTuple):
-    """A metric as documented in docs/metrics.md. `name` is without the prefix and without `_total`."""
+    """A metric as documented in docs/reference/metrics.md. `name` is without the prefix and without `_total`."""
 
     kind: str  # counter | gauge | histogram
     name: str
@@ -48,7 +48,7 @@ SPECS: tuple[Spec, ...] = (
         "counter",
         "fetch_requests",
         "HTTP requests ended; absent: the site has no such file. Status: 403, 404, 429, 503, else its class; none: no"
-        " answer came. Reason: a word of docs/crawling.md; status: the status says it.",
+        " answer came. Reason: a word of docs/reference/reasons.md; status: the status says it.",
         ("kind", "outcome", "status", "reason"),
     ),
     Spec("histogram", "fetch_duration_seconds", "Time of one HTTP request.", ("kind",), _SECONDS),

@@ -1,4 +1,4 @@
-"""The topics of farmwatch and how long each is kept (docs/topics.md shows this table)."""
+"""The topics of farmwatch and how long each is kept (docs/reference/topics.md shows this table)."""
 
 from __future__ import annotations
 

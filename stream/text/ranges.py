@@ -1,6 +1,6 @@
 """Ranges of settings: the types by which settings bound their numbers, so that none is absurd or not finite.
 
-msgspec checks them where a configuration is read, and docs/configuration.md shows them.
+msgspec checks them where a configuration is read, and docs/reference/configuration.md shows them.
 """
 
 from __future__ import annotations

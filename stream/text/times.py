@@ -1,4 +1,4 @@
-"""Times that users write: one parser and one range for every input. docs/sources.md shows the forms.
+"""Times that users write: one parser and one range for every input. docs/reference/formats.md shows the forms.
 
 A time is ISO 8601, extended (2026-11-22T10:00:00+01:00) or basic (20261122T100000Z), or digits since 1970: 9 or 10 are
 seconds, 12 or 13 milliseconds. No text is both within the range: 8 digits are a day. Without an offset it is UTC.

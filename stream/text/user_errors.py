@@ -6,7 +6,7 @@ import enum
 
 
 class Exit(enum.IntEnum):
-    """Exit codes of every command (docs/cli.md)."""
+    """Exit codes of every command (docs/reference/cli.md)."""
 
     OK = 0  # done, nothing wrong
     PROBLEM = 1  # done, and something is wrong: audit broken, doctor FAIL, lines skipped, nothing found, too few labels

@@ -1,4 +1,4 @@
-"""Coverage of the intervals of `farmwatch compare`, by simulation: the table of docs/compare.md.
+"""Coverage of the intervals of `farmwatch compare`, by simulation: the table of docs/explanation/compare.md.
 
 Run by `python -m tests.bench.bench_compare [SIMULATIONS, default 1000]`: some minutes. Coverage is the share of samples
 of sites whose 95% interval holds the true difference of two rulesets, at RESAMPLES resamples each; with 1,000 samples a

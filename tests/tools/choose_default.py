@@ -1,4 +1,4 @@
-"""How the ruleset `default` was chosen: `python -m tests.tools.choose_default [docs/rules.md]`.
+"""How the ruleset `default` was chosen: `python -m tests.tools.choose_default [docs/explanation/rules.md]`.
 
 Highest F1 of article against the rest on wcxb, seven page types. Its sites are split in two halves by a hash (no site
 is in both, or a template seen while choosing would help in the report). On the first half, for m = 0, 1, 2, … optional
@@ -41,7 +41,7 @@ from filters.settings import MeasureSettings
 
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int_]
-COMMAND = "python -m tests.tools.choose_default docs/rules.md"
+COMMAND = "python -m tests.tools.choose_default docs/explanation/rules.md"
 FOLDS, REPEATS, RESAMPLES, MOST_RULES = 8, 5, 2000, 8
 
 GUARDED = ("aeb", "dragnet", "trafilatura_eval")

@@ -25,10 +25,10 @@ PAGE_SETS = ("aeb", "cleaneval", "cleanportaleval", "readability", "wcxb")  # no
 
 
 def main() -> None:
-    """Read the files of the training again, measure, and write lite-ngram.json and docs/detectors.md."""
+    """Read the files of the training again, measure, and write lite-ngram.json and docs/reference/lite-ngram.md."""
     data = data_root() / "data"
     file = Path(scoring.__file__).parent / "data" / WEIGHTS_FILE
-    numbers, card = file.with_suffix(".json"), file.parents[2] / "docs" / "detectors.md"
+    numbers, card = file.with_suffix(".json"), file.parents[2] / "docs" / "reference" / "lite-ngram.md"
     report = msgspec.json.decode(numbers.read_bytes(), type=TrainingReport)
     weights = unpack(file.read_bytes(), str(file))
     model, calibration = Model(weights.vector, weights.header.intercept), weights.header.calibration

@@ -45,7 +45,7 @@ def search(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Append search results to the topic `hits`: from files, or by asking sources (docs/sources.md).
+    """Append search results to the topic `hits`: from files, or by asking sources (docs/reference/sources.md).
 
     A line without a usable hit or query is reported with its number and skipped. A hit that the log has is not
     appended again.

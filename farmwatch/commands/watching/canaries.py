@@ -75,7 +75,7 @@ def canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
 
 def _tell_sent(config: Config, sent: Sequence[CanarySite], number: int, as_json: bool) -> None:
     if not sent:
-        message("no canaries are sent: canary.file names no file of pages, see docs/rates.md")
+        message("no canaries are sent: canary.file names no file of pages, see docs/how-to/canaries.md")
         return
     if as_json:
         return

@@ -1,4 +1,4 @@
-"""Every reason word of the code has a meaning, and docs/crawling.md has them all."""
+"""Every reason word of the code has a meaning, and docs/reference/reasons.md has them all."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.layers import settings_of
 from tests.support.paths import ROOT
 
-DOCS = ROOT / "docs" / "crawling.md"
+DOCS = ROOT / "docs" / "reference" / "reasons.md"
 _WORD = re.compile(r"[a-z][a-z0-9_]*")
 _ENDS = {"FetchEnded", "UnresolvedHost", "_refuse", "end", "_failed"}  # calls that are given a reason
 _TELL = {"_failure", "_tls_reason", "_TLS_REASONS"}  # functions and tables that give one
@@ -57,7 +57,7 @@ def words_in(value: ast.expr) -> Iterator[str]:
 def used() -> set[str]:
     """All of them."""
     files = sorted((ROOT / "crawler").rglob("*.py"))
-    import_only = {"pages.py", "reader.py", "exchange.py"}  # docs/archives.md has those
+    import_only = {"pages.py", "reader.py", "exchange.py"}  # docs/reference/warc.md has those
     return {
         word
         for file in files
@@ -108,7 +108,7 @@ def test_meanings_name_settings_that_exist() -> None:
 
 @pytest.mark.parametrize("word", sorted(REASONS))
 def test_the_page_explains_every_reason(word: str) -> None:
-    """docs/crawling.md has a row for it with the meaning, and what ends it, as the commands say them."""
+    """docs/reference/reasons.md has a row for it with the meaning, and what ends it, as the commands say them."""
     meaning = REASONS[word]
     row = f"| `{word}` | {meaning.text} | {meaning.passes or 'nothing'} |"
     assert row in DOCS.read_text(encoding="utf-8")

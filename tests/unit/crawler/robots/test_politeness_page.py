@@ -1,4 +1,4 @@
-"""docs/politeness.md: what it promises is what the code does."""
+"""docs/explanation/politeness.md: what it promises is what the code does."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from crawler.settings import CrawlSettings
 from crawler.web.sitemaps import URLS_CAP
 from tests.support.paths import ROOT
 
-PAGE = (ROOT / "docs" / "politeness.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "explanation" / "politeness.md").read_text(encoding="utf-8")
 
 
 def test_every_setting_that_is_named_exists() -> None:

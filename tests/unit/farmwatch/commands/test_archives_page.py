@@ -1,37 +1,22 @@
-"""docs/archives.md says what the commands and the settings say."""
+"""docs/reference/warc.md says what the code does."""
 
 from __future__ import annotations
 
 import inspect
 import re
-import shlex
-
-import pytest
 
 from crawler.fetch.jobs import RequestKind
 from crawler.warc import pages as warc_in
 from crawler.warc.exchange import RECORD_TYPES
-from farmwatch.commands.cli import app
 from farmwatch.config.config import Config
 from farmwatch.config.layers import settings_of
 from tests.support.paths import ROOT
 
-PAGE = (ROOT / "docs" / "archives.md").read_text(encoding="utf-8")
-COMMANDS = [
-    line.rpartition("| ")[2] for block in re.findall(r"```sh\n(.*?)```", PAGE, re.DOTALL) for line in block.splitlines()
-]
-
-
-@pytest.mark.parametrize("line", [line for line in COMMANDS if line.startswith("farmwatch")])
-def test_the_command_lines_are_understood(line: str) -> None:
-    """Each parses as it stands, with no option that the program does not have."""
-    arguments = ["/dev/stdin" if word == "-" else word for word in shlex.split(line)[1:]]
-    command, _, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
-    assert callable(command)
+PAGE = (ROOT / "docs" / "reference" / "warc.md").read_text(encoding="utf-8")
 
 
 def test_settings_and_records_are_named_as_they_are() -> None:
-    """Every setting of archives has its row, every setting named exists, and every type of record is told."""
+    """Every setting of archives has its row, every setting named exists, and every type of record is there."""
     settings = settings_of(Config)
     named = set(re.findall(r"`(crawl\.\w+)", PAGE))
     assert named <= set(settings)

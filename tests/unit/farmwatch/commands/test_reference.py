@@ -8,39 +8,44 @@ import msgspec
 import pytest
 
 from farmwatch.commands.cli import app
-from farmwatch.commands.reference import commands, meaning_of, pages
+from farmwatch.commands.reference import COMMAND, commands, meaning_of, pages, sections
 from farmwatch.config.config import Config
 from farmwatch.config.layers import allowed_values, settings_of, shown_value
+from farmwatch.terminal.generated import section
 from filters.extraction.extractor import EXTRACTORS
 from scoring.sites.gaussian import GaussianParams
 from scoring.sites.sprt import SprtParams
 from stream.processing.metrics import SPECS
-from tests.support.paths import ROOT
-
-_DOCS = ROOT / "docs"
+from tests.support.paths import DOCS
 
 
-@pytest.mark.parametrize("name", ["configuration.md", "metrics.md", "cli.md"])
+@pytest.mark.parametrize("name", pages())
 def test_a_page_is_as_the_code_makes_it(name: str) -> None:
     """A setting, metric or command that changed without its page fails here: run farmwatch.commands.reference."""
-    assert (_DOCS / name).read_text(encoding="utf-8") == pages()[name]
+    assert (DOCS / name).read_text(encoding="utf-8") == pages()[name]
+
+
+@pytest.mark.parametrize("name", sections())
+def test_a_section_is_as_the_code_makes_it(name: str) -> None:
+    """A rule, topic or reason that changed without its row fails here: run farmwatch.commands.reference."""
+    assert section((DOCS / name).read_text(encoding="utf-8"), COMMAND) == sections()[name]
 
 
 def test_every_setting_metric_and_command_is_documented() -> None:
     """Each is found on its page by its full name."""
     made = pages()
     for path, setting in settings_of(Config).items():
-        assert f"| `{path}` |" in made["configuration.md"]
-        assert setting.env in made["configuration.md"]
+        assert f"| `{path}` |" in made["reference/configuration.md"]
+        assert setting.env in made["reference/configuration.md"]
     for spec in SPECS:
-        assert f"| `farmwatch_{spec.name}" in made["metrics.md"]
+        assert f"| `farmwatch_{spec.name}" in made["reference/metrics.md"]
     for command in commands(app):
-        assert f"## farmwatch {command}\n" in made["cli.md"]
+        assert f"## farmwatch {command}\n" in made["reference/cli.md"]
 
 
 def test_the_keys_of_a_table_are_documented() -> None:
     """Of a setting that is a table or nothing each key stands below it, with its default and what it means."""
-    page = pages()["configuration.md"]
+    page = pages()["reference/configuration.md"]
     assert "`{p0 = 0.3, p1 = 0.6}`" in page
     for setting, kind in (("tally.sprt", SprtParams), ("tally.gaussian", GaussianParams)):
         for field in msgspec.structs.fields(kind):
@@ -50,7 +55,8 @@ def test_the_keys_of_a_table_are_documented() -> None:
 
 def test_the_few_values_of_a_setting_are_on_its_page() -> None:
     """Each value that may be set stands in the setting's row, and each extractor with what installs it."""
-    rows = {line.split("`")[1]: line for line in pages()["configuration.md"].splitlines() if line.startswith("| `")}
+    lines = pages()["reference/configuration.md"].splitlines()
+    rows = {line.split("`")[1]: line for line in lines if line.startswith("| `")}
     few = {path: allowed_values(setting.type) for path, setting in settings_of(Config).items()}
     assert few["measure.tokenizer"] == ("whitespace", "words")
     for path, values in few.items():
@@ -73,7 +79,7 @@ def test_the_few_values_of_a_setting_are_on_its_page() -> None:
 )
 def test_the_bounds_of_a_number_are_on_its_page(path: str, said: str) -> None:
     """As its type has them, so that nobody finds them out by an error."""
-    row = next(line for line in pages()["configuration.md"].splitlines() if line.startswith(f"| `{path}` |"))
+    row = next(line for line in pages()["reference/configuration.md"].splitlines() if line.startswith(f"| `{path}` |"))
     assert said in row
 
 
@@ -83,7 +89,7 @@ def test_every_command_has_a_description_and_every_option_a_meaning() -> None:
         for line in page.splitlines():
             if line.startswith("| "):
                 cells = [cell.strip() for cell in line.strip("|").split("|")]
-                assert cells[-1] or name == "configuration.md", line
+                assert cells[-1] or name == "reference/configuration.md", line
     assert all(command.default_command.__doc__ for command in commands(app).values() if command.default_command)
 
 

@@ -256,8 +256,8 @@ def test_a_key_in_the_configuration_is_refused_without_repeating_it(
 
 
 def test_the_tables_of_the_documentation_load(farmwatch: Runner, tmp_path: Path) -> None:
-    """Each TOML of docs/sources.md is a configuration, and every metric that it names exists."""
-    page = (ROOT / "docs" / "sources.md").read_text(encoding="utf-8")
+    """Each TOML of docs/reference/sources.md is a configuration, and every metric that it names exists."""
+    page = (ROOT / "docs" / "reference" / "sources.md").read_text(encoding="utf-8")
     tables = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert len(tables) == 6
     for table in tables:

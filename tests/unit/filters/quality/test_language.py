@@ -136,8 +136,8 @@ def test_any_text_is_answered(text: str) -> None:
 
 
 def test_the_page_lists_every_code() -> None:
-    """docs/languages.md names the codes that a ruleset may name, those and no others, each once."""
-    page = (ROOT / "docs" / "languages.md").read_text(encoding="utf-8")
+    """docs/reference/languages.md names the codes that a ruleset may name, those and no others, each once."""
+    page = (ROOT / "docs" / "reference" / "languages.md").read_text(encoding="utf-8")
     section = page.partition("\n## The codes\n")[2].partition("\n## ")[0]
     lists = [line for line in section.splitlines() if line.startswith("`")]
     listed = re.findall(r"`([^`]+)`", " ".join(lists))

@@ -129,7 +129,7 @@ REFUSED = {
     "no language": (MINIMAL + "[rules.language]\nthreshold = []\n", "is an empty list", ""),
     "name of a language": (
         MINIMAL + '[rules.language]\nthreshold = [\n  "en",\n  "German"]\n',
-        'threshold has "German", none of the codes in docs/languages.md',
+        'threshold has "German", none of the codes in docs/reference/languages.md',
         "",
     ),
     "language in capitals": (
@@ -267,9 +267,10 @@ def test_all_mistakes_are_told_at_once() -> None:
         "mine.toml: rule link_code_share: threshold is 20, not from 0 to 1; 20% is 0.2",
         'mine.toml: rule link_code_share: on_unknown is "keep", not one of "pass", "drop"',
         "mine.toml: rule language: unknown field 'block_chars'; known: threshold, on_unknown, min_probability",
-        'mine.toml: rule language: threshold has "english", none of the codes in docs/languages.md; '
+        'mine.toml: rule language: threshold has "english", none of the codes in docs/reference/languages.md; '
         "did you mean 'en'?",
-        "mine.toml: rule language: threshold has \"EN\", none of the codes in docs/languages.md; did you mean 'en'?",
+        'mine.toml: rule language: threshold has "EN", none of the codes in docs/reference/languages.md; '
+        "did you mean 'en'?",
         "mine.toml: rule url_kind: kind 'shop' has no pattern",
         "mine.toml: rule large_block_share: block_chars is missing",
     ]

@@ -456,11 +456,11 @@ def test_the_promise_holds_on_real_sites_left_out(pages: LabelledScores) -> None
     assert np.mean(rates) == pytest.approx(0.05, abs=0.01)
 
 
-DOCS = ROOT / "docs" / "calibration.md"
+DOCS = ROOT / "docs" / "explanation" / "calibration.md"
 
 
 def test_the_page_says_how_many_are_needed() -> None:
-    """docs/calibration.md: its table of needed human texts, and of what they tell, is what the code asks for."""
+    """docs/explanation/calibration.md: its table of needed human texts is what the code asks for."""
     told = {
         float(cells[1].strip().strip("`")): (int(cells[2].strip().replace(",", "")), cells[3].strip())
         for line in DOCS.read_text().splitlines()
@@ -490,7 +490,7 @@ def test_what_the_needed_llm_texts_know() -> None:
 
 @pytest.mark.data
 def test_the_pages_example_is_what_comes_out(pages: LabelledScores) -> None:
-    """docs/calibration.md: the sentences and the rows of the example are those of the same pages today."""
+    """docs/explanation/calibration.md: the sentences and the rows of the example are those of the same pages today."""
     report = calibrate(pages.where(pages.words >= 100), "pages", 0.05)[1]
     page = DOCS.read_text()
     for sentence in summary(report):

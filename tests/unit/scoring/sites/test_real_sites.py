@@ -1,4 +1,4 @@
-"""What docs/sites.md claims of the site methods, on real page scores: the bench's tables with fewer sites."""
+"""The claims of docs/explanation/sites.md, on real page scores: the bench's tables with fewer sites."""
 
 from __future__ import annotations
 

@@ -1,0 +1,125 @@
+"""Every page: links lead somewhere, paths and modules exist, command lines are understood, no page is left out."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from farmwatch.commands.cli import app
+from farmwatch.config.config import Config
+from farmwatch.config.layers import from_flags, settings_of
+from stream.processing.metrics import SPECS
+from tests.support.paths import DOCS, ROOT
+
+PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+GENERATED = {"cli.md", "configuration.md", "metrics.md"}
+_FENCE = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
+_SHELL = ("", "sh", "bash", "console")
+_PACKAGES = "crawler|farmwatch|filters|replay|scoring|stream"
+_PATH = re.compile(rf"(?<![\w/.])((?:{_PACKAGES}|tests|docs)/[a-z][\w./-]*[\w/])")
+# What CONTRIBUTING.md lets readers add
+_NEW = {"crawler/sources/example.py", "scoring/loud/", "tests/unit/scoring/loud/"}
+_NO_SETTINGS = {"log.sqlite", "score.requests", "score.requests.replay"}
+_RUN = re.compile(r"python -m (tests[\w.]+|farmwatch[\w.]+)")
+
+
+def _name(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def _headings(page: Path) -> set[str]:
+    found = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in found}
+
+
+def _commands(page: Path) -> list[list[str]]:
+    """Arguments of every `farmwatch …` in the page's blocks of commands, those behind a pipe included."""
+    found = []
+    for language, block in _FENCE.findall(page.read_text(encoding="utf-8")):
+        for line in block.replace("\\\n", " ").splitlines() if language in _SHELL else ():
+            for part in re.split(r" \| ", line.strip().removeprefix("$ ")):
+                if part.startswith("farmwatch ") and "DIGITS" not in part and "…" not in part:
+                    words = shlex.shlex(part, posix=True, punctuation_chars="|&;<>")
+                    words.whitespace_split = True
+                    mine = itertools.takewhile(lambda word: not word or word[0] not in "|&;<>", words)
+                    found.append(["/dev/stdin" if word == "-" else word for word in list(mine)[1:]])
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Each link to a file of the project names one that exists, and each to a section one that has that heading."""
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for link in re.findall(r"\]\(([^)\s]+)\)", text):
+        if link.startswith("http"):
+            continue
+        file, _, anchor = link.partition("#")
+        target = page.parent / file if file else page
+        assert target.exists(), link
+        assert not anchor or anchor in _headings(target), link
+
+
+@pytest.mark.parametrize("page", PAGES, ids=_name)
+def test_paths_of_code_exist(page: Path) -> None:
+    """Each file, folder and module that a page names exists."""
+    text = page.read_text(encoding="utf-8")
+    for path in _PATH.findall(re.sub(r"https?://\S+", "", text)):
+        assert path in _NEW or (ROOT / path.removesuffix(".")).exists(), path
+    for module in _RUN.findall(text):
+        file = ROOT / module.replace(".", "/")
+        assert file.is_dir() or file.with_suffix(".py").exists(), module
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in GENERATED], ids=_name)
+def test_settings_and_metrics_exist(page: Path) -> None:
+    """Each setting and each metric that a page names exists."""
+    text = page.read_text(encoding="utf-8")
+    if page.name == "CHANGELOG.md":
+        return
+    known = {f"farmwatch_{spec.name}" + ("_total" if spec.kind == "counter" else "") for spec in SPECS}
+    assert set(re.findall(r"\bfarmwatch_[a-z_]*[a-z]\b(?!…)", text)) - {"farmwatch_log"} <= known
+    settings = settings_of(Config)
+    sections = "|".join({path.partition(".")[0] for path in settings})
+    for name in re.findall(rf"`((?:{sections})\.[a-z_.]+)`", text):
+        is_setting = name in settings or any(path.startswith(f"{name}.") for path in settings)
+        parent = name.rpartition(".")[0]
+        assert is_setting or parent in settings or name in _NO_SETTINGS, name
+
+
+@pytest.mark.parametrize(
+    ("page", "arguments"),
+    [(_name(page), arguments) for page in PAGES if page.name not in GENERATED for arguments in _commands(page)],
+    ids=lambda value: value if isinstance(value, str) else " ".join(value),
+)
+def test_a_command_line_is_understood(page: str, arguments: list[str]) -> None:
+    """It names a command and options that exist, and its settings exist."""
+    command, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
+    assert callable(command)
+    common = bound.arguments.get("common")
+    from_flags(Config, list(common.set) if common is not None else [])
+
+
+def test_many_pages_have_command_lines() -> None:
+    """So that the test above cannot pass by reading nothing."""
+    assert sum(bool(_commands(page)) for page in PAGES) >= 10
+    assert len(_commands(ROOT / "README.md")) >= 10
+
+
+def test_the_index_names_every_page() -> None:
+    """docs/README.md links each page below docs/ but itself."""
+    index = (DOCS / "README.md").read_text(encoding="utf-8")
+    for page in DOCS.rglob("*.md"):
+        assert page.name == "README.md" or f"({page.relative_to(DOCS)})" in index, page.name
+
+
+def test_pages_named_by_the_code_exist() -> None:
+    """Each docs/….md that a docstring, a message or a help text names exists."""
+    for package in _PACKAGES.split("|"):
+        for file in (ROOT / package).rglob("*"):
+            if file.suffix in (".py", ".toml", ".html"):
+                for path in re.findall(r"\bdocs/[\w/-]+\.md", file.read_text(encoding="utf-8")):
+                    assert (ROOT / path).exists(), f"{file.relative_to(ROOT)}: {path}"
