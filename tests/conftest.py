@@ -51,8 +51,9 @@ def _logging_is_reset() -> Iterator[None]:
     structlog.reset_defaults()
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A file's tests run in one process, for they share fixtures; those of a named group run in one, too."""
+    """A file's tests run in one process, since they share fixtures; so do those of a named group."""
     for item in items:
         if item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(str(item.path)))

@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from replay.compare.comparer import value_text
 from replay.compare.comparison import (
@@ -109,7 +108,7 @@ def _environment() -> Environment:
         loader=PackageLoader("replay.compare", ""),
         autoescape=True,
         undefined=StrictUndefined,
-        finalize=lambda value: value if isinstance(value, Markup) else plain(str(value)),
+        finalize=lambda value: value if hasattr(value, "__html__") else plain(str(value)),
         trim_blocks=True,
         lstrip_blocks=True,
     )

@@ -16,7 +16,7 @@ from scoring.training.regression import Model
 from scoring.training.report import TrainingReport
 from tests.support.paths import ROOT
 
-CARD = ROOT / "docs" / "detectors.md"
+CARD = ROOT / "docs" / "reference" / "lite-ngram.md"
 
 
 @pytest.fixture(scope="module")
