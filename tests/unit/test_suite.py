@@ -24,3 +24,8 @@ def test_every_test_states_its_claim(path: Path) -> None:
         and not ast.get_docstring(node)
     ]
     assert silent == []
+
+
+def test_tests_of_one_file_run_in_one_process(request: pytest.FixtureRequest) -> None:
+    """Side by side, pytest-xdist sees the group of each test: files whose tests build on one another depend on it."""
+    assert ("@" in request.node.nodeid) == hasattr(request.config, "workerinput")
