@@ -10,8 +10,8 @@ BROKER := .broker/libs
 # Processes that run the tests, each with a broker of its own (0.2 GB)
 JOBS ?= 2
 RUN_TESTS := $(BIN)/python -m pytest
-# Side by side, threads of OpenMP would wait for each other's cores more than they work
-SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS) --dist loadgroup
+# Side by side, threads of OpenMP would wait for each other's cores more than they work. The order of files stays: the longest come first
+SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
 .PHONY: demo test test-quick lint bench gpu card chaos real lock clean
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 import structlog
 
@@ -14,6 +15,12 @@ from filters.settings import MeasureSettings
 from tests.support.extraction_here import remember_extraction
 
 DATA_ENV = "FARMWATCH_TEST_DATA"
+
+# No test depends on the speed of the machine
+hypothesis.settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("any machine")
 
 
 def data_root() -> Path:
