@@ -4,40 +4,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Literal
 
-from cyclopts import App, Group
+from cyclopts import App, Group, Parameter
 
-from farmwatch.commands.changing import calibrate as calibrating
-from farmwatch.commands.changing import import_archives as import_command
-from farmwatch.commands.changing import label as label_command
-from farmwatch.commands.changing import search as search_command
-from farmwatch.commands.changing import train_detector as changing
-from farmwatch.commands.changing import train_sites as training_sites
-from farmwatch.commands.checking import checking
-from farmwatch.commands.checking import detectors as detector_commands
-from farmwatch.commands.checking import robots as robots_command
-from farmwatch.commands.daemon import crawl as crawl_command
-from farmwatch.commands.daemon import running
-from farmwatch.commands.pipes import piping
-from farmwatch.commands.rulesets import evaluate as evaluating
-from farmwatch.commands.rulesets import rulesets as ruleset_commands
-from farmwatch.commands.runs import compare as compare_command
-from farmwatch.commands.runs import cutover as cutover_command
-from farmwatch.commands.runs import replay as replay_command
-from farmwatch.commands.runs import runs as runs_command
-from farmwatch.commands.watching import canaries as canary_command
-from farmwatch.commands.watching import explain as explain_command
-from farmwatch.commands.watching import frontier as frontier_command
-from farmwatch.commands.watching import rate as rate_command
-from farmwatch.commands.watching import watching
-
-_DAEMON = Group.create_ordered("Daemon")
-_WATCHING = Group.create_ordered("Watching")
-_CHANGING = Group.create_ordered("Changing")
-_RUNS = Group.create_ordered("Runs: replay, compare, cut over")
-_CHECKING = Group.create_ordered("Checking")
-_PIPES = Group.create_ordered("Pipes: one JSON object a line in and out, no log")
+from farmwatch.commands.checks import audit, config, doctor, robots
+from farmwatch.commands.daemon import crawl, running
+from farmwatch.commands.detectors import calibrate, detectors, train_detector, train_sites
+from farmwatch.commands.inputs import import_archives, label, search
+from farmwatch.commands.pipes import pipes
+from farmwatch.commands.results import canaries, explain, frontier, rate, sites, topics
+from farmwatch.commands.rulesets import evaluate, rulesets
+from farmwatch.commands.runs import compare, cutover, replay, runs
+from farmwatch.terminal.messages import put
+from stream.text.user_errors import Exit
 
 
 def program_version() -> str:
@@ -58,57 +38,111 @@ app = App(
     version_flags=["--version"],
     suppress_keyboard_interrupt=False,  # `farmwatch.__main__` gives it its exit code
     help_format="plaintext",  # what rich needs for Markdown takes a sixth of the time of --help
+    default_parameter=Parameter(show_default=lambda value: value or None),  # nothing for "", [] and False
 )
 
 
-def _add(to: App, command: Callable[..., int], **options: Any) -> None:
-    """Make a command of a function; paragraphs of its docstring are wrapped anew, as wide as the terminal is."""
-    paragraphs = (inspect.getdoc(command) or "").split("\n\n")
-    to.command(command, help="\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs), **options)
+def _summary(command: Callable[..., int]) -> str:
+    """The docstring with each paragraph on one line: it is wrapped anew, to the width of the terminal."""
+    return "\n\n".join(" ".join(paragraph.split()) for paragraph in (inspect.getdoc(command) or "").split("\n\n"))
 
 
-_add(app, running.up, group=_DAEMON)
-_add(app, crawl_command.crawl, group=_DAEMON)
-_add(app, running.demo, group=_DAEMON)
+def _add(title: str, **commands: Callable[..., int] | App) -> None:
+    """A group of the help, and its commands by name, with `-` for `_`."""
+    group = Group.create_ordered(title)
+    for name, command in commands.items():
+        if isinstance(command, App):
+            command.group = group
+            app.command(command)
+        else:
+            app.command(command, name=name.strip("_").replace("_", "-"), help=_summary(command), group=group)
 
-_add(app, rate_command.rate, group=_WATCHING)
-_add(app, watching.sites, group=_WATCHING)
-_add(app, canary_command.canaries, group=_WATCHING)
-_add(app, explain_command.explain, group=_WATCHING)
-_add(app, frontier_command.frontier, group=_WATCHING)
-_add(app, watching.topics, group=_WATCHING)
 
-_add(app, search_command.search, group=_CHANGING)
-_add(app, import_command.import_archives, name="import", group=_CHANGING)
-_add(app, changing.train_detector, group=_CHANGING)
-_add(app, training_sites.train_sites, group=_CHANGING)
-_add(app, calibrating.calibrate, group=_CHANGING)
-_add(app, label_command.label, group=_CHANGING)
-_rulesets = App(name="rulesets", help="The rulesets that ship with farmwatch, and your own files.", group=_CHANGING)
-_add(_rulesets, ruleset_commands.list_rulesets, name="list")
-_add(_rulesets, ruleset_commands.show_ruleset, name="show")
-_add(_rulesets, ruleset_commands.check_rulesets, name="check")
-_add(_rulesets, ruleset_commands.diff_rulesets, name="diff")
-_add(_rulesets, evaluating.evaluate_rulesets, name="evaluate")
-app.command(_rulesets)
+def _family(name: str, about: str, default: Callable[..., int] | None = None, **commands: Callable[..., int]) -> App:
+    """A command with subcommands."""
+    family = App(name=name, help=about)
+    if default is not None:
+        family.default(default)
+    for each, command in commands.items():
+        family.command(command, name=each, help=_summary(command))
+    return family
 
-_add(app, replay_command.replay, group=_RUNS)
-_add(app, compare_command.compare, group=_RUNS)
-_add(app, cutover_command.cutover, group=_RUNS)
-_runs = App(name="runs", help="The runs of the log: which there are, how far, which one is live.", group=_RUNS)
-_runs.default(runs_command.list_runs)
-_add(_runs, runs_command.show_run, name="show")
-_add(_runs, runs_command.cancel_run, name="cancel")
-_add(_runs, runs_command.remove_runs, name="rm")
-app.command(_runs)
 
-_add(app, checking.doctor, group=_CHECKING)
-_add(app, checking.audit, group=_CHECKING)
-_add(app, robots_command.robots, group=_CHECKING)
-_add(app, detector_commands.detectors, group=_CHECKING)
-_config = App(name="config", help="The configuration as it is in force.", group=_CHECKING)
-_add(_config, checking.show_config, name="show")
-app.command(_config)
+def show_help(*command: Annotated[str, Parameter(help="The command, with its subcommand.")]) -> int:
+    """Show the help of a command, as `farmwatch COMMAND --help` does."""
+    app.help_print(command)
+    return Exit.OK
 
-for _pipe in (piping.measure, piping.judge, piping.score, piping.tally, piping.estimate, piping.chunk):
-    _add(app, _pipe, group=_PIPES)
+
+def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="The shell.")], /) -> int:
+    """Print a script that completes commands and options in a shell.
+
+    For bash, for example: farmwatch completion bash > ~/.local/share/bash-completion/completions/farmwatch
+    """
+    put(app.generate_completion(shell=shell))
+    return Exit.OK
+
+
+_add("Daemon", up=running.up, crawl=crawl.crawl, demo=running.demo)
+_add(
+    "Results",
+    rate=rate.rate,
+    sites=sites.sites,
+    explain=explain.explain,
+    canaries=canaries.canaries,
+    frontier=frontier.frontier,
+    topics=topics.topics,
+)
+_add(
+    "Hits, pages, rules and labels",
+    search=search.search,
+    import_=import_archives.import_archives,
+    rulesets=_family(
+        "rulesets",
+        "The rulesets that ship with farmwatch, and your own files.",
+        list=rulesets.list_rulesets,
+        show=rulesets.show_ruleset,
+        check=rulesets.check_rulesets,
+        diff=rulesets.diff_rulesets,
+        evaluate=evaluate.evaluate_rulesets,
+    ),
+    label=label.label,
+)
+_add(
+    "Runs: replay, compare, cut over",
+    replay=replay.replay,
+    compare=compare.compare,
+    cutover=cutover.cutover,
+    runs=_family(
+        "runs",
+        "The runs of the log: their state, their progress, and which one is live.",
+        runs.list_runs,
+        show=runs.show_run,
+        cancel=runs.cancel_run,
+        rm=runs.remove_runs,
+    ),
+)
+_add(
+    "Detectors",
+    detectors=detectors.detectors,
+    calibrate=calibrate.calibrate,
+    train_detector=train_detector.train_detector,
+    train_sites=train_sites.train_sites,
+)
+_add(
+    "Checks",
+    doctor=doctor.doctor,
+    audit=audit.audit,
+    robots=robots.robots,
+    config=_family("config", "The configuration in force.", show=config.show_config),
+)
+_add(
+    "Pipes: one JSON object a line in and out, no log",
+    measure=pipes.measure,
+    judge=pipes.judge,
+    score=pipes.score,
+    tally=pipes.tally,
+    estimate=pipes.estimate,
+    chunk=pipes.chunk,
+)
+_add("Help", help=show_help, completion=completion)

@@ -52,8 +52,12 @@ class Common(Configured):
     log: Annotated[str | None, Parameter(help="The log: sqlite:FOLDER or kafka:HOST:PORT. Same as log.url.")] = None
 
     def flags(self) -> list[str]:
-        """The settings given as flags, `path=value`."""
-        return [*self.set, *([] if self.log is None else [f"log.url={self.log}"])]
+        """The settings given as flags, `path=value`. Raises UsageError."""
+        if self.log is None:
+            return list(self.set)
+        if any(setting.startswith("log.url=") for setting in self.set):
+            raise UsageError("--log and --set log.url both name the log: give one of them")
+        return [*self.set, f"log.url={self.log}"]
 
 
 DEFAULTS = Common()

@@ -13,6 +13,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -63,10 +64,14 @@ class Layer:
     text: bool
 
 
-def settings_of(kind: type[msgspec.Struct], prefix: str = "") -> dict[str, Setting]:
+_fields_of = cache(msgspec.structs.fields)  # evaluates every type hint
+
+
+@cache
+def settings_of(kind: type[msgspec.Struct], prefix: str = "") -> Mapping[str, Setting]:
     """Every setting below `kind` by path, in the order of declaration."""
     found: dict[str, Setting] = {}
-    for field in msgspec.structs.fields(kind):
+    for field in _fields_of(kind):
         path = prefix + field.name
         if _is_struct(field.type):
             found.update(settings_of(field.type, path + "."))
@@ -144,7 +149,7 @@ def resolve(kind: type[S], layers: Sequence[Layer]) -> tuple[S, dict[str, str]]:
 
 def _build(kind: type[S], values: Mapping[str, Any], prefix: str) -> S:
     arguments = {}
-    for field in msgspec.structs.fields(kind):
+    for field in _fields_of(kind):
         path = prefix + field.name
         if _is_struct(field.type):
             arguments[field.name] = _build(field.type, values, path + ".")
@@ -159,7 +164,7 @@ def _build(kind: type[S], values: Mapping[str, Any], prefix: str) -> S:
 def _walk(
     kind: type[msgspec.Struct], document: Mapping[str, Any], prefix: str, origin: str
 ) -> Iterator[tuple[str, Any]]:
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    fields = {field.name: field for field in _fields_of(kind)}
     for key, value in document.items():
         path = prefix + key
         field = fields.get(key)
@@ -190,6 +195,8 @@ def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
             reason = f"expected {_either(allowed)}{near}"
         else:
             reason = str(error).replace("Expected", "expected").replace("`", "")
+            if text:  # all values of flags and variables are texts at first
+                reason = reason.replace(", got str", "")
         raise ConfigError(f"{setting.path}: {reason} (from {origin}{shown})") from error
 
 

@@ -144,7 +144,7 @@ class LabelSample:
             if page.labelled_at:
                 raise FarmwatchError(
                     f"{file}: {place} is a judgement, and no page of a sample: name the sample that `farmwatch compare"
-                    f" --save` wrote, and this file by --out"
+                    f" --out` wrote, and this file by --out"
                 )
             if page.fetch_id and pages.setdefault(page.fetch_id, page) is page:
                 continue
@@ -155,7 +155,7 @@ class LabelSample:
             raise FarmwatchError(f"{file}: no page to label: {_TAKE}")
 
 
-_TAKE = "take a sample that `farmwatch compare --save` wrote"
+_TAKE = "take a sample that `farmwatch compare --out` wrote"
 _LOOKED_AT_BYTES = 4096
 
 

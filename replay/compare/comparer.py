@@ -257,7 +257,7 @@ def _one_window(runs: tuple[Chosen, Chosen], joined: Joined) -> str:
     more, fewer = runs if joined.pages.only_in_a >= joined.pages.only_in_b else runs[::-1]
     rules, first = "", ""
     if more.state != LIVE_NOW:  # a replay has the ruleset of the live run by default
-        first = f"`farmwatch runs show run/{more.run.name} --ruleset > {more.run.name}.toml`, "
+        first = f"`farmwatch runs show run/{more.run.name} --ruleset-text > {more.run.name}.toml`, "
         rules = f" --ruleset {more.run.name}.toml"
     return (
         f". To compare the same fetches: {first}`farmwatch replay{rules} --detector {more.run.detector}"

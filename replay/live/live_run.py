@@ -161,7 +161,7 @@ def _kept(ruleset: Ruleset) -> str:
     """What the configuration has to say so that it agrees with the live run."""
     if ruleset.name in shipped_rulesets() and load_ruleset(ruleset.name).digest == ruleset.digest:
         return f'set judge.ruleset = "{ruleset.name}"'
-    return "set judge.ruleset to its file (`farmwatch runs show live --ruleset` prints it)"
+    return "set judge.ruleset to its file (`farmwatch runs show live --ruleset-text` prints it)"
 
 
 def _ready(asked: Run, control: Control) -> str:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -20,25 +19,18 @@ if TYPE_CHECKING:
 Named = Annotated[str, Parameter(help="A run; `live` is the one that is live now, `before` the one before it.")]
 
 
-class ChangeSplit(enum.StrEnum):
-    """What the changes may be split by in the terminal."""
-
-    SOURCE = "source"
-    RANK = "rank"
-
-
 def compare(
     a: Named,
     b: Named,
     /,
     *,
-    by: Annotated[ChangeSplit | None, Parameter(help="Also by source, or by rank of the hits.")] = None,
+    by: Annotated[Literal["source", "rank"] | None, Parameter(help="Also by source, or by rank of the hits.")] = None,
     sample: Annotated[int, Parameter(help="Flips to look at: at most 1000; 0 = none.")] = 20,
     seed: Annotated[int, Parameter(help="Of the sample and of the intervals: the same seed gives the same.")] = 0,
     resamples: Annotated[int, Parameter(help="Resamples of the bootstrap: 100 to 100000.")] = 2000,
     text: Annotated[bool, Parameter(negative="", help="Print the texts of the sample, too.")] = False,
     html: Annotated[Path | None, Parameter(help="Also write a report: one HTML file that needs nothing else.")] = None,
-    save: Annotated[Path | None, Parameter(help="Also write the sample as JSON lines, for `farmwatch label`.")] = None,
+    out: Annotated[Path | None, Parameter(help="Also write the sample as JSON lines, for `farmwatch label`.")] = None,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
@@ -62,15 +54,15 @@ def compare(
     _between("--sample", sample, 0, LARGEST)
     _between("--seed", seed, 0, 2**63 - 1)
     _between("--resamples", resamples, 100, 100_000)
-    _two_files(save, html)
+    _two_files(out, html)
     config = common.load().config
     with opened(config) as log:
         found = compared(log, a, b, ComparisonRequest(sample, seed, resamples), config.rate, int(time.time() * 1000))
     warnings = caveats(config, dict.fromkeys((found.a.detector, found.b.detector)))
-    if save is not None:
-        _write(save, "--save", _lines(found, config.log.url))
-        judge = f"; to judge them: {this_command()} label {save}" if found.sample else ""
-        message(f"{save}: {counted(len(found.sample), 'flip')}{judge}")
+    if out is not None:
+        _write(out, "--out", _lines(found, config.log.url))
+        judge = f"; to judge them: {this_command()} label {out}" if found.sample else ""
+        message(f"{out}: {counted(len(found.sample), 'flip')}{judge}")
     if html is not None:
         from replay.compare.report import render
 
@@ -81,7 +73,7 @@ def compare(
         return Exit.OK
     from farmwatch.commands.runs.compare_report import show
 
-    show(found, by.value if by else "", texts=text)
+    show(found, by or "", texts=text)
     tell(warnings)
     return Exit.OK
 
@@ -144,11 +136,11 @@ def _between(option: str, value: int, least: int, most: int) -> None:
         raise UsageError(f"{option} {value}: expected a number from {least} to {most}")
 
 
-def _two_files(save: Path | None, html: Path | None) -> None:
+def _two_files(out: Path | None, html: Path | None) -> None:
     """Refuse, before the work, what could not be written behind it."""
-    if save is not None and html is not None and save.resolve() == html.resolve():
-        raise UsageError(f"--save and --html are one file, {save}: the report would take the place of the sample")
-    for option, path in (("--save", save), ("--html", html)):
+    if out is not None and html is not None and out.resolve() == html.resolve():
+        raise UsageError(f"--out and --html are one file, {out}: the report would take the place of the sample")
+    for option, path in (("--out", out), ("--html", html)):
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
             why = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
             raise FarmwatchError(f"{option} {path}: cannot be written: {why}")

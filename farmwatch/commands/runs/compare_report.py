@@ -252,7 +252,7 @@ def _flip(flip: Flip, *, texts: bool) -> None:
         put_wrapped(f"    {one_line(line)}", "    ")
     if len(flip.text) > _TEXT_SHOWN:
         whole, more = len(flip.text) + flip.text_cut, f"{len(flip.text)} of them" if flip.text_cut else "all"
-        put(f"    [{_TEXT_SHOWN} of {whole} characters; --json and --save have {more}]")
+        put(f"    [{_TEXT_SHOWN} of {whole} characters; --json and --out have {more}]")
 
 
 def _reason(rule: FailedRule) -> str:

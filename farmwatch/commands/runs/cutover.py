@@ -28,7 +28,7 @@ def cutover(
     *,
     back: Annotated[bool, Parameter(negative="", help="Go back to the run that was live before.")] = False,
     why: Annotated[str, Parameter(help="The reason, for the audit trail.")] = "",
-    by: Annotated[str, Parameter(help="Who decides it, for the audit trail. Default: user@host.")] = "",
+    operator: Annotated[str, Parameter(help="Who decides, for the audit trail. Default: user@host.")] = "",
     max_lag: Annotated[
         int | None, Parameter(help="Records that the run may be behind; the live stages catch up. Default: 1000.")
     ] = None,
@@ -64,11 +64,11 @@ def cutover(
         from replay.live.cutover import CutoverRequest, cut_over
         from replay.live.fitness import require_site_method
         from replay.runs.lag import MAX_LAG
-        from replay.runs.operator_name import operator
+        from replay.runs.operator_name import operator as operator_here
         from replay.runs.run_state import members_of
 
         wanted = CutoverRequest(
-            run, one_line(by) or operator(), one_line(why), MAX_LAG if max_lag is None else max_lag, partial
+            run, one_line(operator) or operator_here(), one_line(why), MAX_LAG if max_lag is None else max_lag, partial
         )
         moved = cut_over(log, wanted, fit=lambda row: require_site_method(config, row))
         at_work = bool(members_of(log, moved.left or moved.run))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
+from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
 from cyclopts import Parameter
 
@@ -19,7 +19,6 @@ from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from farmwatch.config.config import Config
-    from farmwatch.terminal.outlet import Outlet
     from replay.engine.plan import Plan, ReplayRequest
     from replay.engine.runner import Ending, Replay
     from stream.log.contract import Log
@@ -68,23 +67,21 @@ def replay(
 
     A day is its beginning for --from and its end for --to.
 
-    Whoever reads what it says holds nothing up. When they leave (`2>&1 | head`) it ends as on SIGTERM; a run that
-    follows does so, too, when whoever reads its standard output leaves.
+    It ends as on SIGTERM when the reader of its standard error has left (`2>&1 | head`).
 
-    Exit code 0 when it is done, became live, or was stopped by SIGTERM or by a reader who left; 1 when the run was
+    Exit code 0 when it is done, became live, or was stopped by SIGTERM; 1 when the run was
     cancelled or removed, cannot be resumed, or its window has no record; 2 when the ruleset does not load, the
     options do not fit together or not to the run of that name, or the configuration is refused; 3 when the log, the
     extractor or the detector's numbers are not there; 130 after Ctrl-C.
     """
     from farmwatch.terminal.messages import start_logging
-    from farmwatch.terminal.outlet import outlet
     from replay.engine.lifecycle import complete
     from replay.engine.plan import ReplayRequest
 
     config = common.load().config
     stop = threading.Event()
     with ExitStack() as held:
-        out = held.enter_context(outlet(stop.set))
+        held.enter_context(redirect_stderr(cast(TextIO, _Stderr(sys.stderr, stop.set))))
         log = held.enter_context(opened(config, write=True))
         start_logging("warning" if sys.stderr.isatty() else "info", role="replay")  # on a terminal there is the line
         if not full_speed:
@@ -94,11 +91,9 @@ def replay(
         process, planned, run = _begin(log, config, asked, metrics_port, held)
         _announce(log, planned, run, config)
         message(f"metrics: {process.url}")
-        if out is not None and run.follows:
-            out.watch(sys.stdout)  # what a bounded run has to say there comes at its end
-        ending, signals = _carry_out(log, config, run, planned, full_speed, process, stop, out)
+        ending, signals = _carry_out(log, config, run, planned, full_speed, process, stop)
         code, lines = _conclude(log, config, run, ending, signals, json)
-    with suppress(BrokenPipeError):  # what became of the run does not hang on who reads of it
+    with suppress(BrokenPipeError):  # the exit code is that of the run, with or without a reader
         for line in lines:
             if json:
                 put(line)
@@ -184,6 +179,24 @@ def _warnings(log: Log, run: Run, config: Config) -> list[str]:
     ]
 
 
+class _Stderr:
+    """Standard error that ends the replay, in place of failing in one of its threads, when its reader has left."""
+
+    def __init__(self, stream: TextIO, on_left: Callable[[], None]) -> None:
+        self._stream, self._on_left = stream, on_left
+
+    def write(self, text: str) -> int:
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except BrokenPipeError:
+            self._on_left()
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 class _Process:
     """What the process has of its own, before the run is begun: its name in the groups, and /metrics."""
 
@@ -225,14 +238,13 @@ def _carry_out(
     full_speed: bool,
     process: _Process,
     stop: threading.Event,
-    out: Outlet | None,
 ) -> tuple[Ending, list[int]]:
     from replay.engine.progress_line import ProgressLine
     from replay.engine.runner import Replay
 
     process.metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
     with ExitStack() as held:
-        signals = held.enter_context(_stopping_on_signals(stop, out))
+        signals = held.enter_context(_stopping_on_signals(stop))
         line = ProgressLine(run.name)
         held.callback(line.clear)
 
@@ -291,7 +303,7 @@ def _conclude(
 
 
 @contextmanager
-def _stopping_on_signals(stop: threading.Event, out: Outlet | None) -> Iterator[list[int]]:
+def _stopping_on_signals(stop: threading.Event) -> Iterator[list[int]]:
     """SIGTERM and SIGINT set `stop`; the second one ends the process at once. Gives the list that they enter."""
     import signal
 
@@ -301,8 +313,8 @@ def _stopping_on_signals(stop: threading.Event, out: Outlet | None) -> Iterator[
         came.append(number)
         if len(came) > 1:
             os._exit(Exit.INTERRUPTED)  # what is committed is whole, and the rest is done when it is resumed
-        if out is not None:  # not print: it may be what was interrupted
-            out.write("\ndraining; once more ends it at once\n")
+        with suppress(OSError):  # not print: it may be what was interrupted
+            os.write(2, b"\ndraining; once more ends it at once\n")
         stop.set()
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}

@@ -66,9 +66,7 @@ def show_run(
     run: Name,
     /,
     *,
-    ruleset: Annotated[
-        bool, Parameter(negative="", help="Only the text of its ruleset, as it was read from its file.")
-    ] = False,
+    ruleset_text: Annotated[bool, Parameter(negative="", help="Only the text of its ruleset, byte by byte.")] = False,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
@@ -83,7 +81,7 @@ def show_run(
     with opened(config) as log:
         control = Control(log)
         row = find_run(control, run)
-        if ruleset:
+        if ruleset_text:
             return _show_ruleset(control, row, json)
         state = run_state(log, control, row, _now_ms())
         summary = summary_of(log, control, config, row, _now_ms())

@@ -31,7 +31,7 @@ def test_help_imports_nothing_heavy() -> None:
         "print(' '.join(sorted({name.partition('.')[0] for name in sys.modules})), file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "Watching" in done.stdout
+    assert "Results" in done.stdout
     assert set(done.stderr.split()) & _HEAVY == set()
 
 
@@ -56,6 +56,38 @@ def test_every_command_has_help(farmwatch: Runner, command: str) -> None:
     ran = farmwatch(*command.split(), "--help")
     assert (ran.code, ran.err) == (Exit.OK, "")
     assert "Usage:" in ran.out
+
+
+@pytest.mark.parametrize("command", ["rate", "runs show"])
+def test_help_of_a_command_by_name(farmwatch: Runner, command: str) -> None:
+    """`farmwatch help COMMAND` says what `farmwatch COMMAND --help` says."""
+    assert farmwatch("help", *command.split()).out == farmwatch(*command.split(), "--help").out
+
+
+def test_completion_knows_commands_and_options(farmwatch: Runner, tmp_path: Path) -> None:
+    """Bash completes the names of commands, and of a command's options, by the printed script."""
+    script = tmp_path / "completion"
+    script.write_text(farmwatch("completion", "bash").out)
+    asked = 'COMP_WORDS=(farmwatch {}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _farmwatch; echo "${{COMPREPLY[@]}}"'
+    for typed, expected in (("aud", "audit"), ("rate --hist", "--history")):
+        line = f"compopt() {{ :; }}; source {script}; {asked.format(typed)}"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=True)
+        assert expected in done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["search", "hits.txt"], "hits.txt: name a file with hits by --hits"),
+        (["rate", "--log", "sqlite:a", "--set", "log.url=sqlite:b"], "--log and --set log.url both name the log"),
+        (["rate", "--set", "log.partitions=2.5"], "log.partitions: expected int (from flag, the value is '2.5')"),
+    ],
+)
+def test_a_near_miss_is_answered_with_the_cure(farmwatch: Runner, arguments: list[str], said: str) -> None:
+    """Likely mistakes: exit 2, and one line that says what to write."""
+    ran = farmwatch(*arguments)
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.USAGE, "", 1)
+    assert said in ran.err
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["rate", "--nonsense"], ["rate", "--by", "colour"], ["explain"]])
@@ -99,13 +131,13 @@ def test_config_show_refuses_what_up_refuses(
     assert said in ran.err
 
 
-@pytest.mark.parametrize("command", ["rate", "frontier", "up"])
+@pytest.mark.parametrize("command", ["rate", "frontier", "up", "config show"])
 @pytest.mark.parametrize("url", ["postgres:x", "foo", "memory:", "sqlite:", "sqlite:file"])
 def test_what_cannot_be_a_log_is_exit_2(farmwatch: Runner, tmp_path: Path, command: str, url: str) -> None:
     """A URL of another form, and a file where the folder should be: one line that names the setting and the forms."""
     (tmp_path / "file").touch()
     contact = ("--set", "crawl.contact=owner@a.example") if command == "up" else ()
-    ran = farmwatch(command, "--log", url, *contact)
+    ran = farmwatch(*command.split(), "--log", url, *contact)
     assert ran.code == Exit.USAGE and f"log.url is {url!r}" in ran.err
     assert "Traceback" not in ran.err and "memory:DIR" not in ran.err
 

@@ -75,7 +75,7 @@ def test_differences_of_different_windows_are_marked(capsys: pytest.CaptureFixtu
 
 
 def test_a_long_text_is_cut_and_says_so(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
-    """In the terminal a text ends after 2000 characters, with its whole length; --save has all of it."""
+    """In the terminal a text ends after 2000 characters, with its whole length; --out has all of it."""
     url = f"sqlite:{tmp_path / 'log'}"
     log = open_log(url)
     begin(log)
@@ -84,8 +84,8 @@ def test_a_long_text_is_cut_and_says_so(farmwatch: Runner, tmp_path: Path, no_we
     for name in (A, B):
         put_run(log, name, RULESETS[name], pages)
     log.close()
-    ran = farmwatch("compare", A, B, "--log", url, "--text", "--save", tmp_path / "sample.jsonl")
-    assert "[2000 of 5003 characters; --json and --save have all]" in ran.out
+    ran = farmwatch("compare", A, B, "--log", url, "--text", "--out", tmp_path / "sample.jsonl")
+    assert "[2000 of 5003 characters; --json and --out have all]" in ran.out
     assert ran.out.count("word") == 400
     assert json.loads((tmp_path / "sample.jsonl").read_text())["text"].endswith("word end")
 
@@ -166,9 +166,9 @@ def test_json_has_everything(farmwatch: Runner, two_runs: str) -> None:
 
 
 def test_the_saved_sample_is_what_label_takes(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
-    """--save writes a line for each flip, with its text and how it was drawn; `label` reads them."""
+    """--out writes a line for each flip, with its text and how it was drawn; `label` reads them."""
     saved = tmp_path / "flips.jsonl"
-    ran = farmwatch("compare", A, B, "--log", two_runs, "--save", saved, "--sample", "5", "--seed", "3")
+    ran = farmwatch("compare", A, B, "--log", two_runs, "--out", saved, "--sample", "5", "--seed", "3")
     assert f"{saved}: 5 flips" in ran.err
     lines = [json.loads(line) for line in saved.read_text().splitlines()]
     assert len(lines) == 5
@@ -182,7 +182,7 @@ def test_the_saved_sample_is_what_label_takes(farmwatch: Runner, two_runs: str, 
     judged = farmwatch("label", saved, "--out", out, "--answers", tmp_path / "keys").out
     steps = [line.partition("farmwatch ")[2] for line in judged.splitlines() if line.startswith("next: ")]
     assert steps == [
-        *(f"runs show run/{run} --ruleset --log {two_runs} > {run}.toml" for run in (A, B)),
+        *(f"runs show run/{run} --ruleset-text --log {two_runs} > {run}.toml" for run in (A, B)),
         f"rulesets evaluate {A}.toml {B}.toml --labels {out} --log {two_runs}",
     ]
     assert [page.fetch_id for page in sample.pages] == [line["fetch_id"] for line in lines]
@@ -197,7 +197,7 @@ def test_a_saved_sample_names_a_shipped_ruleset_by_its_name(farmwatch: Runner, t
     put_run(log, "own", parse_ruleset(RULESETS[A].source, "notes"), PAGES, SITES, detector=DETECTOR)
     log.close()
     saved = tmp_path / "flips.jsonl"
-    farmwatch("compare", "own", "shipped", "--log", two_runs, "--save", saved)
+    farmwatch("compare", "own", "shipped", "--log", two_runs, "--out", saved)
     line = json.loads(saved.read_text().partition("\n")[0])
     assert (line["ruleset_a"], line["ruleset_b"], line["log"]) == ("own.toml", "notes", two_runs)
 
@@ -218,7 +218,7 @@ def test_the_order_of_a_saved_sample_tells_no_verdict(farmwatch: Runner, tmp_pat
 
     def saved(sample: int) -> list[dict[str, str]]:
         file = tmp_path / f"{sample}.jsonl"
-        assert farmwatch("compare", A, B, "--log", url, "--save", file, "--sample", str(sample)).code == 0
+        assert farmwatch("compare", A, B, "--log", url, "--out", file, "--sample", str(sample)).code == 0
         return [json.loads(line) for line in file.read_text().splitlines()]
 
     small, large = saved(40), saved(60)
@@ -243,7 +243,7 @@ def test_the_report_is_one_file(farmwatch: Runner, two_runs: str, tmp_path: Path
 
 def test_one_run_twice_says_so(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
     """A run compared with itself is identical, in words, and every difference is 0; there is no flip to judge."""
-    ran = farmwatch("compare", A, A, "--log", two_runs, "--save", tmp_path / "none.jsonl")
+    ran = farmwatch("compare", A, A, "--log", two_runs, "--out", tmp_path / "none.jsonl")
     assert "none.jsonl: 0 flips\n" in ran.err
     assert ran.code == 0
     assert "identical: one ruleset, one detector" in ran.out
@@ -270,11 +270,11 @@ def test_what_is_not_there_is_told(farmwatch: Runner, two_runs: str, tmp_path: P
     unknown = farmwatch("compare", A, "nobody", "--log", two_runs)
     assert unknown.code == 1
     assert "there is no run 'nobody'" in unknown.err
-    unwritable = farmwatch("compare", A, B, "--log", two_runs, "--save", tmp_path / "no" / "file.jsonl")
+    unwritable = farmwatch("compare", A, B, "--log", two_runs, "--out", tmp_path / "no" / "file.jsonl")
     assert unwritable.code == 3
-    assert "--save" in unwritable.err and "cannot be written" in unwritable.err
+    assert "--out" in unwritable.err and "cannot be written" in unwritable.err
     (tmp_path / "one").touch()
-    one_file = ["--save", tmp_path / "one", "--html", tmp_path / "x" / ".." / "one"]
+    one_file = ["--out", tmp_path / "one", "--html", tmp_path / "x" / ".." / "one"]
     (tmp_path / "x").mkdir()
     clash = farmwatch("compare", A, B, "--log", "sqlite:/no/such/log", *one_file)
     assert (clash.code, "are one file" in clash.err) == (2, True)  # before the log is looked at

@@ -258,12 +258,12 @@ def test_the_text_of_a_runs_ruleset_comes_back(place: Place, farmwatch: Runner) 
     place.world.begin(ruleset=place.rules, name="mine")
     text = Path(place.rules).read_text()
     Path(place.rules).unlink()
-    assert farmwatch("runs", "show", "mine", "--ruleset", "--log", place.url).out == text
-    shown = json.loads(farmwatch("runs", "show", "mine", "--ruleset", "--json", "--log", place.url).out)
+    assert farmwatch("runs", "show", "mine", "--ruleset-text", "--log", place.url).out == text
+    shown = json.loads(farmwatch("runs", "show", "mine", "--ruleset-text", "--json", "--log", place.url).out)
     assert (shown["run"], shown["text"]) == ("mine", text)
     with exclusive(place.log) as writer:
         writer.put(msgspec.structs.replace(place.world.row("mine"), digest="0" * 16))
-    gone = farmwatch("runs", "show", "mine", "--ruleset", "--log", place.url)
+    gone = farmwatch("runs", "show", "mine", "--ruleset-text", "--log", place.url)
     assert (gone.code, gone.out) == (1, "")
     assert "is not in this log" in gone.err
 
@@ -385,7 +385,7 @@ def test_what_is_needed_is_not_removed(place: Place, farmwatch: Runner) -> None:
 def test_a_run_that_was_live_is_not_cancelled(place: Place, farmwatch: Runner) -> None:
     """`live` and `before` mean the runs that are, `run/live` the first: none is cancelled, and the way back is open."""
     place.world.replay(ruleset=place.rules, name="mine")
-    moved = farmwatch("cutover", "mine", "--by", "me", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", place.url)
+    moved = farmwatch("cutover", "mine", "--operator", "me", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", place.url)
     assert moved.code == 0, moved.err
     for name, said in (("live", "mine is live"), ("before", "the run live was live"), ("run/live", "run/live` can")):
         ran = farmwatch("runs", "cancel", name, "--log", place.url)

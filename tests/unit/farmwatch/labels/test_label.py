@@ -48,7 +48,7 @@ def label(farmwatch: Runner, sample: Path, tmp_path: Path) -> Keys:
     def run(keys: str, *more: str | Path) -> Ran:
         answers = tmp_path / "keys.txt"
         answers.write_text(keys)
-        return farmwatch("label", sample, "--answers", answers, "--by", "ada", *more)
+        return farmwatch("label", sample, "--answers", answers, "--operator", "ada", *more)
 
     return run
 
@@ -64,7 +64,7 @@ def test_a_report_and_labels_are_no_sample(farmwatch: Runner, label: Keys, tmp_p
     report.write_text("<!doctype html>\n" + "<p>line</p>\n" * 30)
     ran = farmwatch("label", report)
     assert (ran.code, ran.err.count("\n")) == (3, 1), ran.err
-    assert "report.html: it holds no JSON lines: take a sample that `farmwatch compare --save` wrote" in ran.err
+    assert "report.html: it holds no JSON lines: take a sample that `farmwatch compare --out` wrote" in ran.err
     assert label("aaa").code == 0
     ran = farmwatch("label", "labels.jsonl", "--out", tmp_path / "more.jsonl")
     assert (ran.code, ran.err.count("\n")) == (3, 1), ran.err
@@ -231,11 +231,11 @@ def test_bad_lines_of_a_sample_are_told(farmwatch: Runner, sample: Path, tmp_pat
 def test_a_name_is_the_login_name_or_one_that_prints(
     farmwatch: Runner, sample: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """--by goes into the file; by default it is who is logged in."""
+    """--operator goes into the file; by default it is who is logged in."""
     monkeypatch.setenv("LOGNAME", "grace")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"a")))
-    ran = farmwatch("label", sample, *(["--by", name] if name else []))
-    assert (ran.code == 0 and lines()[0]["by"] == "grace") if not name else (ran.code == 2 and "--by" in ran.err)
+    ran = farmwatch("label", sample, *(["--operator", name] if name else []))
+    assert (ran.code == 0 and lines()[0]["by"] == "grace") if not name else (ran.code == 2 and "--operator" in ran.err)
 
 
 NAMES = [f"f{number}" for number in range(4)]
@@ -329,7 +329,7 @@ def test_a_long_text_is_seen_whole_by_going_down() -> None:
     assert set(words) <= set(seen.split())
     huge = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_007)
     assert any("7 characters more" in line for line in laid_out(huge, "t", columns=60, rows=20, top=10**9).lines)
-    cut = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_000, text_cut=9)  # as `compare --save` writes it
+    cut = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_000, text_cut=9)  # as `compare --out` writes it
     assert any("9 characters more" in line for line in laid_out(cut, "t", columns=60, rows=20, top=10**9).lines)
 
 

@@ -261,7 +261,7 @@ def test_pages_that_one_run_judged_stand_apart(log: Log) -> None:
     assert "2023-11-14" in note
     assert change(found, "site_rate").difference == 0
     assert found.other_windows
-    asked = f"`farmwatch runs show run/{A} --ruleset > {A}.toml`, `farmwatch replay --ruleset {A}.toml"
+    asked = f"`farmwatch runs show run/{A} --ruleset-text > {A}.toml`, `farmwatch replay --ruleset {A}.toml"
     assert f"{asked} --detector {DETECTOR} --from {B} --name NEW`, `farmwatch compare NEW run/{B}`" in note
     put_run(log, B, RULESETS[B], PAGES[2:], SITES)
     assert not compared(log).other_windows  # one window, in which a run lacks some

@@ -1,28 +1,23 @@
-"""A replay as a process of its own: who reads what it says may leave, or not read, and it ends all the same."""
+"""A replay as a process of its own: it ends in order when the readers of its output leave."""
 
 from __future__ import annotations
 
-import fcntl
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from replay.engine.lifecycle import cancel
 from stream.embedded.log import EmbeddedLog
-from stream.schema.control import Control
 from stream.schema.runs import RunStatus
 from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
 
 pytestmark = pytest.mark.slow
 
 _PATIENCE_S = 120.0
-_PIPE_BYTES = 4096
 
 
 @pytest.fixture(scope="module")
@@ -76,22 +71,6 @@ def test_a_follower_ends_when_its_reader_leaves(world: LiveWorld) -> None:
     assert world.row("left").error == ""
     assert world.outcome("left")[0] != []
     assert sum(map(int, filter(None, world.log.committed("judge.left", "features")))) == sum(world.log.end("features"))
-
-
-def test_a_cancelled_run_ends_though_nobody_reads(world: LiveWorld) -> None:
-    """Its pipe is full and its reader asleep: `runs cancel` ends it, with 1, as any other."""
-    reader, writer = os.pipe()
-    fcntl.fcntl(writer, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
-    os.write(writer, b"x" * _PIPE_BYTES)
-    with replay(world, "--name", "asleep", "--to", "follow", out=writer, err=writer) as process:
-        until = time.monotonic() + _PATIENCE_S
-        while "asleep" not in Control(world.log).runs or not world.log.members("tally.asleep"):
-            assert time.monotonic() < until and process.poll() is None
-            time.sleep(0.05)
-        cancel(world.log, "asleep")
-        assert process.wait(_PATIENCE_S) == 1
-    os.close(reader)
-    assert world.row("asleep").state == RunStatus.CANCELLED
 
 
 def test_a_bounded_run_is_done_though_nobody_reads_its_result(world: LiveWorld, tmp_path: Path) -> None:

@@ -326,7 +326,7 @@ def test_the_command_moves_tells_and_lists(
     empty = farmwatch("cutover", *settings)
     assert (empty.code, empty.out, "live: live, ruleset default" in empty.err) == (Exit.OK, "", True)
     assert empty.err.startswith("no cutover yet\n")
-    ran = farmwatch("cutover", "r1", "--why", "fewer\nfalse ones", "--by", "lea", *settings)
+    ran = farmwatch("cutover", "r1", "--why", "fewer\nfalse ones", "--operator", "lea", *settings)
     assert ran.code == Exit.OK, ran.err
     assert ran.out.startswith("live: live -> r1, ruleset notes ")
     assert (

@@ -218,7 +218,7 @@ def test_up_and_doctor_tell_a_changed_ruleset_file(
     file.write_text(load_ruleset("notes").source)
     second = farmwatch("up", "--role", "judge,tally", *arguments)
     sentence = f"judge.ruleset is mine {load_ruleset('notes').digest}, and the live run live goes on with mine"
-    kept = "To keep it: set judge.ruleset to its file (`farmwatch runs show live --ruleset` prints it)"
+    kept = "To keep it: set judge.ruleset to its file (`farmwatch runs show live --ruleset-text` prints it)"
     assert f"{sentence} {before.digest}. {kept}" in second.err
     assert world.control().live == before
     assert f"WARN  live run     {sentence}" in farmwatch("doctor", *arguments).out

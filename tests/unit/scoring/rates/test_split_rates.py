@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
 
-from farmwatch.commands.watching.rate import RateSplit
+from farmwatch.commands.results.rate import RateSplit
 from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine
@@ -244,7 +244,7 @@ def test_mixed_sites_are_told() -> None:
 
 def test_every_split_of_the_command_is_known_here() -> None:
     """`rate --by` offers what rates can be split by, no more and no less."""
-    assert {by.value for by in RateSplit} == set(SPLITS)
+    assert set(get_args(RateSplit)) == set(SPLITS)
     assert all(sum(line.sites for line in rate_lines(ROWS, split)) >= len(ROWS) for split in SPLITS)
 
 

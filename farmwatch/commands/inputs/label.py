@@ -27,22 +27,21 @@ def label(
     /,
     *,
     out: Annotated[Path, Parameter(help="Labels file to add to.")] = Path("labels.jsonl"),
-    by: Annotated[str, Parameter(help="Who judges; by default the login name.")] = "",
+    operator: Annotated[str, Parameter(help="Who labels. Default: the login name.")] = "",
     show_verdicts: Annotated[
-        bool, Parameter(help="Show what the runs say of a page: it sways whoever judges.", negative="")
+        bool, Parameter(help="Show the verdicts of the runs; they bias the labels.", negative="")
     ] = False,
     answers: Annotated[Path | None, Parameter(help="Take the keys from this file; `-` is stdin.")] = None,
     json: AsJson = False,
 ) -> int:
-    """Say what the pages of a sample are, one key a page, without seeing what any run says of them.
+    """Label the pages of a sample, one key a page, without their verdicts.
 
     a: an article. n: not an article. l: an article written by a language model. h: an article written by a human.
-    s: skip. u: undo. Space: more of the text. q: quit; the same command goes on later, and passes over what is
-    labelled.
+    s: skip. u: undo. Space: more of the text. q: quit; the same command resumes later with the pages that have no
+    label.
 
-    Each answer is a line of the labels file before the next page is shown; of a page the last line counts. `farmwatch
-    rulesets evaluate` and `farmwatch calibrate` read that file. Where stdin is no terminal, keys are read from it;
-    white space between them is passed over.
+    Each answer is written to the labels file before the next page is shown; the last line of a page counts. `farmwatch
+    rulesets evaluate` and `farmwatch calibrate` read that file. Keys may come from a pipe; white space is ignored.
     """
     from farmwatch.labels.judgements import LabelSample
     from farmwatch.labels.labels_file import LabelsFile
@@ -54,10 +53,10 @@ def label(
         raise UsageError("the sample and the keys cannot both come from stdin: name a file for one of them")
     if sample.exists() and out.exists() and sample.samefile(out):
         raise UsageError(f"--out {out}: that is the sample; name another file")
-    by = _name(by)
+    operator = _name(operator)
     pages = LabelSample(sample)
     with LabelsFile(out) as labels:
-        session = Session(pages.pages, labels, by, wall_ms)
+        session = Session(pages.pages, labels, operator, wall_ms)
         leftover, signalled = _ask(session, answers, f"{sample.name} > {out}", show_verdicts=show_verdicts)
         if json:
             put_json(_as_json(session, out))
@@ -177,7 +176,7 @@ def _name(by: str) -> str:
         except (OSError, KeyError, ImportError):  # an account without a name, as in some containers
             return ""
     if len(by) > _LONGEST_NAME or not by.isprintable():
-        raise UsageError(f"--by: up to {_LONGEST_NAME} characters that print")
+        raise UsageError(f"--operator: up to {_LONGEST_NAME} characters that print")
     return by
 
 
@@ -228,7 +227,7 @@ def _next(page: SamplePage, out: Path) -> Iterator[str]:
     named = dict(zip((page.ruleset_a, page.ruleset_b), (page.run_a, page.run_b), strict=True))
     for ruleset, run in named.items():
         if ruleset.endswith(".toml"):
-            yield f"runs show {quote(f'run/{run}')} --ruleset {log} > {quote(ruleset)}"
+            yield f"runs show {quote(f'run/{run}')} --ruleset-text {log} > {quote(ruleset)}"
     rulesets = "".join(f" {quote(ruleset)}" for ruleset in named if ruleset)
     yield f"rulesets evaluate{rulesets} --labels {quote(str(out))} {log}"
 

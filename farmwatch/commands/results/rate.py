@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import enum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
@@ -25,16 +24,7 @@ if TYPE_CHECKING:
 _NAMES_SHOWN = 20
 
 
-class RateSplit(enum.StrEnum):
-    """What a rate may be split by."""
-
-    SOURCE = "source"
-    QUERY = "query"
-    QUERY_GROUP = "query-group"
-    RANK = "rank"
-    DAY = "day"
-    WEEK = "week"
-    MONTH = "month"
+RateSplit = Literal["source", "query", "query-group", "rank", "day", "week", "month"]
 
 
 def rate(
@@ -79,15 +69,15 @@ def rate(
     if group:
         _require_group(group, config)
     if history:
-        from farmwatch.commands.watching.rate_history import show_history
+        from farmwatch.commands.results.rate_history import show_history
 
-        return show_history(config, by.value if by else "", cut, json, run=run)
+        return show_history(config, by or "", cut, json, run=run)
     with opened(config) as log:
         rows = read_sites(log, run)
         if source:
             _require_source(source, rows)
         open_sites, waiting = _still_to_come(log, config)
-    split = by.value if by else ""
+    split = by or ""
     lines = rate_lines(rows, split, config.rate, now_ms=now_ms, open_sites=open_sites, cut=cut)
     warnings = caveats(config, (line.detector for line in lines))
     if not rows and waiting:

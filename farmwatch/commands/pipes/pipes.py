@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -16,14 +15,6 @@ if TYPE_CHECKING:
     from scoring.rates.error_counts import ErrorCounts
 
 Files = Annotated[list[Path] | None, Parameter(help="Files of JSON lines; `-` or none is standard input.", negative="")]
-
-
-class Method(enum.StrEnum):
-    """How a site verdict is found."""
-
-    SPRT = "sprt"
-    GAUSSIAN = "gaussian"
-    DECILES = "deciles"
 
 
 def measure(
@@ -103,7 +94,9 @@ def tally(
     files: Files = None,
     /,
     *,
-    method: Annotated[Method | None, Parameter(help="How a site is decided; default: tally.method.")] = None,
+    method: Annotated[
+        Literal["sprt", "gaussian", "deciles"] | None, Parameter(help="Site method. Default: tally.method.")
+    ] = None,
     detector: Annotated[
         str, Parameter(help="Whose scores are tallied, by name or identity; needed where lines name several.")
     ] = "",
@@ -126,7 +119,7 @@ def tally(
 
     settings = common.load().config.tally
     if method is not None:
-        settings = msgspec.structs.replace(settings, method=method.value)
+        settings = msgspec.structs.replace(settings, method=method)
     if deciles is not None:
         settings = msgspec.structs.replace(settings, deciles=deciles)
     return tally_lines(files or [], detector, settings)

@@ -1,4 +1,4 @@
-"""The commands that check: `doctor`, `audit` and `config show`."""
+"""`farmwatch audit`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put_json, put_table, put_wrapped
+from farmwatch.terminal.messages import message, put_json, put_table
 from stream.text.user_errors import Exit
 from stream.text.wording import one_line
 
@@ -19,24 +19,6 @@ if TYPE_CHECKING:
 
 _SHOWN = 50
 _RATE_FIELDS = ("rate", "low", "high", "llm", "human", "undecided", "unclassifiable", "sites")
-
-
-def doctor(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
-    """Look at the installation: one line each, OK, WARN or FAIL, and how to mend it. Exit code 1 on any FAIL."""
-    from farmwatch.doctor.check_result import CheckState
-    from farmwatch.doctor.checks import examine
-
-    failed = False
-    findings = []
-    for finding in examine(common.load().config):
-        failed = failed or finding.state is CheckState.FAIL
-        findings.append(asdict(finding))
-        if not json:
-            mend = f" -> {finding.mend}" if finding.mend else ""
-            put_wrapped(f"{finding.state.value:<4}  {finding.check:<13}{finding.found}{mend}", " " * 19)
-    if json:
-        put_json(findings)
-    return Exit.PROBLEM if failed else Exit.OK
 
 
 def audit(
@@ -95,24 +77,6 @@ def audit(
     return Exit.OK if report.ok else Exit.PROBLEM
 
 
-def show_config(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
-    """Print every setting with its value and where it came from: flag, env, file or default. Secrets are masked.
-
-    Exit code 2 for a setting that is unknown, of a wrong type, out of range or at odds with another one, as of `up`.
-    `farmwatch doctor` looks at the files that settings name, and for a contact.
-    """
-    from farmwatch.config.config import shown
-
-    loaded = common.load()
-    loaded.config.crawl.check_values()
-    rows = shown(loaded)
-    if json:
-        put_json([{"path": path, "value": value, "origin": origin} for path, value, origin in rows])
-    else:
-        put_table(("setting", "value", "from"), ((path, _text(value), origin) for path, value, origin in rows))
-    return Exit.OK
-
-
 def _name(what: str, lines: list[str]) -> None:
     for line in lines[:_SHOWN]:
         message(one_line(f"{what}: {line}"))
@@ -141,9 +105,3 @@ def _counts(step: AuditStep) -> dict[str, object]:
 
 def _reasons(reasons: dict[str, int]) -> str:
     return ", ".join(f"{reason} {count}" for reason, count in sorted(reasons.items(), key=lambda item: -item[1]))
-
-
-def _text(value: object) -> str:
-    import json
-
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,10 +1,10 @@
-"""The commands that watch sites and topics. They only read."""
+"""`farmwatch sites`."""
 
 from __future__ import annotations
 
-import enum
-from typing import Annotated
+from typing import Annotated, Literal
 
+import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
@@ -13,19 +13,38 @@ from farmwatch.terminal.messages import message, put_json, put_table
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
-
-class VerdictFilter(enum.StrEnum):
-    """Site verdicts."""
-
-    LLM = "llm"
-    HUMAN = "human"
-    UNDECIDED = "undecided"
-    UNCLASSIFIABLE = "unclassifiable"
+Verdicts = Literal["llm", "human", "undecided", "unclassifiable"]
+SITE_FIELDS = (
+    "site",
+    "verdict",
+    "pages",
+    "articles",
+    "scored",
+    "abstained",
+    "flagged",
+    "pages_used",
+    "llr",
+    "dropped_by",
+    "sources",
+    "queries",
+    "best_rank",
+    "hits",
+    "ruleset",
+    "digest",
+    "detector",
+    "updated_at",
+    "run",
+    "method",
+    "mixed",
+    "decided_at",
+    "days",
+    "method_digest",
+)
 
 
 def sites(
     *,
-    verdict: Annotated[VerdictFilter | None, Parameter(help="Only sites with this verdict.")] = None,
+    verdict: Annotated[Verdicts | None, Parameter(help="Only sites with this verdict.")] = None,
     limit: Annotated[int, Parameter(help="Rows at most; 0 = all.")] = 100,
     canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
@@ -36,8 +55,6 @@ def sites(
 
     A row is of one ruleset: the one that judged the site last. JSON: one object a line.
     """
-    import msgspec
-
     from farmwatch.config.caveats import caveats, tell
     from replay.runs.site_table import COLUMNS, read_sites, ruleset_of
     from scoring.rates.canary import is_canary
@@ -83,81 +100,3 @@ def sites(
     message(f"{len(shown)} of {counted(len(found), 'site')} shown; {len(rows)} in the log")
     tell(warnings, short=True)
     return Exit.OK
-
-
-def topics(
-    *,
-    create: Annotated[bool, Parameter(negative="", help="Create the topics that are missing.")] = False,
-    json: AsJson = False,
-    common: Common = DEFAULTS,
-) -> int:
-    """The topics of the log: partitions, records, first and last offsets, and how far each group is behind."""
-    from replay.runs.topology import topic_states
-
-    config = common.load().config
-    with opened(config, create=create) as log:
-        if create:
-            from farmwatch.config.opening import create_topics
-
-            create_topics(log, config)
-        states = topic_states(log)
-    if json:
-        put_json(
-            [
-                {
-                    "topic": state.name,
-                    "partitions": state.partitions,
-                    "records": state.records,
-                    "beginning": state.beginning,
-                    "end": state.end,
-                    "lag": state.lag,
-                }
-                for state in states
-            ]
-        )
-        return Exit.OK
-    put_table(
-        ("topic", "partitions", "records", "beginning", "end", "lag"),
-        (
-            (
-                state.name,
-                state.partitions,
-                state.records,
-                sum(state.beginning),
-                sum(state.end),
-                ", ".join(f"{group} {behind}" for group, behind in state.lag.items()),
-            )
-            for state in states
-        ),
-    )
-    if not states:
-        message("no topics yet: `farmwatch topics --create`, or `farmwatch up`")
-    return Exit.OK
-
-
-SITE_FIELDS = (
-    "site",
-    "verdict",
-    "pages",
-    "articles",
-    "scored",
-    "abstained",
-    "flagged",
-    "pages_used",
-    "llr",
-    "dropped_by",
-    "sources",
-    "queries",
-    "best_rank",
-    "hits",
-    "ruleset",
-    "digest",
-    "detector",
-    "updated_at",
-    "run",
-    "method",
-    "mixed",
-    "decided_at",
-    "days",
-    "method_digest",
-)

@@ -1,1 +1,0 @@
-"""Commands that add hits, labels or learned numbers."""

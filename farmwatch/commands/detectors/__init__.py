@@ -1,0 +1,1 @@
+"""Commands that list, calibrate and train detectors."""

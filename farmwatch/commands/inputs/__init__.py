@@ -1,0 +1,1 @@
+"""Commands that add hits, pages and labels."""

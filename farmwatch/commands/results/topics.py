@@ -1,0 +1,53 @@
+"""`farmwatch topics`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message, put_json, put_table
+from stream.text.user_errors import Exit
+
+
+def topics(
+    *,
+    create: Annotated[bool, Parameter(negative="", help="Create the topics that are missing.")] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
+    """The topics of the log: partitions, records, first and last offsets, and how far each group is behind."""
+    from replay.runs.topology import topic_states
+
+    config = common.load().config
+    with opened(config, create=create) as log:
+        if create:
+            from farmwatch.config.opening import create_topics
+
+            create_topics(log, config)
+        states = topic_states(log)
+    if json:
+        names = ("partitions", "records", "beginning", "end", "lag")
+        put_json([{"topic": state.name, **{name: getattr(state, name) for name in names}} for state in states])
+        return Exit.OK
+    put_table(
+        ("topic", "partitions", "records", "beginning", "end", "lag"),
+        (
+            (
+                state.name,
+                state.partitions,
+                state.records,
+                sum(state.beginning),
+                sum(state.end),
+                ", ".join(f"{group} {behind}" for group, behind in state.lag.items()),
+            )
+            for state in states
+        ),
+    )
+    if states:
+        message("records include the heartbeats that `up` sends through the stages")
+    else:
+        message("no topics yet: `farmwatch topics --create`, or `farmwatch up`")
+    return Exit.OK
