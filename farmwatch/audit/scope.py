@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from replay.runs.lookup import FIRST, find_run, measured_by
+from replay.runs.lookup import FIRST_RUN, find_run, measured_by
 from replay.runs.topology import reads_of_live
 from scoring.judged_page import JudgedPage
 from stream.log.contract import Log
@@ -104,12 +104,12 @@ class Audited:
 
 def audited_run(log: Log, control: Control, name: str) -> Audited:
     """The run of that name, or the live one. Raises NotFound where it is not there, or has no topics yet."""
-    run = find_run(control, name) if name else control.live or FIRST
+    run = find_run(control, name) if name else control.live or FIRST_RUN
     is_live = run.name == control.alias.run
     names = run.names(is_live=is_live)
     missing = [topic for topic in (names.features, names.verdicts, names.sites) if topic not in log.topics()]
     if missing:
-        raise NotFound(f"run {run.name} has no topic {missing[0]} yet: nothing to audit")
+        raise NotFound(f"run {run.shown} has no topic {missing[0]} yet: nothing to audit")
     steps = OF_LIVE if is_live else (MEASURED, *OF_RUNS) if run.remeasures else OF_RUNS
     return Audited(run, is_live, names, steps, len(control.runs) <= 1)
 

@@ -87,7 +87,7 @@ def _live_as_it_is(config: Config) -> str:
     live = control.live
     if live is None or not control.ruleset_text(live):
         return ""
-    return f"the live run {live.name} goes on with {live.ruleset} {live.digest}, which the log has"
+    return f"the live run {live.shown} goes on with {live.ruleset} {live.digest}, which the log has"
 
 
 def check_detectors(config: Config, roles: Sequence[Role]) -> None:

@@ -39,7 +39,7 @@ def live_run(config: Config) -> list[CheckResult]:
         ]
         detector = f" and scores of {run.detector}" if run.detector else ""
         method = f", sites by {method_name(run.site_method)}" if run.site_method else ""
-        said = f"{run.name}: {ruleset.name} {ruleset.digest}{detector}{method}"
+        said = f"{run.shown}: {ruleset.name} {ruleset.digest}{detector}{method}"
         return others or [CheckResult("live run", CheckState.OK, said)]
     return []
 
@@ -58,8 +58,8 @@ def runs(config: Config) -> list[CheckResult]:
             if state_of(log, control, run) != STOPPED:
                 continue
             why = f", by an error: {run.error}" if run.error else ""
-            remedy = f"`farmwatch replay --name {run.name}` goes on with it, `farmwatch runs cancel {run.name}` ends it"
-            findings.append(CheckResult("runs", CheckState.WARN, one_line(f"{run.name} is stopped{why}"), remedy))
+            remedy = f"`farmwatch replay --name {run.shown}` resumes it, `farmwatch runs cancel {run.shown}` ends it"
+            findings.append(CheckResult("runs", CheckState.WARN, one_line(f"{run.shown} is stopped{why}"), remedy))
         if findings or not others:
             return findings
         return [

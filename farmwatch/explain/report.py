@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from farmwatch.explain.rules import plain, put_rules
 from farmwatch.explain.words import TEXTS, extraction, score_lines, text_line
 from farmwatch.terminal.messages import put, put_table, put_wrapped
+from stream.schema.runs import shown_run
 from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ def show(found: PageExplanation, *, everything: bool = False) -> None:
     features, verdict = found.features, found.verdict
     first = f", first by {verdict.first_failed}" if verdict.first_failed else ""
     _say(f"{_name(found)}: {verdict.verdict}{first}")
-    judged = verdict.run if found.judged == "live" else found.judged
+    judged = shown_run(verdict.run) if found.judged == "live" else found.judged
     _say(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; {_measured(found)}")
     _say(f"extraction: {extraction(features.extract_path, features.extract_error, found.settings)}")
     put("")

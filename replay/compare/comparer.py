@@ -135,7 +135,7 @@ def _side(run: Chosen, rated: _Rated, sites: PairedSites, number: int, joined: J
         kinds[row.verdict] += 1
     rate = rated.rate.rate
     return Side(
-        run=run.run.name,
+        run=run.run.shown,
         ruleset=run.ruleset,
         digest=run.digest,
         detector=rated.found.detector or run.run.detector,
@@ -257,11 +257,11 @@ def _one_window(runs: tuple[Chosen, Chosen], joined: Joined) -> str:
     more, fewer = runs if joined.pages.only_in_a >= joined.pages.only_in_b else runs[::-1]
     rules, first = "", ""
     if more.state != LIVE_NOW:  # a replay has the ruleset of the live run by default
-        first = f"`farmwatch runs show run/{more.run.name} --ruleset-text > {more.run.name}.toml`, "
-        rules = f" --ruleset {more.run.name}.toml"
+        first = f"`farmwatch runs show {more.run.shown} --ruleset-text > {more.run.shown}.toml`, "
+        rules = f" --ruleset {more.run.shown}.toml"
     return (
         f". To compare the same fetches: {first}`farmwatch replay{rules} --detector {more.run.detector}"
-        f" --from {fewer.run.name} --name NEW`, `farmwatch compare NEW run/{fewer.run.name}`"
+        f" --from {fewer.run.shown} --name NEW`, `farmwatch compare NEW {fewer.run.shown}`"
     )
 
 

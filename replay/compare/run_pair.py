@@ -6,7 +6,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from replay.runs.lag import lag_by_group
-from replay.runs.lookup import FIRST, find_run
+from replay.runs.lookup import FIRST_RUN, find_run
 from replay.runs.offsets import last_record
 from replay.runs.phases import JUDGE, MEASURE, TALLY, progress_of
 from replay.runs.run_state import state_of
@@ -40,13 +40,13 @@ def choose(log: Log, control: Control, name: str) -> Chosen:
 
     Raises NotFound: as `find_run`, and for a run without a verdict.
     """
-    run = FIRST if name == LIVE and not control.runs else find_run(control, name)
+    run = FIRST_RUN if name == LIVE and not control.runs else find_run(control, name)
     names = run.names(is_live=run.name == control.alias.run)
     progress = _progress(log, control, run)
     newest = _newest(log, names.verdicts)
     if newest is None:
         so_far = f" ({progress})" if progress else ""
-        raise NotFound(f"the run {run.name} has judged nothing yet{so_far}: wait for it; `farmwatch runs` shows it")
+        raise NotFound(f"the run {run.shown} has judged nothing yet{so_far}: wait for it; `farmwatch runs` shows it")
     return Chosen(
         run=run,
         names=names,

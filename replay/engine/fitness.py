@@ -37,7 +37,7 @@ def refuse_other_epoch(config: ReplaySettings, run: Run) -> None:
     epoch = feature_epoch(config.measure)
     if epoch != run.epoch:
         raise UsageError(
-            f"the run {run.name} measures pages in the feature epoch {run.epoch}, this configuration is {epoch}:"
+            f"the run {run.shown} measures pages in the feature epoch {run.epoch}, this configuration is {epoch}:"
             f" {one_line(_measured_otherwise(config, run))}, or begin another run"
         )
 

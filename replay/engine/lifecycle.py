@@ -11,7 +11,7 @@ import msgspec
 from replay.engine.plan import Plan, further
 from replay.runs.control_update import ControlUpdate, change
 from replay.runs.counts import counts_of, rows_of
-from replay.runs.lookup import EXACT_PREFIX, ever_live, run_named
+from replay.runs.lookup import ever_live, run_named
 from replay.runs.missing import gaps_of, merged
 from replay.runs.offsets import reached
 from replay.runs.phases import is_done, phases_of, progress_of
@@ -152,14 +152,14 @@ def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
     def decide(control: Control) -> ControlUpdate:
         run = run_named(control, name)
         if control.alias.run == name:
-            raise RunRefused(f"the run {name} is live: `farmwatch cutover` puts another one in its place")
+            raise RunRefused(f"the run {run.shown} is live: `farmwatch cutover` puts another one in its place")
         if name in ever_live(control):
             raise RunRefused(
-                f"the run {name} was live and `farmwatch cutover {EXACT_PREFIX}{name}` can make it live again, so it is"
+                f"the run {run.shown} was live and `farmwatch cutover {run.shown}` can make it live again, so it is"
                 " not cancelled. To stop a process that replays it, press Ctrl-C or send SIGTERM"
             )
         if run.state != RunStatus.RUNNING:
-            raise RunRefused(f"the run {name} is {run.state}: there is nothing to cancel")
+            raise RunRefused(f"the run {run.shown} is {run.state}: there is nothing to cancel")
         return ControlUpdate(msgspec.structs.replace(run, state=RunStatus.CANCELLED, ended_at=clock()))
 
     row = change(log, decide)

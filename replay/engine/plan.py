@@ -13,7 +13,7 @@ from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
 from replay.engine.source import candidates, choose_source
 from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
-from replay.runs.lookup import resolve_name, run_named
+from replay.runs.lookup import FIRST_RUN, resolve_name, run_named
 from replay.runs.operator_name import operator
 from replay.runs.run_rules import rules_of
 from replay.runs.window import FOLLOW, NOW, Window, read_window, stops_of, window_text
@@ -21,7 +21,7 @@ from replay.settings import ReplaySettings
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.schema.control import Control
-from stream.schema.runs import RESERVED, RUN_NAME, Run, RunStatus, features_of
+from stream.schema.runs import FIRST, RESERVED, RUN_NAME, Run, RunStatus, features_of
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORES
 from stream.text.user_errors import NotFound, RunRefused, UsageError
 from stream.text.wording import one_line
@@ -65,6 +65,8 @@ def plan(log: Log, control: Control, config: ReplaySettings, asked: ReplayReques
     if asked.ruleset is None and asked.detector is None and asked.name is None:
         raise UsageError("name what is to be replayed: --ruleset, --detector, or by --name a run to resume")
     asked = replace(asked, begin=asked.begin and resolve_name(control, asked.begin))
+    if asked.name == FIRST and FIRST_RUN.name in control.runs:
+        return _plan_resumed(control, control.runs[FIRST_RUN.name], config, asked, clock())
     if asked.name is not None:
         _refuse_bad_name(asked.name)
         known = control.runs.get(asked.name)
@@ -102,21 +104,21 @@ def _refuse_unknown(control: Control, name: str) -> None:
 def _plan_resumed(control: Control, run: Run, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
     if run.state == RunStatus.REMOVED:
         raise RunRefused(
-            f"the run {run.name} is being removed: end it by `farmwatch runs rm {run.name}`, or name another"
+            f"the run {run.shown} is being removed: end it by `farmwatch runs rm {run.shown}`, or name another"
         )
     if control.alias.run == run.name:
-        raise RunRefused(f"the run {run.name} is live: the daemon (`farmwatch up`) continues it")
+        raise RunRefused(f"the run {run.shown} is live: the daemon (`farmwatch up`) continues it")
     different = "; ".join(_differences(control, run, config, asked, now_ms))
     if different:
         raise OtherParameters(
-            f"the run {run.name} was begun with other parameters: {different}. Take another --name, or give only --name"
-            " to resume it"
+            f"the run {run.shown} was begun with other parameters: {different}. Take another --name, or give only"
+            " --name to resume it"
         )
     ruleset = rules_of(control, run).ruleset
     if ruleset.digest != run.digest:
         raise RunRefused(
-            f"the run {run.name} was begun with the ruleset {run.ruleset} {run.digest}, which this version of farmwatch"
-            f" reads as {ruleset.digest}: one run is not judged in two ways; begin another one"
+            f"the run {run.shown} was begun with the ruleset {run.ruleset} {run.digest}, which this version of"
+            f" farmwatch reads as {ruleset.digest}: one run is not judged in two ways; begin another one"
         )
     window = None if asked.end is None else read_window(None, asked.end, control.runs, now_ms)
     if not run.site_method:  # of a version that kept none: it was judged as configured, and keeps that from now on

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from replay.runs.counts import Counts, counts_of, rows_of
-from replay.runs.lookup import FIRST, command_name
+from replay.runs.lookup import FIRST_RUN
 from replay.runs.missing import gaps_of, missing_records, records_in
 from replay.runs.run_state import STOPPED, WAS_LIVE, state_of
 from replay.runs.scored_texts import requests_wait
@@ -56,7 +56,7 @@ class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
 def summary_of(log: Log, control: Control, config: ReplaySettings, run: Run, now_ms: int) -> ReplaySummary:
     """What the run has come to by now. Raises LogUnavailable."""
     rows = rows_of(log, run.names().sites)
-    live = control.live or FIRST
+    live = control.live or FIRST_RUN
     live_rows = rows_of(log, live.names(is_live=True).sites)
     counts = counts_of(rows)
     scored_by = scored_detectors(control, config)
@@ -65,7 +65,7 @@ def summary_of(log: Log, control: Control, config: ReplaySettings, run: Run, now
     lines = rate_lines(rows, settings=config.rate, now_ms=now_ms)
     live_lines = rate_lines(live_rows, settings=config.rate, now_ms=now_ms)
     return ReplaySummary(
-        run=run.name,
+        run=run.shown,
         state=state,
         ruleset=run.ruleset,
         digest=run.digest,
@@ -83,7 +83,7 @@ def summary_of(log: Log, control: Control, config: ReplaySettings, run: Run, now
         lost_said=lost_text(gaps),
         verdicts={verdict: sum(getattr(line, verdict) for line in lines) for verdict in VERDICTS},
         rate=_rate(lines),
-        live=live.name,
+        live=live.shown,
         live_rate=_rate([line for line in live_lines if line.digest in (live.digest, "") or not live.digest]),
         next=_next(log, control, run, state, counts, scored_by),
     )
@@ -157,7 +157,7 @@ def _why(summary: ReplaySummary) -> str:
 
 
 def _next(log: Log, control: Control, run: Run, state: str, counts: Counts, scored_by: Sequence[str]) -> list[str]:
-    go_on, meant = f"farmwatch replay --name {run.name}", command_name(control, run.name)
+    go_on, meant = f"farmwatch replay --name {run.shown}", run.shown
     if state == RunStatus.CANCELLED:
         return [f"farmwatch runs rm {meant}", f"{go_on}    # resumes it nevertheless"]
     if state == STOPPED:

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from replay.runs.control_update import ControlUpdate, change
 from replay.runs.counts import Counts, counts_of, rows_of
 from replay.runs.lag import MAX_LAG, lag_by_group
-from replay.runs.lookup import EXACT_PREFIX, ever_live, find_run, names_of_live, run_named
+from replay.runs.lookup import ever_live, find_run, names_of_live, run_named
 from replay.runs.missing import missing_records
 from replay.runs.phases import progress_of
 from replay.runs.run_rules import rules_of
@@ -27,7 +27,7 @@ from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.log.errors import Fenced
 from stream.schema.control import Control
-from stream.schema.runs import Alias, Cutover, Run, RunStatus
+from stream.schema.runs import Alias, Cutover, Run, RunStatus, shown_run
 from stream.text.spans import moment
 from stream.text.user_errors import Exit, FarmwatchError, RunRefused
 from stream.text.wording import counted, one_line
@@ -109,8 +109,8 @@ def _refuse_changed(run: Run, control: Control) -> None:
     cancelled = now.state == RunStatus.CANCELLED != run.state
     if cancelled or (now.created_at, now.site_method, now.gaps) != (run.created_at, run.site_method, run.gaps):
         raise OtherCutover(
-            f"another process has changed the run {run.name} meanwhile: nothing was changed here; look at it by"
-            f" `farmwatch runs show {EXACT_PREFIX}{run.name}`, and try again"
+            f"another process has changed the run {run.shown} meanwhile: nothing was changed here; look at it by"
+            f" `farmwatch runs show {run.shown}`, and try again"
         )
 
 
@@ -120,21 +120,21 @@ def _decided(
     alias = control.alias
     back = not wanted.to
     if back and not alias.before:
-        raise CutoverRefused(f"no run was live before {alias.run}: there is nothing to go back to")
+        raise CutoverRefused(f"no run was live before {shown_run(alias.run)}: there is nothing to go back to")
     run = find_run(control, wanted.to) if wanted.to else run_named(control, alias.before)
     if control.live is None:
         raise CutoverRefused("no live stage has begun on this log yet: start `farmwatch up` first")
     if run.name == alias.run:
         return Moved(run, None), alias
     if run.state == RunStatus.CANCELLED and run.name not in ever_live(control):
-        raise CutoverRefused(f"run {run.name} was cancelled: `farmwatch replay` it anew, under another name")
+        raise CutoverRefused(f"run {run.shown} was cancelled: `farmwatch replay` it anew, under another name")
     missing = [topic for topic in (run.features, run.names().verdicts, run.names().sites) if topic not in log.topics()]
     if missing:
-        raise CutoverRefused(f"run {run.name} has no topic {missing[0]}: `farmwatch replay --name {run.name}` first")
+        raise CutoverRefused(f"run {run.shown} has no topic {missing[0]}: `farmwatch replay --name {run.shown}` first")
     ruleset = rules_of(control, run).ruleset
     if ruleset.digest != run.digest and not back:
         raise CutoverRefused(
-            f"run {run.name} was judged by {run.ruleset} {run.digest}, which this version of farmwatch reads as"
+            f"run {run.shown} was judged by {run.ruleset} {run.digest}, which this version of farmwatch reads as"
             f" {ruleset.digest}: replay it anew, under another name"
         )
     fit(run)
@@ -142,7 +142,7 @@ def _decided(
     if lacks and not wanted.partial:
         said = ", ".join(f"{records} of {topic}" for topic, records in lacks.items())
         raise CutoverRefused(
-            f"run {run.name} does not have all records: at most {said} are not in it, since its window begins after"
+            f"run {run.shown} does not have all records: at most {said} are not in it, since its window begins after"
             " them, or they left the log before it read them. Its sites and rates rest on the rest: --partial takes it"
             " all the same"
         )
@@ -184,9 +184,10 @@ def _require_scores(log: Log, control: Control, run: Run) -> None:
     if 2 * live.unscored >= live.articles:
         return
     raise CutoverRefused(
-        f"run {run.name} has no score yet for {counts.unscored:,} of {counted(counts.articles, 'article')}, and the"
-        f" live run {control.alias.run} for {live.unscored:,} of {live.articles:,}: the rate would rest on the rest."
-        f" `farmwatch replay --name {run.name}` takes in the scores that came since, and asks for what is missing;"
+        f"run {run.shown} has no score yet for {counts.unscored:,} of {counted(counts.articles, 'article')}, and the"
+        f" live run {shown_run(control.alias.run)} for {live.unscored:,} of {live.articles:,}: the rate would rest on"
+        " the rest."
+        f" `farmwatch replay --name {run.shown}` takes in the scores that came since, and asks for what is missing;"
         " --partial takes it all the same"
     )
 
@@ -194,14 +195,16 @@ def _require_scores(log: Log, control: Control, run: Run) -> None:
 def _lagging(run: Run, lag: Mapping[str, int], max_lag: int) -> str:
     said = ", ".join(f"{group} {records}" for group, records in lag.items())
     if run.state == RunStatus.RUNNING:
-        then = f"`farmwatch replay --name {run.name}` resumes it where no process is at work, `farmwatch runs` shows it"
+        then = (
+            f"`farmwatch replay --name {run.shown}` resumes it where no process is at work, `farmwatch runs` shows it"
+        )
     else:
         then = (
-            f"they came since it ended: `farmwatch replay --name {run.name} --to now` takes them in, or --max-lag N has"
-            " the live stages catch up with them"
+            f"they came since it ended: `farmwatch replay --name {run.shown} --to now` takes them in, or --max-lag N"
+            " has the live stages catch up with them"
         )
     return (
-        f"run {run.name} is {counted(sum(lag.values()), 'record')} behind ({said}), and at most {max_lag} are taken:"
+        f"run {run.shown} is {counted(sum(lag.values()), 'record')} behind ({said}), and at most {max_lag} are taken:"
         f" {then}"
     )
 
@@ -220,6 +223,7 @@ def _told(control: Control) -> str:
         return "another process changes which run is live: nothing was changed here"
     last = control.cutovers[-1]
     return one_line(
-        f"{last.by} moved live from {last.from_run} to {last.to_run} meanwhile, at {moment(last.at)}: nothing was"
+        f"{last.by} moved live from {shown_run(last.from_run)} to {shown_run(last.to_run)} meanwhile, at"
+        f" {moment(last.at)}: nothing was"
         " changed here"
     )

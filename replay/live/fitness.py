@@ -30,9 +30,9 @@ def require_site_method(config: ReplaySettings, run: Run) -> None:
     except (BadSiteNumbers, BadThresholds, NoSiteTest) as error:
         if run.site_method:
             said = f"keeps {error}: another version of farmwatch began it. Use that, or replay it anew"
-            raise RunRefused(one_line(f"the run {run.name} {said}")) from error
+            raise RunRefused(one_line(f"the run {run.shown} {said}")) from error
         said = f"rests on scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
-        raise RunRefused(one_line(f"the run {run.name} {said}")) from error
+        raise RunRefused(one_line(f"the run {run.shown} {said}")) from error
 
 
 def require_live(control: Control, config: ReplaySettings, live: RunRules, roles: Collection[Role]) -> None:
@@ -45,4 +45,4 @@ def require_live(control: Control, config: ReplaySettings, live: RunRules, roles
     except (BadRuleset, NotFound, RunRefused) as error:
         before = control.alias.before
         back = f"; `farmwatch cutover --back` goes back to the run {before}" if before else ""
-        raise LiveRunUnfit(one_line(f"the live run {live.run.name} cannot be carried on: {error}{back}")) from error
+        raise LiveRunUnfit(one_line(f"the live run {live.run.shown} cannot be carried on: {error}{back}")) from error

@@ -16,7 +16,7 @@ from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from replay.live.canary_round import sent_last
 from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
 from replay.runs.control_update import ControlUpdate, change
-from replay.runs.lookup import FIRST, command_name, ever_live, find_run
+from replay.runs.lookup import FIRST_RUN, ever_live, find_run
 from replay.runs.operator_name import operator
 from replay.runs.run_rules import RunRules, live_now, method_name, rules_of
 from replay.runs.scorers import configured_detectors
@@ -28,7 +28,7 @@ from stream.log.contract import Log
 from stream.log.errors import UnknownTopic
 from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.schema.runs import LIVE, Run, RunStatus
+from stream.schema.runs import LIVE, Run, RunStatus, shown_run
 from stream.text.user_errors import FarmwatchError
 
 
@@ -69,7 +69,7 @@ def first_rules(role: Role, log: Log, config: ReplaySettings) -> RunRules:
     """What a live role begins with: the live run, which JUDGE and TALLY begin where none was. Raises as they do."""
     if role is not Role.MEASURE:
         return live_or_begun(log, config)
-    return live_now(Control(log)) or RunRules(FIRST)
+    return live_now(Control(log)) or RunRules(FIRST_RUN)
 
 
 def in_force(log: Log, config: ReplaySettings, run: str = "") -> RunRules:
@@ -102,12 +102,12 @@ def differences(live: RunRules, config: ReplaySettings, control: Control) -> Ite
     how = _how(asked, run, config, control)
     if ruleset.digest != run.digest:
         yield (
-            f"the live run {run.name} began with the ruleset {run.ruleset} {run.digest}; this version of farmwatch"
+            f"the live run {run.shown} began with the ruleset {run.ruleset} {run.digest}; this version of farmwatch"
             f" reads it as {ruleset.digest}, and judges by that from now on. To judge all by one: {how}"
         )
     if configured.digest not in (run.digest, ruleset.digest):
         yield (
-            f"judge.ruleset is {configured.name} {configured.digest}, and the live run {run.name} goes on with"
+            f"judge.ruleset is {configured.name} {configured.digest}, and the live run {run.shown} goes on with"
             f" {ruleset.name} {ruleset.digest}. To keep it: {_kept(ruleset)}, or every start says this. To change over:"
             f" {how}"
         )
@@ -116,15 +116,15 @@ def differences(live: RunRules, config: ReplaySettings, control: Control) -> Ite
             goes_on = f"goes on with {run.detector}"
         else:
             goes_on = f"has {run.detector}, which SCORE as configured no longer gives: new articles stay unscored in it"
-        yield f"tally.detector is {detector}, and the live run {run.name} {goes_on}. To change over: {how}"
+        yield f"tally.detector is {detector}, and the live run {run.shown} {goes_on}. To change over: {how}"
     elif method and run.site_method and not same_method(method, run.site_method):
         yield (
-            f"[tally] gives the site method {method_name(method)}, and the live run {run.name} goes on with"
+            f"[tally] gives the site method {method_name(method)}, and the live run {run.shown} goes on with"
             f" {method_name(run.site_method)}. To change over: {how}"
         )
     if epoch != run.epoch:
         yield (
-            f"[measure] gives features of the epoch {epoch}, and the live run {run.name} began with {run.epoch}: pages"
+            f"[measure] gives features of the epoch {epoch}, and the live run {run.shown} began with {run.epoch}: pages"
             f" are compared with those of the same epoch only. To measure all by one: {how}"
         )
 
@@ -148,8 +148,8 @@ def _how(asked: Run, run: Run, config: ReplaySettings, control: Control) -> str:
     """The commands after which what is asked for is live in place of `run`."""
     if ready := _ready(asked, control):
         if ready == control.alias.before:
-            return f"the run {ready}, which was live before, has it so: `farmwatch cutover --back`"
-        name = command_name(control, ready)
+            return f"the run {shown_run(ready)}, which was live before, has it so: `farmwatch cutover --back`"
+        name = shown_run(ready)
         return f"the run {name} has it so already: `farmwatch compare live {name}`, `farmwatch cutover {name}`"
     options = f" --detector {asked.detector}" if asked.detector != run.detector else ""
     if asked.digest != run.digest or not options:

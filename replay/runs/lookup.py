@@ -6,14 +6,13 @@ from difflib import get_close_matches
 
 from stream.log.contract import Log
 from stream.schema.control import Control
-from stream.schema.runs import BEFORE, LIVE, Run, RunNames, RunStatus
+from stream.schema.runs import BEFORE, FIRST, LIVE, Run, RunNames, RunStatus, shown_run
 from stream.schema.topics import FEATURES
 from stream.text.user_errors import NotFound
 from stream.text.wording import one_line
 
-EXACT_PREFIX = "run/"  # in front of a name: that run, where `live` alone means the one that is live
 _NAMES_SHOWN = 20
-FIRST = Run(name=LIVE, ruleset="", digest="", detector="", epoch="")  # of a log on which no live stage ever began
+FIRST_RUN = Run(name=LIVE, ruleset="", digest="", detector="", epoch="")  # of a log on which no live stage ever began
 
 
 def find_run(control: Control, name: str) -> Run:
@@ -24,21 +23,18 @@ def find_run(control: Control, name: str) -> Run:
 def resolve_name(control: Control, name: str) -> str:
     """The name of the run that a command line means; any other text as it is.
 
-    `live` is the run that the alias names, `before` the one that was live before it, and `run/NAME` always the run of
-    that name. Raises NotFound for `before` where there was no cutover.
+    `live` is the run that is live, `before` the one that was live before it, `first` the one that the log begins with.
+    Raises NotFound for `before` where there was no cutover.
     """
     if name == LIVE:
         return control.alias.run
     if name == BEFORE:
         if not control.alias.before:
-            raise NotFound(f"{BEFORE}: there was no cutover yet, so no run was live before {control.alias.run}")
+            raise NotFound(
+                f"{BEFORE}: there was no cutover yet, so no run was live before {shown_run(control.alias.run)}"
+            )
         return control.alias.before
-    return name.removeprefix(EXACT_PREFIX)
-
-
-def command_name(control: Control, name: str) -> str:
-    """How a command line names this run, see `resolve_name`."""
-    return name if resolve_name(control, name) == name else EXACT_PREFIX + name
+    return LIVE if name == FIRST else name
 
 
 def run_named(control: Control, name: str) -> Run:
@@ -46,7 +42,7 @@ def run_named(control: Control, name: str) -> Run:
     run = control.runs.get(name)
     if run is not None and run.state != RunStatus.REMOVED:
         return run
-    there = sorted(known.name for known in control.runs.values() if known.state != RunStatus.REMOVED)
+    there = sorted(known.shown for known in control.runs.values() if known.state != RunStatus.REMOVED)
     if not there:
         raise NotFound("this log has no runs yet: `farmwatch up` begins one")
     near = get_close_matches(name, there, 1)
@@ -70,7 +66,7 @@ def ever_live(control: Control) -> set[str]:
 
 def names_of_live(control: Control) -> RunNames:
     """Where the live run reads and writes; the plain names while no live stage has ever begun."""
-    return (control.live or FIRST).names(is_live=True)
+    return (control.live or FIRST_RUN).names(is_live=True)
 
 
 def names_to_read(log: Log, run: str = "") -> RunNames:

@@ -94,7 +94,7 @@ class RunState:
         settings = self.run.measured_by.items() if self.run.remeasures else ()  # it may have to measure further
         return " ".join(
             [
-                f"farmwatch replay --name {self.run.name}",
+                f"farmwatch replay --name {self.run.shown}",
                 *(f"--set {quote(f'{name}={value}')}" for name, value in settings),
             ]
         )

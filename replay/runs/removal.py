@@ -14,7 +14,7 @@ from replay.runs.run_state import members_of
 from replay.runs.run_topics import stores_of, topics_of
 from stream.log.contract import Log
 from stream.schema.control import Control, exclusive
-from stream.schema.runs import LIVE, Run, RunStatus
+from stream.schema.runs import LIVE, Run, RunStatus, shown_run
 from stream.text.user_errors import RunRefused
 
 
@@ -37,25 +37,24 @@ class Freed:
 def why_not(log: Log, control: Control, run: Run, *, force: bool = False, leaving: Collection[str] = ()) -> str:
     """Why the run cannot be removed now, and what to do; "" = it can. Those `leaving` go before it."""
     if run.name == control.alias.run:
-        return f"the run {run.name} is live: `farmwatch cutover` puts another one in its place first"
+        return f"the run {run.shown} is live: `farmwatch cutover` puts another one in its place first"
     if run.name == LIVE:
-        return f"the run {LIVE} has the plain topics, in which the log began: it stays"
+        return f"the run {run.shown} has the plain topics, in which the log began: it stays"
     if run.name == control.alias.before and not force:
-        return (
-            f"the run {run.name} was live before {control.alias.run}: `farmwatch cutover --back` needs it; or --force"
-        )
+        live = shown_run(control.alias.run)
+        return f"the run {run.shown} was live before {live}: `farmwatch cutover --back` needs it; or --force"
     members = members_of(log, run)
     if members:
-        end = "stop them" if run.name in ever_live(control) else f"`farmwatch runs cancel {run.name}`"
+        end = "stop them" if run.name in ever_live(control) else f"`farmwatch runs cancel {run.shown}`"
         return (
-            f"{', '.join(members)} {'is' if len(members) == 1 else 'are'} at work on the run {run.name}:"
+            f"{', '.join(members)} {'is' if len(members) == 1 else 'are'} at work on the run {run.shown}:"
             f" {end} first; a process that was killed counts for some seconds more"
         )
     resting = sorted(
-        other.name for other in control.runs.values() if _depends_on(other, run) and other.name not in leaving
+        other.shown for other in control.runs.values() if _depends_on(other, run) and other.name not in leaving
     )
     if resting:
-        return f"the features that the run {run.name} measured are judged by {', '.join(resting)}: remove these first"
+        return f"the features that the run {run.shown} measured are judged by {', '.join(resting)}: remove these first"
     return ""
 
 

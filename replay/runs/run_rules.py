@@ -23,8 +23,8 @@ class RunRules:
         """The ruleset as this farmwatch reads it. Raises BadRuleset, NotFound."""
         run = self.run
         if not self.text:
-            raise NotFound(f"run {run.name}: its ruleset {run.ruleset} {run.digest} is not in the log")
-        return parse_ruleset(self.text, run.ruleset, f"the ruleset of the run {run.name}")
+            raise NotFound(f"run {run.shown}: its ruleset {run.ruleset} {run.digest} is not in the log")
+        return parse_ruleset(self.text, run.ruleset, f"the ruleset of the run {run.shown}")
 
     @property
     def names(self) -> RunNames:

@@ -191,7 +191,7 @@ def is_empty(start: list[int], stop: list[int]) -> bool:
 def _begin(text: str, runs: Mapping[str, Run], now_ms: int) -> int:
     if text == EARLIEST:
         return 0
-    known = ", ".join(sorted(run.name for run in runs.values() if run.state != RunStatus.REMOVED)) or "none yet"
+    known = ", ".join(sorted(run.shown for run in runs.values() if run.state != RunStatus.REMOVED)) or "none yet"
     return _time(text, "--from", now_ms, also=f", {EARLIEST}, or the name of a run ({known})")
 
 

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
 
+from stream.schema.runs import shown_run
+
 
 class Spec(NamedTuple):
     """A metric as documented in docs/reference/metrics.md. `name` is without the prefix and without `_total`."""
@@ -220,6 +222,8 @@ class Metrics:
         child = self._children.get(key)
         if child is None:  # the library looks it up, too, at several times the cost
             metric = self._metrics[name]
+            if "run" in labels:
+                labels["run"] = shown_run(labels["run"])
             child = self._children[key] = metric.labels(**labels) if labels else metric
         return child
 

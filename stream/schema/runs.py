@@ -23,10 +23,16 @@ from stream.schema.topics import (
     site_memory,
 )
 
-LIVE = "live"  # the run that a log begins with; also the name of the alias
+LIVE = "live"  # in the log: the run that it begins with, and the alias; in a command: the run that is live
+FIRST = "first"  # for users: the run that the log begins with
 BEFORE = "before"  # in a command: the run that was live before
 RUN_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,39}")  # part of topic names, and a metric's label
-RESERVED = frozenset({LIVE, BEFORE, "now", "earliest", "follow"})
+RESERVED = frozenset({LIVE, FIRST, BEFORE, "now", "earliest", "follow"})
+
+
+def shown_run(run: str) -> str:
+    """The name of a run for users."""
+    return FIRST if run == LIVE else run
 
 
 class RunNames(NamedTuple):
@@ -124,6 +130,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     site_method: str = ""  # by which sites are judged, with its numbers, as text; "" = as configured
     error: str = ""  # by which the last process that was at work on it ended; "" = by none
     measured_by: dict[str, str] = {}  # settings that make its feature epoch, where they are not the defaults
+
+    @property
+    def shown(self) -> str:
+        """Its name for users."""
+        return shown_run(self.name)
 
     @property
     def follows(self) -> bool:

@@ -248,7 +248,7 @@ def test_gauges_and_series_tell_of_it(world: World) -> None:
     page = generate_latest(world.metrics.registry).decode()
     assert 'farmwatch_canary_sites{truth="human",verdict="llm"} 1.0' in page
     assert 'farmwatch_canary_share{kind="page_tpr"} 0.775' in page
-    assert 'farmwatch_sites{ruleset="default",run="live",verdict="llm"} 1.0' in page
+    assert 'farmwatch_sites{ruleset="default",run="first",verdict="llm"} 1.0' in page
     assert "invalid" not in page
     upkeep.keep(world.now_s)
     (point,) = [point for point in read_points(world.log) if not point.by]

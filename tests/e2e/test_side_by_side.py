@@ -208,7 +208,7 @@ def test_three_detectors_score_and_one_of_them_judges(world: World, judge: str, 
         row = rows(log)[-1]
         assert (row.detector, row.verdict, row.articles) == (tally_identity(config), verdict, ARTICLES)
     assert status == 200
-    assert f'farmwatch_page_score_count{{detector="{identities[1]}",role="score",run="live"}} {ARTICLES}.0' in page
+    assert f'farmwatch_page_score_count{{detector="{identities[1]}",role="score",run="first"}} {ARTICLES}.0' in page
     assert f'farmwatch_score_cache_lookups_total{{result="miss",role="score"}} {ARTICLES}.0' in page
     assert 'farmwatch_score_device_errors_total{kind="oom",role="score"} 0.0' in page
 

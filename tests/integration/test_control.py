@@ -141,7 +141,7 @@ def test_the_second_wins_also_while_it_is_not_done(controlled: World) -> None:
         with exclusive(controlled.log) as first:
             second = second_ends.enter_context(exclusive(controlled.again()))
             with pytest.raises(Fenced):
-                first.put(Alias(run="first"))
+                first.put(Alias(run="live"))
         second.put(Alias(run="second"))
     assert Control(controlled.log).alias.run == "second"
 

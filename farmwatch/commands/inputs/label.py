@@ -227,7 +227,7 @@ def _next(page: SamplePage, out: Path) -> Iterator[str]:
     named = dict(zip((page.ruleset_a, page.ruleset_b), (page.run_a, page.run_b), strict=True))
     for ruleset, run in named.items():
         if ruleset.endswith(".toml"):
-            yield f"runs show {quote(f'run/{run}')} --ruleset-text {log} > {quote(ruleset)}"
+            yield f"runs show {quote(run)} --ruleset-text {log} > {quote(ruleset)}"
     rulesets = "".join(f" {quote(ruleset)}" for ruleset in named if ruleset)
     yield f"rulesets evaluate{rulesets} --labels {quote(str(out))} {log}"
 

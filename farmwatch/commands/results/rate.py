@@ -9,6 +9,7 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put, put_json
+from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
@@ -84,7 +85,7 @@ def rate(
         message(f"{counted(waiting, 'hit')} {'waits' if waiting == 1 else 'wait'}; start `farmwatch up`")
     if json:
         for line in lines:
-            put_json({**msgspec.to_builtins(line), "warning": warnings[line.detector]})
+            put_json({**msgspec.to_builtins(line), "run": shown_run(line.run), "warning": warnings[line.detector]})
         return Exit.OK
     _tell(lines, cut)
     undated = cut.undated(rows, config.rate)

@@ -19,6 +19,7 @@ from scoring.rates.series import SERIES, series_of
 from scoring.rates.site_rates import group_order
 from stream.schema.control import Control
 from stream.schema.records import RatePoint
+from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
@@ -48,7 +49,7 @@ def show_history(
     if as_json:
         for point in points:
             fields = {name: getattr(point, name) for name in RatePoint.__struct_fields__ if name not in ("v", "site")}
-            put_json({**msgspec.to_builtins(fields), "warning": warnings[point.detector]})
+            put_json({**msgspec.to_builtins(fields), "run": shown_run(point.run), "warning": warnings[point.detector]})
         return Exit.OK
     put_table(
         (

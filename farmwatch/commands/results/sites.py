@@ -10,6 +10,7 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_json, put_table
+from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
@@ -69,7 +70,8 @@ def sites(
     warnings = caveats(config, (row.detector for row in shown))
     if json:
         for row in shown:
-            put_json({name: msgspec.to_builtins(getattr(row, name)) for name in SITE_FIELDS})
+            fields = {name: msgspec.to_builtins(getattr(row, name)) for name in SITE_FIELDS}
+            put_json(fields | {"run": shown_run(row.run)})
         tell(warnings, short=True)
         return Exit.OK
     numbers = ("pages", "articles", "scored", "flagged", "used", "llr")

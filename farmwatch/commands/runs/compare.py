@@ -39,8 +39,7 @@ def compare(
     Intervals are of a paired bootstrap in which whole sites vary. Articles without a score so far count neither as llm
     nor as human, and are told. Pages that only one run has judged are told, and left out of the tables of pages.
 
-    The sample of flips is the same for the same seed; the kinds of flips take turns in it. `run/NAME` names a run where
-    NAME alone means something else.
+    The sample of flips is the same for the same seed; the kinds of flips take turns in it.
 
     JSON: one object with everything, the groups, the sample and its texts included.
     """

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
+from msgspec.structs import asdict
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put, put_json, put_table
+from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
@@ -79,23 +81,21 @@ def cutover(
 
 def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
     """Say what was done. `at_work`: live stages run, which will see it."""
-    import msgspec
-
     from replay.runs.run_rules import method_name
     from scoring.sites.stored_method import same_method
     from stream.text.spans import lasting
 
     done, run = moved.cutover, moved.run
     if as_json:
-        row = None if done is None else msgspec.to_builtins(done)
-        put_json({"live": run.name, "moved": done is not None, "cutover": row, "lag": dict(moved.lag)})
+        row = None if done is None else _fields(done)
+        put_json({"live": run.shown, "moved": done is not None, "cutover": row, "lag": dict(moved.lag)})
         return
     if done is None:
-        message(f"run {run.name} is live already: nothing was changed")
+        message(f"run {run.shown} is live already: nothing was changed")
         return
     method = f", site method {method_name(run.site_method)}" if run.site_method else ""
     judged_by = f"ruleset {run.ruleset} {run.digest}, detector {run.detector}{method}"
-    put(one_line(f"live: {done.from_run} -> {done.to_run}, {judged_by}"))
+    put(one_line(f"live: {shown_run(done.from_run)} -> {shown_run(done.to_run)}, {judged_by}"))
     left = moved.left
     if left and left.site_method and run.site_method and not same_method(left.site_method, run.site_method):
         message(f"the site method changes with it: it was {method_name(left.site_method)}")
@@ -124,14 +124,12 @@ def _tell_differences(log: Log, config: Config) -> None:
 
 
 def _show(log: Log, as_json: bool) -> int:
-    import msgspec
-
     from stream.schema.control import Control
 
     control = Control(log)
     if as_json:
         for row in control.cutovers:
-            put_json(msgspec.to_builtins(row))
+            put_json(_fields(row))
         return Exit.OK
     if control.cutovers:
         _put_cutovers(control.cutovers)
@@ -141,8 +139,10 @@ def _show(log: Log, as_json: bool) -> int:
     if live is None:
         message("no live stage has begun on this log yet")
         return Exit.OK
-    before = f"; before it {control.alias.before}: `farmwatch cutover --back`" if control.alias.before else ""
-    message(f"live: {live.name}, ruleset {live.ruleset} {live.digest}, detector {live.detector or '-'}{before}")
+    before = (
+        f"; before it {shown_run(control.alias.before)}: `farmwatch cutover --back`" if control.alias.before else ""
+    )
+    message(f"live: {live.shown}, ruleset {live.ruleset} {live.digest}, detector {live.detector or '-'}{before}")
     return Exit.OK
 
 
@@ -156,8 +156,8 @@ def _put_cutovers(rows: Sequence[Cutover]) -> None:
                 row.number,
                 moment(row.at),
                 row.by,
-                f"{row.from_run} {row.from_digest[:_DIGEST_SHOWN]}",
-                f"{row.to_run} {row.to_digest[:_DIGEST_SHOWN]}" + (" (back)" if row.back else ""),
+                f"{shown_run(row.from_run)} {row.from_digest[:_DIGEST_SHOWN]}",
+                f"{shown_run(row.to_run)} {row.to_digest[:_DIGEST_SHOWN]}" + (" (back)" if row.back else ""),
                 row.lag,
                 row.why,
             )
@@ -166,3 +166,7 @@ def _put_cutovers(rows: Sequence[Cutover]) -> None:
         spare=("why",),
         below=5,
     )
+
+
+def _fields(row: Cutover) -> dict[str, Any]:
+    return asdict(row) | {"from_run": shown_run(row.from_run), "to_run": shown_run(row.to_run)}

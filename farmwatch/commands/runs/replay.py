@@ -127,7 +127,7 @@ def _announce(log: Log, planned: Plan, run: Run, config: Config) -> None:
     what = "begun" if planned.is_new else "resumed"
     message(
         one_line(
-            f"run {run.name} {what}: ruleset {short_ruleset(run.ruleset, run.digest)}, detector {run.detector}, window"
+            f"run {run.shown} {what}: ruleset {short_ruleset(run.ruleset, run.digest)}, detector {run.detector}, window"
             f" {run_window(run)}"
         )
     )
@@ -170,7 +170,7 @@ def _warnings(log: Log, run: Run, config: Config) -> list[str]:
         mend = "It is configured here: restart SCORE with this configuration"
     else:
         mend = "Add it to score.detectors and restart SCORE"
-    then = "this process requests" if run.follows else f"`farmwatch replay --name {run.name}` then requests"
+    then = "this process requests" if run.follows else f"`farmwatch replay --name {run.shown}` then requests"
     return [
         one_line(
             f"SCORE runs {', '.join(scored_detectors(control, config))}, not {run.detector}: texts without its score"
@@ -250,7 +250,7 @@ def _carry_out(
 
         def on_message(text: str) -> None:
             line.clear()
-            message(f"{run.name}: {text}")
+            message(f"{run.shown}: {text}")
 
         replay = Replay(
             log,
@@ -283,14 +283,14 @@ def _conclude(
     control = Control(log)
     row = control.runs.get(run.name, run)
     if ending is Ending.REMOVED:
-        message(f"the run {run.name} was removed: this process ends")
+        message(f"the run {run.shown} was removed: this process ends")
         return Exit.PROBLEM, []
     if ending is Ending.LIVE:
-        message(f"the run {run.name} is live now: the daemon continues it, and this process ends")
+        message(f"the run {run.shown} is live now: the daemon continues it, and this process ends")
     elif ending is Ending.CANCELLED:
-        message(f"the run {run.name} was cancelled; `farmwatch replay --name {run.name}` resumes it")
+        message(f"the run {run.shown} was cancelled; `farmwatch replay --name {run.shown}` resumes it")
     elif ending is Ending.STOPPED:
-        message(f"stopped; `farmwatch replay --name {run.name}` resumes it")
+        message(f"stopped; `farmwatch replay --name {run.shown}` resumes it")
     lines: list[str] = []
     if as_json or ending is Ending.DONE:  # a stopped process reads nothing that it does not show
         if dead := buried(log, row):

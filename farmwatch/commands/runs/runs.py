@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from stream.schema.control import Control
     from stream.schema.runs import Run
 
-Name = Annotated[str, Parameter(help="Name of the run.")]
+Name = Annotated[str, Parameter(help="Name of a run, or `live`, `before` or `first`.")]
 _DETECTOR_SHOWN = 28  # characters
 
 
@@ -58,7 +58,7 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     for state in states:
         if state.resume:
             why = f", by an error ({state.run.error})" if state.run.error else ""
-            message(one_line(f"{state.run.name} is stopped{why}: `{state.resume}` resumes it"))
+            message(one_line(f"{state.run.shown} is stopped{why}: `{state.resume}` resumes it"))
     return Exit.OK
 
 
@@ -104,7 +104,7 @@ def _show_ruleset(control: Control, run: Run, as_json: bool) -> int:
     if not text:
         raise NotFound(f"the text of the ruleset {run.ruleset} {run.digest} is not in this log")
     if as_json:
-        put_json({"run": run.name, "ruleset": run.ruleset, "digest": run.digest, "text": text})
+        put_json({"run": run.shown, "ruleset": run.ruleset, "digest": run.digest, "text": text})
     else:
         sys.stdout.write(text)
     return Exit.OK
@@ -146,7 +146,7 @@ def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
 
     config = common.load().config
     with opened(config, write=True) as log:
-        name = cancel(log, find_run(Control(log), run).name).name
+        name = cancel(log, find_run(Control(log), run).name).shown
     message(f"the run {name} is cancelled; `farmwatch runs rm {name}` frees what it holds")
     return Exit.OK
 
@@ -184,7 +184,7 @@ def remove_runs(
             freed = what_it_frees(log, row)
             if not dry_run:
                 remove(log, row.name, force=force)
-            _tell_freed(row.name, freed, removed=not dry_run, as_json=json)
+            _tell_freed(row.shown, freed, removed=not dry_run, as_json=json)
     return Exit.OK
 
 
@@ -208,7 +208,7 @@ def _row(state: RunState) -> tuple[Any, ...]:
     run = state.run
     shown = _DETECTOR_SHOWN if sys.stdout.isatty() else len(run.detector)  # who reads a pipe wants it whole
     return (
-        run.name,
+        run.shown,
         state.state,
         short_ruleset(run.ruleset, run.digest),
         run.detector if len(run.detector) <= shown else f"{run.detector[: shown - 1]}…",
@@ -226,7 +226,7 @@ def _row(state: RunState) -> tuple[Any, ...]:
 def _fields(state: RunState) -> dict[str, Any]:
     run = state.run
     return {
-        "run": run.name,
+        "run": run.shown,
         "live": state.is_live,
         "state": state.state,
         "resume": state.resume,

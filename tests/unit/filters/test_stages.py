@@ -104,8 +104,8 @@ def test_pages_that_were_not_fetched_have_no_features(stage: MeasureStage, artic
     found, metrics = run(stage, pages, state)
     assert [features.id for features in found] == ["f2"]
     assert [key for key, _ in state.scan(b"", 9)] == [f"{SITE}\0p2".encode()]
-    assert value(metrics, "stage_records_total", run="live", ruleset="", stage="measure", result="skipped") == 2
-    assert value(metrics, "stage_records_total", run="live", ruleset="", stage="measure", result="measured") == 1
+    assert value(metrics, "stage_records_total", run="first", ruleset="", stage="measure", result="skipped") == 2
+    assert value(metrics, "stage_records_total", run="first", ruleset="", stage="measure", result="measured") == 1
 
 
 def test_bad_page_has_features_with_its_error(stage: MeasureStage, article: str, new_state: NewState) -> None:
@@ -204,7 +204,7 @@ def test_judge_emits_a_verdict_each_and_requests_for_articles(article: str) -> N
         )
     ]
     for verdict in ("article", "dropped"):
-        assert value(metrics, "page_verdicts_total", run="live", ruleset="notes", verdict=verdict) == 1
+        assert value(metrics, "page_verdicts_total", run="first", ruleset="notes", verdict=verdict) == 1
     for rule in verdicts[1].failed:
-        assert value(metrics, "rule_drops_total", run="live", ruleset="notes", rule=rule) == 1
+        assert value(metrics, "rule_drops_total", run="first", ruleset="notes", rule=rule) == 1
     assert "url_kind" in verdicts[1].failed

@@ -151,7 +151,7 @@ def test_detectors_side_by_side_each_have_their_score() -> None:
         ("d1:fake/2", "fake/2", False),
     ]
     assert desk.keys == [b"a.example d1:fake/1", b"a.example d1:fake/2"]
-    labels = {"run": "live", "ruleset": "", "stage": "score", "result": "scored"}
+    labels = {"run": "first", "ruleset": "", "stage": "score", "result": "scored"}
     assert desk.value("stage_records_total", **labels) == 1
 
 
@@ -257,7 +257,7 @@ def test_canary_pages_are_not_in_the_histogram_of_scores() -> None:
     """It shows the pages that were found; those that were chosen for their truth have gauges of their own."""
     desk = Desk()
     desk.run(request(1, "d1", "x"), request(2, "d2", "y", "novels.5f0c2a91d3b7e604.12.20405.llm.canary.invalid"))
-    assert desk.value("page_score_count", run="live", detector=desk.detectors[0].identity) == 1
+    assert desk.value("page_score_count", run="first", detector=desk.detectors[0].identity) == 1
     assert len(desk.scores) == 2
 
 
@@ -295,7 +295,7 @@ def test_the_number_shown_is_the_one_that_the_threshold_is_compared_with() -> No
     assert [round(s.p_llm or 0, 3) for s in desk.scores] == [0.5, 0.5]
 
     def up_to(bound: str) -> list[float | None]:
-        return [desk.value("page_score_bucket", run="live", detector=s.detector, le=bound) for s in desk.scores]
+        return [desk.value("page_score_bucket", run="first", detector=s.detector, le=bound) for s in desk.scores]
 
     assert [up_to(bound) for bound in ("0.8536432310785527", "0.875", "2.0", "3.0")] == [[0, 0], [1, 0], [1, 0], [1, 1]]
 
@@ -311,10 +311,10 @@ def test_metrics_count_texts_once_and_the_batch_once() -> None:
     assert desk.value("score_tokens_total", kind="padding") == 0
     assert desk.value("score_batch_duration_seconds_count") == 1
     assert desk.value("score_batch_duration_seconds_sum") == 0.25
-    labels = {"run": "live", "ruleset": "", "stage": "score"}
+    labels = {"run": "first", "ruleset": "", "stage": "score"}
     assert desk.value("stage_records_total", **labels, result="scored") == 3
     assert desk.value("stage_records_total", **labels, result="abstained") == 1
-    assert desk.value("page_score_count", run="live", detector="fake/1") == 3
+    assert desk.value("page_score_count", run="first", detector="fake/1") == 3
 
 
 def test_a_batch_does_not_count_its_wait_for_the_one_before() -> None:
@@ -351,7 +351,7 @@ def test_a_replay_counts_under_its_own_run() -> None:
     desk.run(request(1, "d1", "x", run="r7"))
     labels = {"ruleset": "", "stage": "score", "result": "scored"}
     assert desk.value("stage_records_total", run="r7", **labels) == 1
-    assert desk.value("stage_records_total", run="live", **labels) is None
+    assert desk.value("stage_records_total", run="first", **labels) is None
     assert desk.value("page_score_count", run="r7", detector="fake/1") == 1
 
 

@@ -219,7 +219,7 @@ def _score(world: CutoverWorld, partition: int, request: ScoreRequest, detector:
 
 def test_a_run_that_is_not_there_is_told(world: CutoverWorld, farmwatch: Runner) -> None:
     """By its name, with the runs that there are; the command ends with 1."""
-    with pytest.raises(NotFound, match="the runs of this log: live"):
+    with pytest.raises(NotFound, match="the runs of this log: first"):
         audit(world.log, "nope")
     ran = farmwatch("audit", "--run", "nope", "--log", world.config.log.url)
     assert (ran.code, "there is no run 'nope'" in ran.err) == (Exit.PROBLEM, True)

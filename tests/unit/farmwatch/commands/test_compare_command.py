@@ -182,7 +182,7 @@ def test_the_saved_sample_is_what_label_takes(farmwatch: Runner, two_runs: str, 
     judged = farmwatch("label", saved, "--out", out, "--answers", tmp_path / "keys").out
     steps = [line.partition("farmwatch ")[2] for line in judged.splitlines() if line.startswith("next: ")]
     assert steps == [
-        *(f"runs show run/{run} --ruleset-text --log {two_runs} > {run}.toml" for run in (A, B)),
+        *(f"runs show {run} --ruleset-text --log {two_runs} > {run}.toml" for run in (A, B)),
         f"rulesets evaluate {A}.toml {B}.toml --labels {out} --log {two_runs}",
     ]
     assert [page.fetch_id for page in sample.pages] == [line["fetch_id"] for line in lines]

@@ -115,7 +115,7 @@ def test_a_run_that_is_live_has_no_end(place: Place, farmwatch: Runner) -> None:
     listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", place.url).out.splitlines()]
     assert [(run["run"], run["to_at"], run["ended_at"], run["phases"]) for run in listed] == [
         ("mine", 0, 0, []),
-        ("live", row.ended_at, row.ended_at, []),
+        ("first", row.ended_at, row.ended_at, []),
     ]
     left_at = row.ended_at + 86_400_000
     running = msgspec.structs.replace(row, state=RunStatus.RUNNING, ended_at=0)
@@ -165,7 +165,7 @@ def test_a_replay_says_what_it_came_to(place: Place, farmwatch: Runner) -> None:
     )
     assert ran.code == 0, ran.err
     assert "mine: 59 pages judged by rules-5" in ran.out
-    assert "live (live): rate" in ran.out
+    assert "first (live): rate" in ran.out
     assert "7 articles have no score yet: they count as unscored, in no verdict" in ran.out
     assert "next: farmwatch compare live mine" in ran.out
     assert "next: farmwatch cutover mine" in ran.out
@@ -186,7 +186,7 @@ def test_runs_are_listed_with_their_state(place: Place, farmwatch: Runner) -> No
     ran = farmwatch("runs", "--log", place.url)
     assert ran.code == 0
     lines = [line.split("\t") for line in ran.out.splitlines()]
-    assert [line[0] for line in lines] == ["run", "live", "done", "half"]
+    assert [line[0] for line in lines] == ["run", "first", "done", "half"]
     assert "half is stopped: `farmwatch replay --name half` resumes it" in ran.err
     long = "binoculars/observer+performer@0a1b2c3d/float32/512/calibrated-2026"
     with exclusive(place.log) as writer:
@@ -194,7 +194,7 @@ def test_runs_are_listed_with_their_state(place: Place, farmwatch: Runner) -> No
     assert f"\t{long}\t" in farmwatch("runs", "--log", place.url).out  # a pipe has all of it
     listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", place.url).out.splitlines()]
     assert [(run["run"], run["state"]) for run in listed] == [
-        ("live", "live"),
+        ("first", "live"),
         ("done", "done"),
         ("half", "stopped"),
     ]
@@ -250,7 +250,7 @@ def test_a_run_is_shown_in_full(place: Place, farmwatch: Runner) -> None:
     assert "measured with measure.chunk_mode=block" in measured
     unknown = farmwatch("runs", "show", "nobody", "--log", place.url)
     assert unknown.code == 1
-    assert "live, mine" in unknown.err
+    assert "first, mine" in unknown.err
 
 
 def test_the_text_of_a_runs_ruleset_comes_back(place: Place, farmwatch: Runner) -> None:
@@ -313,7 +313,7 @@ def test_a_run_is_called_the_same_everywhere(place: Place, farmwatch: Runner) ->
     compared = farmwatch("compare", "live", "mine", "--html", str(report), "--log", place.url).out
     assert place.state("mine") == "stopped"
     assert "state: stopped" in farmwatch("runs", "show", "mine", "--log", place.url).out
-    assert "B: run mine (stopped), " in compared and "A: run live (live), " in compared
+    assert "B: run mine (stopped), " in compared and "A: run first (live), " in compared
     assert "stopped" in report.read_text() and "running" not in report.read_text()
 
 
@@ -369,7 +369,7 @@ def test_what_is_needed_is_not_removed(place: Place, farmwatch: Runner) -> None:
     for name, said in (
         ("new", "is live"),
         ("old", "cutover --back"),
-        ("run/live", "it stays"),
+        ("first", "it stays"),
         ("live", "new is live"),
     ):
         ran = farmwatch("runs", "rm", name, "--log", place.url)
@@ -383,11 +383,11 @@ def test_what_is_needed_is_not_removed(place: Place, farmwatch: Runner) -> None:
 
 
 def test_a_run_that_was_live_is_not_cancelled(place: Place, farmwatch: Runner) -> None:
-    """`live` and `before` mean the runs that are, `run/live` the first: none is cancelled, and the way back is open."""
+    """Neither the run that is live, nor one that was: the way back stays open."""
     place.world.replay(ruleset=place.rules, name="mine")
     moved = farmwatch("cutover", "mine", "--operator", "me", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", place.url)
     assert moved.code == 0, moved.err
-    for name, said in (("live", "mine is live"), ("before", "the run live was live"), ("run/live", "run/live` can")):
+    for name, said in (("live", "mine is live"), ("before", "the run first was live"), ("first", "cutover first` can")):
         ran = farmwatch("runs", "cancel", name, "--log", place.url)
         assert (ran.code, said in ran.err) == (1, True), ran.err
     assert place.world.row("live").state == RunStatus.RUNNING

@@ -173,7 +173,7 @@ def test_a_typo_in_the_rules_does_not_stop_a_live_run(
     assert again.code == Exit.OK, again.err
     warnings = [line for line in again.err.splitlines() if line.startswith("warning: judge.ruleset: ")]
     assert len(warnings) == 1 and "mine.toml" in warnings[0]
-    assert "; the live run live goes on with mine " in warnings[0]
+    assert "; the live run first goes on with mine " in warnings[0]
 
 
 def test_a_row_that_cannot_be_read_does_not_stop_up(

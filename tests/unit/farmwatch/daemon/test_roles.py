@@ -104,8 +104,8 @@ def test_a_role_works_serves_its_pages_and_drains(tmp_path: Path, started: list[
         assert answer.status == 200
     with urllib.request.urlopen(f"{address}/metrics", timeout=10) as answer:
         page = answer.read().decode()
-    assert 'farmwatch_page_verdicts_total{role="judge",ruleset="default",run="live",verdict="article"} 1.0' in page
-    assert 'farmwatch_rule_drops_total{role="judge",rule="url_kind",ruleset="default",run="live"} 0.0' in page
+    assert 'farmwatch_page_verdicts_total{role="judge",ruleset="default",run="first",verdict="article"} 1.0' in page
+    assert 'farmwatch_rule_drops_total{role="judge",rule="url_kind",ruleset="default",run="first"} 0.0' in page
     assert re.search(r'farmwatch_ruleset_info\{digest="[0-9a-f]{16}",role="judge",ruleset="default"\} 1\.0', page)
     assert 'process_open_fds{role="judge"}' in page
     assert role.stop() == Exit.OK

@@ -256,12 +256,12 @@ def test_the_overview_shows_the_newest_rows_of_the_detector_in_use(log: _Log) ->
     upkeep = Upkeep(log, CONFIG, metrics, LIVE, METHOD, _Clock())
     log.append([_row("a", "undecided"), _row("b", "human"), _row("c", "llm", "y/1"), _row("d", "llm", source="We!rd")])
     upkeep.look()
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="undecided"}') == 1
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="undecided"}') == 1
     log.append([_row("a", "llm")])
     upkeep.look()
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 2
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="undecided"}') == 0
-    rate = 'farm_rate{bound="point",ruleset="default",run="live",source="%s"}'
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 2
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="undecided"}') == 0
+    rate = 'farm_rate{bound="point",ruleset="default",run="first",source="%s"}'
     assert _value(metrics, rate % "all") == pytest.approx(2 / 3)
     assert _value(metrics, rate % "file") == 0.5
     assert _value(metrics, rate % "other") == 1.0
@@ -288,10 +288,10 @@ def test_the_overview_shows_the_ruleset_in_force_only(log: _Log, old: str) -> No
     log.append([_row("new", "human"), _row("b", "llm"), _row("c", "llm", ruleset="notes", digest="1" * 16)])
     log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
     Upkeep(log, CONFIG, metrics, LIVE, METHOD, _Clock()).look()
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 1
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="human"}') == 1
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="unclassifiable"}') == 1
-    assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="live",source="all"}') == 0.5
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 1
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="human"}') == 1
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="unclassifiable"}') == 1
+    assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="first",source="all"}') == 0.5
     assert 'ruleset="notes"' not in generate_latest(metrics.registry).decode()
 
 
@@ -303,9 +303,9 @@ def test_sites_of_another_method_are_not_in_the_overview(log: _Log, other: tuple
     log.append([_row("new", "human"), _row("unjudged", "unclassifiable", ruleset="", digest="", method=other)])
     upkeep = Upkeep(log, CONFIG, metrics, LIVE, METHOD, _Clock())
     upkeep.look()
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 0
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="human"}') == 1
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="unclassifiable"}') == 1
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 0
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="human"}') == 1
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="unclassifiable"}') == 1
     upkeep.keep(1.0)
     (point,) = [point for point in read_points(log) if not point.by]
     assert (point.llm, point.human, point.site_method, point.site_method_digest) == (0, 1, *METHOD)
@@ -318,10 +318,10 @@ def test_the_ruleset_in_force_has_its_series_before_it_judges(log: _Log, rows: i
     log.append([_row(f"old{number}", "llm", digest="0" * 16) for number in range(rows)])
     upkeep = Upkeep(log, CONFIG, metrics, LIVE, METHOD, _Clock())
     upkeep.look()
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 0
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 0
     log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
     upkeep.look()
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="unclassifiable"}') == 1
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="unclassifiable"}') == 1
     page = generate_latest(metrics.registry).decode()
     assert not any('ruleset=""' in line for line in page.splitlines() if line.startswith("farmwatch_sites{"))
 
@@ -399,5 +399,5 @@ def test_canaries_have_gauges_of_their_own(log: _Log) -> None:
     assert _value(metrics, 'canary_sites{truth="llm",verdict="llm"}') == 0
     assert _value(metrics, 'canary_share{kind="site_fpr"}') == 0.25
     assert _value(metrics, "canary_timestamp_seconds") == 900
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="human"}') == 0
-    assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="live",source="all"}') == 1
+    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="human"}') == 0
+    assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="first",source="all"}') == 1

@@ -59,6 +59,6 @@ def test_zeros_are_exposed_before_anything_happened() -> None:
     for stage in _stages():
         export_zeros(stage, metrics, "live")
     page = generate_latest(metrics.registry).decode()
-    assert 'farmwatch_rule_drops_total{rule="min_tokens",ruleset="default",run="live"} 0.0' in page
+    assert 'farmwatch_rule_drops_total{rule="min_tokens",ruleset="default",run="first"} 0.0' in page
     assert 'farmwatch_fetch_requests_total{kind="robots",outcome="failed",reason="status",status="429"} 0.0' in page
     assert 'farmwatch_log_records_total{direction="in",topic="features"} 0.0' in page

@@ -99,7 +99,7 @@ def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, fini
     """The URL is normalised as the crawler does it; the table has every rule, the score and the versions."""
     ran = farmwatch("explain", "HTTPS://KEPT.example:443/garden#top", "--log", finished)
     assert ran.code == Exit.OK
-    for part in ("article", "min_tokens", "url_kind", ">= 200", "judged live", "p(llm) 0.970, flagged", "recall"):
+    for part in ("article", "min_tokens", "url_kind", ">= 200", "judged first", "p(llm) 0.970, flagged", "recall"):
         assert part in ran.out
 
 
@@ -453,7 +453,7 @@ def test_the_text_that_is_scored_is_named_and_its_score_found(farmwatch: Runner,
     cleaned = msgspec.structs.replace(_score(page, p_llm=0.7), text_digest=verdict.text_digest, id="cleaned")
     log = _log(tmp_path, [page, *([verdict] if judged == "live" else []), _score(page, p_llm=0.1), cleaned])
     ran = farmwatch("explain", _address("a"), *(["--ruleset", rules] if judged == "now" else []), "--log", log)
-    assert f"judged {judged}" in ran.out
+    assert f"judged {'first' if judged == 'live' else judged}" in ran.out
     assert "scored text: main text cleaned as C4 does, 7 words, 34 characters, 34 bytes\n" in ran.out
     assert ("quality rules read the main text cleaned as C4 does" in ran.out) is (judged == "now")
     assert "p(llm) 0.700" in ran.out
@@ -490,7 +490,7 @@ def test_a_dropped_pages_verdict_may_not_tell_what_is_scored(farmwatch: Runner, 
     page = _features("a", "This line ends as a sentence does.\nMenu Home About\n")
     log = _log(tmp_path, [page, judge(page, load_ruleset(str(rules)))])
     ran = farmwatch("explain", _address("a"), "--log", log)
-    assert "judged live" in ran.out
+    assert "judged first" in ran.out
     assert "scored text" not in ran.out
     assert "\ntext: main text, 10 words, " in ran.out and "; this ruleset scores another, and of arti" in ran.out
     found = json.loads(farmwatch("explain", _address("a"), "--log", log, "--json").out)

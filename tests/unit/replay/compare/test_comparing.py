@@ -261,8 +261,8 @@ def test_pages_that_one_run_judged_stand_apart(log: Log) -> None:
     assert "2023-11-14" in note
     assert change(found, "site_rate").difference == 0
     assert found.other_windows
-    asked = f"`farmwatch runs show run/{A} --ruleset-text > {A}.toml`, `farmwatch replay --ruleset {A}.toml"
-    assert f"{asked} --detector {DETECTOR} --from {B} --name NEW`, `farmwatch compare NEW run/{B}`" in note
+    asked = f"`farmwatch runs show {A} --ruleset-text > {A}.toml`, `farmwatch replay --ruleset {A}.toml"
+    assert f"{asked} --detector {DETECTOR} --from {B} --name NEW`, `farmwatch compare NEW {B}`" in note
     put_run(log, B, RULESETS[B], PAGES[2:], SITES)
     assert not compared(log).other_windows  # one window, in which a run lacks some
 
@@ -350,7 +350,7 @@ def test_a_run_without_a_verdict_is_an_error_that_says_how_far_it_is(log: Log) -
     put_run(log, "young", RULESETS[B], [], finished=False, state=RunStatus.RUNNING)
     with pytest.raises(NotFound, match=r"young has judged nothing yet \(6 records behind the live topics\)"):
         compared(log, A, "young")
-    with pytest.raises(NotFound, match="before: there was no cutover yet, so no run was live before live"):
+    with pytest.raises(NotFound, match="before: there was no cutover yet, so no run was live before first"):
         compared(log, "before", A)
 
 
@@ -384,14 +384,12 @@ def test_an_unknown_run_is_named_with_those_that_are_there(log: Log) -> None:
 
 
 def test_live_is_the_run_that_the_alias_names(log: Log) -> None:
-    """`live` follows the alias, `run/live` is the run of that name, `run/before` one that is called as a word is."""
+    """`live` follows the alias, `first` is the run that the log begins with, `before` the one that was live before."""
     put_run(log, "live", RULESETS[A], PAGES, SITES)
     put_run(log, "next", RULESETS[B], PAGES, SITES, live=True)
-    found = compared(log, "run/live", "live")
-    assert (found.a.run, found.a.state, found.b.run, found.b.state) == ("live", "was live", "next", "live")
-    assert compared(log, "before", "live").a.run == "live"  # the run that was live before
-    put_run(log, "before", RULESETS[B], PAGES, SITES)
-    assert compared(log, "run/before", "live").a.run == "before"
+    found = compared(log, "first", "live")
+    assert (found.a.run, found.a.state, found.b.run, found.b.state) == ("first", "was live", "next", "live")
+    assert compared(log, "before", "live").a.run == "first"
 
 
 def test_a_log_of_before_runs_compares(log: Log) -> None:

@@ -94,7 +94,7 @@ def test_a_replay_under_the_live_ruleset_equals_live(world: LiveWorld, tmp_path:
     """Every verdict, in its order, and every site's row are those of live; nothing of live has moved."""
     before = world.live_traces()
     counted, metrics = generate_latest(world.metrics.registry), Metrics()
-    assert b'page_verdicts_total{ruleset="rules-20",run="live"' in counted
+    assert b'page_verdicts_total{ruleset="rules-20",run="first"' in counted
     assert world.replay(ruleset=write_rules(tmp_path, 20), name="same", metrics=metrics) is Ending.DONE
     assert world.outcome("same") == world.outcome()
     assert world.live_traces() == before
@@ -139,7 +139,7 @@ def test_missing_scores_are_unscored_and_asked_for_once(world: LiveWorld, tmp_pa
 def test_live_reads_the_scores_of_a_replay_and_says_the_same(world: LiveWorld, tmp_path: Path) -> None:
     """Live TALLY takes in the scores that a replay asked for: it counts them, and no row or decision changes."""
     before, outcome = world.live_traces()["ends"], world.outcome()
-    labels = {"run": "live", "ruleset": "", "stage": "tally", "result": "score"}
+    labels = {"run": "first", "ruleset": "", "stage": "tally", "result": "score"}
     tallied = partial(world.metrics.registry.get_sample_value, "farmwatch_stage_records_total", labels)
     counted = tallied()
     assert sum(before["decisions"]) > 0

@@ -194,7 +194,7 @@ def test_an_empty_window_is_refused(desk: Desk) -> None:
     ("begin", "end", "said"),
     [
         ("2026-05-05", "2026-05-04", "is not before"),
-        ("someday", None, "or the name of a run \\(live\\)"),
+        ("someday", None, "or the name of a run \\(first\\)"),
         (None, "someday", "now, or follow"),
         (None, "2027-01-01T00:00", "still to come"),
         (None, "2026-05-12", "still to come"),
@@ -217,24 +217,24 @@ def test_a_day_that_is_not_over_is_taken_as_it_stands(desk: Desk) -> None:
 
 def test_the_window_of_another_run_is_taken_over(desk: Desk) -> None:
     """--from RUN reads exactly the records that RUN read, hits included, so that the two can be compared."""
-    first = desk.begin(name="first", begin="2026-05-02")
+    first = desk.begin(name="earlier", begin="2026-05-02")
     desk.world.feed(features_of_pages(3, 4, desk.world.epoch, seed=99))
-    second = desk.plan(begin="first").run
+    second = desk.plan(begin="earlier").run
     assert second.start == first.start
     assert second.stop[FEATURES] == first.stop[FEATURES]
     assert second.stop["hits"] == first.stop["hits"]
     assert (second.from_at, second.to_at) == (first.from_at, first.to_at)
-    third = desk.plan(begin="first", end="follow").run
+    third = desk.plan(begin="earlier", end="follow").run
     assert third.start[FEATURES] == first.start[FEATURES]
     assert third.follows
 
 
 def test_from_live_is_the_window_of_the_run_that_is_live(desk: Desk) -> None:
-    """After a cutover `live`, `before` and `run/live` mean as `--from` what they mean in every command."""
-    first = desk.begin(name="first", begin="2026-05-02")
+    """After a cutover `live`, `before` and `first` mean as `--from` what they mean in every command."""
+    mine = desk.begin(name="mine", begin="2026-05-02")
     with exclusive(desk.log) as writer:
-        writer.put(Alias(run="first", before="live", number=1))
-    for name, from_at in (("live", first.from_at), ("before", 0), ("run/live", 0), ("run/first", first.from_at)):
+        writer.put(Alias(run="mine", before="live", number=1))
+    for name, from_at in (("live", mine.from_at), ("before", 0), ("first", 0), ("mine", mine.from_at)):
         assert desk.plan(begin=name).run.from_at == from_at, name
 
 

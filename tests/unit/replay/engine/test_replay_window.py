@@ -136,21 +136,21 @@ def test_a_run_whose_window_lacks_some_says_so(world: LiveWorld, tmp_path: Path)
     """At its begin and its end, and to a cutover; and so does a run that takes its window over. Going on adds none."""
     kept = {topic: [0] * partitions for topic, partitions in world.log.topics().items()}
     world.log.expire(2**44, {**kept, FEATURES: [5, 0, 0]})
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), begin="2026-05-01T00:30", name="first")
+    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), begin="2026-05-01T00:30", name="whole")
     assert before_the_first(world.log, run) == ""
     said = "up to 5 records of its window were deleted before it began (features, partition 0 whole from 2026-05-01T01:"
     assert lost_text(run.gaps).startswith(said)
     assert world.resume(run, ruleset) is Ending.DONE
-    assert len(world.outcome("first")[0]) == 175
-    assert world.begin(begin="first", detector=OTHER_DETECTOR, name="second")[0].gaps == run.gaps
-    assert world.begin(name="first")[0].gaps == run.gaps
-    summary = summary_of(world.log, Control(world.log), world.config, world.row("first"), 1)
+    assert len(world.outcome("whole")[0]) == 175
+    assert world.begin(begin="whole", detector=OTHER_DETECTOR, name="second")[0].gaps == run.gaps
+    assert world.begin(name="whole")[0].gaps == run.gaps
+    summary = summary_of(world.log, Control(world.log), world.config, world.row("whole"), 1)
     assert summary.lost == {FEATURES: 5}
     assert f"  {said}" in "\n".join(lines_of(summary))
-    assert missing_records(world.log, world.row("first"), {}) == {FEATURES: 5}
+    assert missing_records(world.log, world.row("whole"), {}) == {FEATURES: 5}
     with pytest.raises(CutoverRefused, match="--partial"):
-        cut_over(world.log, CutoverRequest("first", "me"))
-    assert cut_over(world.log, CutoverRequest("first", "me", partial=True)).run.name == "first"
+        cut_over(world.log, CutoverRequest("whole", "me"))
+    assert cut_over(world.log, CutoverRequest("whole", "me", partial=True)).run.name == "whole"
 
 
 def test_many_partitions_are_counted() -> None:

@@ -125,8 +125,8 @@ def _partial(world: CutoverWorld) -> None:
 @pytest.mark.parametrize(
     ("make", "error", "said"),
     [
-        (_unknown, NotFound, r"there is no run 'r1'; the runs of this log: live, other"),
-        (_removed, NotFound, r"there is no run 'r1'; the runs of this log: live"),
+        (_unknown, NotFound, r"there is no run 'r1'; the runs of this log: first, other"),
+        (_removed, NotFound, r"there is no run 'r1'; the runs of this log: first"),
         (_cancelled, CutoverRefused, "cancelled: `farmwatch replay` it anew"),
         (_without_topics, CutoverRefused, r"no topic verdicts\.r1: `farmwatch replay --name r1` first"),
         (
@@ -179,7 +179,9 @@ def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(on_disk: 
         with exclusive(on_disk.log) as writer:
             writer.put(msgspec.structs.replace(other, state=RunStatus.DONE, articles=20, unscored=20))
     _live_has(on_disk.log, articles=30, scored=16)
-    with pytest.raises(CutoverRefused, match=r"r2 has no score yet for 20 of 20 articles, .* live for 14 of 30: .*r2`"):
+    with pytest.raises(
+        CutoverRefused, match=r"r2 has no score yet for 20 of 20 articles, .* first for 14 of 30: .*r2`"
+    ):
         cut_over(on_disk.log, _to("r2"))
     assert _alias(on_disk.log) == ("live", "r1", 2)
     cut_over(on_disk.log, _to("r2", partial=True))
@@ -194,7 +196,7 @@ def _live_has(log: Log, articles: int, scored: int) -> None:
 
 def test_nothing_to_go_back_to(world: CutoverWorld) -> None:
     """`--back` before any cutover is refused."""
-    with pytest.raises(CutoverRefused, match="no run was live before live"):
+    with pytest.raises(CutoverRefused, match="no run was live before first"):
         cut_over(world.log, _to(""))
 
 
@@ -233,7 +235,7 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(world: CutoverWorld, monk
         put(writer, *rows, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ControlWriter, "put", late)
-    with pytest.raises(OtherCutover, match=r"you@there moved live from live to r2 meanwhile.*nothing was changed"):
+    with pytest.raises(OtherCutover, match=r"you@there moved live from first to r2 meanwhile.*nothing was changed"):
         cut_over(world.log, _to("r1"), sleep=lambda _: None)
     assert _alias(world.log) == ("r2", "live", 1)
     assert len(world.control().cutovers) == 1
@@ -324,11 +326,11 @@ def test_the_command_moves_tells_and_lists(
     settings = ["--log", on_disk.config.log.url, "--set", "tally.sprt={p0=0.1, p1=0.6}"]
     monkeypatch.setenv("FARMWATCH_TALLY_DETECTOR", on_disk.config.tally.detector)
     empty = farmwatch("cutover", *settings)
-    assert (empty.code, empty.out, "live: live, ruleset default" in empty.err) == (Exit.OK, "", True)
+    assert (empty.code, empty.out, "live: first, ruleset default" in empty.err) == (Exit.OK, "", True)
     assert empty.err.startswith("no cutover yet\n")
     ran = farmwatch("cutover", "r1", "--why", "fewer\nfalse ones", "--operator", "lea", *settings)
     assert ran.code == Exit.OK, ran.err
-    assert ran.out.startswith("live: live -> r1, ruleset notes ")
+    assert ran.out.startswith("live: first -> r1, ruleset notes ")
     assert (
         "no live stage is running: start `farmwatch up`; they have nothing to catch up with; `farmwatch cutover"
         in ran.err
@@ -338,19 +340,19 @@ def test_the_command_moves_tells_and_lists(
     again = farmwatch("cutover", "r1", *settings)
     assert (again.code, "is live already" in again.err) == (Exit.OK, True)
     back = json.loads(farmwatch("cutover", "--back", "--json", *settings).out)
-    assert (back["live"], back["moved"], back["cutover"]["back"]) == ("live", True, True)
+    assert (back["live"], back["moved"], back["cutover"]["back"]) == ("first", True, True)
     listed = farmwatch("cutover", "--list", *settings)
     assert [line.split("\t")[0] for line in listed.out.splitlines()] == ["number", "1", "2"]
     assert "lea" in listed.out and "fewer false ones" in listed.out
     assert "before it r1: `farmwatch cutover --back`" in listed.err
     rows = [json.loads(line) for line in farmwatch("cutover", "--json", *settings).out.splitlines()]
-    assert [(row["by"] == "lea", row["to_run"]) for row in rows] == [(True, "r1"), (False, "live")]
+    assert [(row["by"] == "lea", row["to_run"]) for row in rows] == [(True, "r1"), (False, "first")]
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["nope"], Exit.PROBLEM, "there is no run 'nope'; the runs of this log: live"),
+        (["nope"], Exit.PROBLEM, "there is no run 'nope'; the runs of this log: first"),
         (["r1", "--back"], Exit.USAGE, "--back"),
         (["r1", "--list"], Exit.USAGE, "--list"),
         (["r1", "--max-lag", "-1"], Exit.USAGE, "--max-lag"),

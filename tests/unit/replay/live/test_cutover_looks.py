@@ -70,7 +70,7 @@ def test_others_change_runs_while_it_looks(
     [
         (_forget, NotFound, "there is no run 'r1'"),
         (lambda world: _write(world, state=RunStatus.REMOVED), NotFound, "there is no run 'r1'"),
-        (lambda world: _write(world, state=RunStatus.CANCELLED), OtherCutover, "has changed the run r1.*show run/r1"),
+        (lambda world: _write(world, state=RunStatus.CANCELLED), OtherCutover, "has changed the run r1.*show r1"),
         (lambda world: _write(world, created_at=2), OtherCutover, "has changed the run r1 meanwhile: nothing was"),
         (lambda world: record_gap(world.log, "r1", Gap("features", 0, 0, 1)), OtherCutover, "try again"),
     ],

@@ -89,13 +89,13 @@ def test_each_page_is_measured_and_judged_once_under_each_run(world: CutoverWorl
     assert world.judged(anew.names()) == dict.fromkeys(world.put, 1)
 
     with world.live(*ROLES) as metrics:
-        patiently(lambda: _live_runs(metrics) == ["live"] * len(ROLES), "all go on as live")
+        patiently(lambda: _live_runs(metrics) == ["first"] * len(ROLES), "all carry on the first run")
         for to, run in (("anew", anew), ("", first), ("anew", anew), ("", first)):
             world.pages(_BATCH)
             cut_over(world.log, CutoverRequest(to, "me@here", max_lag=100_000))
             world.pages(_BATCH)
             _deals_with_all(world, run.names())
-            assert _live_runs(metrics) == [run.name] * len(ROLES)
+            assert _live_runs(metrics) == [run.shown] * len(ROLES)
 
     moved = [metrics[role].registry.get_sample_value("farmwatch_cutovers_total") for role in ROLES]
     assert moved == [4.0] * len(ROLES)
@@ -110,7 +110,7 @@ def test_each_page_is_measured_and_judged_once_under_each_run(world: CutoverWorl
         assert Counter(features.id for features in measured) == Counter(world.put)
         assert Counter(features.epoch for features in measured) == epochs
         assert world.judged(run.names()) == Counter(world.put)
-        assert audit(world.log, f"run/{run.name}").broken == []
+        assert audit(world.log, run.name).broken == []
 
 
 def test_series_and_headers_name_the_run_that_is_live(world: CutoverWorld) -> None:

@@ -27,7 +27,7 @@ from scoring.sites.stored_method import method_of_text, text_of_method
 from stream.processing.metrics import Metrics
 from stream.schema.control import exclusive
 from stream.schema.roles import Role
-from stream.schema.runs import Alias, RunNames
+from stream.schema.runs import Alias, RunNames, shown_run
 from tests.support.cutover_world import DETECTOR, OTHER, CutoverWorld, cutover_world, patiently
 
 pytestmark = pytest.mark.slow
@@ -51,7 +51,7 @@ def _topics_with_lag(metrics: Metrics) -> set[str]:
 
 
 def _goes_on_as(metrics: dict[Role, Metrics], run: str) -> None:
-    shown = f'live_run_info{{run="{run}"}} 1.0'
+    shown = f'live_run_info{{run="{shown_run(run)}"}} 1.0'
     patiently(lambda: all(shown in _page(counted) for counted in metrics.values()), f"all go on as {run}")
 
 

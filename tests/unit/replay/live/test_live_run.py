@@ -86,9 +86,12 @@ def test_who_does_not_know_the_detector_leaves_it_to_who_does(
         ((), []),
         (
             ("judge.ruleset=notes",),
-            [f"judge.ruleset is notes {load_ruleset('notes').digest}, and the live run live goes on with default"],
+            [f"judge.ruleset is notes {load_ruleset('notes').digest}, and the live run first goes on with default"],
         ),
-        (("tally.detector=lite-ngram",), ["and the live run live has some-detector/1/x, which SCORE as configured no"]),
+        (
+            ("tally.detector=lite-ngram",),
+            ["and the live run first has some-detector/1/x, which SCORE as configured no"],
+        ),
         (("measure.chunk_mode=block",), ["[measure] gives features of the epoch"]),
         (("tally.sprt={p0=0.2, p1=0.6}",), ["[tally] gives the site method sprt "]),
     ],
@@ -154,7 +157,7 @@ def test_a_detector_that_score_still_gives_goes_on(world: CutoverWorld) -> None:
     lite = config_of(world.config.log.url, "tally.detector=lite-ngram")
     live = live_or_begun(world.log, lite)
     (said,) = differences(live, config_of(world.config.log.url, "tally.detector=other/1/x"), world.control())
-    assert said.startswith("tally.detector is other/1/x, and the live run live goes on with lite-ngram/")
+    assert said.startswith("tally.detector is other/1/x, and the live run first goes on with lite-ngram/")
 
 
 def test_a_detector_whose_thresholds_are_gone_takes_numbers_from_the_settings(world: CutoverWorld) -> None:
@@ -217,7 +220,7 @@ def test_up_and_doctor_tell_a_changed_ruleset_file(
     assert before is not None and before.ruleset == "mine"
     file.write_text(load_ruleset("notes").source)
     second = farmwatch("up", "--role", "judge,tally", *arguments)
-    sentence = f"judge.ruleset is mine {load_ruleset('notes').digest}, and the live run live goes on with mine"
+    sentence = f"judge.ruleset is mine {load_ruleset('notes').digest}, and the live run first goes on with mine"
     kept = "To keep it: set judge.ruleset to its file (`farmwatch runs show live --ruleset-text` prints it)"
     assert f"{sentence} {before.digest}. {kept}" in second.err
     assert world.control().live == before
@@ -238,7 +241,7 @@ def test_readers_follow_the_alias_or_the_name(world: CutoverWorld, farmwatch: Ru
     assert "20 of 20 articles have no score yet: in no verdict; `farmwatch runs show r1` says why" in rate.err
     cut_over(world.log, CutoverRequest("r1", "me"))
     assert farmwatch("sites", *flags).out.count("\n") == 11
-    assert farmwatch("sites", "--run", "run/live", *flags).out.count("\n") == 1
+    assert farmwatch("sites", "--run", "first", *flags).out.count("\n") == 1
     assert farmwatch("sites", "--run", "before", *flags).out.count("\n") == 1
     assert farmwatch("sites", "--run", "live", *flags).out.count("\n") == 11
     assert "10 sites" in farmwatch("rate", *flags).out
@@ -246,7 +249,7 @@ def test_readers_follow_the_alias_or_the_name(world: CutoverWorld, farmwatch: Ru
     assert "ruleset notes" in explained.out and "judged r1" in explained.out
     for command in (["sites"], ["rate"], ["rate", "--history"], ["explain", "http://s1.example/1"]):
         ran = farmwatch(*command, "--run", "nope", *flags)
-        assert (ran.code, "there is no run 'nope'; the runs of this log: live, r1" in ran.err) == (Exit.PROBLEM, True)
+        assert (ran.code, "there is no run 'nope'; the runs of this log: first, r1" in ran.err) == (Exit.PROBLEM, True)
 
 
 def test_a_round_of_canaries_is_not_sent_again_by_the_next_run(world: CutoverWorld, tmp_path: Path) -> None:
