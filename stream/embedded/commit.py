@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from stream.embedded.database import fresh_id, placed_checksum, record_checksum
+from stream.embedded.database import content_checksum, fresh_id, row_checksum
 from stream.embedded.topics import Stored, row_id
 from stream.embedded.writer import Placed
 from stream.log.contract import Output, StateChange
@@ -43,7 +43,7 @@ class Records:
         size = 0 if value is None else len(value)
         headers = msgspec.msgpack.encode(dict(output.headers)) if output.headers else None
         time_ms = now_ms if output.timestamp_ms is None else output.timestamp_ms
-        digest = record_checksum(time_ms, output.key, headers, value)
+        digest = content_checksum(time_ms, output.key, headers, value)
         # Compacted topics keep their values inline: a segment with one newest value could never be removed.
         if value is not None and size > INLINE_BYTES and not topic.compact:
             blob = len(self.blobs)
@@ -75,7 +75,7 @@ class Records:
                 records, end = named.get(segment, (0, 0))
                 named[segment] = (records + 1, max(end, position + row.size))
             id = row_id(partition, offset)
-            rows.append((id, *row[1:5], segment, position, row.size, placed_checksum(row.checksum, id)))
+            rows.append((id, *row[1:5], segment, position, row.size, row_checksum(row.checksum, id)))
         database.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         database.executemany(
             "UPDATE partitions SET next = ?, bytes = bytes + ? WHERE id = ?",

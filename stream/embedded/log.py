@@ -287,7 +287,7 @@ class EmbeddedLog:
             raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
         if self._stop.is_set():
             raise StreamError(f"the log in {self._folder} is closed")
-        with translated_errors(self._folder):
+        with translated_errors(self._folder, read_only=self._read_only):
             rest = at_rest(self._folder) if self._read_only else None
             with self._lock:
                 if rest != self._rest:  # a writer came or went: what was read without regard to it is out of date

@@ -9,15 +9,7 @@ from typing import Any
 
 import msgspec
 
-from stream.embedded.database import (
-    DATABASE,
-    SEGMENTS,
-    connect,
-    placed_checksum,
-    record_checksum,
-    translate,
-    value_checksum,
-)
+from stream.embedded.database import DATABASE, SEGMENTS, connect, content_checksum, is_intact, translate
 from stream.embedded.segments import SegmentPlace, SegmentReader
 from stream.embedded.topics import Stored, offset_of, row_id
 from stream.log.contract import NO_HEADERS, At, Message
@@ -52,22 +44,17 @@ class StoredRow:
         return offset_of(self.id)
 
     def check(self) -> None:
-        """Note in `fault` in what the record is not what was written; that of an older log may have no checksum."""
+        """Note in `fault` in what the record is not what was written."""
         if self.fault:
             return
-        size = 0 if self.value is None else len(self.value)
+        value = self.value
+        size = 0 if value is None else len(value)
         if not isinstance(self.timestamp_ms, int):
             self.fault, self.timestamp_ms = "its timestamp is no number", 0
         elif size != self.size:
             self.fault = f"{size} of {self.size} bytes are there"
-        elif self.checksum is not None and not self._is_intact():
+        elif not is_intact(self.checksum, content_checksum(self.timestamp_ms, self.key, self.headers, value), self.id):
             self.fault = f"the checksum of {size} bytes differs"
-
-    def _is_intact(self) -> bool:
-        content = record_checksum(self.timestamp_ms, self.key, self.headers, self.value)
-        if self.checksum in (placed_checksum(content, self.id), content):  # the second: rows of older logs
-            return True
-        return self.segment is not None and self.checksum == value_checksum(self.value)
 
     def message(self, place_of: Callable[[StoredRow], str]) -> Message:
         """The record as its readers see it; `place_of` gives the place of its bytes for a report of damage."""

@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
+import msgspec
 import xxhash
 
 Headers = Mapping[str, str]
@@ -60,8 +61,7 @@ class TopicSize(NamedTuple):
 NONE_NEEDED: Mapping[str, Sequence[int]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """A record as read. `value` is None for a tombstone, and b"" for a damaged record, see `damage`.
 
     One with `expired` is no record: it stands for so many offsets up to its own, see `Member.poll`.
@@ -79,15 +79,14 @@ class Message:
     may_return: bool = False  # a damaged record whose file is missing: a restored file brings it back
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(msgspec.Struct, frozen=True):
     """A record to append. The partition is explicit: of the record's site, see `partition_of`."""
 
     topic: str
     partition: int
     key: bytes
     value: bytes | None
-    headers: Headers = field(default_factory=lambda: NO_HEADERS)
+    headers: Headers = msgspec.field(default_factory=lambda: NO_HEADERS)
     timestamp_ms: int | None = None  # None = now, by the log's clock
 
 

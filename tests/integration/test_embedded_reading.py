@@ -136,7 +136,9 @@ def test_commits_that_cannot_be_read_are_told(folder: Path) -> None:
     writer.close()
 
     def refused() -> int:
-        with pytest.raises(StreamError, match=r"log\.sqlite cannot be opened.*a user who may write its folder"):
+        with pytest.raises(
+            StreamError, match=r"log\.sqlite cannot be opened.*read rights on.* a user with write"
+        ):
             look(copied)
         return 7
 
@@ -180,7 +182,10 @@ def test_a_folder_that_may_not_be_read_is_told(folder: Path) -> None:
     """A user who may not look into the folder gets LogUnavailable that names it and says what is missing."""
 
     def refused() -> int:
-        with pytest.raises(LogUnavailable, match=f"{folder}.*Permission denied.*right to read"):
+        with pytest.raises(
+            LogUnavailable,
+            match=f"{folder}.*Permission denied.*user read rights on the folder and on log",
+        ):
             look(folder)
         return 7
 

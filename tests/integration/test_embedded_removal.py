@@ -143,20 +143,6 @@ def test_others_commit_while_much_is_removed(log: EmbeddedLog) -> None:
     assert values(log.read("stays", 0)) == ["v", *map(str, range(appended))]
 
 
-def test_a_folder_of_an_earlier_farmwatch_is_taken(folder: Path) -> None:
-    """A database without the table of removals gets it when it is opened."""
-    EmbeddedLog(folder).close()
-    database = sqlite3.connect(folder / "log.sqlite")
-    database.execute("DROP TABLE removed")
-    database.commit()
-    database.close()
-    log = EmbeddedLog(folder)
-    log.create([Topic("a", 1)])
-    assert log.remove(["a"]) == 0
-    assert log.topics() == {}
-    log.close()
-
-
 def test_another_prefix_is_not_touched(folder: Path) -> None:
     """Topics, groups and stores of the same names under another prefix stay."""
     logs = [EmbeddedLog(folder, prefix=prefix) for prefix in ("", "b.")]

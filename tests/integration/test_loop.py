@@ -5,15 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from stream.embedded.member import EmbeddedMember
 from stream.log.contract import Commit, Log, Message, Output, Topic, partition_of
 from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
-from stream.memory.member import MemoryMember
 from stream.processing import heartbeat
 from stream.processing.dead_letters import DeadLetter
 from stream.processing.loop import LoopSettings, StageLoop
@@ -173,7 +173,7 @@ def test_the_breaker_stops_a_stage_that_buries_everything(memory: MemoryLog) -> 
     assert "BreakerOpen" in loop.health().detail
 
 
-class _Damaging(MemoryMember):
+class _Damaging(EmbeddedMember):
     """Returns each record as damaged; `may_return` where its file may come back."""
 
     may_return = False
@@ -188,7 +188,7 @@ def test_damage_that_stays_does_not_open_the_breaker(
     memory: MemoryLog, monkeypatch: pytest.MonkeyPatch, may_return: bool
 ) -> None:
     """A damaged batch of Kafka is many damaged records: all become dead letters. A missing file is waited for."""
-    monkeypatch.setattr("stream.memory.log.MemoryMember", _Damaging)
+    monkeypatch.setattr("stream.embedded.log.EmbeddedMember", _Damaging)
     monkeypatch.setattr(_Damaging, "may_return", may_return)
     put(memory, *[("a.example", "x")] * 60)
     loop = loop_on(memory, Counting())

@@ -14,7 +14,6 @@ from typing import Any
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import CleanupPolicy, Log, Member, Message, Output, Topic
 from stream.log.errors import LogUnavailable
-from stream.memory.log import MemoryLog
 
 PATIENCE_S = 30.0  # a test that waits for longer has failed
 LEASE_MS = 60_000  # of the logs whose clock the tests turn
@@ -101,13 +100,6 @@ class World:
         raise NotImplementedError
 
 
-class MemoryWorld(World):
-    """The in-memory log: every process is this one."""
-
-    def _open(self) -> Log:
-        return self.opened[0] if self.opened else MemoryLog(clock=self.clock, lease_ms=LEASE_MS)
-
-
 class EmbeddedWorld(World):
     """The embedded log in a folder; in memory where that can be had: what is visible does not depend on the disk."""
 
@@ -152,7 +144,7 @@ class KafkaWorld(World):
         return opened
 
 
-KINDS: dict[str, type[World]] = {"memory": MemoryWorld, "embedded": EmbeddedWorld, "kafka": KafkaWorld}
+KINDS: dict[str, type[World]] = {"embedded": EmbeddedWorld, "kafka": KafkaWorld}
 
 
 def patiently(condition: Callable[[], bool], what: str) -> None:
