@@ -127,13 +127,10 @@ class EmbeddedLog:
             reader = RecordReader(self._folder, self._lock_timeout_s)
         joined = EmbeddedMember(
             folder=self._folder,
-            prefix=self._prefix,
-            group=group,
-            name=member,
-            epoch=epoch,
+            identity=(self._prefix + group, member, epoch),
             topics=self._topics,
             subscribed=subscribed,
-            store=store,
+            store=None if store is None else self._prefix + store,
             background=background,
             writer=self._writer,
             reader=reader,
@@ -256,13 +253,13 @@ class EmbeddedLog:
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """See `Log.remove`. Segment files that another process still writes go with a later `expire`."""
-        taken = self._writer.run(
+        ids, freed = self._writer.run(
             lambda database, _: take_out(database, self._prefix, topics, groups, stores, self._moment())
         )
         self._topics.forget()
-        self._writer.drop(taken.topics)
+        self._writer.drop(ids)
         with self._reader() as reader:
-            freed = taken.bytes + clear(reader.database, self._writer)
+            freed += clear(reader.database, self._writer)
             self._retention.remove_segments(reader.database, self._clock())
         return freed
 
@@ -332,7 +329,7 @@ class EmbeddedLog:
 
 
 def _beat(log_of: Callable[[], EmbeddedLog | None], stop: threading.Event, every_s: float) -> None:
-    """The heartbeat thread; it ends with the log. A beat that fails is tried again with the next."""
+    """The heartbeat thread, which ends with the log. The next beat makes up for one that failed."""
     while not stop.wait(every_s):
         log = log_of()
         if log is None:

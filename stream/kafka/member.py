@@ -35,7 +35,7 @@ from stream.kafka.producer import ProducerRecord, TransactionalProducer, build_p
 from stream.kafka.state import encode_change
 from stream.log.contract import At, Commit, Message, Output, StateReader
 from stream.log.errors import Fenced, LogUnavailable, StreamError
-from stream.log.pauses import Pauses
+from stream.log.shares import Pauses
 from stream.log.unread import expired, log_beyond_end, next_offset
 
 log = structlog.get_logger(__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from stream.log.contract import Headers, Message, Output
+from stream.log.contract import Message, Output
 from stream.log.errors import BadRecord, StreamError
 from stream.schema.topics import DEAD_LETTERS
 
@@ -43,24 +43,20 @@ class DeadLetter:
         if message.damage:
             raise BadRecord(message.damage)
         try:
-            return cls._of(message, headers)
+            return cls(
+                headers["origin-topic"],
+                int(headers["origin-partition"]),
+                int(headers["origin-offset"]),
+                headers["stage"],
+                headers["error"],
+                int(headers["attempts"]),
+                message.key,
+                message.value,
+                headers.get("run", ""),
+                int(headers.get("expired", "0")),
+            )
         except (KeyError, ValueError) as error:
             raise BadRecord(f"not a dead letter: {error!r}") from error
-
-    @classmethod
-    def _of(cls, message: Message, headers: Headers) -> DeadLetter:
-        return cls(
-            headers["origin-topic"],
-            int(headers["origin-partition"]),
-            int(headers["origin-offset"]),
-            headers["stage"],
-            headers["error"],
-            int(headers["attempts"]),
-            message.key,
-            message.value,
-            headers.get("run", ""),
-            int(headers.get("expired", "0")),
-        )
 
 
 def dead_letter(message: Message, stage: str, error: Exception, attempts: int, run: str = "") -> Output:

@@ -26,7 +26,6 @@ class LogCpu:
     """Counts into `log_cpu_seconds_total{operation}`; used from the loop's thread only."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Start at zero."""
         self._metrics = metrics
         self._threads: dict[int, float] = {}
         self._state_s = 0.0  # spent on reads of state, and not counted yet: a count costs as much as a read
@@ -70,9 +69,8 @@ class LogCpu:
             if number is None or not any(part in thread.name for part in _LOG_THREADS):
                 continue
             spent = _thread_cpu_s(number)
-            self._metrics.count(
-                "log_cpu_seconds", max(0.0, spent - self._threads.get(number, 0.0)), operation="threads"
-            )
+            more = max(0.0, spent - self._threads.get(number, 0.0))
+            self._metrics.count("log_cpu_seconds", more, operation="threads")
             self._threads[number] = spent
 
 

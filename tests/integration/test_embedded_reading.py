@@ -136,9 +136,7 @@ def test_commits_that_cannot_be_read_are_told(folder: Path) -> None:
     writer.close()
 
     def refused() -> int:
-        with pytest.raises(
-            StreamError, match=r"log\.sqlite cannot be opened.*read rights on.* a user with write"
-        ):
+        with pytest.raises(StreamError, match=r"log\.sqlite cannot be opened.*read rights on.* a user with write"):
             look(copied)
         return 7
 

@@ -13,7 +13,7 @@ import pytest
 from stream.log.contract import Commit, Log, Message, Output, Topic
 from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
-from stream.processing.in_flight import InFlightBatch
+from stream.processing.batch import InFlightBatch
 from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
