@@ -29,7 +29,6 @@ class Moment(NamedTuple):
 
     @property
     def expires_at(self) -> int:
-        """End of a membership that is renewed now."""
         return self.now_ms + self.lease_ms
 
     @property

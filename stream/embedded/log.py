@@ -95,7 +95,6 @@ class EmbeddedLog:
             return {name: topic.partitions for name, topic in self._topics.all(reader.database).items()}
 
     def append(self, outputs: Sequence[Output]) -> None:
-        """Append all or nothing, durable on return; threads that append at the same time share one sync."""
         if not outputs:
             return
         try:
@@ -151,7 +150,6 @@ class EmbeddedLog:
         return joined
 
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
-        """Records with start <= offset < stop, read on in small steps while the caller iterates."""
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
             found.partition_id(partition)
@@ -169,7 +167,6 @@ class EmbeddedLog:
             start = rows[-1].offset + 1
 
     def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
-        """See `Log.read_all`: partition after partition."""
         return chain.from_iterable([self.read(*at, start, stop) for at, (start, stop) in ranges.items()])
 
     def beginning(self, topic: str) -> list[int]:
@@ -209,7 +206,6 @@ class EmbeddedLog:
             return groups.members(reader.database, self._prefix + group, self._moment())
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
-        """Committed state of a store in key order, read on in small steps while the caller iterates."""
         after: bytes | None = None
         while True:
             with self._reader() as reader:
@@ -320,7 +316,6 @@ class EmbeddedLog:
             self._members.discard(member)
 
     def _renew(self) -> None:
-        """Renew the leases of all members that live in this process."""
         with self._lock:
             alive = [member.identity for member in self._members]
         expires_at = self._moment().expires_at

@@ -214,7 +214,6 @@ class EmbeddedMember:
         self._leases = leases
 
     def _committed(self) -> dict[At, int]:
-        """Committed offsets of the subscribed topics."""
         ids = {topic.base + p: At(topic.name, p) for topic in self._subscribed for p in range(topic.partitions)}
         rows = self._reader.database.execute("SELECT partition, next FROM offsets WHERE grp = ?", (self.identity[0],))
         return {ids[partition]: offset for partition, offset in rows.fetchall() if partition in ids}
@@ -236,7 +235,6 @@ class EmbeddedMember:
         return ready[shift:] + ready[:shift]
 
     def _begin(self, places: Sequence[At]) -> None:
-        """Set the positions of partitions that are owned anew."""
         committed = self._committed()
         if any(committed.get(at, 0) > self._bounds[at][1] for at in places):
             self._bounds = self._reader.bounds(self._subscribed)  # another process may have written since the last look
@@ -247,7 +245,6 @@ class EmbeddedMember:
                 log_beyond_end(at, committed[at], end, self.identity[0])
 
     def _fetch(self, max_records: int, max_bytes: int) -> list[Message]:
-        """Read a fair part of each partition that has records."""
         taken: list[StoredRow] = []
         positions: dict[At, int] = {}
         records_left, bytes_left = max_records, max_bytes

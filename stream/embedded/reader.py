@@ -40,7 +40,6 @@ class StoredRow:
 
     @property
     def offset(self) -> int:
-        """Offset within the partition."""
         return offset_of(self.id)
 
     def check(self) -> None:
@@ -152,7 +151,6 @@ class RecordReader:
         return found
 
     def close(self) -> None:
-        """Close connection and files."""
         self._segments.close()
         self.database.close()
 

@@ -106,7 +106,6 @@ class Retention:
             return 0
 
     def _shorten(self, database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> int:
-        """Remove the oldest records below `end` while they are too old or the partition is too large."""
         start, freed = rules.first, 0
         for stop, freed in _outlived(database, rules, now_ms, end):  # noqa: B007  # the last one is the sum
             self._delete_range(rules.id, start, stop)

@@ -164,7 +164,6 @@ class SegmentReader:
         return values
 
     def close(self) -> None:
-        """Close all files."""
         while self._open:
             os.close(self._open.popitem()[1])
 

@@ -57,7 +57,6 @@ class Topics:
         return self._known.get(name) or self.find(database, name)
 
     def forget(self) -> None:
-        """Remember nothing."""
         self._known = {}
 
     def find(self, database: sqlite3.Connection, name: str) -> Stored:
@@ -76,7 +75,6 @@ class Topics:
         return stored
 
     def all(self, database: sqlite3.Connection) -> dict[str, Stored]:
-        """Every topic under the prefix."""
         rows = database.execute(
             "SELECT t.id, t.name, t.partitions, t.compact, min(p.id) FROM topics t JOIN partitions p ON p.topic = t.id"
             " WHERE substr(t.name, 1, ?) = ? GROUP BY t.id",

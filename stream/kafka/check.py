@@ -65,7 +65,7 @@ def _topics(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
         if topic.name not in existing:
             findings.append((what, False, "missing: run `farmwatch topics --create`"))
             continue
-        wrong = _differences(configs_of(topic, site.settings), found[site.full(topic.name)])
+        wrong = _differences(configs_of(topic), found[site.full(topic.name)])
         if existing[topic.name] != topic.partitions:
             wrong.insert(0, f"{existing[topic.name]} partitions, configured are {topic.partitions}")
         findings.append((what, not wrong, "; ".join(wrong) or f"{topic.partitions} partitions"))

@@ -58,11 +58,9 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         return {at: offset for at, offset in astray.items() if self.position_of(at) == offset}
 
     def reachable(self) -> bool:
-        """True while the group's coordinator is known and connected."""
         return not self._coordinator.coordinator_unknown()
 
     def settled(self) -> bool:
-        """True while no rebalance is under way."""
         return bool(self._coordinator.stable() and not self._coordinator.rejoin_needed)
 
     def displaced(self) -> bool:
@@ -91,11 +89,9 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         self.pause(*(tp for tp in at if tp in self.assignment()))
 
     def let(self, at: Sequence[TopicPartition]) -> None:
-        """Undo `hold`."""
         self.resume(*(tp for tp in at if tp in self.assignment()))
 
     def position_of(self, at: TopicPartition) -> int | None:
-        """The offset that the next poll goes on from, transaction markers passed; None while it is not known."""
         return position_of(self, at)
 
     def forget_membership(self) -> None:
@@ -104,7 +100,6 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         self._coordinator.reset_generation()
 
     def forget_claims(self) -> None:
-        """Claim nothing at the next join."""
         self._assignor.forget()
 
     def _take_in_join(self) -> None:

@@ -73,7 +73,6 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]  # kafka-pytho
         return written
 
     def kill(self) -> None:
-        """End the thread without waiting for open requests."""
         self.alive = False
         self._unregister_cleanup()
         self._sender.force_close()

@@ -20,7 +20,6 @@ class Batch:
     """Runs a stage over messages and gathers outputs, state changes, offsets and counts."""
 
     def __init__(self, stage: Stage, committed: Callable[[int], StateReader], now_ms: int, attempt: int) -> None:
-        """`committed` state; `attempt` counts from 1 how often these records were tried."""
         self._stage = stage
         self._committed = committed
         self._now_ms = now_ms

@@ -85,7 +85,6 @@ class Breaker:
     """Opens when more than `share` of the last `window` records failed (and at least `least` of them)."""
 
     def __init__(self, *, window: int, share: float, least: int) -> None:
-        """Start closed."""
         self._outcomes: deque[bool] = deque(maxlen=window)
         self._share = share
         self._least = least

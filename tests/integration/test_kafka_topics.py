@@ -11,7 +11,7 @@ import pytest
 from kafka.record import util
 
 from stream.kafka.log import KafkaLog
-from stream.kafka.settings import KafkaSettings
+from stream.kafka.settings import LOCAL_STATE_MAX_AGE_MS, KafkaSettings
 from stream.log.contract import RECORD_CAP_BYTES, CleanupPolicy, Output, Topic
 from stream.log.errors import StreamError
 from stream.schema.topics import all_topics
@@ -39,7 +39,7 @@ def test_retention_and_compaction_are_set_on_the_topic(log: KafkaLog) -> None:
     assert (kept["cleanup.policy"], kept["retention.ms"]) == ("delete", "86400000")
     assert kept["retention.bytes"] == str(1 << 30)
     assert newest["cleanup.policy"] == "compact"
-    assert int(newest["delete.retention.ms"]) > 1000 * KafkaSettings().local_state_max_age_s
+    assert int(newest["delete.retention.ms"]) > LOCAL_STATE_MAX_AGE_MS
     assert all(int(settings["max.message.bytes"]) > RECORD_CAP_BYTES for settings in (kept, newest))
 
 
