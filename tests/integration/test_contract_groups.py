@@ -135,16 +135,6 @@ def test_a_member_that_comes_back_takes_over_at_once(world: World) -> None:
     assert dict(other.assignment()) == others
 
 
-def test_a_closed_members_partitions_are_taken_at_once(world: World) -> None:
-    """After close, the others own all without waiting for a lease."""
-    world.topics("in", partitions=2)
-    leaving = world.join("in", name="leaving", log=world.again())
-    staying = world.join("in", name="staying", log=world.again())
-    settle([leaving, staying], 2)
-    leaving.close()
-    settle([staying], 2)
-
-
 @pytest.mark.parametrize("wrong_ms", [YEAR_MS, -YEAR_MS], ids=["ahead", "behind"])
 def test_a_member_that_died_under_a_wrong_clock_is_taken_over(world: World, wrong_ms: int) -> None:
     """Its lease ends within a lease's time after the clock is right, not when the clock comes to what it was."""
@@ -160,18 +150,6 @@ def test_a_member_that_died_under_a_wrong_clock_is_taken_over(world: World, wron
     world.clock.turn(LEASE_MS + 1)
     assert values(drain(heir, 2)) == ["v", "v"]
     assert world.log.members("g") == ["heir"]
-
-
-def test_a_group_that_died_under_a_wrong_clock_is_idle(world: World) -> None:
-    """Nobody of it is alive when the clock is right again: its offsets may be set."""
-    if not world.turns_clock:
-        pytest.skip("leases of Kafka run on the broker's clock")
-    world.topics("in")
-    world.clock.turn(YEAR_MS)
-    settle([world.join("in", name="dead", log=world.again())], 2)
-    world.clock.turn(LEASE_MS + 1 - YEAR_MS)
-    assert world.log.members("g") == []
-    world.log.reset("g", "in", [0, 0])
 
 
 def test_members_keep_their_partitions_when_the_clock_is_set(world: World) -> None:
@@ -216,3 +194,15 @@ def test_three_members_come_and_go(world: World, rounds: int) -> None:
         settle([members[0], members[2]], 4)
         for member in members:
             member.close()
+
+
+def test_a_group_that_died_under_a_wrong_clock_is_idle(world: World) -> None:
+    """Nobody of it is alive when the clock is right again: its offsets may be set."""
+    if not world.turns_clock:
+        pytest.skip("leases of Kafka run on the broker's clock")
+    world.topics("in")
+    world.clock.turn(YEAR_MS)
+    settle([world.join("in", name="dead", log=world.again())], 2)
+    world.clock.turn(LEASE_MS + 1 - YEAR_MS)
+    assert world.log.members("g") == []
+    world.log.reset("g", "in", [0, 0])

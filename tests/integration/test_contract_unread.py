@@ -89,6 +89,7 @@ def test_what_retention_overtakes_while_a_member_reads_is_told(world: World) -> 
     member.commit(Commit(offsets={FIRST: at[1]}))
     member.rewind()
     world.lose("a", [at[4]])
+    assert member.poll(0.3, 10, 1 << 20) == []  # what expired of a held partition waits as its records do
     member.resume()
     found = read(member, lambda found: len(found) >= 3)
     assert spans(found) == [(at[1], at[4] - at[1])]
@@ -120,18 +121,6 @@ def test_what_was_read_and_expired_later_is_not_told(world: World) -> None:
     world.lose("a", [world.log.end("a")[0]])
     world.log.append([record("a", 0, "k", "next")])
     assert values(drain(world.join("a", log=world.again()), 1)) == ["next"]
-
-
-def test_a_held_partition_tells_nothing(world: World) -> None:
-    """While a partition is held back, what expired of it waits as its records do."""
-    put(world, 2)
-    world.lose("a", [offsets(world)[1]])
-    member = world.join("a")
-    settle([member], 1)
-    member.pause()
-    assert member.poll(0.3, 10, 1 << 20) == []
-    member.resume()
-    assert len(read(member, lambda found: len(found) >= 2)) == 2
 
 
 def test_of_a_compacted_topic_nothing_is_unread(world: World) -> None:

@@ -135,28 +135,6 @@ def test_an_uncommitted_change_is_never_seen(home: Home) -> None:
     again.close()
 
 
-def test_a_large_state_is_restored_in_order(home: Home) -> None:
-    """Many keys over many commits, some deleted: another machine has the same state."""
-    member = home.join()
-    wanted: dict[bytes, bytes] = {}
-    for batch in range(10):
-        changes = [StateChange(b"%04d" % n, b"%d.%d" % (batch, n)) for n in range(batch, 3000, 7 + batch)]
-        changes += [StateChange(b"%04d" % n, None) for n in range(batch, 3000, 50)]
-        for change in changes:
-            if change.value is None:
-                wanted.pop(change.key, None)
-            else:
-                wanted[change.key] = change.value
-        member.commit(Commit(state={0: changes}))
-    assert member.state(0).scan(b"", 5000) == sorted(wanted.items())
-    member.close()
-    lose(home)
-    again = home.join()
-    assert again.state(0).scan(b"", 5000) == sorted(wanted.items())
-    assert list(home.log.scan_state("s", 0)) == sorted(wanted.items())
-    again.close()
-
-
 def test_state_alone_moves_no_input_offset(home: Home) -> None:
     """A commit of state alone is checked against the group's generation, and leaves the input offsets as they were."""
     home.log.append([Output("in", 0, b"k", b"v")])
