@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ import pytest
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, CleanupPolicy, Commit, StateChange, Topic
+from tests.support.log_files import sql
 from tests.support.paths import ROOT
 from tests.support.worlds import record, settle, values
 
@@ -46,28 +46,16 @@ def log(folder: Path) -> Iterator[EmbeddedLog]:
 
 def rows(folder: Path) -> dict[str, int]:
     """Table -> number of rows."""
-    database = sqlite3.connect(folder / "log.sqlite")
     tables = ("topics", "partitions", "records", "state", "slots", "offsets", "segments", "removed")
-    found = {table: int(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in tables}
-    database.close()
-    return found
+    return {table: sql(folder, f"SELECT count(*) FROM {table}")[0][0] for table in tables}
 
 
 def test_nothing_is_left_of_what_was_removed(log: EmbeddedLog, folder: Path) -> None:
     """Rows and segment files are gone, and the bytes told are those of records and state."""
     held = log.sizes(["pairs", "state.s"])
     assert log.remove(["pairs"], ["g"], ["s"]) == held["pairs"].bytes + held["state.s"].bytes
-    found = rows(folder)
-    assert found == {
-        "topics": 1,
-        "partitions": 1,
-        "records": 1,
-        "state": 0,
-        "slots": 0,
-        "offsets": 0,
-        "segments": 0,
-        "removed": 0,
-    }
+    left = {table: count for table, count in rows(folder).items() if count}
+    assert left == {"topics": 1, "partitions": 1, "records": 1}
     assert list((folder / "segments").iterdir()) == []
 
 

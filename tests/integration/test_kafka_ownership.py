@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from stream.kafka.settings import KafkaSettings, producer_options
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Output, StateChange, Topic
 from stream.log.errors import Fenced
 from tests.support.kafka_broker import broker
+from tests.support.worlds import patiently
 
 pytestmark = pytest.mark.kafka
 PATIENCE_S = 40.0
@@ -39,13 +39,6 @@ def open_log(tmp_path: Path) -> Iterator[Callable[..., KafkaLog]]:
         log.close()
 
 
-def until(condition: Callable[[], bool]) -> None:
-    """Call `condition` until it is true."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-
-
 def owns(member: Member, count: int) -> bool:
     """Poll once; True when `member` owns this many partitions."""
     member.poll(0.05, 1, 1)
@@ -59,9 +52,9 @@ def test_a_member_that_slept_through_a_move_is_fenced(open_log: Callable[..., Ka
     log.create([Topic("a", 1), Topic("state.s", 1, CleanupPolicy.COMPACT)])
     log.append([Output("a", 0, b"k", b"v")])
     sleeper = log.join("g", ["a"], member="sleeper", store="s")
-    until(lambda: bool(sleeper.poll(0.1, 10, 1000)))
+    patiently(lambda: bool(sleeper.poll(0.1, 10, 1000)), "the partitions", PATIENCE_S)
     awake = other.join("g", ["a"], member="awake", store="s")
-    until(lambda: owns(awake, 1))  # the sleeper does not poll, and loses its partition after max_poll_interval_s
+    patiently(lambda: owns(awake, 1), "the partitions", PATIENCE_S)
     assert list(sleeper.assignment()) == [0], "it has not noticed yet"
     late = Commit(offsets={At("a", 0): 1} if with_offsets else {}, state={0: [StateChange(b"k", b"late")]})
     with pytest.raises(Fenced):
@@ -70,7 +63,7 @@ def test_a_member_that_slept_through_a_move_is_fenced(open_log: Callable[..., Ka
     assert list(log.scan_state("s", 0)) == [(b"k", b"right")]
     sleeper.rewind()
     awake.close()
-    until(lambda: owns(sleeper, 1))
+    patiently(lambda: owns(sleeper, 1), "the partitions", PATIENCE_S)
     assert sleeper.state(0).get(b"k") == b"right"
     sleeper.close()
 
@@ -80,9 +73,9 @@ def test_a_namesake_fences_and_the_first_comes_back_when_it_is_gone(open_log: Ca
     log, other = open_log(), open_log()
     log.create([Topic("a", 2), Topic("out", 2)])
     first = log.join("g", ["a"], member="m")
-    until(lambda: owns(first, 2))
+    patiently(lambda: owns(first, 2), "the partitions", PATIENCE_S)
     second = other.join("g", ["a"], member="m")
-    until(lambda: owns(second, 2))
+    patiently(lambda: owns(second, 2), "the partitions", PATIENCE_S)
     with pytest.raises(Fenced):
         first.commit(Commit([Output("out", 0, b"k", b"zombie")], {At("a", 0): 0}))
     with pytest.raises(Fenced):
@@ -97,7 +90,7 @@ def test_a_namesake_fences_and_the_first_comes_back_when_it_is_gone(open_log: Ca
         except Fenced:
             return False
 
-    until(back)
+    patiently(back, "the partitions", PATIENCE_S)
     first.commit(Commit([Output("out", 1, b"k", b"back")], {At("a", 0): 0}))
     first.close()
 

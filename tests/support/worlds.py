@@ -147,11 +147,14 @@ class KafkaWorld(World):
 KINDS: dict[str, type[World]] = {"embedded": EmbeddedWorld, "kafka": KafkaWorld}
 
 
-def patiently(condition: Callable[[], bool], what: str) -> None:
+def patiently(
+    condition: Callable[[], bool], what: str | Callable[[], str], patience_s: float = PATIENCE_S, every_s: float = 0.0
+) -> None:
     """Call `condition` until it is true; fails naming `what` when it never is."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        assert time.monotonic() < deadline, f"waited in vain for {what if isinstance(what, str) else what()}"
+        time.sleep(every_s)
 
 
 def drain(member: Member, count: int, max_records: int = 100, max_bytes: int = 1 << 24) -> list[Message]:
