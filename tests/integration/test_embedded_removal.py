@@ -129,22 +129,3 @@ def test_others_commit_while_much_is_removed(log: EmbeddedLog) -> None:
     thread.join()
     assert during >= 3
     assert values(log.read("stays", 0)) == ["v", *map(str, range(appended))]
-
-
-def test_another_prefix_is_not_touched(folder: Path) -> None:
-    """Topics, groups and stores of the same names under another prefix stay."""
-    logs = [EmbeddedLog(folder, prefix=prefix) for prefix in ("", "b.")]
-    for log in logs:
-        log.create([Topic("a", 1), Topic("state.s", 1, CleanupPolicy.COMPACT)])
-        log.append([record("a", 0, "k", "v")])
-        member = log.join("g", ["a"], member="m", store="s")
-        settle([member], 1)
-        member.commit(Commit(offsets={At("a", 0): 1}, state={0: [StateChange(b"k", b"v")]}))
-        member.close()
-    logs[0].remove(["a"], ["g"], ["s"])
-    assert logs[1].topics() == {"a": 1, "state.s": 1}
-    assert values(logs[1].read("a", 0)) == ["v"]
-    assert logs[1].committed("g", "a") == [1]
-    assert list(logs[1].scan_state("s", 0)) == [(b"k", b"v")]
-    for log in logs:
-        log.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -102,8 +103,16 @@ def test_a_segment_that_cannot_be_entered_leaves_no_file(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("places", "found"),
+    [
+        (((-1, 2), (0, 2), (2, 2), (4, 2), (8, 5), (9, 1 << 60)), [b"", b"01", b"", b"45", b"89", b""]),
+        (((4, 3), (7, -2), (7, 3), (10, -4)), [b"456", b"", b"789", b""]),
+    ],
+    ids=["bad sector, end of the file", "negative sizes"],
+)
 def test_a_value_that_cannot_be_had_is_short_and_the_others_whole(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: list[tuple[int, int]], found: list[bytes]
 ) -> None:
     """A bad sector, the end of the file or an impossible place shortens the values it concerns, and no other one."""
     (tmp_path / "x.segment").write_bytes(b"0123456789")
@@ -115,26 +124,8 @@ def test_a_value_that_cannot_be_had_is_short_and_the_others_whole(
         return read(fd, size, position)
 
     monkeypatch.setattr(os, "pread", bad_sector)
-    reader = SegmentReader(tmp_path)
-    places = [
-        SegmentPlace(-1, 2),
-        SegmentPlace(0, 2),
-        SegmentPlace(2, 2),
-        SegmentPlace(4, 2),
-        SegmentPlace(8, 5),
-        SegmentPlace(9, 1 << 60),
-    ]
-    assert reader.read("x.segment", places) == [b"", b"01", b"", b"45", b"89", b""]
-    reader.close()
-
-
-def test_an_impossible_size_does_not_shorten_its_neighbours(tmp_path: Path) -> None:
-    """A negative size, between two values and behind the last one: the values beside it are whole."""
-    (tmp_path / "x.segment").write_bytes(b"0123456789")
-    reader = SegmentReader(tmp_path)
-    places = [SegmentPlace(0, 3), SegmentPlace(3, -2), SegmentPlace(3, 3), SegmentPlace(6, -4)]
-    assert reader.read("x.segment", places) == [b"012", b"", b"345", b""]
-    reader.close()
+    with closing(SegmentReader(tmp_path)) as reader:
+        assert reader.read("x.segment", [SegmentPlace(*place) for place in places]) == found
 
 
 def test_other_errors_of_the_disk_are_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
