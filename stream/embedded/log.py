@@ -176,7 +176,7 @@ class EmbeddedLog:
         return [end for _, end in self._bounds(topic)]
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        """See `Log.offset_at`; the first call of a process reads up to the answer, later ones what is new."""
+        """The first call of a process reads up to the answer, later ones what is new."""
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
             return [

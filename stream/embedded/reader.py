@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from stream.embedded.database import DATABASE, SEGMENTS, connect, content_checksum, is_intact, translate
-from stream.embedded.segments import SegmentPlace, SegmentReader
+from stream.embedded.segments import SegmentReader
 from stream.embedded.topics import Stored, offset_of, row_id
 from stream.log.contract import NO_HEADERS, At, Message
 from stream.log.errors import LogUnavailable, UnknownTopic
@@ -139,7 +139,6 @@ class RecordReader:
                 wanted.setdefault(row.segment, []).append(row)
         gone: set[int] = set()
         for segment, held in wanted.items():
-            held.sort(key=lambda row: row.position)
             gone |= self._fill(segment, held)
         found = []
         for row in rows:
@@ -160,7 +159,7 @@ class RecordReader:
         fault = "the database knows no such segment" if file is None else "the file is missing"
         if file is not None:
             try:
-                values = self._segments.read(file, [SegmentPlace(row.position, row.size) for row in rows])
+                values = self._segments.read(file, ((row.position, row.size) for row in rows))
             except FileNotFoundError:
                 pass
             else:

@@ -66,10 +66,7 @@ class KafkaLog:
         self._closed = False
 
     def create(self, topics: Sequence[Topic]) -> None:
-        """Create the topics that are missing. Raises TopicMismatch where a partition count differs.
-
-        Settings of topics that exist are left: the operator may have changed them. `check` tells where they differ.
-        """
+        """Settings of existing topics stay: the operator may have changed them. `check` tells where they differ."""
         existing = self._site.topics()
         for topic in topics:
             check_partitions(topic, existing.get(topic.name, topic.partitions))
@@ -89,11 +86,7 @@ class KafkaLog:
         return self._site.topics()
 
     def append(self, outputs: Sequence[Output]) -> None:
-        """Append outside of any group in one transaction.
-
-        After LogUnavailable it may have happened nevertheless, where the broker went away under the commit: a caller
-        that tries again appends twice. Stages are not concerned, their commits carry offsets or state.
-        """
+        """After LogUnavailable it may have happened all the same: a caller that tries again appends twice."""
         if not outputs:
             return
         records = [self._site.record(output) for output in outputs]
@@ -165,10 +158,6 @@ class KafkaLog:
         return [found.get(at) for at in partitions]
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
-        """Set a group's committed offsets; outside of what the topic holds they are moved to its ends.
-
-        Raises StreamError while the group has live members, or where the number of offsets is not that of partitions.
-        """
         partitions = self._site.at(topic)
         check_offsets(topic, offsets, len(partitions))
         self._site.admin.reset(self._site.full(group), dict(zip(partitions, offsets, strict=True)))
@@ -182,7 +171,7 @@ class KafkaLog:
 
     @contextmanager
     def read_state(self, store: str, partition: int) -> Iterator[LocalState]:
-        """Committed state of a store as it stands now: the changelog is read into a temporary file first."""
+        """The changelog is read into a temporary file first."""
         at = self._site.one(f"state.{store}", partition)
         with tempfile.TemporaryDirectory(prefix="farmwatch-state-") as folder:
             state = LocalState(Path(folder) / "state.sqlite", "", now_ms=0, max_age_ms=0)
@@ -228,10 +217,7 @@ class KafkaLog:
         return freed
 
     def check(self, topics: Sequence[Topic] = ()) -> list[Finding]:
-        """(what, is it right, what was found and how to mend it), for `farmwatch doctor`; never raises StreamError.
-
-        `topics` are those that farmwatch needs, as configured.
-        """
+        """For `farmwatch doctor`; never raises StreamError. `topics` are those that farmwatch needs, as configured."""
         return check_broker(self._site, topics)
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
 """The Log contract: topics of partitions, consumer groups, and one atomic commit of outputs + state + offsets.
 
-Three logs keep it: `MemoryLog` (tests), `EmbeddedLog` (one machine, no server) and `KafkaLog`. Stages never know which.
-The same test suite (tests/integration) runs against all three.
+Two logs keep it: `EmbeddedLog` (one machine, no server) and `KafkaLog`. Stages never know which.
+The same test suite (tests/integration) runs against both.
 """
 
 from __future__ import annotations
@@ -103,8 +103,8 @@ class StateChange:
 class Commit:
     """What becomes visible together or not at all.
 
-    `offsets` are the next offsets to read, which Kafka moves on past transaction markers where those were read past;
-    `state` maps partition -> changes, applied in order.
+    `offsets`: the next ones to read; Kafka moves them on past transaction markers. `state`: partition -> changes, in
+    order.
     """
 
     outputs: Sequence[Output] = ()
@@ -233,9 +233,9 @@ class Log(Protocol):
         """Committed offsets of a group, per partition."""
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
-        """Set a group's committed offsets, also those of a group without a member yet.
+        """Set a group's committed offsets; Kafka moves those outside of the topic to its ends.
 
-        Raises StreamError while the group has live members. Kafka moves offsets outside of the topic to its ends.
+        Raises StreamError while the group has live members.
         """
 
     def members(self, group: str) -> list[str]:
@@ -248,9 +248,8 @@ class Log(Protocol):
         """Committed state of a store in key order, outside of any group (audit)."""
 
     def read_state(self, store: str, partition: int) -> AbstractContextManager[StateReader]:
-        """Committed state of a store as it stands now, to look things up in, outside of any group.
+        """Committed state of a store as it stands now, outside of any group, for a short time and one thread.
 
-        What is committed meanwhile does not show. Keep it open for no longer than needed, and use it in one thread.
         On Kafka entering it reads the partition's changelog.
         """
 
