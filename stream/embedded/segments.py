@@ -15,13 +15,13 @@ import os
 import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
 
 from stream.log.contract import RECORD_CAP_BYTES
 from stream.log.errors import StreamError
 
 SUFFIX = ".segment"
-_IOV_MAX = 1024  # buffers of one writev on Linux
 _OPEN_FILES = 64
 
 
@@ -59,14 +59,14 @@ class Segment:
 
         Raises OSError and then counts nothing as written: the next append overwrites it.
         """
-        positions: list[int] = []
-        end = self.size
-        for value in values:
-            positions.append(end)
-            end += len(value)
+        *positions, end = accumulate(map(len, values), initial=self.size)
+        rest = memoryview(b"".join(values))
         try:
-            for first in range(0, len(values), _IOV_MAX):
-                self._write_at(positions[first], values[first : first + _IOV_MAX])
+            while rest:  # a signal or a disk almost full cuts a write
+                written = os.pwrite(self._fd, rest, end - len(rest))
+                if written == 0:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+                rest = rest[written:]
         except OSError:
             self.cut(self.size)
             raise
@@ -78,18 +78,6 @@ class Segment:
         self.size = size
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, size)
-
-    def _write_at(self, position: int, values: Sequence[bytes]) -> None:
-        total = sum(map(len, values))
-        written = os.pwritev(self._fd, values, position)
-        if written == total:
-            return
-        rest = memoryview(b"".join(values))
-        while written < total:  # a signal or a disk almost full cut the write
-            step = os.pwrite(self._fd, rest[written:], position + written)
-            if step == 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
-            written += step
 
     def sync(self) -> None:
         """Make what was appended durable; a file that cannot be synced is spoiled. Raises OSError."""

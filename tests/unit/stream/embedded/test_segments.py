@@ -42,13 +42,12 @@ def test_what_an_error_left_is_overwritten(tmp_path: Path, monkeypatch: pytest.M
     """A write that the disk cut short counts for nothing: the next append takes its place."""
     segment = _segment(tmp_path)
     segment.append([b"first"])
-    monkeypatch.setattr(os, "pwritev", lambda fd, values, position: os.pwrite(fd, b"par", position))
-    real = os.pwrite
+    write = os.pwrite
 
     def full(fd: int, value: bytes, position: int) -> int:
-        if len(value) > 3:
+        if position > 5:
             raise OSError(errno.ENOSPC, "No space left on device")
-        return real(fd, value, position)
+        return write(fd, value[:3], position)
 
     monkeypatch.setattr(os, "pwrite", full)
     with pytest.raises(OSError, match="No space"):
@@ -63,7 +62,8 @@ def test_what_an_error_left_is_overwritten(tmp_path: Path, monkeypatch: pytest.M
 def test_a_short_write_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When the system writes only a part, the rest follows."""
     segment = _segment(tmp_path)
-    monkeypatch.setattr(os, "pwritev", lambda fd, values, position: os.pwrite(fd, b"".join(values)[:4], position))
+    write = os.pwrite
+    monkeypatch.setattr(os, "pwrite", lambda fd, value, position: write(fd, value[:4], position))
     assert segment.append([b"abc", b"defgh"]) == [0, 3]
     assert (tmp_path / segment.file).read_bytes() == b"abcdefgh"
     segment.close()
