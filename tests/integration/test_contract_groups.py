@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from stream.log.contract import At, Commit, Member, Message
-from tests.support.worlds import LEASE_MS, World, drain, patiently, record, settle, turn_over, values
+from tests.support.worlds import LEASE_MS, World, drain, gather, patiently, record, settle, turn_over, values
 
 YEAR_MS = 365 * 86_400_000
 
 
-def take(member: Member, found: list[Message]) -> None:
+def take(member: Member) -> list[Message]:
     """Poll, and commit what came."""
     messages = member.poll(0.05, 20, 1 << 20)
     if messages:
         member.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in messages}))
-    found.extend(messages)
+    return messages
 
 
 def test_two_members_share_and_lose_nothing(world: World) -> None:
@@ -23,13 +23,12 @@ def test_two_members_share_and_lose_nothing(world: World) -> None:
     world.topics("in", partitions=4)
     first = world.join("in", name="first")
     settle([first], 4)
-    found: list[Message] = []
 
     def write(batch: int) -> None:
         world.log.append([record("in", p, f"k{p}", f"{batch}.{n}") for p in range(4) for n in range(5)])
 
     write(0)
-    take(first, found)
+    found = take(first)
     second = world.join("in", name="second", log=world.again())
     write(1)
     settle([first, second], 4)
@@ -37,18 +36,13 @@ def test_two_members_share_and_lose_nothing(world: World) -> None:
     second.rewind()
     write(2)
     for _ in range(3):
-        take(first, found)
-        take(second, found)
+        found += take(first) + take(second)
     second.close()
     write(3)
     settle([first], 4)
     first.rewind()
-
-    def all_there() -> bool:
-        take(first, found)
-        return len(found) >= 80
-
-    patiently(all_there, "80 records")
+    left = 80 - len(found)
+    found += gather(lambda: take(first), lambda more: len(more) >= left, "80 records")
     for partition in range(4):
         mine = [m for m in found if m.partition == partition]
         assert values(mine) == [f"{batch}.{n}" for batch in range(4) for n in range(5)]
@@ -83,13 +77,7 @@ def test_a_partition_won_again_is_read_from_its_committed_offset(world: World) -
     settle([first, second], 2)
     (moved,) = second.assignment()
     world.log.append([record("in", moved, "k", "new")])
-    found: list[Message] = []
-
-    def both_there() -> bool:
-        take(second, found)
-        return len(found) >= 2
-
-    patiently(both_there, "two records")
+    found = gather(lambda: take(second), lambda found: len(found) >= 2, "two records")
     assert values(found) == [f"old {moved}", "new"]
     second.close()
     settle([first], 2)

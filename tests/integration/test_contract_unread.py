@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Message
-from tests.support.worlds import World, drain, patiently, record, settle, values
+from tests.support.worlds import World, drain, gather, patiently, record, settle, values
 
 FIRST = At("a", 0)
 
@@ -26,14 +26,7 @@ def offsets(world: World) -> list[int]:
 
 def read(member: Member, until: Callable[[Sequence[Message]], bool]) -> list[Message]:
     """Poll in steps of two records until enough came."""
-    found: list[Message] = []
-
-    def enough() -> bool:
-        found.extend(member.poll(0.2, 2, 1 << 20))
-        return until(found)
-
-    patiently(enough, "enough records")
-    return found
+    return gather(lambda: member.poll(0.2, 2, 1 << 20), until, "enough records")
 
 
 def spans(messages: Sequence[Message]) -> list[tuple[int, int]]:
@@ -131,14 +124,7 @@ def test_of_a_compacted_topic_nothing_is_unread(world: World) -> None:
     if world.expires:
         world.log.expire(world.clock.now_ms)
     member = world.join("c", group="other")
-    found: list[Message] = []
-
-    def enough() -> bool:
-        found.extend(member.poll(0.2, 10, 1 << 20))
-        return bool(found) and values(found)[-1] == "3"
-
-    patiently(enough, "the newest record")
-    assert spans(found) == []
+    assert spans(read(member, lambda found: values(found)[-1:] == ["3"])) == []
 
 
 def test_a_group_beyond_the_end_reports_nothing_expired(world: World) -> None:

@@ -8,6 +8,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -157,15 +158,24 @@ def patiently(
         time.sleep(every_s)
 
 
-def drain(member: Member, count: int, max_records: int = 100, max_bytes: int = 1 << 24) -> list[Message]:
-    """Poll until `count` records came, and once more to see that none is left."""
+def gather(
+    poll: Callable[[], Iterable[Message]], until: Callable[[Sequence[Message]], bool], what: str
+) -> list[Message]:
+    """What `poll` returns, until that is enough."""
     found: list[Message] = []
 
     def enough() -> bool:
-        found.extend(member.poll(0.2, max_records, max_bytes))
-        return len(found) >= count
+        found.extend(poll())
+        return until(found)
 
-    patiently(enough, f"{count} records")
+    patiently(enough, what)
+    return found
+
+
+def drain(member: Member, count: int, max_records: int = 100, max_bytes: int = 1 << 24) -> list[Message]:
+    """Poll until `count` records came, and once more to see that none is left."""
+    poll = partial(member.poll, 0.2, max_records, max_bytes)
+    found = gather(poll, lambda found: len(found) >= count, f"{count} records")
     found.extend(member.poll(0.05, max_records, max_bytes))
     assert len(found) == count, [(m.topic, m.partition, m.offset) for m in found]
     return found
