@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from stream.log.contract import StateReader
 from stream.processing.metrics import Metrics
 
 P = ParamSpec("P")
@@ -58,10 +57,6 @@ class LogCpu:
 
         return call
 
-    def state(self, reader: StateReader) -> StateReader:
-        """The same state, whose reads are counted."""
-        return _TimedState(reader, self)
-
     def look_at_threads(self) -> None:
         """Count what the log's own threads have spent since the last look (Linux; nothing elsewhere)."""
         for thread in threading.enumerate():
@@ -72,16 +67,6 @@ class LogCpu:
             more = max(0.0, spent - self._threads.get(number, 0.0))
             self._metrics.count("log_cpu_seconds", more, operation="threads")
             self._threads[number] = spent
-
-
-class _TimedState:
-    """A `StateReader` whose reads are timed."""
-
-    def __init__(self, reader: StateReader, cpu: LogCpu) -> None:
-        self.get = cpu.sampled(reader.get)
-        self.scan = cpu.sampled(reader.scan)
-        self.due = cpu.sampled(reader.due)
-        self.next_due = cpu.sampled(reader.next_due)
 
 
 def _thread_cpu_s(number: int) -> float:

@@ -316,7 +316,7 @@ class StageLoop:
         self._cpu.look_at_threads()
 
     def _state(self, partition: int) -> StateReader:
-        return self._memory.over(partition, self._cpu.state(self._member.state(partition)))
+        return self._memory.over(partition, self._member.state(partition), self._cpu.sampled)
 
     def _close_member(self) -> None:
         try:

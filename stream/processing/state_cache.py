@@ -7,12 +7,14 @@ something else, and all is forgotten when a partition may have had another owner
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from stream.log.contract import StateChange, StateReader
 
 _ROOM = 2000  # values of a partition, those used longest ago leave; some 24 MB for all of 24 partitions
 _VALUE_CAP_BYTES = 1024  # larger values are rare, and would take the room of many
+Timed = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class _Values(OrderedDict[bytes, bytes | None]):
@@ -33,9 +35,9 @@ class StateMemory:
     def __init__(self) -> None:
         self._partitions: dict[int, _Values] = {}
 
-    def over(self, partition: int, committed: StateReader) -> StateReader:
-        """The committed state of a partition, read through this memory."""
-        return _Remembered(committed, self._partitions.setdefault(partition, _Values()))
+    def over(self, partition: int, committed: StateReader, timed: Timed = lambda read: read) -> StateReader:
+        """The committed state of a partition, read through this memory; `timed` wraps what reads the log."""
+        return _Remembered(committed, self._partitions.setdefault(partition, _Values()), timed)
 
     def committed(self, state: Mapping[int, Sequence[StateChange]]) -> None:
         """Take over what a commit has changed, by partition, of what was looked up: nothing else is."""
@@ -58,18 +60,18 @@ class StateMemory:
 class _Remembered:
     """A `StateReader`; look-ups of single keys are remembered."""
 
-    def __init__(self, committed: StateReader, values: _Values) -> None:
-        self._committed = committed
+    def __init__(self, committed: StateReader, values: _Values, timed: Timed) -> None:
         self._values = values
-        self.scan = committed.scan
-        self.due = committed.due
-        self.next_due = committed.next_due
+        self._read = timed(committed.get)
+        self.scan = timed(committed.scan)
+        self.due = timed(committed.due)
+        self.next_due = timed(committed.next_due)
 
     def get(self, key: bytes) -> bytes | None:
         values = self._values
         if key in values:
             values.move_to_end(key)
             return values[key]
-        value = self._committed.get(key)
+        value: bytes | None = self._read(key)
         values.keep(key, value)
         return value

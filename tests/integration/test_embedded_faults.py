@@ -9,11 +9,11 @@ import signal
 import sqlite3
 import stat
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +27,8 @@ from stream.embedded.segments import LogDamaged
 from stream.log.clock import wall_ms
 from stream.log.contract import At, CleanupPolicy, Message, Topic
 from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
-from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS
+from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS, worker_process
 from tests.support.log_files import lose_page, segments, sql
-from tests.support.paths import ROOT
 from tests.support.worlds import patiently, record, settle, values
 
 KILLS = 10
@@ -57,18 +56,8 @@ def log(folder: Path) -> Iterator[EmbeddedLog]:
 @pytest.fixture
 def start(folder: Path) -> Iterator[Start]:
     """Starts a worker process; all are killed in the end."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start(role: str, *more: object) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "tests.support.embedded_worker", role, str(folder), *map(str, more)]
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
+    with ExitStack() as stack:
+        yield lambda role, *more: stack.enter_context(worker_process(role, folder, *more))
 
 
 def lines(process: subprocess.Popen[str]) -> Iterator[str]:
@@ -579,15 +568,3 @@ def test_a_closed_log_says_so(folder: Path) -> None:
     for use in (lambda: log.end("in"), lambda: log.append([record("in", 0, "k")])):
         with pytest.raises(StreamError, match="closed"):
             use()
-
-
-def test_leases_are_renewed_while_the_caller_works(folder: Path) -> None:
-    """The heartbeat renews a lease without polls, and ends with the log."""
-    now = [0]
-    log = EmbeddedLog(folder, lease_ms=300, clock=lambda: now[0])
-    member = log.join("g", ["in"], member="m")
-    member.poll(0, 1, 1)
-    now[0] = 1000
-    patiently(lambda: sql(folder, "SELECT expires_at FROM members") == [(1300,)], "a heartbeat")
-    member.close()
-    log.close()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,8 +12,8 @@ import pytest
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, CleanupPolicy, Commit, StateChange, Topic
+from tests.support.embedded_worker import worker_process
 from tests.support.log_files import sql
-from tests.support.paths import ROOT
 from tests.support.worlds import record, settle, values
 
 RECORDS, KEYS = 12_000, 6_000
@@ -64,15 +62,10 @@ def test_a_removal_that_is_killed_is_finished_later(log: EmbeddedLog, folder: Pa
     """Killed at any moment, all is there still or nobody sees any of it; the next expire deletes what it has left."""
     dice = random.Random(3)
     for attempt in range(6):
-        with subprocess.Popen(
-            [sys.executable, "-m", "tests.support.embedded_worker", "remove", str(folder)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-        ) as worker:
-            assert worker.stdout is not None
-            assert worker.stdout.readline() == b"ready\n"
+        with worker_process("remove", folder) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
             time.sleep(dice.uniform(0, 0.012))
-            worker.kill()
         if "pairs" in log.topics():
             assert sum(1 for p in range(2) for _ in log.read("pairs", p)) == RECORDS + 2
             assert len(list(log.scan_state("s", 0))) == KEYS

@@ -92,21 +92,8 @@ def test_what_expired_is_buried_once_and_the_rest_goes_on(world: World, fails: b
     assert (said["log_level"], said["stage"]) == ("error", "copying")
 
 
-def test_nothing_is_told_a_second_time(world: World) -> None:
-    """A process that comes after, and reads on, buries and counts nothing of what was told."""
-    world.lose("in", [RECORDS - 1])
-    run(world, Metrics(), str(RECORDS - 1))
-    world.log.append([Output("in", 0, b"s", encode(Hit(id="next", site="s", url="u")))])
-    metrics = Metrics()
-    run(world, metrics, "next")
-    log = world.again()
-    assert [letter.expired for letter in letters(log)] == [RECORDS - 1]
-    assert count(metrics, "log_expired_unread_records_total", topic="in") == 0
-    assert [d.id for d in decisions(log, [0])] == [str(RECORDS - 1), "next"]
-
-
 def test_a_stage_that_falls_behind_tells_each_gap(world: World) -> None:
-    """Retention that overtakes a group again is told again, with the offsets that it took this time."""
+    """Retention that overtakes a group again is told again, with what it took this time; nothing is told twice."""
     world.lose("in", [2])
     run(world, Metrics(), str(RECORDS - 1))
     world.log.append([Output("in", 0, b"s", encode(Hit(id=f"more-{n}", site="s", url="u"))) for n in range(3)])
