@@ -5,8 +5,8 @@
 
 Several processes of one machine (not: a network file system) may share a folder. Every commit is one SQLite
 transaction over outputs, state and offsets that also checks the leases it relies on; the large values it names were
-synced before, so after a crash at any instant a commit is there whole or not at all, and what was reported committed is
-there.
+synced before. So after a crash at any instant a commit is there completely or not at all, and what was reported as
+committed is there.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class EmbeddedLog:
 
     @contextlib.contextmanager
     def read_state(self, store: str, partition: int) -> Iterator[EmbeddedState]:
-        """Committed state of a store as it stands now, of one read transaction. Raises LogUnavailable."""
+        """State of one read transaction. Raises LogUnavailable."""
         with self._reader() as reader:
             reader.database.execute("BEGIN")
             try:

@@ -122,7 +122,7 @@ class GroupConsumer(KafkaConsumer, ConsumerRebalanceListener):  # type: ignore[m
         """Follow a join that was answered between two polls.
 
         kafka-python 3.0 takes the answer in only where a poll is waiting for it. An answer that comes between two polls
-        is thrown away, and the next poll joins again, which makes the whole group rebalance again: with short polls
+        is thrown away, and the next poll joins again, which makes the group rebalance again: with short polls
         without end. These are the steps that its `join_group_async` takes.
         """
         joined = self._coordinator._join_task

@@ -100,7 +100,7 @@ class Ownership:
     def committed(self, offsets: Mapping[At, int], state: Mapping[int, tuple[Sequence[StateChange], int]]) -> None:
         """A commit is durable: follow it. `state` is partition -> (changes, changelog offset after them).
 
-        Where the local disk fails, the partition is made ready anew from the changelog: the commit stands.
+        Where the local disk fails, the partition is made ready anew from the changelog; the commit is valid.
         """
         for at, offset in offsets.items():
             self._offsets[TopicPartition(self._site.full(at.topic), at.partition)] = offset

@@ -17,7 +17,7 @@ from stream.log.clock import Clock
 from stream.log.errors import StreamError
 
 log = structlog.get_logger(__name__)
-_TOLD_EVERY_S = 5.0
+_LOG_EVERY_S = 5.0
 
 
 class Restore:
@@ -36,7 +36,7 @@ class Restore:
         self._clock = clock
         self._left = sum(max(0, ends[at] - state.next_offset) for at, state in states.items())
         self._total = self._left
-        self._told_at = time.monotonic()
+        self._logged_at = time.monotonic()
         self._reader = KafkaReader(options, {at: (state.next_offset, ends[at]) for at, state in states.items()})
 
     @property
@@ -68,7 +68,7 @@ class Restore:
             state.apply(changes, max(before, next_offset), self._clock())
             self._left -= max(0, next_offset - before)
         now = time.monotonic()
-        if now - self._told_at > _TOLD_EVERY_S:
-            self._told_at = now
+        if now - self._logged_at > _LOG_EVERY_S:
+            self._logged_at = now
             done = 1 - self._left / self._total if self._total else 1.0
             log.info("state_restoring", partitions=len(self._states), left=self._left, share_done=round(done, 3))

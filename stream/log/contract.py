@@ -52,7 +52,7 @@ class At(NamedTuple):
 
 
 class TopicSize(NamedTuple):
-    """What a topic holds, all partitions together. The changelog of a store stands for the store's state."""
+    """What a topic holds, all partitions together. For the changelog of a store: what the store holds."""
 
     records: int  # offsets from beginning to end: what compaction removed and Kafka's transaction markers count too
     bytes: int  # of one replica
@@ -64,7 +64,7 @@ NONE_NEEDED: Mapping[str, Sequence[int]] = {}
 class Message(msgspec.Struct, frozen=True):
     """A record as read. `value` is None for a tombstone, and b"" for a damaged record, see `damage`.
 
-    One with `expired` is no record: it stands for so many offsets up to its own, see `Member.poll`.
+    One with `expired` is no record: it replaces so many offsets up to its own, see `Member.poll`.
     """
 
     topic: str
@@ -248,7 +248,7 @@ class Log(Protocol):
         """Committed state of a store in key order, outside of any group (audit)."""
 
     def read_state(self, store: str, partition: int) -> AbstractContextManager[StateReader]:
-        """Committed state of a store as it stands now, outside of any group, for a short time and one thread.
+        """Committed state of a store at this moment, outside of any group, for a short time and one thread.
 
         On Kafka entering it reads the partition's changelog.
         """
@@ -259,7 +259,7 @@ class Log(Protocol):
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
         """Apply retention and compaction; returns the bytes freed (0 on Kafka, whose broker does it).
 
-        A record dated after `now_ms` tells nothing of its age: it goes with the next one behind it that is too old.
+        The age of a record dated after `now_ms` is not known: it goes with the next one behind it that is too old.
 
         `needed`: topic -> offset per partition. Records from there on stay, however old or many, until a later call
         does not name them; compaction is not held up. On Kafka all of a topic that is named stays, from this call on.

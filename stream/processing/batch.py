@@ -146,7 +146,7 @@ def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exc
 def prepare(stage: Stage, records: Mapping[int, Record | Exception]) -> dict[int, Any]:
     """Run the stage's slow work: index -> (record, result) or the record's exception.
 
-    Where the whole call fails, each record is prepared alone, so that one of them cannot fail the others.
+    Where the call fails, each record is prepared alone, so that one of them cannot fail the others.
     """
     good = {index: record for index, record in records.items() if isinstance(record, Record)}
     prepared: dict[int, Any] = {i: r for i, r in records.items() if isinstance(r, Exception)}

@@ -62,7 +62,7 @@ class DeadLetter:
 def dead_letter(message: Message, stage: str, error: Exception, attempts: int, run: str = "") -> Output:
     """The dead letter of `message`: its own key and value, its origin and the error in the headers.
 
-    One letter stands for all the offsets of a message with `expired`, from the first of them on.
+    A message with `expired` gets one letter for all of its offsets, which names the first.
 
     `run` is the one that the stage works for; "" leaves the run that the record is of.
     """

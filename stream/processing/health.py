@@ -16,7 +16,7 @@ class Health:
 
 
 class Watchdog:
-    """Unhealthy when the loop stands still, or when it has had input and got nowhere with it for `limit_s`."""
+    """Unhealthy when the loop does not tick, or when it has had input and got nowhere with it for `limit_s`."""
 
     def __init__(self, limit_s: float, monotonic: Callable[[], float]) -> None:
         self._limit_s = limit_s

@@ -1,6 +1,6 @@
 """CPU time that the log costs a process: in the loop's thread by operation, and in the log's own threads.
 
-Measured, reads of state on a sample: the share of the whole (`process_cpu_seconds_total`) is what exactly-once costs.
+Measured, reads of state on a sample: the share of `process_cpu_seconds_total` is what exactly-once costs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class LogCpu:
                 self._state_s = 0.0
 
     def sampled(self, read: Callable[P, T]) -> Callable[P, T]:
-        """`read`, of which one call in _TIMED is timed and stands for all: the clock costs as much as many a read."""
+        """`read`, of which one call in _TIMED is timed and counts for all: the clock can cost as much as a read."""
 
         def call(*args: P.args, **options: P.kwargs) -> T:
             self._reads += 1

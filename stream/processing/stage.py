@@ -131,7 +131,7 @@ class Stage:
         return False
 
     def advanced(self) -> int:
-        """A number that grows while slow work goes on, which distinguishes a long batch from one that stands still."""
+        """A number that grows while slow work goes on, which distinguishes a long batch from one that hangs."""
         return 0
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
 """Committed values of keyed state that were read or written lately, so that the next batch does not look them up again.
 
-A partition's state is written by its owner only. So what the owner has read or committed stands until it commits
+A partition's state is written by its owner only. So what the owner has read or committed is valid until it commits
 something else, and all is forgotten when a partition may have had another owner, or a commit's outcome is not known.
 """
 
@@ -53,7 +53,7 @@ class StateMemory:
             self._partitions.pop(partition, None)
 
     def forget_all(self) -> None:
-        """Forget everything: it is not known what stands."""
+        """Forget everything: what is committed is not known."""
         self._partitions.clear()
 
 

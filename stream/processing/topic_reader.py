@@ -89,7 +89,7 @@ class UnreadableCounter:
         self._places.setdefault(message.topic, set()).add((message.partition, message.offset))
 
     def lines(self) -> list[str]:
-        """A line a topic: how many records could not be read, where the first one stands, and why."""
+        """A line a topic: how many records could not be read, where the first one is, and why."""
         return [
             f"{len(places)} record{'s' if len(places) > 1 else ''} of {topic} could not be read:"
             f" {'the first is ' if len(places) > 1 else ''}{self._first[topic]}; see `farmwatch doctor`"
