@@ -8,11 +8,11 @@ from typing import Any
 from stream.log.contract import Log
 from stream.log.errors import StreamError
 
-FORMS = "memory:, sqlite:DIR or kafka:HOST:PORT[,HOST:PORT]"
+FORMS = "sqlite:DIR or kafka:HOST:PORT[,HOST:PORT]"
 
 
 def open_log(url: str, *, prefix: str = "", read_only: bool = False, **options: Any) -> Log:
-    """Open the log that `url` names: memory:, sqlite:DIR or kafka:HOST:PORT[,HOST:PORT].
+    """Open the log that `url` names: sqlite:DIR or kafka:HOST:PORT[,HOST:PORT].
 
     `prefix` keeps apart the topics, groups and stores of several farmwatches on one log. `read_only` is for callers
     that only look: an embedded log must be there, none of its files changes, and calls that write raise StreamError;
@@ -20,10 +20,6 @@ def open_log(url: str, *, prefix: str = "", read_only: bool = False, **options: 
     Raises StreamError for another URL, LogUnavailable.
     """
     kind, _, place = url.partition(":")
-    if kind == "memory" and not place:
-        from stream.memory.log import MemoryLog
-
-        return MemoryLog(**options)
     if kind == "sqlite" and place:
         from stream.embedded.log import EmbeddedLog
 

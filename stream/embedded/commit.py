@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from stream.embedded.database import fresh_id, placed_checksum, record_checksum
+from stream.embedded.database import content_checksum, fresh_id, row_checksum
 from stream.embedded.topics import Stored, row_id
 from stream.embedded.writer import Placed
 from stream.log.contract import Output, StateChange
@@ -43,7 +43,7 @@ class Records:
         size = 0 if value is None else len(value)
         headers = msgspec.msgpack.encode(dict(output.headers)) if output.headers else None
         time_ms = now_ms if output.timestamp_ms is None else output.timestamp_ms
-        digest = record_checksum(time_ms, output.key, headers, value)
+        digest = content_checksum(time_ms, output.key, headers, value)
         # Compacted topics keep their values inline: a segment with one newest value could never be removed.
         if value is not None and size > INLINE_BYTES and not topic.compact:
             blob = len(self.blobs)
@@ -75,7 +75,7 @@ class Records:
                 records, end = named.get(segment, (0, 0))
                 named[segment] = (records + 1, max(end, position + row.size))
             id = row_id(partition, offset)
-            rows.append((id, *row[1:5], segment, position, row.size, placed_checksum(row.checksum, id)))
+            rows.append((id, *row[1:5], segment, position, row.size, row_checksum(row.checksum, id)))
         database.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         database.executemany(
             "UPDATE partitions SET next = ?, bytes = bytes + ? WHERE id = ?",
@@ -87,32 +87,23 @@ class Records:
         )
 
 
-class Lease(NamedTuple):
-    """What a member believes to own: checked in the very transaction that relies on it."""
+def check_leases(database: sqlite3.Connection, group: str, member: str, epoch: int, leases: Mapping[int, int]) -> None:
+    """Raises Fenced if another joined under this name (`epoch`: of the membership), or a partition has another owner.
 
-    group: str
-    member: str
-    epoch: int  # of the membership
-    partitions: Mapping[int, int]  # partition -> epoch of the lease
-
-    def check(self, database: sqlite3.Connection) -> None:
-        """Raises Fenced if another joined under this name or a partition has another owner."""
-        row = database.execute(
-            "SELECT epoch FROM members WHERE grp = ? AND name = ?", (self.group, self.member)
+    `leases`: partition -> epoch, as the member believes; checked in the very transaction that relies on them.
+    """
+    row = database.execute("SELECT epoch FROM members WHERE grp = ? AND name = ?", (group, member)).fetchone()
+    if row is not None and row[0] != epoch:
+        raise Fenced(f"another process joined group {group!r} as member {member!r}")
+    for partition, lease in leases.items():
+        owner = database.execute(
+            "SELECT member, epoch FROM leases WHERE grp = ? AND partition = ?", (group, partition)
         ).fetchone()
-        if row is not None and row[0] != self.epoch:
-            raise Fenced(f"another process joined group {self.group!r} as member {self.member!r}")
-        for partition, epoch in self.partitions.items():
-            owner = database.execute(
-                "SELECT member, epoch FROM leases WHERE grp = ? AND partition = ?", (self.group, partition)
-            ).fetchone()
-            if owner is None or owner[1] != epoch:
-                now = "nobody" if owner is None else f"member {owner[0]!r}"
-                raise Fenced(
-                    f"member {self.member!r} of group {self.group!r} no longer owns partition {partition}: {now} does"
-                )
-        if row is None:
-            raise Fenced(f"the lease of member {self.member!r} in group {self.group!r} expired")
+        if owner is None or owner[1] != lease:
+            now = "nobody" if owner is None else f"member {owner[0]!r}"
+            raise Fenced(f"member {member!r} of group {group!r} no longer owns partition {partition}: {now} does")
+    if row is None:
+        raise Fenced(f"the lease of member {member!r} in group {group!r} expired")
 
 
 def check_partitions(database: sqlite3.Connection, ids: Collection[int]) -> None:

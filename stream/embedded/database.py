@@ -21,11 +21,19 @@ from stream.embedded.segments import LogDamaged
 from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
 from stream.log.private_folders import make_private
 
-SCHEMA_VERSION = 2  # 1: no checksum of inline values; that of a value in a segment covered the value alone
+SCHEMA_VERSION = 2
 OFFSET_BITS = 40  # 10^12 records a partition, 8 million partitions
 _HEAD = struct.Struct("<qii?")  # of what is checksummed: timestamp, sizes of key and headers, whether a tombstone
 TIME_MS = "CASE typeof(timestamp_ms) WHEN 'integer' THEN timestamp_ms END"  # NULL where the row is damaged
 _MASK = (1 << 64) - 1
+_NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
+_REMEDY = "check the disk (dmesg)"
+_REMEDIES: dict[int | None, str] = {
+    **dict.fromkeys(
+        (errno.ENOSPC, errno.EDQUOT, errno.EFBIG), "free disk space (or raise the quota); the log resumes by itself"
+    ),
+    **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit of open files (ulimit -n)"),
+}
 _SPREAD = 0x9E3779B97F4A7C15  # odd, so that no two row ids give the same bits: 2^64 by the golden ratio
 DATABASE = "log.sqlite"
 SEGMENTS = "segments"
@@ -41,7 +49,7 @@ _TABLES = (
         id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, partition INTEGER NOT NULL,
         first INTEGER NOT NULL DEFAULT 0, next INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
         cleaned INTEGER NOT NULL DEFAULT 0, tombstone_at INTEGER, UNIQUE (topic, partition))""",
-    # a value is inline, or at (segment, position); both NULL: a tombstone; checksum: see placed_checksum
+    # a value is inline, or at (segment, position); both NULL: a tombstone; checksum: see is_intact
     """CREATE TABLE records (
         id INTEGER PRIMARY KEY, key BLOB NOT NULL, value BLOB, headers BLOB, timestamp_ms INTEGER NOT NULL,
         segment INTEGER, position INTEGER, size INTEGER NOT NULL, checksum INTEGER)""",
@@ -68,10 +76,9 @@ _TABLES = (
         slot INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, due_at INTEGER,
         PRIMARY KEY (slot, key)) WITHOUT ROWID""",
     "CREATE INDEX state_due ON state (slot, due_at, key) WHERE due_at IS NOT NULL",
+    # what `remove` has taken out and not deleted yet: the partition or slot (kind) whose rows no reader can find
+    "CREATE TABLE removed (kind TEXT, id INTEGER, PRIMARY KEY (kind, id)) WITHOUT ROWID",
 )
-
-# What `remove` has taken out and not deleted yet: the partition or slot (kind) whose rows no reader can find.
-_REMOVED = "CREATE TABLE IF NOT EXISTS removed (kind TEXT, id INTEGER, PRIMARY KEY (kind, id)) WITHOUT ROWID"
 
 _SETTINGS = (
     "PRAGMA synchronous = FULL",  # a commit is on the disk when it returns
@@ -106,7 +113,7 @@ def require_readable(folder: Path, lock_timeout_s: float) -> None:
 
     Raises StreamError where there is none, LogUnavailable, LogDamaged, SchemaTooNew.
     """
-    with translated_errors(folder):
+    with translated_errors(folder, read_only=True):
         if _size(folder / DATABASE):
             database = connect(folder, lock_timeout_s, how_to_read(at_rest(folder)))
             try:
@@ -148,11 +155,7 @@ def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
             for statement in _TABLES:
                 database.execute(statement)
             database.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
-        if _check_version(database, folder) < SCHEMA_VERSION:  # older rows are read as they are
-            database.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (SCHEMA_VERSION,))
-        database.execute(_REMOVED)
-        if not database.execute("SELECT 1 FROM pragma_table_info('segments') WHERE name = 'size'").fetchone():
-            database.execute("ALTER TABLE segments ADD COLUMN size INTEGER NOT NULL DEFAULT 0")
+        _check_version(database, folder)
     except BaseException:
         database.execute("ROLLBACK")
         raise
@@ -163,14 +166,13 @@ def _has_tables(database: sqlite3.Connection) -> bool:
     return database.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
 
 
-def _check_version(database: sqlite3.Connection, folder: Path) -> int:
+def _check_version(database: sqlite3.Connection, folder: Path) -> None:
     (version,) = database.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone()
     if version > SCHEMA_VERSION:
         raise SchemaTooNew(
             f"{folder / DATABASE} has schema {version}, this farmwatch reads up to {SCHEMA_VERSION}: "
             "upgrade this process, or give it another folder"
         )
-    return int(version)
 
 
 def _holds_segments(folder: Path) -> bool:
@@ -223,29 +225,25 @@ def connect(folder: Path, lock_timeout_s: float, how: str = "mode=rw") -> sqlite
     return database
 
 
-def record_checksum(timestamp_ms: int, key: bytes, headers: bytes | None, value: bytes | None) -> int:
-    """xxh3-64 of a record, signed as SQLite stores integers; the lengths tell key, headers and value apart.
-
-    Its row holds `placed_checksum` of it; older rows of schema 2 hold it as it is.
-    """
+def content_checksum(timestamp_ms: int, key: bytes, headers: bytes | None, value: bytes | None) -> int:
+    """xxh3-64 of a record; the lengths tell key, headers and value apart."""
     packed = headers or b""
     head = _HEAD.pack(timestamp_ms, len(key), len(packed), value is None)
-    return _signed(xxhash.xxh3_64_intdigest(b"".join((head, key, packed, value or b""))))
+    return xxhash.xxh3_64_intdigest(b"".join((head, key, packed, value or b"")))
 
 
-def placed_checksum(content: int, id: int) -> int:
-    """The checksum of a record in its row: one that stands in another row has another."""
+def row_checksum(content: int, id: int) -> int:
+    """The checksum in a record's row, signed as SQLite stores integers: the same content in another row has another."""
     digest = (content ^ id * _SPREAD) & _MASK
     return digest - (1 << 64) if digest >> 63 else digest
 
 
-def value_checksum(value: bytes) -> int:
-    """What a record in a segment had for a checksum in logs of schema 1."""
-    return _signed(xxhash.xxh3_64_intdigest(value))
-
-
-def _signed(digest: int) -> int:
-    return digest - (1 << 64) if digest >= 1 << 63 else digest
+def is_intact(checksum: object, content: int, id: int) -> bool:
+    """True for the checksum of this row. Logs of the first days hold that of the content alone."""
+    if not isinstance(checksum, int):
+        return False
+    difference = checksum ^ content
+    return not ((difference ^ id * _SPREAD) & _MASK and difference & _MASK)
 
 
 def fresh_id(database: sqlite3.Connection, table: str) -> int:
@@ -266,49 +264,36 @@ def keep_ids(database: sqlite3.Connection, table: str) -> None:
 
 
 @contextlib.contextmanager
-def translated_errors(folder: Path) -> Iterator[None]:
+def translated_errors(folder: Path, *, read_only: bool = False) -> Iterator[None]:
     """Turn errors of the disk and of SQLite into LogUnavailable or LogDamaged, saying what, where and how to mend."""
     try:
         yield
     except (sqlite3.DatabaseError, OSError) as error:
-        translated = translate(error, folder)
+        translated = translate(error, folder, read_only=read_only)
         if translated is error:
             raise
         raise translated from error
 
 
-def translate(error: Exception, folder: Path) -> Exception:
+def translate(error: Exception, folder: Path, *, read_only: bool = False) -> Exception:
     """The log's error for an error of SQLite or of the system; the error itself if it is neither's fault."""
+    wanted = f"read rights on the folder and on {DATABASE}" if read_only else "read and write rights on the folder"
     if isinstance(error, OSError):
-        return LogUnavailable(f"the log in {folder} cannot be used: {error}; {_remedy(error.errno)}")
-    if not isinstance(error, sqlite3.DatabaseError):
-        return error
+        remedy = f"give this user {wanted}" if error.errno in _NO_RIGHT else _REMEDIES.get(error.errno, _REMEDY)
+        return LogUnavailable(f"the log in {folder} cannot be used: {error}; {remedy}")
     code = getattr(error, "sqlite_errorcode", None)
-    primary = None if code is None else code & 0xFF
     database = folder / DATABASE
-    if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return LogUnavailable(
-            f"{database} stays locked ({error}): another process holds it; look for one that hangs (fuser {database})"
-        )
-    if primary in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
-        return LogUnavailable(
-            f"{database} cannot be written ({error}): the disk is full or failing; free disk space, see dmesg"
-        )
-    if primary in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
-        return LogUnavailable(
-            f"{database} cannot be opened ({error}): check that the folder exists and is writable;"
-            " a log that was killed can be read only by a user who may write its folder"
-        )
-    if primary in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return LogDamaged(f"{database} is damaged ({error}): check the disk and restore the folder from a backup")
-    return error
-
-
-def _remedy(number: int | None) -> str:
-    if number in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return "free disk space (or raise the quota); the log resumes by itself"
-    if number in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "give this user the right to read and write there"
-    if number in (errno.EMFILE, errno.ENFILE):
-        return "raise the limit of open files (ulimit -n)"
-    return "check the disk (dmesg)"
+    match None if code is None else code & 0xFF:
+        case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+            fault = f"stays locked ({error}): another process holds it; look for one that hangs (fuser {database})"
+        case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
+            fault = f"cannot be written ({error}): the disk is full or failing; free disk space, see dmesg"
+        case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
+            fault = f"cannot be opened ({error}): check that the folder exists, and give this user {wanted}"
+            if read_only:
+                fault += "; after its process was killed, a user with write rights must open the log once"
+        case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
+            return LogDamaged(f"{database} is damaged ({error}): check the disk and restore the folder from a backup")
+        case _:
+            return error
+    return LogUnavailable(f"{database} {fault}")

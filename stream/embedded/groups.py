@@ -29,20 +29,12 @@ class Moment(NamedTuple):
 
     @property
     def expires_at(self) -> int:
-        """End of a membership that is renewed now."""
         return self.now_ms + self.lease_ms
 
     @property
     def latest(self) -> int:
         """The latest end that is believed."""
         return self.now_ms + 2 * self.lease_ms
-
-
-class View(NamedTuple):
-    """What a member sees of its group."""
-
-    version: int
-    leases: Mapping[int, int]  # own partitions -> epoch
 
 
 def join(database: sqlite3.Connection, group: str, member: str, expires_at: int) -> int:
@@ -63,8 +55,13 @@ def join(database: sqlite3.Connection, group: str, member: str, expires_at: int)
     return epoch
 
 
-def take_step(database: sqlite3.Connection, group: str, member: str, epoch: int, partitions: int, now: Moment) -> View:
-    """Renew the membership, remove the expired, and take one step towards a fair share. Raises Fenced."""
+def take_step(
+    database: sqlite3.Connection, group: str, member: str, epoch: int, partitions: int, now: Moment
+) -> tuple[int, dict[int, int]]:
+    """Renew the membership, remove the expired, and take one step towards a fair share. Raises Fenced.
+
+    Returns the group's version, and the partitions of the member with the epochs of their leases.
+    """
     row = database.execute("SELECT epoch FROM members WHERE grp = ? AND name = ?", (group, member)).fetchone()
     if row is not None and row[0] != epoch:
         raise Fenced(
@@ -84,14 +81,9 @@ def take_step(database: sqlite3.Connection, group: str, member: str, epoch: int,
     _grant(database, group, member, step.take)
     if changed or step.give_up or step.take:
         _touch(database, group)
-    return view(database, group, member)
-
-
-def view(database: sqlite3.Connection, group: str, member: str) -> View:
-    """The group's version and the leases of a member."""
     (version,) = database.execute("SELECT version FROM groups WHERE name = ?", (group,)).fetchone()
     leases = database.execute("SELECT partition, epoch FROM leases WHERE grp = ? AND member = ?", (group, member))
-    return View(version, dict(leases.fetchall()))
+    return version, dict(leases.fetchall())
 
 
 def beat(database: sqlite3.Connection, members: Sequence[tuple[str, str, int]], expires_at: int) -> None:
@@ -131,14 +123,9 @@ def members(database: sqlite3.Connection, group: str, now: Moment) -> list[str]:
     return [name for (name,) in found]
 
 
-def require_idle(database: sqlite3.Connection, group: str, now: Moment, doing: str) -> None:
-    """Raises StreamError while the group has live members."""
-    check_idle(group, members(database, group, now), doing)
-
-
 def reset(database: sqlite3.Connection, group: str, offsets: Mapping[int, int], now: Moment) -> None:
     """Set committed offsets by partition id. Raises StreamError while the group has live members, and UnknownTopic."""
-    require_idle(database, group, now, "its offsets are reset")
+    check_idle(group, members(database, group, now), "its offsets are reset")
     check_partitions(database, offsets)
     if remove_expired(database, group, now):
         _touch(database, group)

@@ -5,8 +5,8 @@
 
 Several processes of one machine (not: a network file system) may share a folder. Every commit is one SQLite
 transaction over outputs, state and offsets that also checks the leases it relies on; the large values it names were
-synced before, so after a crash at any instant a commit is there whole or not at all, and what was reported committed is
-there.
+synced before. So after a crash at any instant a commit is there completely or not at all, and what was reported as
+committed is there.
 """
 
 from __future__ import annotations
@@ -95,7 +95,6 @@ class EmbeddedLog:
             return {name: topic.partitions for name, topic in self._topics.all(reader.database).items()}
 
     def append(self, outputs: Sequence[Output]) -> None:
-        """Append all or nothing, durable on return; threads that append at the same time share one sync."""
         if not outputs:
             return
         try:
@@ -127,13 +126,10 @@ class EmbeddedLog:
             reader = RecordReader(self._folder, self._lock_timeout_s)
         joined = EmbeddedMember(
             folder=self._folder,
-            prefix=self._prefix,
-            group=group,
-            name=member,
-            epoch=epoch,
+            identity=(self._prefix + group, member, epoch),
             topics=self._topics,
             subscribed=subscribed,
-            store=store,
+            store=None if store is None else self._prefix + store,
             background=background,
             writer=self._writer,
             reader=reader,
@@ -154,7 +150,6 @@ class EmbeddedLog:
         return joined
 
     def read(self, topic: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
-        """Records with start <= offset < stop, read on in small steps while the caller iterates."""
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
             found.partition_id(partition)
@@ -172,7 +167,6 @@ class EmbeddedLog:
             start = rows[-1].offset + 1
 
     def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
-        """See `Log.read_all`: partition after partition."""
         return chain.from_iterable([self.read(*at, start, stop) for at, (start, stop) in ranges.items()])
 
     def beginning(self, topic: str) -> list[int]:
@@ -182,7 +176,7 @@ class EmbeddedLog:
         return [end for _, end in self._bounds(topic)]
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        """See `Log.offset_at`; the first call of a process reads up to the answer, later ones what is new."""
+        """The first call of a process reads up to the answer, later ones what is new."""
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
             return [
@@ -212,7 +206,6 @@ class EmbeddedLog:
             return groups.members(reader.database, self._prefix + group, self._moment())
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
-        """Committed state of a store in key order, read on in small steps while the caller iterates."""
         after: bytes | None = None
         while True:
             with self._reader() as reader:
@@ -225,7 +218,7 @@ class EmbeddedLog:
 
     @contextlib.contextmanager
     def read_state(self, store: str, partition: int) -> Iterator[EmbeddedState]:
-        """Committed state of a store as it stands now, of one read transaction. Raises LogUnavailable."""
+        """State of one read transaction. Raises LogUnavailable."""
         with self._reader() as reader:
             reader.database.execute("BEGIN")
             try:
@@ -256,13 +249,13 @@ class EmbeddedLog:
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """See `Log.remove`. Segment files that another process still writes go with a later `expire`."""
-        taken = self._writer.run(
+        ids, freed = self._writer.run(
             lambda database, _: take_out(database, self._prefix, topics, groups, stores, self._moment())
         )
         self._topics.forget()
-        self._writer.drop(taken.topics)
+        self._writer.drop(ids)
         with self._reader() as reader:
-            freed = taken.bytes + clear(reader.database, self._writer)
+            freed += clear(reader.database, self._writer)
             self._retention.remove_segments(reader.database, self._clock())
         return freed
 
@@ -287,7 +280,7 @@ class EmbeddedLog:
             raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
         if self._stop.is_set():
             raise StreamError(f"the log in {self._folder} is closed")
-        with translated_errors(self._folder):
+        with translated_errors(self._folder, read_only=self._read_only):
             rest = at_rest(self._folder) if self._read_only else None
             with self._lock:
                 if rest != self._rest:  # a writer came or went: what was read without regard to it is out of date
@@ -323,7 +316,6 @@ class EmbeddedLog:
             self._members.discard(member)
 
     def _renew(self) -> None:
-        """Renew the leases of all members that live in this process."""
         with self._lock:
             alive = [member.identity for member in self._members]
         expires_at = self._moment().expires_at
@@ -332,7 +324,7 @@ class EmbeddedLog:
 
 
 def _beat(log_of: Callable[[], EmbeddedLog | None], stop: threading.Event, every_s: float) -> None:
-    """The heartbeat thread; it ends with the log. A beat that fails is tried again with the next."""
+    """The heartbeat thread, which ends with the log. The next beat makes up for one that failed."""
     while not stop.wait(every_s):
         log = log_of()
         if log is None:

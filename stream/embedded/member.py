@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from stream.embedded.commit import Lease, Records, check_partitions, write_offsets, write_state
+from stream.embedded.commit import Records, check_leases, check_partitions, write_offsets, write_state
 from stream.embedded.database import translated_errors
 from stream.embedded.groups import Moment, leave, take_step
 from stream.embedded.reader import RecordReader, StoredRow
@@ -17,8 +17,7 @@ from stream.embedded.writer import Placed, Writer
 from stream.log.clock import Clock
 from stream.log.contract import At, Commit, Message, StateReader
 from stream.log.errors import Fenced, StreamError, UnknownTopic
-from stream.log.pauses import Pauses
-from stream.log.shares import fair_part
+from stream.log.shares import Pauses, fair_part
 from stream.log.unread import expired, log_beyond_end, next_offset
 
 PROBE_S = 0.02  # an idle poll looks this often whether another process has committed
@@ -32,10 +31,7 @@ class EmbeddedMember:
         self,
         *,
         folder: Path,
-        prefix: str,
-        group: str,
-        name: str,
-        epoch: int,
+        identity: tuple[str, str, int],
         topics: Topics,
         subscribed: list[Stored],
         store: str | None,
@@ -46,9 +42,10 @@ class EmbeddedMember:
         lease_ms: int,
         on_close: Callable[[EmbeddedMember], None],
     ) -> None:
-        self.identity = (prefix + group, name, epoch)
+        """`identity`: group, name, and epoch of the membership; it and `store` begin with the log's prefix."""
+        self.identity = identity
         self._folder = folder
-        self._store = None if store is None else prefix + store
+        self._store = store
         self._background = background
         self._topics = topics
         self._subscribed = subscribed
@@ -91,26 +88,18 @@ class EmbeddedMember:
         return dict(self._leases)
 
     def state(self, partition: int) -> StateReader:
-        if self._store is None:
-            raise StreamError(f"group {self.identity[0]!r} was joined without a store")
-        if partition not in self._leases:
-            raise self._not_owned(partition)
-        state = self._states.get(partition)
-        if state is None:
-            state = EmbeddedState(self._reader.database, self._folder, self._store, partition)
-            self._states[partition] = state
-        return state
+        self._require([partition], state=True)
+        if partition not in self._states:
+            store = self._store or ""
+            self._states[partition] = EmbeddedState(self._reader.database, self._folder, store, partition)
+        return self._states[partition]
 
     def commit(self, commit: Commit) -> None:
         """See `Member.commit`: one transaction, shared with other threads that commit at the same time."""
         if not (commit.outputs or commit.offsets or commit.state):
             return
-        if commit.state and self._store is None:
-            raise StreamError(f"group {self.identity[0]!r} was joined without a store")
         named = {at.partition for at in commit.offsets} | set(commit.state)
-        for partition in named:
-            if partition not in self._leases:
-                raise self._not_owned(partition)
+        self._require(named, state=bool(commit.state))
         try:
             self._write(commit, named)
         except UnknownTopic:  # perhaps another process removed it and made it again
@@ -127,13 +116,13 @@ class EmbeddedMember:
                 (joined.get(at.topic) or known(database, at.topic)).partition_id(at.partition): offset
                 for at, offset in commit.offsets.items()
             }
-        lease = Lease(*self.identity, {partition: self._leases[partition] for partition in named})
+        leases = {partition: self._leases[partition] for partition in named}
 
         def apply(database: sqlite3.Connection, places: Sequence[Placed]) -> None:
-            lease.check(database)
+            check_leases(database, *self.identity, leases)
             check_partitions(database, offsets)
             records.insert(database, places)
-            write_offsets(database, lease.group, offsets)
+            write_offsets(database, self.identity[0], offsets)
             for partition, changes in commit.state.items():
                 write_state(database, self._store or "", partition, changes)
 
@@ -169,9 +158,13 @@ class EmbeddedMember:
         finally:
             self._reader.close()
 
-    def _not_owned(self, partition: int) -> Fenced:
+    def _require(self, partitions: Collection[int], *, state: bool) -> None:
         group, name, _ = self.identity
-        return Fenced(f"member {name!r} of group {group!r} does not own partition {partition}")
+        if state and self._store is None:
+            raise StreamError(f"group {group!r} was joined without a store")
+        for partition in partitions:
+            if partition not in self._leases:
+                raise Fenced(f"member {name!r} of group {group!r} does not own partition {partition}")
 
     def _look(self) -> bool:
         """Learn what changed: the group's members and leases, and the ends of the partitions; False if nothing did."""
@@ -206,7 +199,7 @@ class EmbeddedMember:
     def _step(self) -> None:
         now = self._clock()
         try:
-            view = self._writer.run(
+            self._version, leases = self._writer.run(
                 lambda database, _: take_step(
                     database, *self.identity, self._partitions, Moment(self._clock(), self._lease_ms)
                 )
@@ -215,14 +208,12 @@ class EmbeddedMember:
             self._leases = {}
             raise
         self._renewed_at = now
-        self._version = view.version
         for at in list(self._positions):
-            if view.leases.get(at.partition) != self._leases.get(at.partition):
+            if leases.get(at.partition) != self._leases.get(at.partition):
                 del self._positions[at]
-        self._leases = view.leases
+        self._leases = leases
 
     def _committed(self) -> dict[At, int]:
-        """Committed offsets of the subscribed topics."""
         ids = {topic.base + p: At(topic.name, p) for topic in self._subscribed for p in range(topic.partitions)}
         rows = self._reader.database.execute("SELECT partition, next FROM offsets WHERE grp = ?", (self.identity[0],))
         return {ids[partition]: offset for partition, offset in rows.fetchall() if partition in ids}
@@ -244,7 +235,6 @@ class EmbeddedMember:
         return ready[shift:] + ready[:shift]
 
     def _begin(self, places: Sequence[At]) -> None:
-        """Set the positions of partitions that are owned anew."""
         committed = self._committed()
         if any(committed.get(at, 0) > self._bounds[at][1] for at in places):
             self._bounds = self._reader.bounds(self._subscribed)  # another process may have written since the last look
@@ -255,7 +245,6 @@ class EmbeddedMember:
                 log_beyond_end(at, committed[at], end, self.identity[0])
 
     def _fetch(self, max_records: int, max_bytes: int) -> list[Message]:
-        """Read a fair part of each partition that has records."""
         taken: list[StoredRow] = []
         positions: dict[At, int] = {}
         records_left, bytes_left = max_records, max_bytes

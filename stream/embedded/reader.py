@@ -5,20 +5,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
-from stream.embedded.database import (
-    DATABASE,
-    SEGMENTS,
-    connect,
-    placed_checksum,
-    record_checksum,
-    translate,
-    value_checksum,
-)
-from stream.embedded.segments import SegmentPlace, SegmentReader
+from stream.embedded.database import DATABASE, SEGMENTS, connect, content_checksum, is_intact, translate
+from stream.embedded.segments import SegmentReader
 from stream.embedded.topics import Stored, offset_of, row_id
 from stream.log.contract import NO_HEADERS, At, Message
 from stream.log.errors import LogUnavailable, UnknownTopic
@@ -31,43 +22,38 @@ _COLUMNS = (
 )
 
 
-class StoredRow:
+class StoredRow(msgspec.Struct):
     """A record's row; `RecordReader.messages` fills in its value when it lies in a segment."""
 
-    __slots__ = (
-        *("at", "id", "key", "value", "headers", "timestamp_ms"),
-        *("segment", "position", "size", "checksum", "fault", "may_return"),
-    )
-
-    def __init__(self, at: At, columns: tuple[Any, ...]) -> None:
-        self.at = at
-        (self.id, self.key, self.value, self.headers, self.timestamp_ms) = columns[:5]
-        (self.segment, self.position, self.size, self.checksum) = columns[5:]
-        self.fault = ""
-        self.may_return = False
+    at: At
+    id: int
+    key: bytes
+    value: bytes | None
+    headers: bytes | None
+    timestamp_ms: int
+    segment: int | None
+    position: int
+    size: int
+    checksum: object
+    fault: str = ""
+    may_return: bool = False
 
     @property
     def offset(self) -> int:
-        """Offset within the partition."""
         return offset_of(self.id)
 
     def check(self) -> None:
-        """Note in `fault` in what the record is not what was written; that of an older log may have no checksum."""
+        """Note in `fault` in what the record is not what was written."""
         if self.fault:
             return
-        size = 0 if self.value is None else len(self.value)
+        value = self.value
+        size = 0 if value is None else len(value)
         if not isinstance(self.timestamp_ms, int):
             self.fault, self.timestamp_ms = "its timestamp is no number", 0
         elif size != self.size:
             self.fault = f"{size} of {self.size} bytes are there"
-        elif self.checksum is not None and not self._is_intact():
+        elif not is_intact(self.checksum, content_checksum(self.timestamp_ms, self.key, self.headers, value), self.id):
             self.fault = f"the checksum of {size} bytes differs"
-
-    def _is_intact(self) -> bool:
-        content = record_checksum(self.timestamp_ms, self.key, self.headers, self.value)
-        if self.checksum in (placed_checksum(content, self.id), content):  # the second: rows of older logs
-            return True
-        return self.segment is not None and self.checksum == value_checksum(self.value)
 
     def message(self, place_of: Callable[[StoredRow], str]) -> Message:
         """The record as its readers see it; `place_of` gives the place of its bytes for a report of damage."""
@@ -120,7 +106,7 @@ class RecordReader:
         base, at = topic.partition_id(partition), At(topic.name, partition)
         bounds = (row_id(base, start), row_id(base, stop), max_records)
         try:
-            return _up_to(max_bytes, (StoredRow(at, columns) for columns in self._select(_COLUMNS, bounds)))
+            return _up_to(max_bytes, (StoredRow(at, *columns) for columns in self._select(_COLUMNS, bounds)))
         except sqlite3.DatabaseError as error:
             if isinstance(translate(error, self._folder), LogUnavailable):
                 raise
@@ -136,13 +122,11 @@ class RecordReader:
         """One row, with a fault where SQLite cannot read it; None where it is gone."""
         try:
             columns = self._select(_COLUMNS, (id, id + 1, 1)).fetchone()
-            return None if columns is None else StoredRow(at, columns)
+            return None if columns is None else StoredRow(at, *columns)
         except sqlite3.DatabaseError as error:
             if isinstance(translate(error, self._folder), LogUnavailable):
                 raise
-            row = StoredRow(at, (id, b"", None, None, 0, None, -1, 0, None))
-            row.fault = f"SQLite cannot read it: {error}"
-            return row
+            return StoredRow(at, id, b"", None, None, 0, None, -1, 0, None, f"SQLite cannot read it: {error}")
 
     def messages(self, rows: Sequence[StoredRow]) -> list[Message]:
         """The records of these rows, those that are not what was written with their damage.
@@ -155,7 +139,6 @@ class RecordReader:
                 wanted.setdefault(row.segment, []).append(row)
         gone: set[int] = set()
         for segment, held in wanted.items():
-            held.sort(key=lambda row: row.position)
             gone |= self._fill(segment, held)
         found = []
         for row in rows:
@@ -165,17 +148,18 @@ class RecordReader:
         return found
 
     def close(self) -> None:
-        """Close connection and files."""
         self._segments.close()
         self.database.close()
 
     def _fill(self, segment: int, rows: Sequence[StoredRow]) -> set[int]:
         """Read the values of one segment; returns the ids of rows that retention has removed."""
-        file = self._file(segment)
+        if segment not in self._files:
+            self._files |= self.database.execute("SELECT id, file FROM segments WHERE id = ?", (segment,)).fetchall()
+        file = self._files.get(segment)
         fault = "the database knows no such segment" if file is None else "the file is missing"
         if file is not None:
             try:
-                values = self._segments.read(file, [SegmentPlace(row.position, row.size) for row in rows])
+                values = self._segments.read(file, ((row.position, row.size) for row in rows))
             except FileNotFoundError:
                 pass
             else:
@@ -194,15 +178,6 @@ class RecordReader:
             return f"{self._folder / DATABASE} is damaged in row {row.id} of records"
         file = self._folder / SEGMENTS / self._files.get(row.segment, str(row.segment))
         return f"segment {file} is damaged at byte {row.position}"
-
-    def _file(self, segment: int) -> str | None:
-        file = self._files.get(segment)
-        if file is None:
-            found = self.database.execute("SELECT file FROM segments WHERE id = ?", (segment,)).fetchone()
-            if found is None:
-                return None
-            file = self._files[segment] = found[0]
-        return file
 
 
 def _up_to(max_bytes: int, rows: Iterable[StoredRow]) -> list[StoredRow]:

@@ -11,25 +11,18 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import NamedTuple
 
 from stream.embedded.database import keep_ids
-from stream.embedded.groups import Moment, dissolve, require_idle
+from stream.embedded.groups import Moment, dissolve, members
 from stream.embedded.retention import forget_records
 from stream.embedded.topics import row_id
 from stream.embedded.writer import Writer
 from stream.log.contract import TopicSize
+from stream.log.limits import check_idle
 
 _ROWS = 2000  # a transaction
 _RECORDS, _STATE = "records", "state"  # kinds of what is removed
 _CHANGELOG = "state."
-
-
-class Removed(NamedTuple):
-    """What the first transaction took out."""
-
-    topics: Sequence[int]  # ids
-    bytes: int  # of their records
 
 
 def take_out(
@@ -39,10 +32,13 @@ def take_out(
     groups: Sequence[str],
     stores: Sequence[str],
     now: Moment,
-) -> Removed:
-    """Take them out within a transaction. Raises StreamError, and changes nothing, while a group has live members."""
+) -> tuple[list[int], int]:
+    """Take them out within a transaction; returns the ids of the topics and the bytes of their records.
+
+    Raises StreamError, and changes nothing, while a group has live members.
+    """
     for group in groups:
-        require_idle(database, prefix + group, now, "it is removed")
+        check_idle(prefix + group, members(database, prefix + group, now), "it is removed")
     ids = []
     size = 0
     for name in sorted({*topics, *(_CHANGELOG + store for store in stores)}):
@@ -56,11 +52,14 @@ def take_out(
         database.execute("DELETE FROM slots WHERE store = ?", (prefix + store,))
     for group in groups:
         dissolve(database, prefix + group)
-    return Removed(ids, size)
+    return ids, size
 
 
 def clear(database: sqlite3.Connection, writer: Writer) -> int:
-    """Delete the rows of all that was taken out, reading through `database`; returns the bytes of the state."""
+    """Delete the rows of all that was taken out, reading through `database`; returns the bytes of the state.
+
+    Each step is a transaction that returns whether there is more, and the bytes of state that it deleted.
+    """
     freed = 0
     for kind, number in database.execute("SELECT kind, id FROM removed").fetchall():
         step = partial(_clear_records if kind == _RECORDS else _clear_state, number)
@@ -103,7 +102,6 @@ def _take_out_topic(database: sqlite3.Connection, topic: int) -> int:
 
 
 def _clear_records(partition: int, database: sqlite3.Connection, _: object) -> tuple[bool, int]:
-    """One step within a transaction: (is there more, bytes of state)."""
     bounds = (row_id(partition, 0), row_id(partition + 1, 0))
     rows = database.execute(
         "SELECT id FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?", (*bounds, _ROWS)
@@ -114,7 +112,6 @@ def _clear_records(partition: int, database: sqlite3.Connection, _: object) -> t
 
 
 def _clear_state(slot: int, database: sqlite3.Connection, _: object) -> tuple[bool, int]:
-    """One step within a transaction: (is there more, bytes of state)."""
     rows = database.execute(
         "SELECT key, length(key) + length(value) FROM state WHERE slot = ? ORDER BY key LIMIT ?", (slot, _ROWS)
     ).fetchall()

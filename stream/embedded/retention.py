@@ -106,22 +106,17 @@ class Retention:
             return 0
 
     def _shorten(self, database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> int:
-        """Remove the oldest records below `end` while they are too old or the partition is too large."""
-        start, freed = rules.first, 0
+        freed = 0
         for stop, freed in _outlived(database, rules, now_ms, end):  # noqa: B007  # the last one is the sum
-            self._delete_range(rules.id, start, stop)
-            start = stop
+            self._forget(rules.id, "id >= ? AND id < ?", (row_id(rules.id, 0), row_id(rules.id, stop)), first=stop)
         return freed
 
-    def _delete_range(self, partition: int, start: int, stop: int) -> None:
-        where = "id >= ? AND id < ?"
-        bounds = (row_id(partition, start), row_id(partition, stop))
+    def _forget(self, partition: int, where: str, values: Sequence[int], first: int = 0) -> int:
+        def apply(database: sqlite3.Connection, _: object) -> int:
+            database.execute("UPDATE partitions SET first = max(first, ?) WHERE id = ?", (first, partition))
+            return forget_records(database, partition, where, values)
 
-        def apply(database: sqlite3.Connection, _: object) -> None:
-            forget_records(database, partition, where, bounds)
-            database.execute("UPDATE partitions SET first = max(first, ?) WHERE id = ?", (stop, partition))
-
-        self._writer.run(apply)
+        return self._writer.run(apply)
 
     def _compact(self, database: sqlite3.Connection, rules: _Rules, now_ms: int) -> int:
         """Keep the newest record of each key; remove tombstones that all had the time to see."""
@@ -170,7 +165,8 @@ class Retention:
         """Delete rows by id, then note how far compaction has come and where the partition begins."""
         freed = 0
         for first in range(0, len(rows), 500):
-            freed += self._delete_some(rules.id, rows[first : first + 500])
+            some = rows[first : first + 500]
+            freed += self._forget(rules.id, f"id IN ({', '.join('?' * len(some))})", some)
 
         def note(database: sqlite3.Connection, _: object) -> None:
             (oldest,) = database.execute(
@@ -184,10 +180,6 @@ class Retention:
 
         self._writer.run(note)
         return freed
-
-    def _delete_some(self, partition: int, rows: Sequence[int]) -> int:
-        where = f"id IN ({', '.join('?' * len(rows))})"
-        return self._writer.run(lambda database, _: forget_records(database, partition, where, rows))
 
     def remove_segments(self, database: sqlite3.Connection, now_ms: int) -> None:
         """Unlink segments to which nothing refers: those emptied by retention, and what crashes left.

@@ -14,16 +14,14 @@ import fcntl
 import os
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
 
+from stream.log.contract import RECORD_CAP_BYTES
 from stream.log.errors import StreamError
 
 SUFFIX = ".segment"
-_IOV_MAX = 1024  # buffers of one writev on Linux
-_GAP_BYTES = 16 * 1024  # reading over a gap this small is cheaper than another system call
-_RUN_BYTES = 8 * 1024 * 1024  # longest single read
 _OPEN_FILES = 64
 
 
@@ -33,13 +31,6 @@ class LogDamaged(StreamError):
     Retrying cannot help. The operator checks the disk (`dmesg`) and restores the folder from a backup, or starts a new
     folder and fetches again what is missing. A single record that is damaged is no such error, see `Message.damage`.
     """
-
-
-class SegmentPlace(NamedTuple):
-    """Where a large value lies."""
-
-    position: int
-    size: int  # bytes
 
 
 class Segment:
@@ -68,14 +59,14 @@ class Segment:
 
         Raises OSError and then counts nothing as written: the next append overwrites it.
         """
-        positions: list[int] = []
-        end = self.size
-        for value in values:
-            positions.append(end)
-            end += len(value)
+        *positions, end = accumulate(map(len, values), initial=self.size)
+        rest = memoryview(b"".join(values))
         try:
-            for first in range(0, len(values), _IOV_MAX):
-                self._write_at(positions[first], values[first : first + _IOV_MAX])
+            while rest:  # a signal or a disk almost full cuts a write
+                written = os.pwrite(self._fd, rest, end - len(rest))
+                if written == 0:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+                rest = rest[written:]
         except OSError:
             self.cut(self.size)
             raise
@@ -87,18 +78,6 @@ class Segment:
         self.size = size
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, size)
-
-    def _write_at(self, position: int, values: Sequence[bytes]) -> None:
-        total = sum(map(len, values))
-        written = os.pwritev(self._fd, values, position)
-        if written == total:
-            return
-        rest = memoryview(b"".join(values))
-        while written < total:  # a signal or a disk almost full cut the write
-            step = os.pwrite(self._fd, rest[written:], position + written)
-            if step == 0:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
-            written += step
 
     def sync(self) -> None:
         """Make what was appended durable; a file that cannot be synced is spoiled. Raises OSError."""
@@ -147,24 +126,15 @@ class SegmentReader:
         self._folder = folder
         self._open: OrderedDict[str, int] = OrderedDict()
 
-    def read(self, file: str, places: Sequence[SegmentPlace]) -> list[bytes]:
-        """What lies at `places` (ascending positions) of one file: less than their size where it cannot be had.
+    def read(self, file: str, places: Iterable[tuple[int, int]]) -> list[bytes]:
+        """What lies at `places` (position, size) of one file: less than the size where it cannot be had.
 
         Raises FileNotFoundError, OSError.
         """
         fd = self._fd(file)
-        values: list[bytes] = []
-        for run in _runs(places):
-            start = run[0].position
-            data = _read_at(fd, start, run[-1].position + run[-1].size - start)
-            if data is None and len(run) > 1:
-                values += [_read_at(fd, place.position, place.size) or b"" for place in run]
-            else:
-                values += [(data or b"")[at.position - start : at.position - start + at.size] for at in run]
-        return values
+        return [_read_at(fd, position, size) for position, size in places]
 
     def close(self) -> None:
-        """Close all files."""
         while self._open:
             os.close(self._open.popitem()[1])
 
@@ -179,34 +149,16 @@ class SegmentReader:
         return fd
 
 
-def _read_at(fd: int, position: int, size: int) -> bytes | None:
-    """Bytes of a file; None where the disk cannot give them back, or where position or size cannot be right."""
-    if not _is_possible(SegmentPlace(position, size)):
-        return None
+def _read_at(fd: int, position: int, size: int) -> bytes:
+    """Bytes of a file; none where the disk cannot give them back, or where position or size cannot be right."""
+    if position < 0 or not 0 <= size <= RECORD_CAP_BYTES:
+        return b""
     try:
         return os.pread(fd, size, position)
     except OSError as error:
         if error.errno != errno.EIO:
             raise
-        return None
-
-
-def _is_possible(place: SegmentPlace) -> bool:
-    return place.position >= 0 and 0 <= place.size <= _RUN_BYTES
-
-
-def _runs(places: Sequence[SegmentPlace]) -> list[list[SegmentPlace]]:
-    """Neighbouring places that one read fetches together; a place that cannot be right stays alone."""
-    runs: list[list[SegmentPlace]] = []
-    for place in places:
-        if runs and _is_possible(place) and _is_possible(runs[-1][-1]):
-            run = runs[-1]
-            gap = place.position - (run[-1].position + run[-1].size)
-            if 0 <= gap <= _GAP_BYTES and place.position + place.size - run[0].position <= _RUN_BYTES:
-                run.append(place)
-                continue
-        runs.append([place])
-    return runs
+        return b""
 
 
 def sync_folder(folder: Path) -> None:

@@ -27,7 +27,9 @@ class Times:
     def offset_at(self, database: sqlite3.Connection, partition: int, first: int, end: int, time_ms: int) -> int:
         """First offset in first <= offset < end whose timestamp is >= time_ms; the end if there is none."""
         oldest = first // _BLOCK
-        newest = self._remembered(partition, oldest)
+        with self._lock:
+            base, known = self._newest.get(partition, (oldest, []))
+        newest = known[oldest - base :] if base <= oldest else []  # of full blocks from `oldest` on, as far as read
         answer = end
         for number in range(end // _BLOCK + 1 - oldest):
             if number < len(newest) and newest[number] < time_ms:
@@ -50,17 +52,8 @@ class Times:
             if found is not None:
                 answer = offset_of(found[0])
                 break
-        self._remember(partition, oldest, newest)
-        return answer
-
-    def _remembered(self, partition: int, oldest: int) -> list[int]:
-        """The greatest timestamps of the full blocks from `oldest` on, as far as they were read."""
-        with self._lock:
-            base, newest = self._newest.get(partition, (oldest, []))
-        return newest[oldest - base :] if base <= oldest else []
-
-    def _remember(self, partition: int, oldest: int, newest: list[int]) -> None:
         with self._lock:
             base, known = self._newest.get(partition, (oldest, []))
             if oldest > base or oldest + len(newest) > base + len(known):
                 self._newest[partition] = (oldest, newest)
+        return answer

@@ -19,7 +19,7 @@ class Stored:
     id: int
     name: str  # without the prefix
     partitions: int
-    compact: bool
+    compact: int  # 0 or 1
     base: int
 
     def partition_id(self, partition: int) -> int:
@@ -57,36 +57,26 @@ class Topics:
         return self._known.get(name) or self.find(database, name)
 
     def forget(self) -> None:
-        """Remember nothing."""
         self._known = {}
 
     def find(self, database: sqlite3.Connection, name: str) -> Stored:
         """The topic `name` as it is now. Raises UnknownTopic."""
-        row = database.execute(
-            "SELECT t.id, t.partitions, t.compact, (SELECT min(p.id) FROM partitions p WHERE p.topic = t.id)"
-            " FROM topics t WHERE t.name = ?",
-            (self._prefix + name,),
-        ).fetchone()
-        if row is None:
-            raise UnknownTopic(
-                f"there is no topic {name!r} under prefix {self._prefix!r}: run `farmwatch topics --create`"
-            )
-        number, partitions, compact, base = row
-        stored = self._known[name] = Stored(number, name, partitions, bool(compact), base)
-        return stored
+        for stored in self._select(database, "t.name = ?", self._prefix + name):
+            self._known[name] = stored
+            return stored
+        raise UnknownTopic(f"there is no topic {name!r} under prefix {self._prefix!r}: run `farmwatch topics --create`")
 
     def all(self, database: sqlite3.Connection) -> dict[str, Stored]:
-        """Every topic under the prefix."""
+        found = self._select(database, "substr(t.name, 1, ?) = ?", len(self._prefix), self._prefix)
+        return {topic.name: topic for topic in found}
+
+    def _select(self, database: sqlite3.Connection, where: str, *values: object) -> list[Stored]:
         rows = database.execute(
-            "SELECT t.id, t.name, t.partitions, t.compact, min(p.id) FROM topics t JOIN partitions p ON p.topic = t.id"
-            " WHERE substr(t.name, 1, ?) = ? GROUP BY t.id",
-            (len(self._prefix), self._prefix),
-        ).fetchall()
-        found: dict[str, Stored] = {}
-        for number, name, partitions, compact, base in rows:
-            short = name[len(self._prefix) :]
-            found[short] = Stored(number, short, partitions, bool(compact), base)
-        return found
+            "SELECT t.id, substr(t.name, ?), t.partitions, t.compact, min(p.id)"
+            f" FROM topics t JOIN partitions p ON p.topic = t.id WHERE {where} GROUP BY t.id",
+            (len(self._prefix) + 1, *values),
+        )
+        return [Stored(*columns) for columns in rows.fetchall()]
 
     def create(self, database: sqlite3.Connection, topics: Sequence[Topic]) -> None:
         """Create what is missing and bring retention up to date, within a transaction. Raises TopicMismatch."""

@@ -56,7 +56,6 @@ class _Group:
             segment.spoiled = True
 
     def failed(self, error: StreamError) -> None:
-        """Nothing of the group became durable."""
         self.error = error
         for task in self.tasks:
             task.error = error
@@ -260,27 +259,18 @@ class Writer:
                     segment.cut(before)
 
     def _transact(self, group: _Group) -> None:
+        """All tasks in one transaction. Where a fault of one caller's data spoils it, each task has one of its own."""
         try:
             self._transact_all(group, group.tasks)
-        except StreamError:
-            raise
-        except (sqlite3.Error, OSError) as error:
-            if isinstance(translate(error, self._folder), StreamError) or len(group.tasks) == 1:
+        except Exception as error:
+            if len(group.tasks) == 1 or isinstance(translate(error, self._folder), StreamError):
                 raise
-            self._transact_each(group)
-        except Exception:
-            if len(group.tasks) == 1:
-                raise
-            self._transact_each(group)
-
-    def _transact_each(self, group: _Group) -> None:
-        """A fault of one caller's data has spoiled the transaction: the others must not pay for it."""
-        for task in group.tasks:
-            try:
-                self._transact_all(group, [task])
-            except Exception as error:  # noqa: BLE001  # it is raised to its caller
-                task.error = translate(error, self._folder)
-                task.done = True
+            for task in group.tasks:
+                try:
+                    self._transact_all(group, [task])
+                except Exception as own:  # noqa: BLE001  # it is raised to its caller
+                    task.error = translate(own, self._folder)
+                    task.done = True
 
     def _transact_all(self, group: _Group, tasks: Sequence[_Task[Any]]) -> None:
         database = self._database

@@ -70,7 +70,6 @@ class KafkaAdmin:
         self._open: set[str] = set()
 
     def topics(self) -> dict[str, int]:
-        """Every topic -> number of partitions."""
         described = self._ask("list topics", lambda client: client.describe_topics())
         return {t["name"]: len(t["partitions"]) for t in described if not t["error_code"] and not t["is_internal"]}
 
@@ -117,7 +116,6 @@ class KafkaAdmin:
             time.sleep(_RETRY_S)
 
     def sizes(self, topics: Sequence[str]) -> dict[str, int]:
-        """Topic -> bytes on disk, of the largest replica of each partition."""
         if not topics:
             return {}
 
@@ -139,7 +137,6 @@ class KafkaAdmin:
         return sizes
 
     def topic_settings(self, topics: Sequence[str], keys: Sequence[str] | None = None) -> dict[str, dict[str, str]]:
-        """Topic -> its settings by `keys`, all of them by default."""
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, keys) for topic in topics]
         described = self._ask("topic settings", lambda client: client.describe_configs(resources, config_filter="all"))
         found: Mapping[str, Mapping[str, Mapping[str, Any]]] = described.get("topic", {})
@@ -175,8 +172,6 @@ class KafkaAdmin:
         return self._ask("version", ask)
 
     def broker_settings(self) -> dict[str, str]:
-        """Settings of one broker."""
-
         def ask(client: KafkaAdminClient) -> dict[str, str]:
             node = client.describe_cluster()["brokers"][0]["broker_id"]
             resource = ConfigResource(ConfigResourceType.BROKER, str(node))
@@ -186,7 +181,6 @@ class KafkaAdmin:
         return self._ask("broker settings", ask)
 
     def beginning(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """First offset kept."""
         return self._offsets(dict.fromkeys(at, OffsetSpec.EARLIEST), IsolationLevel.READ_COMMITTED)
 
     def stable_end(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
@@ -260,10 +254,6 @@ class KafkaAdmin:
         found = self._ask(f"members of {group}", ask)
         return {str(m["member_id"]): str(m.get("group_instance_id") or m.get("client_id")) for m in found}
 
-    def holder(self, group: str, instance: str) -> str | None:
-        """The member id that holds the static name `instance` in `group` now, or None."""
-        return next((member_id for member_id, name in self.members(group).items() if name == instance), None)
-
     def delete_groups(self, groups: Sequence[str]) -> None:
         """Delete groups with their offsets, those that exist. Raises StreamError where one has members."""
         if not groups:
@@ -284,7 +274,6 @@ class KafkaAdmin:
         self._ask(f"leave {group}", lambda client: client.remove_group_members(group, leaving))
 
     def close(self) -> None:
-        """Disconnect."""
         with self._lock:
             self._disconnect()
 
@@ -317,9 +306,7 @@ class KafkaAdmin:
                 except (kafka_errors.KafkaError, OSError) as error:
                     if not isinstance(error, _NOT_READY):
                         self._disconnect()
-                    lasting = isinstance(
-                        error, kafka_errors.UnknownTopicOrPartitionError
-                    )  # retriable, says kafka-python
+                    lasting = isinstance(error, kafka_errors.UnknownTopicOrPartitionError)  # it says: retriable
                     if lasting or not getattr(error, "retriable", False) or time.monotonic() > give_up_at:
                         raise
                 time.sleep(_RETRY_S)

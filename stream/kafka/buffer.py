@@ -17,7 +17,6 @@ class FetchBuffer:
         self._later: deque[Message] = deque()  # of background topics
 
     def add(self, messages: Iterable[Message]) -> None:
-        """Put behind what waits."""
         for message in messages:
             (self._later if message.topic in self._background else self._live).append(message)
 
@@ -43,19 +42,15 @@ class FetchBuffer:
         return taken
 
     def drop(self, partitions: Container[int]) -> None:
-        """Throw away what waits of these partitions."""
         self._live = deque(message for message in self._live if message.partition not in partitions)
         self._later = deque(message for message in self._later if message.partition not in partitions)
 
     def clear(self) -> None:
-        """Throw away all."""
         self._live.clear()
         self._later.clear()
 
     def holds(self, partition: int) -> bool:
-        """True when something of this partition waits."""
         return any(message.partition == partition for waiting in (self._live, self._later) for message in waiting)
 
     def holds_background(self) -> bool:
-        """True when something of a background topic waits."""
         return bool(self._later)

@@ -20,7 +20,12 @@ _COMPARED = ("cleanup.policy", "retention.ms", "retention.bytes", *_AT_LEAST)
 
 def check_broker(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
     """All findings; the later questions are left out where the broker does not answer."""
-    findings = [_crc32c()]
+    findings = []
+    try:
+        require_crc32c()
+        findings.append(("crc32c", True, "in C"))
+    except StreamError as error:
+        findings.append(("crc32c", False, str(error)))
     try:
         version = site.admin.broker_version()
         new_enough = tuple(int(part) for part in version.split(".")[:2]) >= _OLDEST
@@ -30,14 +35,6 @@ def check_broker(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
     except StreamError as error:
         findings.append((f"kafka broker {site.bootstrap}", False, str(error)))
     return findings
-
-
-def _crc32c() -> Finding:
-    try:
-        require_crc32c()
-    except StreamError as error:
-        return "crc32c", False, str(error)
-    return "crc32c", True, "in C"
 
 
 def _times(settings: KafkaSettings, broker: Mapping[str, str]) -> list[Finding]:
@@ -65,7 +62,7 @@ def _topics(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
         if topic.name not in existing:
             findings.append((what, False, "missing: run `farmwatch topics --create`"))
             continue
-        wrong = _differences(configs_of(topic, site.settings), found[site.full(topic.name)])
+        wrong = _differences(configs_of(topic), found[site.full(topic.name)])
         if existing[topic.name] != topic.partitions:
             wrong.insert(0, f"{existing[topic.name]} partitions, configured are {topic.partitions}")
         findings.append((what, not wrong, "; ".join(wrong) or f"{topic.partitions} partitions"))

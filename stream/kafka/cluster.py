@@ -5,16 +5,24 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from kafka import TopicPartition
 
-from stream.kafka import settings as kafka_settings
 from stream.kafka.admin import KafkaAdmin
 from stream.kafka.damage import damage_of
 from stream.kafka.producer import ProducerRecord
-from stream.kafka.settings import KafkaSettings
+from stream.kafka.settings import (
+    LOCAL_STATE_MAX_AGE_MS,
+    KafkaSettings,
+    connection_options,
+    instance_name,
+    member_options,
+    producer_options,
+    reader_options,
+)
 from stream.kafka.state import LocalState
 from stream.log.clock import Clock
 from stream.log.contract import NO_HEADERS, Message, Output
@@ -30,25 +38,21 @@ class KafkaSite:
     ) -> None:
         self.bootstrap = bootstrap
         self.prefix = prefix
-        self.client_id = client_id
         self.settings = settings
         self.clock = clock
-        options = kafka_settings.connection_options(settings, bootstrap, client_id)
-        self.admin = KafkaAdmin(options, settings.request_timeout_s)
+        client = (settings, bootstrap, client_id)
+        self.reader_options = reader_options(*client)
+        self.member_options = partial(member_options, *client)  # group and member are full names
+        self.producer_options = partial(producer_options, *client)
+        self.admin = KafkaAdmin(connection_options(*client), settings.request_timeout_s)
         self._state_folder = state_folder
         self._partitions: Mapping[str, int] = {}
 
     def full(self, name: str) -> str:
-        """The name on Kafka of a topic or group."""
         return self.prefix + name
 
     def short(self, full: str) -> str:
-        """The name without the prefix."""
         return full[len(self.prefix) :]
-
-    def instance(self, member: str) -> str:
-        """The static name of a member on Kafka."""
-        return kafka_settings.instance_name(member)
 
     def topics(self) -> dict[str, int]:
         """Topics of this prefix, without it -> number of partitions."""
@@ -70,7 +74,6 @@ class KafkaSite:
         self._partitions = {name: count for name, count in self._partitions.items() if name not in gone}
 
     def at(self, topic: str) -> list[TopicPartition]:
-        """All partitions of a topic (short name). Raises UnknownTopic."""
         return [TopicPartition(self.full(topic), p) for p in range(self.partitions(topic))]
 
     def one(self, topic: str, partition: int) -> TopicPartition:
@@ -82,7 +85,6 @@ class KafkaSite:
         return TopicPartition(self.full(topic), partition)
 
     def record(self, output: Output) -> ProducerRecord:
-        """An output as it is written. Raises UnknownTopic, RecordTooLarge."""
         check_size(output)
         topic, partition = self.one(output.topic, output.partition)
         headers = [(name, value.encode()) for name, value in output.headers.items()]
@@ -109,33 +111,14 @@ class KafkaSite:
 
     def local_state(self, owner: Iterable[str], changelog: TopicPartition, changelog_id: str) -> LocalState:
         """Open the local state of a changelog's partition; `owner` are the folders below the state folder."""
-        folder = self._state_folder.joinpath(*(kafka_settings.instance_name(part) for part in owner))
-        max_age_ms = self.settings.local_state_max_age_s * 1000
-        path = folder / f"{changelog.partition}.sqlite"
-        return LocalState(path, changelog_id, now_ms=self.clock(), max_age_ms=max_age_ms)
+        path = self._state_folder.joinpath(*map(instance_name, owner)) / f"{changelog.partition}.sqlite"
+        return LocalState(path, changelog_id, now_ms=self.clock(), max_age_ms=LOCAL_STATE_MAX_AGE_MS)
 
     def forget_local_state(self, group: str, store: str) -> None:
         """Delete the local state of a store, of every member of a group that ran on this machine."""
-        members = self._state_folder / kafka_settings.instance_name(self.full(group))
-        for folder in members.glob(f"*/{kafka_settings.instance_name(store)}"):
+        members = self._state_folder / instance_name(self.full(group))
+        for folder in members.glob(f"*/{instance_name(store)}"):
             shutil.rmtree(folder, ignore_errors=True)
             for empty in (folder.parent, members):
                 with contextlib.suppress(OSError):  # others are in it
                     empty.rmdir()
-
-    def temporary_state(self, folder: Path, changelog: TopicPartition) -> LocalState:
-        """An empty state in `folder`, to be thrown away after use."""
-        return LocalState(folder / f"{changelog.partition}.sqlite", "", now_ms=self.clock(), max_age_ms=0)
-
-    def reader_options(self) -> dict[str, Any]:
-        """Options of a consumer without a group."""
-        return kafka_settings.reader_options(self.settings, self.bootstrap, self.client_id)
-
-    def member_options(self, group: str, member: str) -> dict[str, Any]:
-        """Options of a group's consumer."""
-        return kafka_settings.member_options(self.settings, self.bootstrap, self.client_id, self.full(group), member)
-
-    def producer_options(self, transactional_id: str) -> dict[str, Any]:
-        """Options of a transactional producer."""
-        name = self.full(transactional_id)
-        return kafka_settings.producer_options(self.settings, self.bootstrap, self.client_id, name)

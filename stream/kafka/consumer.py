@@ -20,17 +20,19 @@ from stream.kafka.damage import tolerate_damage
 from stream.kafka.errors import translated
 
 
-class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no types
+class GroupConsumer(KafkaConsumer, ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
     """A static member of a group, on a fixed set of topics."""
 
     def __init__(self, topics: Mapping[str, int], options: Mapping[str, Any]) -> None:
         """Connect; the group is joined by the polls. `topics`: name -> partitions. Raises errors of kafka-python."""
         self._assignor = MirroringAssignor(topics)
         self._astray: dict[TopicPartition, int] = {}
+        self._noting = threading.Lock()
+        self._lost: set[TopicPartition] = set()
+        self._won: set[TopicPartition] = set()
         super().__init__(**options, partition_assignment_strategy=[self._assignor])
         tolerate_damage(self)
-        self._notes = _Notes(self)
-        self.subscribe(topics=list(topics), listener=self._notes)
+        self.subscribe(topics=list(topics), listener=self)
         learn_topics(self)  # or the first join would run into a second one, when the topics' metadata comes in
 
     def fetch(self, timeout_s: float, max_records: int) -> list[Any]:
@@ -50,7 +52,24 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
 
     def take_changes(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
         """(lost, won) since the last call, to be followed in this order; what was lost and won again is in both."""
-        return self._notes.take()
+        with self._noting:
+            lost, won = self._lost, self._won
+            self._lost, self._won = set(), set()
+            return lost, won
+
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        with self._noting:
+            self._lost |= set(revoked)
+            self._won -= set(revoked)
+
+    def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
+        self._assignor.forget()
+        self.on_partitions_revoked(lost)
+
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        with self._noting:
+            self._won |= set(assigned)
+        self.hold(list(assigned))
 
     def take_astray(self) -> dict[TopicPartition, int]:
         """Positions since the last call that the broker does not have; until they are placed anew, they come again."""
@@ -58,11 +77,9 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         return {at: offset for at, offset in astray.items() if self.position_of(at) == offset}
 
     def reachable(self) -> bool:
-        """True while the group's coordinator is known and connected."""
         return not self._coordinator.coordinator_unknown()
 
     def settled(self) -> bool:
-        """True while no rebalance is under way."""
         return bool(self._coordinator.stable() and not self._coordinator.rejoin_needed)
 
     def displaced(self) -> bool:
@@ -91,11 +108,9 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         self.pause(*(tp for tp in at if tp in self.assignment()))
 
     def let(self, at: Sequence[TopicPartition]) -> None:
-        """Undo `hold`."""
         self.resume(*(tp for tp in at if tp in self.assignment()))
 
     def position_of(self, at: TopicPartition) -> int | None:
-        """The offset that the next poll goes on from, transaction markers passed; None while it is not known."""
         return position_of(self, at)
 
     def forget_membership(self) -> None:
@@ -103,15 +118,11 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         self._assignor.forget()
         self._coordinator.reset_generation()
 
-    def forget_claims(self) -> None:
-        """Claim nothing at the next join."""
-        self._assignor.forget()
-
     def _take_in_join(self) -> None:
         """Follow a join that was answered between two polls.
 
         kafka-python 3.0 takes the answer in only where a poll is waiting for it. An answer that comes between two polls
-        is thrown away, and the next poll joins again, which makes the whole group rebalance again: with short polls
+        is thrown away, and the next poll joins again, which makes the group rebalance again: with short polls
         without end. These are the steps that its `join_group_async` takes.
         """
         joined = self._coordinator._join_task
@@ -136,33 +147,3 @@ class GroupConsumer(KafkaConsumer):  # type: ignore[misc]  # kafka-python has no
         await coordinator._on_join_complete_async(
             generation.generation_id, generation.member_id, generation.protocol, assignment
         )
-
-
-class _Notes(ConsumerRebalanceListener):  # type: ignore[misc]  # kafka-python has no types
-    """Runs on the network thread: notes, and holds what is new."""
-
-    def __init__(self, consumer: GroupConsumer) -> None:
-        self._consumer = consumer
-        self._lock = threading.Lock()
-        self._lost: set[TopicPartition] = set()
-        self._won: set[TopicPartition] = set()
-
-    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
-        with self._lock:
-            self._lost |= set(revoked)
-            self._won -= set(revoked)
-
-    def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
-        self._consumer.forget_claims()
-        self.on_partitions_revoked(lost)
-
-    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
-        with self._lock:
-            self._won |= set(assigned)
-        self._consumer.hold(list(assigned))
-
-    def take(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
-        with self._lock:
-            lost, won = self._lost, self._won
-            self._lost, self._won = set(), set()
-            return lost, won

@@ -61,16 +61,12 @@ class KafkaLog:
         require_crc32c()
         self._settings = settings or KafkaSettings()
         self._site = KafkaSite(bootstrap, prefix, state_folder, client_id, self._settings, clock)
-        self._clock = clock
         self._producer: TransactionalProducer | None = None
         self._append_lock = threading.Lock()
         self._closed = False
 
     def create(self, topics: Sequence[Topic]) -> None:
-        """Create the topics that are missing. Raises TopicMismatch where a partition count differs.
-
-        Settings of topics that exist are left: the operator may have changed them. `check` tells where they differ.
-        """
+        """Settings of existing topics stay: the operator may have changed them. `check` tells where they differ."""
         existing = self._site.topics()
         for topic in topics:
             check_partitions(topic, existing.get(topic.name, topic.partitions))
@@ -79,7 +75,7 @@ class KafkaLog:
                 self._site.full(topic.name): {
                     "num_partitions": topic.partitions,
                     "replication_factor": self._settings.replication_factor,
-                    "configs": configs_of(topic, self._settings),
+                    "configs": configs_of(topic),
                 }
                 for topic in topics
                 if topic.name not in existing
@@ -90,17 +86,13 @@ class KafkaLog:
         return self._site.topics()
 
     def append(self, outputs: Sequence[Output]) -> None:
-        """Append outside of any group in one transaction.
-
-        After LogUnavailable it may have happened nevertheless, where the broker went away under the commit: a caller
-        that tries again appends twice. Stages are not concerned, their commits carry offsets or state.
-        """
+        """After LogUnavailable it may have happened all the same: a caller that tries again appends twice."""
         if not outputs:
             return
         records = [self._site.record(output) for output in outputs]
         with self._append_lock:
             if self._producer is None or not self._producer.alive:
-                self._producer = build_producer(self._site.producer_options(f"append.{uuid.uuid4()}"))
+                self._producer = build_producer(self._site.producer_options(self._site.full(f"append.{uuid.uuid4()}")))
             with translated("append"):
                 try:
                     self._producer.transact(records, {}, None, self._settings.commit_timeout_s)
@@ -131,7 +123,7 @@ class KafkaLog:
         spans = {self._site.one(*at): span for at, span in ranges.items()}
         ends = self._site.admin.stable_end(list(spans)) if spans else {}
         bounded = {at: (start, min(stop, ends[at])) for at, (start, stop) in spans.items()}
-        records = read_all(self._site.reader_options(), bounded, self._settings.request_timeout_s)
+        records = read_all(self._site.reader_options, bounded, self._settings.request_timeout_s)
         return (self._site.message(record) for record in records)
 
     def beginning(self, topic: str) -> list[int]:
@@ -157,7 +149,7 @@ class KafkaLog:
             return end
         if end - found > _MARKERS_AT_END:
             return found
-        records = read_all(self._site.reader_options(), {at: (found, end)}, self._settings.request_timeout_s)
+        records = read_all(self._site.reader_options, {at: (found, end)}, self._settings.request_timeout_s)
         return next((int(record.offset) for record in records), end)
 
     def committed(self, group: str, topic: str) -> list[int | None]:
@@ -166,30 +158,24 @@ class KafkaLog:
         return [found.get(at) for at in partitions]
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
-        """Set a group's committed offsets; outside of what the topic holds they are moved to its ends.
-
-        Raises StreamError while the group has live members, or where the number of offsets is not that of partitions.
-        """
         partitions = self._site.at(topic)
         check_offsets(topic, offsets, len(partitions))
         self._site.admin.reset(self._site.full(group), dict(zip(partitions, offsets, strict=True)))
 
     def members(self, group: str) -> list[str]:
-        """Names of a group's members; one that died without leaving counts until its session times out."""
         return sorted(name_of(name) for name in self._site.admin.members(self._site.full(group)).values())
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
-        """Committed state of a store in key order: the changelog is read into a temporary file first."""
         with self.read_state(store, partition) as state:
             yield from state.items()
 
     @contextmanager
     def read_state(self, store: str, partition: int) -> Iterator[LocalState]:
-        """Committed state of a store as it stands now: the changelog is read into a temporary file first."""
+        """The changelog is read into a temporary file first."""
         at = self._site.one(f"state.{store}", partition)
         with tempfile.TemporaryDirectory(prefix="farmwatch-state-") as folder:
-            state = self._site.temporary_state(Path(folder), at)
-            restore = Restore(self._site.admin, self._site.reader_options(), {at: state}, self._clock)
+            state = LocalState(Path(folder) / "state.sqlite", "", now_ms=0, max_age_ms=0)
+            restore = Restore(self._site.admin, self._site.reader_options, {at: state}, self._site.clock)
             try:
                 # a transaction that a killed process left open is in the way until the broker aborts it
                 restore.run(self._settings.request_timeout_s + self._settings.transaction_timeout_s)
@@ -231,14 +217,10 @@ class KafkaLog:
         return freed
 
     def check(self, topics: Sequence[Topic] = ()) -> list[Finding]:
-        """(what, is it right, what was found and how to mend it), for `farmwatch doctor`; never raises StreamError.
-
-        `topics` are those that farmwatch needs, as configured.
-        """
+        """For `farmwatch doctor`; never raises StreamError. `topics` are those that farmwatch needs, as configured."""
         return check_broker(self._site, topics)
 
     def close(self) -> None:
-        """Disconnect. The caller of `join` closes its members."""
         with self._append_lock:
             producer, self._producer = self._producer, None
         if producer is not None:

@@ -32,10 +32,11 @@ from stream.kafka.consumer import GroupConsumer
 from stream.kafka.errors import FENCING, translated
 from stream.kafka.ownership import Ownership
 from stream.kafka.producer import ProducerRecord, TransactionalProducer, build_producer
+from stream.kafka.settings import UNAVAILABLE_AFTER_S, instance_name
 from stream.kafka.state import encode_change
 from stream.log.contract import At, Commit, Message, Output, StateReader
 from stream.log.errors import Fenced, LogUnavailable, StreamError
-from stream.log.pauses import Pauses
+from stream.log.shares import Pauses
 from stream.log.unread import expired, log_beyond_end, next_offset
 
 log = structlog.get_logger(__name__)
@@ -102,18 +103,13 @@ class KafkaMember:
         return dict(self._owned.epochs)
 
     def state(self, partition: int) -> StateReader:
-        if self._store is None:
-            raise StreamError(f"{self._said} was joined without a store")
-        self._require_owned([partition])
+        self._require([partition], state=True)
         return self._owned.state(partition)
 
     def commit(self, commit: Commit) -> None:
-        """See `Member.commit`: one transaction of Kafka."""
         if not (commit.outputs or commit.offsets or commit.state):
             return
-        if commit.state and self._store is None:
-            raise StreamError(f"{self._said} was joined without a store")
-        self._require_owned({at.partition for at in commit.offsets} | set(commit.state))
+        self._require({at.partition for at in commit.offsets} | set(commit.state), state=bool(commit.state))
         records = [self._site.record(output) for output in commit.outputs]
         changed = [(p, change) for p, changes in commit.state.items() for change in changes]
         records += [
@@ -165,16 +161,15 @@ class KafkaMember:
         self._disconnect()
         if member_id and not self._superseded:
             # The broker keeps a static member's place until its session ends, unless it is removed.
-            self._site.admin.remove(self._site.full(self._group), self._site.instance(self._name), member_id)
+            self._site.admin.remove(self._site.full(self._group), instance_name(self._name), member_id)
 
     def _open(self) -> None:
-        """Fence an earlier member of this name, and connect."""
         for topic in self._topics if self._store is None else (*self._topics, f"state.{self._store}"):
             self._site.partitions(topic)
         self._producing()
         with translated(f"join of {self._said}"):
             topics = {self._site.full(topic): self._site.partitions(topic) for topic in self._topics}
-            self._consumer = GroupConsumer(topics, self._site.member_options(self._group, self._name))
+            self._consumer = GroupConsumer(topics, self._site.member_options(self._site.full(self._group), self._name))
         self._reached_at = time.monotonic()
 
     def _disconnect(self) -> None:
@@ -213,7 +208,6 @@ class KafkaMember:
         return any(position is None or position < ends[at] for at, position in positions.items())
 
     def _fetch(self, consumer: GroupConsumer, timeout_s: float, max_records: int) -> None:
-        """Fetch into the buffer, and follow what a rebalance did."""
         if self._background:
             self._hold_or_let()
         try:
@@ -231,7 +225,7 @@ class KafkaMember:
         now = time.monotonic()
         if consumer.reachable():
             self._reached_at = now
-        elif now - self._reached_at > self._site.settings.unavailable_after_s:
+        elif now - self._reached_at > UNAVAILABLE_AFTER_S:
             raise LogUnavailable(f"{self._said}: no broker at {self._site.bootstrap}; check that it is up")
 
     def _find_way(self, consumer: GroupConsumer) -> None:
@@ -303,7 +297,7 @@ class KafkaMember:
 
     def _producing(self) -> TransactionalProducer:
         if self._producer is None:
-            self._producer = build_producer(self._site.producer_options(f"{self._group}.{self._name}"))
+            self._producer = build_producer(self._site.producer_options(self._site.full(f"{self._group}.{self._name}")))
         return self._producer
 
     def _offsets_to_send(
@@ -356,14 +350,16 @@ class KafkaMember:
         now = time.monotonic()
         if now - self._name_checked_at >= _NAME_CHECK_S:
             self._name_checked_at = now
-            if self._site.admin.holder(self._site.full(self._group), self._site.instance(self._name)) is None:
+            if instance_name(self._name) not in self._site.admin.members(self._site.full(self._group)).values():
                 log.info("member_name_free", member=self._said)
                 self._superseded = False
                 return
         time.sleep(max(0.0, min(deadline - now, 1.0)))
         raise Fenced(f"another process runs as {self._said}: give each process a name of its own")
 
-    def _require_owned(self, partitions: Iterable[int]) -> None:
+    def _require(self, partitions: Iterable[int], *, state: bool) -> None:
+        if state and self._store is None:
+            raise StreamError(f"{self._said} was joined without a store")
         for partition in partitions:
             if partition not in self._owned.epochs:
                 raise Fenced(f"{self._said} does not own partition {partition}")

@@ -24,7 +24,6 @@ class Ownership:
     """Ready partitions with their epochs, and the way from won to ready."""
 
     def __init__(self, site: KafkaSite, topics: Sequence[str], *, group: str, member: str, store: str | None) -> None:
-        """Nothing is owned yet. Topics are short names."""
         self.epochs: dict[int, int] = {}  # ready partitions
         self.pending: set[int] = set()  # held, not ready
         self.delivered: dict[TopicPartition, int] = {}  # offset after the last record that a poll returned
@@ -41,7 +40,6 @@ class Ownership:
         self._waits_since: float | None = None  # for transactions that are open
 
     def inputs(self, partitions: Iterable[int]) -> list[TopicPartition]:
-        """These partitions of every topic that has them."""
         return [
             TopicPartition(self._site.full(topic), p)
             for topic in self._topics
@@ -50,12 +48,10 @@ class Ownership:
         ]
 
     def changelog(self, partition: int) -> TopicPartition:
-        """The changelog's partition that holds the state of `partition`."""
         assert self._changelog is not None
         return TopicPartition(self._changelog, partition)
 
     def state(self, partition: int) -> LocalState:
-        """Local state of a ready partition."""
         return self._states[partition]
 
     def positions(self) -> dict[TopicPartition, int | None]:
@@ -63,7 +59,6 @@ class Ownership:
         return {at: self._offsets.get(at) for at in self.inputs(self.epochs)}
 
     def lose(self, partitions: Collection[int]) -> None:
-        """They belong to others now."""
         for partition in partitions:
             self.epochs.pop(partition, None)
             self.pending.discard(partition)
@@ -78,7 +73,6 @@ class Ownership:
         self._waits_since = None
 
     def doubt(self) -> None:
-        """Nothing is known for sure: make all ready again."""
         self.win(list(self.epochs))
 
     def make_ready(self, consumer: GroupConsumer, timeout_s: float) -> list[int]:
@@ -106,7 +100,7 @@ class Ownership:
     def committed(self, offsets: Mapping[At, int], state: Mapping[int, tuple[Sequence[StateChange], int]]) -> None:
         """A commit is durable: follow it. `state` is partition -> (changes, changelog offset after them).
 
-        Where the local disk fails, the partition is made ready anew from the changelog: the commit stands.
+        Where the local disk fails, the partition is made ready anew from the changelog; the commit is valid.
         """
         for at, offset in offsets.items():
             self._offsets[TopicPartition(self._site.full(at.topic), at.partition)] = offset
@@ -140,7 +134,7 @@ class Ownership:
                     at = self.changelog(partition)
                     self._states[partition] = self._site.local_state(self._owner, at, self._changelog_id)
                 states[self.changelog(partition)] = self._states[partition]
-        self._restore = Restore(self._site.admin, self._site.reader_options(), states, self._site.clock)
+        self._restore = Restore(self._site.admin, self._site.reader_options, states, self._site.clock)
         self._restoring = frozenset(partitions)
         return True
 

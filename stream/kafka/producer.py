@@ -1,4 +1,4 @@
-"""A transactional producer whose every wait ends: one call makes a whole transaction, and says what is known after.
+"""A transactional producer whose every wait ends: one call makes a transaction, and says what is known after it.
 
 kafka-python waits for ever for the answers of a transaction, so a broker that went away would hold a stage until it
 came back. The waits here have an end. A transaction that ends without an answer is in doubt: the broker may have
@@ -73,7 +73,6 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]  # kafka-pytho
         return written
 
     def kill(self) -> None:
-        """End the thread without waiting for open requests."""
         self.alive = False
         self._unregister_cleanup()
         self._sender.force_close()

@@ -13,7 +13,7 @@ from stream.kafka.damage import tolerate_damage
 from stream.kafka.errors import translated
 from stream.log.errors import LogUnavailable
 
-_POLL_MS = 200
+_STEP_S = 0.2
 _TURN_MS = 20
 
 
@@ -41,7 +41,6 @@ class KafkaReader:
 
     @property
     def finished(self) -> bool:
-        """True when every partition has reached its stop."""
         return not self._stops
 
     def step(self, timeout_s: float, max_records: int = 2000) -> dict[TopicPartition, tuple[list[Any], int]]:
@@ -65,7 +64,6 @@ class KafkaReader:
             return steps
 
     def close(self) -> None:
-        """Disconnect."""
         consumer, self._consumer = self._consumer, None
         if consumer is not None:
             consumer.close(autocommit=False)
@@ -80,9 +78,19 @@ class KafkaReader:
                 return read
 
     def _position(self, at: TopicPartition) -> int:
-        """Where the next fetch begins; passes markers, unlike the offset of the last record."""
         position = position_of(self._consumer, at)
         return -1 if position is None else position
+
+    def rounds(self, silence_s: float) -> Iterator[dict[TopicPartition, tuple[list[Any], int]]]:
+        """All steps that bring something. Raises LogUnavailable after `silence_s` without one."""
+        moved_at = time.monotonic()
+        while not self.finished:
+            if steps := self.step(_STEP_S):
+                yield steps
+                moved_at = time.monotonic()
+            elif time.monotonic() - moved_at > silence_s:
+                left = ", ".join(f"{at.topic}-{at.partition}" for at in self._stops)
+                raise LogUnavailable(f"reader: nothing came for {silence_s:.0f} s from {left}; check the broker")
 
 
 def read_all(
@@ -91,15 +99,8 @@ def read_all(
     """Every record of `ranges`, in order within a partition. LogUnavailable after `silence_s` without progress."""
     reader = KafkaReader(options, ranges)
     try:
-        moved_at = time.monotonic()
-        while not reader.finished:
-            steps = reader.step(_POLL_MS / 1000)
-            if steps:
-                for records, _ in steps.values():
-                    yield from records
-                moved_at = time.monotonic()
-            elif time.monotonic() - moved_at > silence_s:
-                left = ", ".join(f"{at.topic}-{at.partition}" for at in reader._stops)
-                raise LogUnavailable(f"reader: nothing came for {silence_s:.0f} s from {left}; check the broker")
+        for steps in reader.rounds(silence_s):
+            for records, _ in steps.values():
+                yield from records
     finally:
         reader.close()

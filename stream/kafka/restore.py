@@ -14,11 +14,10 @@ from stream.kafka.damage import damage_of
 from stream.kafka.reader import KafkaReader
 from stream.kafka.state import LocalState, decode_change
 from stream.log.clock import Clock
-from stream.log.errors import LogUnavailable, StreamError
+from stream.log.errors import StreamError
 
 log = structlog.get_logger(__name__)
-_TOLD_EVERY_S = 5.0
-_STEP_S = 0.2
+_LOG_EVERY_S = 5.0
 
 
 class Restore:
@@ -37,17 +36,27 @@ class Restore:
         self._clock = clock
         self._left = sum(max(0, ends[at] - state.next_offset) for at, state in states.items())
         self._total = self._left
-        self._told_at = time.monotonic()
+        self._logged_at = time.monotonic()
         self._reader = KafkaReader(options, {at: (state.next_offset, ends[at]) for at, state in states.items()})
 
     @property
     def finished(self) -> bool:
-        """True when every state is at its end."""
         return self._reader.finished
 
     def step(self, timeout_s: float) -> None:
         """Apply what comes within `timeout_s`. Raises LogUnavailable, and StreamError for a damaged changelog."""
-        for at, (records, next_offset) in self._reader.step(timeout_s).items():
+        self._apply(self._reader.step(timeout_s))
+
+    def run(self, silence_s: float) -> None:
+        """All steps at once. Raises LogUnavailable after `silence_s` without progress."""
+        for steps in self._reader.rounds(silence_s):
+            self._apply(steps)
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _apply(self, steps: Mapping[TopicPartition, tuple[list[Any], int]]) -> None:
+        for at, (records, next_offset) in steps.items():
             state = self._states[at]
             if damage := next(filter(None, map(damage_of, records)), ""):
                 raise StreamError(
@@ -58,26 +67,8 @@ class Restore:
             before = state.next_offset
             state.apply(changes, max(before, next_offset), self._clock())
             self._left -= max(0, next_offset - before)
-        self._tell()
-
-    def run(self, silence_s: float) -> None:
-        """All steps at once. Raises LogUnavailable after `silence_s` without progress."""
-        moved_at = time.monotonic()
-        while not self.finished:
-            before = self._left
-            self.step(_STEP_S)
-            if self._left != before:
-                moved_at = time.monotonic()
-            elif not self.finished and time.monotonic() - moved_at > silence_s:
-                raise LogUnavailable(f"restore: nothing came for {silence_s:.0f} s; check the broker")
-
-    def close(self) -> None:
-        """Disconnect; what was applied stays."""
-        self._reader.close()
-
-    def _tell(self) -> None:
         now = time.monotonic()
-        if now - self._told_at > _TOLD_EVERY_S:
-            self._told_at = now
+        if now - self._logged_at > _LOG_EVERY_S:
+            self._logged_at = now
             done = 1 - self._left / self._total if self._total else 1.0
             log.info("state_restoring", partitions=len(self._states), left=self._left, share_done=round(done, 3))

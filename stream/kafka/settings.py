@@ -10,7 +10,6 @@ import msgspec
 
 from stream.log.contract import RECORD_CAP_BYTES, CleanupPolicy, Topic
 from stream.log.errors import StreamError
-from stream.text.ranges import TEN_YEARS_S
 
 # Room for keys, headers and batch framing around a record at the cap.
 BATCH_CAP_BYTES = RECORD_CAP_BYTES + 512 * 1024
@@ -20,11 +19,14 @@ _COMPACT_SEGMENT_BYTES = 128 * 1024 * 1024
 _DIRTY_SHARE = 0.2  # compact when this share is outdated; bounds how much more than the state a restore reads
 
 _NETWORK_BACKOFF_MS = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 1000}
+_RETRY_BACKOFF_MS = 5  # producer: transactions a second depend on it (100 ms: 14/s, 5 ms: 100/s)
+_FETCH_MAX_WAIT_MS = 250  # the broker holds an empty fetch this long; a record ends the wait
+UNAVAILABLE_AFTER_S = 2.0  # without a group coordinator for this long, poll raises LogUnavailable
+TOMBSTONES_KEPT_MS = 7 * 86_400_000  # delete.retention.ms of compacted topics
+LOCAL_STATE_MAX_AGE_MS = 3 * 86_400_000  # local state untouched for longer is rebuilt; below TOMBSTONES_KEPT_MS
 
-
-_MOST_S = 2_147_483  # Kafka has times in milliseconds of 32 bits
-_Positive = Annotated[float, msgspec.Meta(gt=0, le=_MOST_S)]
-_Wait = Annotated[float, msgspec.Meta(ge=0, le=_MOST_S)]
+# Kafka has times in milliseconds of 32 bits
+_Positive = Annotated[float, msgspec.Meta(gt=0, le=2_147_483)]
 
 
 class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,21 +39,10 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     commit_timeout_s: _Positive = 20.0  # a commit without an answer for this long is in doubt: LogUnavailable
     request_timeout_s: _Positive = 10.0  # of one request
     connect_timeout_s: _Positive = 3.0  # of the first contact with the broker
-    unavailable_after_s: _Wait = 2.0  # without a group coordinator for this long, poll raises LogUnavailable
-    fetch_max_wait_s: _Wait = 0.25  # the broker holds an empty fetch this long; a record ends the wait
     # Page bodies are zstd already, and zstd gives up on such bytes at once; the small topics shrink to a third or less.
     # One producer writes all topics of a transaction, so the choice cannot differ by topic.
     compression: str | None = "zstd"
-    retry_backoff_s: _Wait = 0.005  # producer: transactions a second depend on it (100 ms: 14/s, 5 ms: 100/s)
-    replication_factor: Annotated[
-        int, msgspec.Meta(ge=-1, le=32_767)
-    ] = -1  # of topics that are created; -1 = the broker's default
-    tombstones_kept_s: Annotated[int, msgspec.Meta(ge=0, le=TEN_YEARS_S)] = (
-        7 * 86_400
-    )  # delete.retention.ms of compacted topics
-    local_state_max_age_s: Annotated[int, msgspec.Meta(ge=0, le=TEN_YEARS_S)] = (
-        3 * 86_400
-    )  # local state untouched for longer is rebuilt; below tombstones_kept_s
+    replication_factor: Annotated[int, msgspec.Meta(ge=-1, le=32_767)] = -1  # of new topics; -1 = the broker's default
     client: dict[str, Any] = {}  # further options of kafka-python: security_protocol, ssl_cafile, sasl_mechanism, …
 
 
@@ -72,12 +63,12 @@ def instance_name(name: str) -> str:
 
 def name_of(instance: str) -> str:
     """The name of which `instance_name` made `instance`; what it cannot have made, as others' names may be, stays."""
-    return re.sub(r"_([0-9a-f]{1,6})_", _character, instance)
 
+    def character(found: re.Match[str]) -> str:
+        number = int(found[1], 16)
+        return found[0] if number > sys.maxunicode or 0xD800 <= number <= 0xDFFF else chr(number)  # surrogates
 
-def _character(found: re.Match[str]) -> str:
-    number = int(found[1], 16)
-    return found[0] if number > sys.maxunicode or 0xD800 <= number <= 0xDFFF else chr(number)  # surrogates are none
+    return re.sub(r"_([0-9a-f]{1,6})_", character, instance)
 
 
 def connection_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> dict[str, Any]:
@@ -100,7 +91,7 @@ def reader_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> d
         "enable_auto_commit": False,
         "auto_offset_reset": "earliest",
         "allow_auto_create_topics": False,
-        "fetch_max_wait_ms": _ms(settings.fetch_max_wait_s),
+        "fetch_max_wait_ms": _FETCH_MAX_WAIT_MS,
         "fetch_max_bytes": 4 * BATCH_CAP_BYTES,
         "max_partition_fetch_bytes": BATCH_CAP_BYTES,
         "metrics_enabled": False,
@@ -136,13 +127,13 @@ def producer_options(settings: KafkaSettings, bootstrap: str, client_id: str, tr
         "max_request_size": 2 * BATCH_CAP_BYTES,
         "max_block_ms": _ms(settings.request_timeout_s),
         "delivery_timeout_ms": _ms(settings.commit_timeout_s + settings.request_timeout_s),
-        "retry_backoff_ms": _ms(settings.retry_backoff_s),
+        "retry_backoff_ms": _RETRY_BACKOFF_MS,
         "allow_auto_create_topics": False,
         "metrics_enabled": False,
     }
 
 
-def configs_of(topic: Topic, settings: KafkaSettings) -> dict[str, str]:
+def configs_of(topic: Topic) -> dict[str, str]:
     """The topic's settings, as Kafka names them.
 
     Compression is "producer": batches stay as they were sent, the broker does not pack them anew.
@@ -152,7 +143,7 @@ def configs_of(topic: Topic, settings: KafkaSettings) -> dict[str, str]:
         return {
             **common,
             "cleanup.policy": "compact",
-            "delete.retention.ms": str(settings.tombstones_kept_s * 1000),
+            "delete.retention.ms": str(TOMBSTONES_KEPT_MS),
             "segment.ms": str(_COMPACT_SEGMENT_MS),
             "segment.bytes": str(_COMPACT_SEGMENT_BYTES),
             "min.cleanable.dirty.ratio": str(_DIRTY_SHARE),

@@ -95,11 +95,9 @@ class LocalState(SqlState):
         return self._db.execute(f"SELECT {columns} FROM state WHERE {where}", values).fetchall()
 
     def close(self) -> None:
-        """Close the file; it stays for the next time."""
         self._db.close()
 
     def items(self) -> Iterator[tuple[bytes, bytes]]:
-        """All (key, value) in key order, read page by page."""
         after: bytes | None = None
         while page := self.scan(b"", 1000, after):
             yield from page

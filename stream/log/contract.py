@@ -1,7 +1,7 @@
 """The Log contract: topics of partitions, consumer groups, and one atomic commit of outputs + state + offsets.
 
-Three logs keep it: `MemoryLog` (tests), `EmbeddedLog` (one machine, no server) and `KafkaLog`. Stages never know which.
-The same test suite (tests/integration) runs against all three.
+Two logs keep it: `EmbeddedLog` (one machine, no server) and `KafkaLog`. Stages never know which.
+The same test suite (tests/integration) runs against both.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
 
+import msgspec
 import xxhash
 
 Headers = Mapping[str, str]
@@ -51,7 +52,7 @@ class At(NamedTuple):
 
 
 class TopicSize(NamedTuple):
-    """What a topic holds, all partitions together. The changelog of a store stands for the store's state."""
+    """What a topic holds, all partitions together. For the changelog of a store: what the store holds."""
 
     records: int  # offsets from beginning to end: what compaction removed and Kafka's transaction markers count too
     bytes: int  # of one replica
@@ -60,11 +61,10 @@ class TopicSize(NamedTuple):
 NONE_NEEDED: Mapping[str, Sequence[int]] = {}
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
+class Message(msgspec.Struct, frozen=True):
     """A record as read. `value` is None for a tombstone, and b"" for a damaged record, see `damage`.
 
-    One with `expired` is no record: it stands for so many offsets up to its own, see `Member.poll`.
+    One with `expired` is no record: it replaces so many offsets up to its own, see `Member.poll`.
     """
 
     topic: str
@@ -79,15 +79,14 @@ class Message:
     may_return: bool = False  # a damaged record whose file is missing: a restored file brings it back
 
 
-@dataclass(frozen=True, slots=True)
-class Output:
+class Output(msgspec.Struct, frozen=True):
     """A record to append. The partition is explicit: of the record's site, see `partition_of`."""
 
     topic: str
     partition: int
     key: bytes
     value: bytes | None
-    headers: Headers = field(default_factory=lambda: NO_HEADERS)
+    headers: Headers = msgspec.field(default_factory=lambda: NO_HEADERS)
     timestamp_ms: int | None = None  # None = now, by the log's clock
 
 
@@ -104,8 +103,8 @@ class StateChange:
 class Commit:
     """What becomes visible together or not at all.
 
-    `offsets` are the next offsets to read, which Kafka moves on past transaction markers where those were read past;
-    `state` maps partition -> changes, applied in order.
+    `offsets`: the next ones to read; Kafka moves them on past transaction markers. `state`: partition -> changes, in
+    order.
     """
 
     outputs: Sequence[Output] = ()
@@ -234,9 +233,9 @@ class Log(Protocol):
         """Committed offsets of a group, per partition."""
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
-        """Set a group's committed offsets, also those of a group without a member yet.
+        """Set a group's committed offsets; Kafka moves those outside of the topic to its ends.
 
-        Raises StreamError while the group has live members. Kafka moves offsets outside of the topic to its ends.
+        Raises StreamError while the group has live members.
         """
 
     def members(self, group: str) -> list[str]:
@@ -249,9 +248,8 @@ class Log(Protocol):
         """Committed state of a store in key order, outside of any group (audit)."""
 
     def read_state(self, store: str, partition: int) -> AbstractContextManager[StateReader]:
-        """Committed state of a store as it stands now, to look things up in, outside of any group.
+        """Committed state of a store at this moment, outside of any group, for a short time and one thread.
 
-        What is committed meanwhile does not show. Keep it open for no longer than needed, and use it in one thread.
         On Kafka entering it reads the partition's changelog.
         """
 
@@ -261,7 +259,7 @@ class Log(Protocol):
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
         """Apply retention and compaction; returns the bytes freed (0 on Kafka, whose broker does it).
 
-        A record dated after `now_ms` tells nothing of its age: it goes with the next one behind it that is too old.
+        The age of a record dated after `now_ms` is not known: it goes with the next one behind it that is too old.
 
         `needed`: topic -> offset per partition. Records from there on stay, however old or many, until a later call
         does not name them; compaction is not held up. On Kafka all of a topic that is named stays, from this call on.

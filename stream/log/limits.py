@@ -19,9 +19,8 @@ def check_size(output: Output) -> None:
 
 def check_needed(needed: Mapping[str, Sequence[int]], partitions: Mapping[str, int]) -> None:
     """Raises StreamError where the offsets that are needed of a topic are not one for each of its partitions."""
-    for topic, offsets in needed.items():
-        if len(offsets) != partitions.get(topic, len(offsets)):
-            raise StreamError(f"topic {topic!r} has {partitions[topic]} partitions, {len(offsets)} offsets are needed")
+    for topic in needed.keys() & partitions.keys():
+        check_offsets(topic, needed[topic], partitions[topic])
 
 
 def check_partitions(topic: Topic, partitions: int) -> None:

@@ -1,6 +1,6 @@
-"""Who owns which partitions: a fair, sticky share for each live member of a group, and fair turns in a poll.
+"""Who owns which partitions: a fair, sticky share for each live member of a group; fair turns in a poll; pauses.
 
-Pure functions. Each member computes only its own next step: it gives up what is above its share and takes free
+Each member computes only its own next step: it gives up what is above its share and takes free
 partitions up to its share, so a partition is never taken from a live member (cooperative rebalancing). All members
 see the same owners, and the shares sum to the number of partitions, so steps repeated by all end in a disjoint cover.
 """
@@ -8,7 +8,7 @@ see the same owners, and the shares sum to the number of partitions, so steps re
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 
@@ -50,3 +50,27 @@ def next_step(member: str, members: Collection[str], owners: Mapping[int, str], 
 def fair_part(left: int, turns_left: int) -> int:
     """This turn's part of a budget of which `left` remains for `turns_left` turns: at least 1."""
     return max(1, -(-left // turns_left))
+
+
+class Pauses:
+    """Pauses of single partitions, or of all, newly won ones included."""
+
+    def __init__(self) -> None:
+        self._some: set[int] = set()
+        self._all = False
+
+    def add(self, partitions: Iterable[int] | None) -> None:
+        """Hold back these partitions; None: all."""
+        if partitions is None:
+            self._all = True
+        else:
+            self._some.update(partitions)
+
+    def clear(self) -> None:
+        """Take back every pause."""
+        self._all = False
+        self._some.clear()
+
+    def flowing(self, owned: Iterable[int]) -> list[int]:
+        """Those of `owned` that are not held back."""
+        return [] if self._all else [partition for partition in owned if partition not in self._some]

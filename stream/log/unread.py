@@ -1,4 +1,4 @@
-"""Offsets that a group never reads, since retention came first: a message tells of them in their place."""
+"""Offsets that retention removed before a group read them: one message replaces them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ log = structlog.get_logger(__name__)
 
 
 def expired(at: At, first: int, stop: int, group: str, now_ms: int) -> Message:
-    """The message that stands for the offsets first <= offset < stop, which retention removed before `group` read them.
+    """The message in place of the offsets first <= offset < stop, which retention removed before `group` read them.
 
     A loop commits the offset after the last of them with it, as with any other message.
     """

@@ -1,1 +1,1 @@
-"""A log in memory, for tests."""
+"""A log and keyed state that end with the process: for tests and trials."""

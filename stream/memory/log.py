@@ -1,31 +1,22 @@
-"""A log in the memory of one process: for tests, of this package and of its users, and for trying things out."""
+"""A log that ends with the process: for tests of this package and of its users, and for trials."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+import tempfile
+import weakref
+from pathlib import Path
+from shutil import rmtree
 
-from stream.memory.member import MemoryMember
-from stream.memory.storage import ConsumerGroup, Membership, MemoryStorage
+from stream.embedded.log import EmbeddedLog
+from stream.log.clock import Clock, wall_ms
+
+_MEMORY_DISK = Path("/dev/shm")  # noqa: S108  # private folders are made in it
 
 
-class MemoryLog(MemoryStorage):
-    """See `Log`. A member that neither polls nor commits for `lease_ms` of the clock may lose its partitions."""
+class MemoryLog(EmbeddedLog):
+    """An embedded log in a temporary folder, in memory where the system has such a folder. It goes with this object."""
 
-    def join(
-        self,
-        group: str,
-        topics: Sequence[str],
-        *,
-        member: str,
-        store: str | None = None,
-        background: Collection[str] = (),
-    ) -> MemoryMember:
-        with self.changed:
-            counts = {topic: len(self.partitions(topic)) for topic in topics}
-            joined = self.groups.setdefault(group, ConsumerGroup())
-            membership = Membership(member, self.clock() + self.lease_ms)
-            joined.members[member] = membership
-            for partition, (owner, _) in list(joined.leases.items()):
-                if owner == member:
-                    joined.grant(partition, member)
-            return MemoryMember(self, group, membership, counts, store, background)
+    def __init__(self, *, clock: Clock = wall_ms, lease_ms: int = 10_000) -> None:
+        folder = tempfile.mkdtemp(prefix="farmwatch-log-", dir=_MEMORY_DISK if _MEMORY_DISK.is_dir() else None)
+        weakref.finalize(self, rmtree, folder, ignore_errors=True)
+        super().__init__(Path(folder), clock=clock, lease_ms=lease_ms)

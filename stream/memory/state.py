@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable
 
-from stream.log.contract import StateChange, TopicSize
+from stream.log.contract import StateChange
 
 
 class MemoryState:
@@ -25,12 +25,6 @@ class MemoryState:
                 insort(self._keys, change.key)
                 if change.due_at is not None:
                     insort(self._due, (change.due_at, change.key))
-
-    def copy(self) -> MemoryState:
-        """The same rows, apart from what is applied later."""
-        made = MemoryState()
-        made._rows, made._keys, made._due = dict(self._rows), list(self._keys), list(self._due)
-        return made
 
     def get(self, key: bytes) -> bytes | None:
         row = self._rows.get(key)
@@ -54,11 +48,6 @@ class MemoryState:
 
     def next_due(self) -> int | None:
         return self._due[0][0] if self._due else None
-
-    @property
-    def size(self) -> TopicSize:
-        """Keys, and bytes of keys and values."""
-        return TopicSize(len(self._rows), sum(len(key) + len(value) for key, (value, _) in self._rows.items()))
 
     def _remove(self, key: bytes) -> None:
         row = self._rows.pop(key, None)

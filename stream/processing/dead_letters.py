@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from stream.log.contract import Headers, Message, Output
+from stream.log.contract import Message, Output
 from stream.log.errors import BadRecord, StreamError
 from stream.schema.topics import DEAD_LETTERS
 
@@ -43,30 +43,26 @@ class DeadLetter:
         if message.damage:
             raise BadRecord(message.damage)
         try:
-            return cls._of(message, headers)
+            return cls(
+                headers["origin-topic"],
+                int(headers["origin-partition"]),
+                int(headers["origin-offset"]),
+                headers["stage"],
+                headers["error"],
+                int(headers["attempts"]),
+                message.key,
+                message.value,
+                headers.get("run", ""),
+                int(headers.get("expired", "0")),
+            )
         except (KeyError, ValueError) as error:
             raise BadRecord(f"not a dead letter: {error!r}") from error
-
-    @classmethod
-    def _of(cls, message: Message, headers: Headers) -> DeadLetter:
-        return cls(
-            headers["origin-topic"],
-            int(headers["origin-partition"]),
-            int(headers["origin-offset"]),
-            headers["stage"],
-            headers["error"],
-            int(headers["attempts"]),
-            message.key,
-            message.value,
-            headers.get("run", ""),
-            int(headers.get("expired", "0")),
-        )
 
 
 def dead_letter(message: Message, stage: str, error: Exception, attempts: int, run: str = "") -> Output:
     """The dead letter of `message`: its own key and value, its origin and the error in the headers.
 
-    One letter stands for all the offsets of a message with `expired`, from the first of them on.
+    A message with `expired` gets one letter for all of its offsets, which names the first.
 
     `run` is the one that the stage works for; "" leaves the run that the record is of.
     """
@@ -89,7 +85,6 @@ class Breaker:
     """Opens when more than `share` of the last `window` records failed (and at least `least` of them)."""
 
     def __init__(self, *, window: int, share: float, least: int) -> None:
-        """Start closed."""
         self._outcomes: deque[bool] = deque(maxlen=window)
         self._share = share
         self._least = least

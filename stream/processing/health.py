@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -17,50 +16,36 @@ class Health:
 
 
 class Watchdog:
-    """Unhealthy when the loop stands still, or when it has had input and got nowhere with it for `limit_s`."""
+    """Unhealthy when the loop does not tick, or when it has had input and got nowhere with it for `limit_s`."""
 
     def __init__(self, limit_s: float, monotonic: Callable[[], float]) -> None:
-        """Start healthy and not ready."""
         self._limit_s = limit_s
         self._monotonic = monotonic
-        self._lock = threading.Lock()
-        now = monotonic()
-        self._ticked_at = now
-        self._progress_at = now
-        self._ready = False
+        self._ticked_at = self._progress_at = monotonic()
         self._trouble = ""
+        self.ready = False  # whether partitions are held and the stage can work
 
     def ticked(self) -> None:
         """The loop is alive."""
-        with self._lock:
-            self._ticked_at = self._monotonic()
+        self._ticked_at = self._monotonic()
 
     def progressed(self, *, idle: bool = False) -> None:
         """A batch was committed; or, `idle`, there was nothing to do, or slow work moved on."""
-        with self._lock:
-            self._progress_at = self._monotonic()
-            if not idle:
-                self._trouble = ""
+        self._progress_at = self._monotonic()
+        if not idle:
+            self._trouble = ""
 
     def troubled(self, trouble: str) -> None:
         """A batch was rolled back for this reason."""
-        with self._lock:
-            self._trouble = trouble
-
-    def set_ready(self, ready: bool) -> None:
-        """Whether partitions are held and the stage can work."""
-        with self._lock:
-            self._ready = ready
+        self._trouble = trouble
+        self.ready = False
 
     def health(self) -> Health:
-        """The state now."""
-        with self._lock:
-            now = self._monotonic()
-            silent_s, stalled_s = now - self._ticked_at, now - self._progress_at
-            if silent_s > self._limit_s:
-                return Health(False, self._ready, f"the loop has not ticked for {silent_s:.0f} s")
-            if stalled_s > self._limit_s:
-                return Health(
-                    False, self._ready, f"input waits, nothing committed for {stalled_s:.0f} s. {self._trouble}"
-                )
-            return Health(True, self._ready, self._trouble or "ok")
+        """The state now; from any thread."""
+        now, trouble = self._monotonic(), self._trouble
+        silent_s, stalled_s = now - self._ticked_at, now - self._progress_at
+        if silent_s > self._limit_s:
+            return Health(False, self.ready, f"the loop has not ticked for {silent_s:.0f} s")
+        if stalled_s > self._limit_s:
+            return Health(False, self.ready, f"input waits, nothing committed for {stalled_s:.0f} s. {trouble}")
+        return Health(True, self.ready, trouble or "ok")

@@ -1,4 +1,4 @@
-"""Heartbeats: records without content that travel the whole way, so that the time through the system is measured."""
+"""Heartbeats: records without content that travel through all stages, to measure the time that this takes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """CPU time that the log costs a process: in the loop's thread by operation, and in the log's own threads.
 
-Measured, reads of state on a sample: the share of the whole (`process_cpu_seconds_total`) is what exactly-once costs.
+Measured, reads of state on a sample: the share of `process_cpu_seconds_total` is what exactly-once costs.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
-from stream.log.contract import StateReader
 from stream.processing.metrics import Metrics
 
 P = ParamSpec("P")
@@ -26,7 +25,6 @@ class LogCpu:
     """Counts into `log_cpu_seconds_total{operation}`; used from the loop's thread only."""
 
     def __init__(self, metrics: Metrics) -> None:
-        """Start at zero."""
         self._metrics = metrics
         self._threads: dict[int, float] = {}
         self._state_s = 0.0  # spent on reads of state, and not counted yet: a count costs as much as a read
@@ -45,7 +43,7 @@ class LogCpu:
                 self._state_s = 0.0
 
     def sampled(self, read: Callable[P, T]) -> Callable[P, T]:
-        """`read`, of which one call in _TIMED is timed and stands for all: the clock costs as much as many a read."""
+        """`read`, of which one call in _TIMED is timed and counts for all: the clock can cost as much as a read."""
 
         def call(*args: P.args, **options: P.kwargs) -> T:
             self._reads += 1
@@ -59,10 +57,6 @@ class LogCpu:
 
         return call
 
-    def state(self, reader: StateReader) -> StateReader:
-        """The same state, whose reads are counted."""
-        return _TimedState(reader, self)
-
     def look_at_threads(self) -> None:
         """Count what the log's own threads have spent since the last look (Linux; nothing elsewhere)."""
         for thread in threading.enumerate():
@@ -70,20 +64,9 @@ class LogCpu:
             if number is None or not any(part in thread.name for part in _LOG_THREADS):
                 continue
             spent = _thread_cpu_s(number)
-            self._metrics.count(
-                "log_cpu_seconds", max(0.0, spent - self._threads.get(number, 0.0)), operation="threads"
-            )
+            more = max(0.0, spent - self._threads.get(number, 0.0))
+            self._metrics.count("log_cpu_seconds", more, operation="threads")
             self._threads[number] = spent
-
-
-class _TimedState:
-    """A `StateReader` whose reads are timed."""
-
-    def __init__(self, reader: StateReader, cpu: LogCpu) -> None:
-        self.get = cpu.sampled(reader.get)
-        self.scan = cpu.sampled(reader.scan)
-        self.due = cpu.sampled(reader.due)
-        self.next_due = cpu.sampled(reader.next_due)
 
 
 def _thread_cpu_s(number: int) -> float:

@@ -25,10 +25,9 @@ import structlog
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Member, Message, StateReader
 from stream.log.errors import Fenced, StreamError
-from stream.processing.batch import Batch, decoded, prepare
+from stream.processing.batch import Batch, InFlightBatch, decoded, prepare
 from stream.processing.dead_letters import Breaker, BreakerOpen
 from stream.processing.health import Health, Watchdog
-from stream.processing.in_flight import InFlightBatch
 from stream.processing.log_cpu import LogCpu
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
@@ -222,7 +221,7 @@ class StageLoop:
         if advanced != self._advanced or self._stage.starting():
             self._advanced = advanced
             self._watchdog.progressed(idle=True)
-        self._watchdog.set_ready(bool(self._owned) and self._stage.ready())
+        self._watchdog.ready = bool(self._owned) and self._stage.ready()
 
     def _drain_is_over(self) -> bool:
         if self._drain_until is None:
@@ -244,7 +243,7 @@ class StageLoop:
             self._owned = owned
             self._metrics.count("log_rebalances")
             log.info("assigned", stage=self._stage.name, partitions=len(owned), lost=len(lost))
-        self._watchdog.set_ready(bool(owned) and self._stage.ready())
+        self._watchdog.ready = bool(owned) and self._stage.ready()
 
     def _after_commit(self, batch: Batch, messages: Sequence[Message], duration_s: float) -> None:
         self._stage.committed()
@@ -272,7 +271,6 @@ class StageLoop:
         self._memory.forget_all()
         self._stage.lost(list(self._owned))
         self._watchdog.troubled(_line(error))
-        self._watchdog.set_ready(False)
         self._attempt += 1
         write = log.info if isinstance(error, Fenced) else log.warning
         write("rolled_back", stage=self._stage.name, attempt=self._attempt, error=_line(error))
@@ -318,7 +316,7 @@ class StageLoop:
         self._cpu.look_at_threads()
 
     def _state(self, partition: int) -> StateReader:
-        return self._memory.over(partition, self._cpu.state(self._member.state(partition)))
+        return self._memory.over(partition, self._member.state(partition), self._cpu.sampled)
 
     def _close_member(self) -> None:
         try:

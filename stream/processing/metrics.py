@@ -166,7 +166,6 @@ class Metrics:
     """The metrics of one process, on a registry of its own; no globals."""
 
     def __init__(self, registry: CollectorRegistry | None = None) -> None:
-        """Register every metric of SPECS."""
         self.registry = registry or CollectorRegistry()
         self._metrics: dict[str, MetricWrapperBase] = {}
         self._children: dict[_Labelled, MetricWrapperBase] = {}
@@ -236,7 +235,6 @@ class Meter:
     """Counts and observations of one batch; `apply` after its commit, or drop it with a rollback."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._counts: _Counts = {}
         self._observed: list[tuple[str, float, dict[str, str]]] = []
 

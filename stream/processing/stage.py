@@ -5,7 +5,8 @@ The loop (stream.processing.loop) owns polling, decoding, transactions, retries 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 from stream.log.contract import NO_HEADERS, RECORD_CAP_BYTES, Headers, Output
@@ -24,10 +25,7 @@ def passed_on(headers: Headers) -> Headers:
 
 
 class Context:
-    """What `process` and `tick` may touch, for one partition: its state, the outputs and the counters.
-
-    All three are staged: they take effect when the batch is committed, and vanish together when it is rolled back.
-    """
+    """What `process` and `tick` may touch of one partition: state, outputs and counters, staged until the commit."""
 
     def __init__(
         self,
@@ -37,12 +35,9 @@ class Context:
         now_ms: int,
         headers: Headers = NO_HEADERS,
     ) -> None:
-        """Stage on `state` (None for a stage without a store) at time `now_ms`.
-
-        `headers` are those of the record at hand that go on to its outputs.
-        """
+        """`state`: None for a stage without a store; `headers`: what the record at hand passes on; empty in a tick."""
         self.partition = partition
-        self._headers = headers
+        self.headers = headers
         self.now_ms = now_ms
         self.meter = meter
         self.outputs: list[Output] = []
@@ -55,55 +50,34 @@ class Context:
             raise RuntimeError("this stage has no store")
         return self._state
 
-    def savepoint(self) -> Savepoint:
+    @contextmanager
+    def savepoint(self) -> Iterator[None]:
         """Undo what is done inside the `with` block where an error leaves it."""
-        return Savepoint(self)
-
-    @property
-    def headers(self) -> Headers:
-        """What the record at hand passes on to its outputs; empty in a tick."""
-        return self._headers
+        state = None if self._state is None else self._state.mark()
+        meter, outputs = self.meter.mark(), len(self.outputs)
+        try:
+            yield
+        except BaseException:
+            if state is not None:
+                self.state.undo(state)
+            self.meter.undo(meter)
+            del self.outputs[outputs:]
+            raise
 
     def emit(self, topic: str, record: Record, *, key: str | None = None, headers: Headers = NO_HEADERS) -> None:
-        """Append a record to `topic`, in the partition of the site at hand; `key` defaults to the record's site.
+        """Append a record to `topic`, in the partition at hand; `key` defaults to the record's site.
 
-        What the record at hand passes on (PASSED_ON) goes into the headers, then `headers`.
-        Raises RecordTooLarge above the log's cap.
+        Its headers are those that the record at hand passes on, and `headers`. Raises RecordTooLarge.
         """
         name = (record.site if key is None else key).encode()
         value = encode(record)
         if len(value) > RECORD_CAP_BYTES:
             raise RecordTooLarge(f"{type(record).__name__} of {len(value)} bytes for {topic}, cap {RECORD_CAP_BYTES}")
-        self.outputs.append(Output(topic, self.partition, name, value, {**self._headers, **headers}))
+        self.outputs.append(Output(topic, self.partition, name, value, {**self.headers, **headers}))
 
     def tombstone(self, topic: str, key: str) -> None:
         """Remove `key` from a compacted topic."""
         self.outputs.append(Output(topic, self.partition, key.encode(), None))
-
-
-class Savepoint:
-    """The context manager of `Context.savepoint`: marks at its begin, undoes at an error."""
-
-    __slots__ = ("_context", "_meter", "_outputs", "_state")
-
-    def __init__(self, context: Context) -> None:
-        """For `with`, once."""
-        self._context = context
-
-    def __enter__(self) -> None:
-        context = self._context
-        self._state = None if context._state is None else context._state.mark()
-        self._meter = context.meter.mark()
-        self._outputs = len(context.outputs)
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if error is None:
-            return
-        context = self._context
-        if self._state is not None:
-            context.state.undo(self._state)
-        context.meter.undo(self._meter)
-        del context.outputs[self._outputs :]
 
 
 class Stage:
@@ -157,7 +131,7 @@ class Stage:
         return False
 
     def advanced(self) -> int:
-        """A number that grows while slow work goes on, which distinguishes a long batch from one that stands still."""
+        """A number that grows while slow work goes on, which distinguishes a long batch from one that hangs."""
         return 0
 
     def close(self) -> None:

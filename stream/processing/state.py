@@ -19,7 +19,6 @@ class KeyedState:
     """key -> bytes, with an optional due time and an index on it. Keys order as bytes."""
 
     def __init__(self, committed: StateReader) -> None:
-        """Stage changes over `committed`."""
         self._committed = committed
         self._staged: dict[bytes, StateChange] = {}
         self._order: list[bytes] = []  # the staged keys, sorted, so that a scan costs what it finds

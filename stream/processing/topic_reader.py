@@ -77,20 +77,19 @@ def reporting_to(on_bad: OnBad) -> Iterator[None]:
 
 
 class UnreadableCounter:
-    """Counts what could not be read, by topic; an `OnBad`. A record that is read several times counts once."""
+    """Counts what could not be read, by topic. A record that is read several times counts once."""
 
     def __init__(self) -> None:
-        """Nothing was met yet."""
         self._first: dict[str, str] = {}  # topic -> place and fault of the first one
         self._places: dict[str, set[tuple[int, int]]] = {}
 
     def __call__(self, message: Message, error: BadRecord) -> None:
-        """Take in one more."""
+        """See `OnBad`."""
         self._first.setdefault(message.topic, f"partition {message.partition} offset {message.offset}: {error}")
         self._places.setdefault(message.topic, set()).add((message.partition, message.offset))
 
     def lines(self) -> list[str]:
-        """A line a topic: how many records could not be read, where the first one stands, and why."""
+        """A line a topic: how many records could not be read, where the first one is, and why."""
         return [
             f"{len(places)} record{'s' if len(places) > 1 else ''} of {topic} could not be read:"
             f" {'the first is ' if len(places) > 1 else ''}{self._first[topic]}; see `farmwatch doctor`"

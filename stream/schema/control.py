@@ -26,7 +26,7 @@ _WRITER = "writer"
 _READ = 1  # newest schema that this code reads
 _ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
 _OF_OTHERS = ("search", "writer", "score")  # rows that say nothing of runs
-_TOLD = (
+_FENCED = (
     "another process began to change the runs of this log: nothing of this change was written; "
     "look at them, and try again"
 )
@@ -153,7 +153,7 @@ class ControlWriter:
         try:
             self._member.commit(Commit(outputs))
         except Fenced as error:
-            raise Fenced(_TOLD) from error
+            raise Fenced(_FENCED) from error
         except LogUnavailable:
             # A broker also answers so to a writer that is fenced while it commits: the topic shows the outcome.
             if not self._look_up(outputs):
@@ -164,7 +164,7 @@ class ControlWriter:
         """Whether they are there after all; Fenced where another took over, LogUnavailable where the log is away."""
         give_up_at = time.monotonic() + _LOOK_S
         while True:
-            found: dict[bytes, bytes | None] = {}  # what stands last: a key may have been written before
+            found: dict[bytes, bytes | None] = {}  # the last row of each key
             writer: bytes | None = None
             for message in self._log.read(CONTROL, 0, self._first):
                 if message.key == _WRITER_KEY:
@@ -174,7 +174,7 @@ class ControlWriter:
             if found.items() >= {(output.key, output.value) for output in outputs}:
                 return True
             if writer not in (None, self._name):
-                raise Fenced(_TOLD)
+                raise Fenced(_FENCED)
             if time.monotonic() > give_up_at:
                 return False
             time.sleep(_LOOK_EVERY_S)

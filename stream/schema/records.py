@@ -170,7 +170,7 @@ class SiteState(Record, frozen=True, kw_only=True):
 class RatePoint(Record, frozen=True, kw_only=True):
     """One point of a series: the rate of a group of sites as it stood at `at`. `id` names series and time; no site."""
 
-    at: int  # ms, start of the interval that the point stands for
+    at: int  # ms, start of its interval
     by: str = ""  # "" = all sites; source | query | rank | week | …
     group: str = ""
     rate: float | None = None
@@ -206,7 +206,7 @@ _decoders: dict[type[Record], msgspec.msgpack.Decoder[Record]] = {}
 
 
 def encode(record: Record) -> bytes:
-    """Pack a record as it stands on its topic."""
+    """The bytes of a record on its topic."""
     return _encoder.encode(record)
 
 

@@ -106,7 +106,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     v: int = 1
     name: str
     ruleset: str
-    digest: str  # of the ruleset; its text stands under `ruleset/<digest>`
+    digest: str  # of the ruleset; its text is under `ruleset/<digest>`
     detector: str  # identity
     epoch: str  # feature epoch of what is judged
     features: str = FEATURES  # topic that is judged
@@ -123,7 +123,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     began_at: int = 0  # when the process at work on it began, and how many records were done then: for the rate
     began_done: int = 0
     began_effort: float = 0.0  # and what they had cost, for the time left
-    gaps: list[Gap] = []  # of its window as it began, and of what it had still to read as it was gone on with
+    gaps: list[Gap] = []  # when it began, in its window; when it was resumed, in what was left to read
     ended_at: int = 0
     articles: int | None = None  # as its rows had them when it was done last, and of these without a score
     unscored: int | None = None

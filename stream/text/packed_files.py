@@ -15,8 +15,7 @@ import zstandard
 _WINDOW_BYTES = 2**27  # what `zstd --long` makes; a file that wants more memory is refused
 _SUFFIXES = (".zst", ".gz")
 _PIECE_BYTES = 2**17
-_FRAME_HEAD_BYTES = 18  # at most
-_RUN = 1  # type of a block that holds one byte, to be repeated
+_ZST_PIECE_BYTES = 2**10  # inflates to 32 MiB at most
 
 
 class DamagedFile(ValueError):
@@ -35,10 +34,11 @@ def open_packed(file: Path) -> Iterator[BinaryIO]:
         try:
             if packing in _SUFFIXES and raw.seekable():
                 if packing == ".zst":
-                    _require_whole(raw)
-                inflated = _inflated(raw, packing)
-                while inflated.read(_PIECE_BYTES):
-                    pass
+                    _check_zst(raw)
+                else:
+                    inflated = _inflated(raw, packing)
+                    while inflated.read(_PIECE_BYTES):
+                        pass
                 raw.seek(0)
             yield _inflated(raw, packing)
         except zstandard.ZstdError as error:
@@ -49,8 +49,7 @@ def open_packed(file: Path) -> Iterator[BinaryIO]:
 
 def _inflated(raw: BinaryIO, packing: str) -> BinaryIO:
     if packing == ".zst":
-        inflate = zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
-        return io.BufferedReader(inflate.stream_reader(raw, read_across_frames=True, closefd=False))
+        return io.BufferedReader(_decompressor().stream_reader(raw, read_across_frames=True, closefd=False))
     return cast("BinaryIO", gzip.GzipFile(fileobj=raw)) if packing == ".gz" else raw
 
 
@@ -63,31 +62,21 @@ def _packing(file: Path) -> str:
     return file.suffix.lower()
 
 
-def _require_whole(raw: BinaryIO) -> None:
-    """Raise ZstdError where the last frame is cut short, which zstandard's reader takes for the end of the file.
+def _decompressor() -> zstandard.ZstdDecompressor:
+    return zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES)
 
-    It looks at the headers of frames and blocks only (RFC 8878, section 3.1).
-    """
-    size_bytes = raw.seek(0, io.SEEK_END)
-    raw.seek(0)
-    while head := raw.read(_FRAME_HEAD_BYTES):
-        start = raw.tell() - len(head)
-        if head[1:4] == b"\x2a\x4d\x18" and head[0] >> 4 == 5:  # a skippable frame
-            raw.seek(start + 8 + int.from_bytes(head[4:8], "little"))
-        else:
-            frame = zstandard.get_frame_parameters(head)
-            raw.seek(start + zstandard.frame_header_size(head))
-            is_last = False
-            while not is_last and len(block := raw.read(3)) == 3:
-                number = int.from_bytes(block, "little")
-                is_last = bool(number & 1)
-                raw.seek(1 if number >> 1 & 3 == _RUN else number >> 3, io.SEEK_CUR)
-            if not is_last:
-                raise zstandard.ZstdError("it is cut short")
-            raw.seek(4 if frame.has_checksum else 0, io.SEEK_CUR)
-        if raw.tell() > size_bytes:
-            raise zstandard.ZstdError("it is cut short")
-    raw.seek(0)
+
+def _check_zst(raw: BinaryIO) -> None:
+    """Raise ZstdError where the file is damaged, or its last frame is cut short, which the stream reader lets pass."""
+    inflate = None
+    while piece := raw.read(_ZST_PIECE_BYTES):
+        while piece:
+            if inflate is None or inflate.eof:
+                inflate = _decompressor().decompressobj()
+            inflate.decompress(piece)
+            piece = inflate.unused_data
+    if inflate is not None and not inflate.eof:
+        raise zstandard.ZstdError("it is cut short")
 
 
 def bounded_lines(stream: BinaryIO, cap_bytes: int) -> Iterator[bytes]:

@@ -41,6 +41,6 @@ class NotFound(FarmwatchError):
 
 
 class RunRefused(FarmwatchError):
-    """What was asked for does not go with a run as it stands; nothing was changed. The message says why, what to do."""
+    """The state of a run does not allow it; nothing was changed. The message says why, and what to do."""
 
     exit = Exit.PROBLEM

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import msgspec
@@ -23,6 +23,7 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.records import Features, Hit, Page, Record, Score, SiteState, Verdict, decode, encode
 from stream.schema.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORES, SITES, VERDICTS, all_topics
+from tests.support.log_files import sql
 from tests.support.worlds import patiently
 
 SITE = "river.test"
@@ -41,12 +42,10 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def opened(folder: Path) -> Iterator[list[EmbeddedLog]]:
-    """Logs that a test opened; closed at its end."""
-    logs: list[EmbeddedLog] = []
-    yield logs
-    for log in logs:
-        log.close()
+def reopen(folder: Path) -> Iterator[Callable[[], EmbeddedLog]]:
+    """Opens the log; closes it at the end of the test."""
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(closing(EmbeddedLog(folder)))
 
 
 def append(folder: Path, records: list[tuple[str, Record]]) -> None:
@@ -102,18 +101,15 @@ def measured(log: EmbeddedLog) -> list[str]:
     return [decode(Features, message.value or b"").id for message in log.read(FEATURES, 0)]
 
 
-def test_a_flipped_bit_under_measure_costs_one_page(folder: Path, opened: list[EmbeddedLog]) -> None:
+def test_a_flipped_bit_under_measure_costs_one_page(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
     """One bit of a segment file flips: MEASURE buries that page, naming file and byte, and measures all the others."""
     append(folder, [(PAGES, page(number)) for number in range(PAGES_MADE)])
     (segment,) = (folder / "segments").iterdir()
-    database = sqlite3.connect(folder / "log.sqlite")
-    (position,) = database.execute("SELECT position FROM records WHERE segment IS NOT NULL ORDER BY id").fetchall()[7]
-    database.close()
+    (position,) = sql(folder, "SELECT position FROM records WHERE segment IS NOT NULL ORDER BY id")[7]
     data = bytearray(segment.read_bytes())
     data[position + 100] ^= 0x10
     segment.write_bytes(data)
-    log = EmbeddedLog(folder)
-    opened.append(log)
+    log = reopen()
     work(log, MeasureStage(MEASURE))
     (letter,) = letters(log)
     assert (letter.topic, letter.partition, letter.offset, letter.stage) == (PAGES, 0, 7, "measure")
@@ -122,13 +118,12 @@ def test_a_flipped_bit_under_measure_costs_one_page(folder: Path, opened: list[E
     assert measured(log) == [f"p{number}" for number in range(PAGES_MADE) if number != 7]
 
 
-def test_a_missing_segment_opens_the_breaker(folder: Path, opened: list[EmbeddedLog]) -> None:
+def test_a_missing_segment_opens_the_breaker(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
     """Every page of a segment that is gone is damaged: MEASURE waits and says why; with the file back it goes on."""
     append(folder, [(PAGES, page(number)) for number in range(PAGES_MADE)])
     (segment,) = (folder / "segments").iterdir()
     segment.rename(folder / "elsewhere")
-    log = EmbeddedLog(folder)
-    opened.append(log)
+    log = reopen()
     loop = work(log, MeasureStage(MEASURE))
     health = loop.health()
     assert "BreakerOpen: 30 of the last 30 records failed" in health.detail
@@ -142,7 +137,7 @@ def test_a_missing_segment_opens_the_breaker(folder: Path, opened: list[Embedded
     assert len(measured(log)) == PAGES_MADE
 
 
-def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, opened: list[EmbeddedLog]) -> None:
+def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
     """A bit of a verdict in the database flips, and it still reads as one: TALLY buries it, and counts the others."""
     hit = Hit(id="h", site=SITE, url=f"https://{SITE}/0", query_id="q")
     verdicts = [
@@ -166,13 +161,10 @@ def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, opened: list[Em
     append(folder, [(HITS, hit), *((VERDICTS, verdict) for verdict in verdicts), *((SCORES, s) for s in scores)])
     flipped = encode(verdicts[1]).replace(b"p1", b"p3")  # one bit: another page, of which there is no verdict
     assert decode(Verdict, flipped).page_id == "p3"
-    database = sqlite3.connect(folder / "log.sqlite")
-    changed = database.execute("UPDATE records SET value = ? WHERE value = ?", (flipped, encode(verdicts[1])))
-    assert changed.rowcount == 1
-    database.commit()
-    database.close()
-    log = EmbeddedLog(folder)
-    opened.append(log)
+    assert sql(folder, "UPDATE records SET value = ? WHERE value = ? RETURNING 1", flipped, encode(verdicts[1])) == [
+        (1,)
+    ]
+    log = reopen()
     work(log, TallyStage(DETECTOR))
     (letter,) = letters(log)
     assert (letter.topic, letter.partition, letter.offset, letter.stage) == (VERDICTS, 0, 1, "tally")
@@ -183,7 +175,7 @@ def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, opened: list[Em
 
 @pytest.mark.parametrize("garbage", [b"\xc1", b"", b"\x93\x01\xa2\xff\xfe"])
 def test_state_that_cannot_be_decoded_buries_the_records_of_its_site(
-    folder: Path, opened: list[EmbeddedLog], garbage: bytes
+    folder: Path, reopen: Callable[[], EmbeddedLog], garbage: bytes
 ) -> None:
     """TALLY's row of one site is damaged: the records of that site are buried, and the other sites go on."""
     sites = [SITE, "lake.test", "sea.test"]
@@ -195,16 +187,10 @@ def test_state_that_cannot_be_decoded_buries_the_records_of_its_site(
         ]
 
     append(folder, hits("first"))
-    log = EmbeddedLog(folder)
-    work(log, TallyStage(DETECTOR))
-    log.close()
-    database = sqlite3.connect(folder / "log.sqlite")
-    assert database.execute("UPDATE state SET value = ? WHERE key = ?", (garbage, SITE.encode())).rowcount == 1
-    database.commit()
-    database.close()
+    work(reopen(), TallyStage(DETECTOR))
+    assert sql(folder, "UPDATE state SET value = ? WHERE key = ? RETURNING 1", garbage, SITE.encode()) == [(1,)]
     append(folder, hits("second"))
-    log = EmbeddedLog(folder)
-    opened.append(log)
+    log = reopen()
     work(log, TallyStage(DETECTOR))
     (letter,) = letters(log)
     assert (letter.topic, letter.offset, letter.key, letter.stage) == (HITS, 3, SITE.encode(), "tally")
@@ -212,20 +198,14 @@ def test_state_that_cannot_be_decoded_buries_the_records_of_its_site(
     assert rows == {SITE: 1, "lake.test": 2, "sea.test": 2}
 
 
-def test_a_damaged_site_memory_buries_the_pages_of_its_site(folder: Path, opened: list[EmbeddedLog]) -> None:
+def test_a_damaged_site_memory_buries_the_pages_of_its_site(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
     """MEASURE's memory of one site is damaged: its later pages are buried, and those of another site measured."""
     append(folder, [(PAGES, page(1))])
-    log = EmbeddedLog(folder)
-    work(log, MeasureStage(MEASURE))
-    log.close()
-    database = sqlite3.connect(folder / "log.sqlite")
-    assert database.execute("UPDATE state SET value = x'c1'").rowcount >= 1
-    database.commit()
-    database.close()
+    work(reopen(), MeasureStage(MEASURE))
+    assert sql(folder, "UPDATE state SET value = x'c1' RETURNING 1")
     other = msgspec.structs.replace(page(3), site="lake.test", url="https://lake.test/3")
     append(folder, [(PAGES, page(2)), (PAGES, other)])
-    log = EmbeddedLog(folder)
-    opened.append(log)
+    log = reopen()
     work(log, MeasureStage(MEASURE))
     (letter,) = letters(log)
     assert (letter.topic, letter.offset, letter.stage) == (PAGES, 1, "measure")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,6 @@ from tests.support.webs import Web, sample_web
 
 pytestmark = [pytest.mark.data, pytest.mark.xdist_group("kills")]
 
-SHORT, LONG = 10, 50
 SETTLE_S = 400.0
 PACE_S = 1.5  # mean time between two kills: long enough for a restarted role to get to work
 REQUESTS = 17  # of a site: robots.txt, sitemap, 15 pages
@@ -78,41 +78,26 @@ def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, brok
         assert [key for key in mine if mine[key] != theirs[key]] == [], kind
 
 
-def on_embedded(web: Web, folder: Path, kills: int, undisturbed: Outcome) -> None:
-    with LoopbackWeb(web.hosts) as served, Farm(folder, f"sqlite:{folder / 'log'}", served, slowed(kills)) as farm:
-        kill_and_compare(farm, write_hits(folder, web), kills, undisturbed)
+KILLS = [
+    pytest.param(10, marks=pytest.mark.kill),
+    pytest.param(50, marks=pytest.mark.chaos),
+]
 
 
-def on_kafka(web: Web, folder: Path, kills: int, undisturbed: Outcome) -> None:
-    broker = Broker().start()
-    try:
-        with LoopbackWeb(web.hosts) as served, Farm(folder, f"kafka:{broker.address}", served, slowed(kills)) as farm:
-            kill_and_compare(farm, write_hits(folder, web), kills, undisturbed, broker)
-    finally:
-        broker.close()
+@pytest.mark.parametrize("kills", KILLS)
+def test_kills_on_the_embedded_log(web: Web, tmp_path: Path, undisturbed: Outcome, kills: int) -> None:
+    """After the kills every verdict, score and row equals those of the undisturbed run, and the audit is clean."""
+    with LoopbackWeb(web.hosts) as served, Farm(tmp_path, f"sqlite:{tmp_path / 'log'}", served, slowed(kills)) as farm:
+        kill_and_compare(farm, write_hits(tmp_path, web), kills, undisturbed)
 
 
-@pytest.mark.kill
-def test_ten_kills_on_the_embedded_log(web: Web, tmp_path: Path, undisturbed: Outcome) -> None:
-    """After ten kills every verdict, score and row equals those of the undisturbed run, and the audit is clean."""
-    on_embedded(web, tmp_path, SHORT, undisturbed)
-
-
-@pytest.mark.kill
+@pytest.mark.parametrize("kills", KILLS)
 @pytest.mark.kafka
-def test_ten_kills_on_kafka(web: Web, tmp_path: Path, undisturbed: Outcome) -> None:
+def test_kills_on_kafka(web: Web, tmp_path: Path, undisturbed: Outcome, kills: int) -> None:
     """The same on Kafka, where the broker is killed and restarted too."""
-    on_kafka(web, tmp_path, SHORT, undisturbed)
-
-
-@pytest.mark.chaos
-def test_fifty_kills_on_the_embedded_log(web: Web, tmp_path: Path, undisturbed: Outcome) -> None:
-    """The long form: fifty kills on the embedded log."""
-    on_embedded(web, tmp_path, LONG, undisturbed)
-
-
-@pytest.mark.chaos
-@pytest.mark.kafka
-def test_fifty_kills_on_kafka(web: Web, tmp_path: Path, undisturbed: Outcome) -> None:
-    """The long form: fifty kills on Kafka, the broker's included."""
-    on_kafka(web, tmp_path, LONG, undisturbed)
+    with (
+        closing(Broker().start()) as broker,
+        LoopbackWeb(web.hosts) as served,
+        Farm(tmp_path, f"kafka:{broker.address}", served, slowed(kills)) as farm,
+    ):
+        kill_and_compare(farm, write_hits(tmp_path, web), kills, undisturbed, broker)

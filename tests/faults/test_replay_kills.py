@@ -7,6 +7,8 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -121,6 +123,13 @@ class Killing:
         return ["replay", "--name", name, *(["--ruleset", self.rules] if begins else [])]
 
 
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[LiveWorld]:
+    """A live farmwatch on an embedded log."""
+    with closing(EmbeddedLog(tmp_path / "log")) as log:
+        yield LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}", *_SETTINGS))
+
+
 def leave_unanswered(log: Log) -> None:
     """SCORE has passed all requests of replays, and scored none: the next run asks anew."""
     log.reset("score", REPLAY_REQUESTS, log.end(REPLAY_REQUESTS))
@@ -150,10 +159,9 @@ def assert_same(world: LiveWorld, name: str, whole: str) -> None:
     assert len(set(requests)) == len(requests)
 
 
-def test_kills_from_features(tmp_path: Path) -> None:
+def test_kills_from_features(world: LiveWorld, tmp_path: Path) -> None:
     """Killed in every phase, the run has each verdict once and in order, the same rows, and asked for no text twice."""
-    log = EmbeddedLog(tmp_path / "log")
-    world = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}", *_SETTINGS))
+    log = world.log
     world.feed(features_of_pages(20, _PAGES // 20, world.epoch))
     world.carry_on(share_scored=0.5)
     before = world.live_traces()
@@ -166,13 +174,11 @@ def test_kills_from_features(tmp_path: Path) -> None:
         assert len(world.outcome(name)[0]) == _PAGES
         assert_same(world, name, "whole")
     assert world.live_traces() == before
-    log.close()
 
 
-def test_kills_from_pages(tmp_path: Path) -> None:
+def test_kills_from_pages(world: LiveWorld, tmp_path: Path) -> None:
     """Killed while it measures pages anew: each page has its features once, and the rest follows from them."""
-    log = EmbeddedLog(tmp_path / "log")
-    world = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}", *_SETTINGS))
+    log = world.log
     log.append(pages(_FROM_PAGES))
     killing = Killing(tmp_path, log, world.config, write_rules(tmp_path, 200))
     assert killing.replay("whole") == 0
@@ -180,7 +186,6 @@ def test_kills_from_pages(tmp_path: Path) -> None:
         assert world.outcome(name) == world.outcome("whole")
         features = [message.key for p in range(PARTITIONS) for message in log.read(features_of(name), p)]
         assert len(features) == _FROM_PAGES
-    log.close()
 
 
 @pytest.mark.kafka
@@ -213,14 +218,15 @@ def test_kills_on_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("cutover_dies", [Dies.BEFORE_MOVE, Dies.AFTER_MOVE])
 @pytest.mark.parametrize("replay_dies", [Dies.BEFORE_DONE, Dies.AFTER_DONE])
-def test_kills_between_the_end_and_the_cutover(tmp_path: Path, replay_dies: Dies, cutover_dies: Dies) -> None:
+def test_kills_between_the_end_and_the_cutover(
+    world: LiveWorld, tmp_path: Path, replay_dies: Dies, cutover_dies: Dies
+) -> None:
     """The replay is killed when all is judged, then the cutover around its commit: asked for again, it is made once.
 
     Up to there the run is as one that was left alone. The live stages go on from it: each record has one verdict, and
     the audit is clean.
     """
-    log = EmbeddedLog(tmp_path / "log")
-    world = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}", *_SETTINGS))
+    log = world.log
     world.feed(features_of_pages(10, 20, world.epoch))
     world.carry_on()
     killing = Killing(tmp_path, log, world.config, write_rules(tmp_path, 5))
@@ -247,7 +253,6 @@ def test_kills_between_the_end_and_the_cutover(tmp_path: Path, replay_dies: Dies
     world.run_stage(TallyStage(DETECTOR, world.config.tally, run="killed", names=names), names.tally_group)
     assert Counter(verdict.id for verdict in world.outcome("killed")[0]) == Counter(world.fed)
     assert [broken for broken in audit(log).broken if broken.step in OF_RUNS] == []  # there are no pages in this log
-    log.close()
 
 
 def said(folder: Path) -> str:
@@ -256,10 +261,11 @@ def said(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_signal_drains_and_leaves_the_run_to_be_gone_on_with(tmp_path: Path, number: int, code: int) -> None:
+def test_a_signal_drains_and_leaves_the_run_to_be_gone_on_with(
+    world: LiveWorld, tmp_path: Path, number: int, code: int
+) -> None:
     """What was under way is committed, the command that goes on is named, and it ends as an undisturbed run."""
-    log = EmbeddedLog(tmp_path / "log")
-    world = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}", *_SETTINGS))
+    log = world.log
     world.feed(features_of_pages(20, 60, world.epoch))
     world.carry_on()
     killing = Killing(tmp_path, log, world.config, write_rules(tmp_path, 20))
@@ -276,4 +282,3 @@ def test_a_signal_drains_and_leaves_the_run_to_be_gone_on_with(tmp_path: Path, n
     assert log.members("judge.mine") == []
     assert killing.replay("mine") == 0
     assert world.outcome("mine") == world.outcome()
-    log.close()

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.worlds import KINDS, World
 
-LOGS = ["memory", "embedded", pytest.param("kafka", marks=pytest.mark.kafka)]
+LOGS = ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)]
 
 
 @pytest.fixture(params=LOGS)

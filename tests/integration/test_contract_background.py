@@ -12,7 +12,7 @@ from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
 from stream.schema.records import Decision, Hit, Record, encode
-from tests.support.worlds import World, drain, patiently, record, settle, turn_over, values
+from tests.support.worlds import World, drain, gather, patiently, record, settle, turn_over, values
 
 ROOM = 1 << 20
 
@@ -32,14 +32,7 @@ def put(world: World, topic: str, *numbers: int) -> None:
 
 def some(member: Member, most: int = 3) -> list[Message]:
     """The next records, at most so many."""
-    found: list[Message] = []
-
-    def polled() -> bool:
-        found.extend(member.poll(0.5, most, ROOM))
-        return bool(found)
-
-    patiently(polled, "records")
-    return found
+    return gather(lambda: member.poll(0.5, most, ROOM), bool, "records")
 
 
 def test_live_records_go_first(world: World) -> None:

@@ -189,7 +189,7 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
     return History
 
 
-@pytest.mark.parametrize("kind", ["memory", "embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
+@pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
 def test_any_history_copies_each_record_exactly_once(kind: str) -> None:
     """After any history of polls, commits, rewinds, crashes and takeovers, each record was copied once, in order."""
     world = KINDS[kind]

@@ -50,8 +50,10 @@ def test_a_topic_made_again_begins_anew(world: World) -> None:
     world.topics("b", "a")
     other = world.again()
     other.append([record("a", 0, "k", f"old {n}") for n in range(3)])
+    other.reset("g", "a", [1, 0])
     world.log.remove(["a"])
     world.topics("c", "a")
+    assert other.committed("g", "a") == [None, None]
     assert (other.beginning("a"), other.end("a")) == ([0, 0], [0, 0])
     assert values(other.read("a", 0)) == []
     other.append([record("a", 0, "k", "new")])
@@ -114,14 +116,6 @@ def test_a_removed_group_and_store_begin_anew(world: World) -> None:
     assert [member.state(p).get(b"key") for p in range(2)] == [None, None]
     member.commit(Commit(state={1: [StateChange(b"new", b"w")]}))
     assert list(world.again().scan_state("s", 1)) == [(b"new", b"w")]
-
-
-def test_offsets_of_a_removed_topic_are_gone(world: World) -> None:
-    """A group that read it has no committed offsets on the topic that is made again."""
-    write_all(world)
-    world.log.remove(["in"])
-    world.topics("in")
-    assert world.log.committed("g", "in") == [None, None]
 
 
 def test_a_group_with_live_members_is_not_removed(world: World) -> None:

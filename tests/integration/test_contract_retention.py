@@ -24,6 +24,7 @@ def test_expire_is_harmless_on_every_log(world: World) -> None:
     world.topics("a", retention_ms=DAY_MS)
     world.log.append([record("a", 0, "k", "v")])
     assert world.log.expire(world.clock.now_ms) == world.log.expire(world.clock.now_ms, most=0.5) == 0
+    assert world.log.expire(world.clock.now_ms, {"a": [1, 0]}) == 0  # below what is needed, and young
     assert values(world.log.read("a", 0)) == ["v"]
 
 
@@ -98,7 +99,7 @@ def test_compaction_keeps_the_newest_of_each_key(expiring: World) -> None:
     world.log.append([record("a", 0, key, value) for key, value in [("x", "1"), ("y", large), ("x", "2"), ("z", "3")]])
     world.log.expire(world.clock.now_ms)
     world.log.append([record("a", 0, key, value) for key, value in [("y", "4"), ("x", "5")]])
-    freed = world.log.expire(world.clock.now_ms)
+    freed = world.log.expire(world.clock.now_ms, {"a": [1, 0]})  # what is needed does not keep what is superseded
     assert freed >= 10_000
     found = [(3, b"3"), (4, b"4"), (5, b"5")]
     assert [(m.offset, m.value) for m in world.again().read("a", 0)] == found
@@ -136,24 +137,6 @@ def test_what_is_needed_no_more_goes_with_the_next_call(expiring: World) -> None
     assert values(world.log.read("a", 0)) == ["3"]
     assert world.log.expire(world.clock.now_ms) == 2
     assert values(world.log.read("a", 0)) == []
-
-
-def test_young_records_do_not_care_what_is_needed(expiring: World) -> None:
-    """Records below the needed offset stay as long as their topic says."""
-    world = expiring
-    world.topics("a", retention_ms=DAY_MS)
-    world.log.append([record("a", 0, "k", str(n)) for n in range(4)])
-    assert world.log.expire(world.clock.now_ms, {"a": [4, 0]}) == 0
-    assert values(world.log.read("a", 0)) == ["0", "1", "2", "3"]
-
-
-def test_compaction_goes_on_below_and_above_what_is_needed(expiring: World) -> None:
-    """Only the newest record of each key stays, though the topic is named."""
-    world = expiring
-    world.topics("a", kept=CleanupPolicy.COMPACT)
-    world.log.append([record("a", 0, "k", str(n)) for n in range(4)])
-    world.log.expire(world.clock.now_ms, {"a": [1, 0]})
-    assert values(world.log.read("a", 0)) == ["3"]
 
 
 def test_needed_offsets_are_one_for_each_partition(world: World) -> None:

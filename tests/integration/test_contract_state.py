@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stream.log.contract import At, Commit, Member, StateChange
+from stream.log.contract import Commit, Member, StateChange
 from stream.log.errors import StreamError
-from tests.support.worlds import World, drain, record, settle
+from tests.support.worlds import World, settle
 
 
 def joined(world: World) -> Member:
@@ -120,19 +120,6 @@ def test_state_goes_with_its_partition(world: World) -> None:
     second.close()
     settle([first], 2)
     assert first.state(moved).get(b"owner") == b"second"
-
-
-def test_state_counts_with_records(world: World) -> None:
-    """A count kept in state, committed with the offsets, equals the records after a crash between two commits."""
-    member = joined(world)
-    world.log.append([record("in", 0, "k", str(n)) for n in range(10)])
-    messages = drain(member, 10)
-    member.commit(Commit(offsets={At("in", 0): messages[5].offset + 1}, state={0: [StateChange(b"count", b"6")]}))
-    again = world.join("in", store="s", log=world.again())
-    rest = drain(again, 4)
-    count = int(again.state(0).get(b"count") or b"0") + len(rest)
-    again.commit(Commit(offsets={At("in", 0): rest[-1].offset + 1}, state={0: [StateChange(b"count", b"%d" % count)]}))
-    assert dict(world.log.scan_state("s", 0)) == {b"count": b"10"}
 
 
 def test_state_needs_a_store(world: World) -> None:

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 
-from stream.log.contract import RECORD_CAP_BYTES, At, Commit, Topic
+from stream.log.contract import RECORD_CAP_BYTES, At, Commit, Output, Topic
 from stream.log.errors import RecordTooLarge, StreamError, TopicMismatch, UnknownTopic
 from stream.log.idle_groups import renew_offsets
 from tests.support.worlds import NOON, World, drain, record, settle, values
@@ -97,6 +97,9 @@ def test_reading_takes_a_range_of_offsets(world: World) -> None:
     """read(start, stop) gives start <= offset < stop; offsets rise; the default ends at the end of the log."""
     world.topics("a")
     world.log.append([record("a", 0, "k", str(n)) for n in range(10)])
+    end = world.log.end("a")
+    world.log.append([])
+    assert world.log.end("a") == end
     found = list(world.log.read("a", 0))
     offsets = [m.offset for m in found]
     assert values(found) == [str(n) for n in range(10)]
@@ -116,14 +119,6 @@ def test_reading_ends_where_the_log_ended_at_the_call(world: World) -> None:
     reading = world.log.read("a", 0)
     world.log.append([record("a", 0, "k", "after")])
     assert values(reading) == ["before"]
-
-
-def test_appending_nothing_is_allowed(world: World) -> None:
-    """An empty append changes nothing."""
-    world.topics("a")
-    before = world.log.end("a")
-    world.log.append([])
-    assert world.log.end("a") == before
 
 
 def test_records_up_to_the_cap_pass(world: World) -> None:
@@ -259,15 +254,10 @@ def test_offsets_are_set_again_once_nobody_is_in_the_group(world: World) -> None
         world.log.reset("g", "in", [0, 0])
     assert world.log.committed("g", "in") == before
     member.close()
-    world.log.reset("g", "in", [world.log.beginning("in")[0], 0])
-    assert values(drain(world.join("in", name="next"), 3)) == ["0", "1", "2"]
-
-
-def test_as_many_offsets_as_partitions_are_set(world: World) -> None:
-    """Another number of offsets raises StreamError that says both."""
-    world.topics("in")
     with pytest.raises(StreamError, match=r"2 partitions, 1 offset"):
         world.log.reset("g", "in", [0])
+    world.log.reset("g", "in", [world.log.beginning("in")[0], 0])
+    assert values(drain(world.join("in", name="next"), 3)) == ["0", "1", "2"]
 
 
 def test_renewing_offsets_changes_none(world: World) -> None:
@@ -287,8 +277,16 @@ def test_renewing_offsets_changes_none(world: World) -> None:
     assert values(drain(world.join("in", "side", name="next"), 3)) == ["0", "1", "2"]
 
 
-def test_there_is_nothing_to_renew_of_a_group_that_never_was(world: World) -> None:
-    """It stays without offsets."""
-    world.topics("in")
-    assert not renew_offsets(world.log, "nobody", ["in"])
-    assert world.log.committed("nobody", "in") == [None, None]
+def test_several_partitions_are_read_at_once(world: World) -> None:
+    """Of each partition its range comes, in order; up to the end where the range goes beyond; of no range nothing."""
+    world.topics("a", "b")
+    for number in range(4):
+        world.log.append([Output(topic, p, b"k", str(number).encode()) for topic in "ab" for p in (0, 1)])
+    first = {topic: [message.offset for message in world.log.read(topic, 0)] for topic in "ab"}
+    found: dict[At, list[bytes | None]] = {}
+    for message in world.log.read_all(
+        {At("a", 0): (0, first["a"][2]), At("b", 0): (first["b"][1], 10**6), At("b", 1): (0, 0)}
+    ):
+        found.setdefault(At(message.topic, message.partition), []).append(message.value)
+    assert found == {At("a", 0): [b"0", b"1"], At("b", 0): [b"1", b"2", b"3"]}
+    assert list(world.log.read_all({})) == []

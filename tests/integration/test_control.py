@@ -146,16 +146,6 @@ def test_the_second_wins_also_while_it_is_not_done(controlled: World) -> None:
     assert Control(controlled.log).alias.run == "second"
 
 
-def test_what_was_written_before_is_read_inside(controlled: World) -> None:
-    """Who has begun reads all that those before it wrote: the rows of many short turns are counted without a gap."""
-    logs = [controlled.log, controlled.again()]
-    for turn in range(6):
-        with exclusive(logs[turn % 2]) as writer:
-            seen = Control(logs[turn % 2]).cutovers
-            assert len(seen) == turn
-            writer.put(Cutover(number=turn + 1, at=turn, by="t", from_run="a", to_run="b"))
-
-
 def test_changes_of_many_at_once_are_made_one_after_the_other(controlled: World) -> None:
     """Three that read, add one to what they read, and try again when fenced: no number is given twice or left out."""
     logs = [controlled.again() for _ in range(3)]
@@ -254,3 +244,14 @@ def test_what_score_runs_is_told_without_fencing_anybody(controlled: World) -> N
     assert control.refresh()
     assert control.scorers == Scorers(detectors=["a/1", "b/2"], at=7)
     assert control.runs == {"tight": RUN}
+
+
+def test_the_second_wins_also_while_it_is_not_done(controlled: World) -> None:
+    """The first is fenced from the moment the second has begun, and the second is not disturbed by the first's end."""
+    with contextlib.ExitStack() as second_ends:
+        with exclusive(controlled.log) as first:
+            second = second_ends.enter_context(exclusive(controlled.again()))
+            with pytest.raises(Fenced):
+                first.put(Alias(run="first"))
+        second.put(Alias(run="second"))
+    assert Control(controlled.log).alias.run == "second"

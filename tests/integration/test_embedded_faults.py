@@ -9,27 +9,26 @@ import signal
 import sqlite3
 import stat
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-import xxhash
 from structlog.testing import capture_logs
 
-from stream.embedded.database import record_checksum
+from stream.embedded.database import content_checksum, row_checksum
 from stream.embedded.log import EmbeddedLog
 from stream.embedded.reader import RecordReader, StoredRow
 from stream.embedded.segments import LogDamaged
 from stream.log.clock import wall_ms
 from stream.log.contract import At, CleanupPolicy, Message, Topic
 from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
-from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS
-from tests.support.paths import ROOT
+from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS, worker_process
+from tests.support.log_files import lose_page, segments, sql
 from tests.support.worlds import patiently, record, settle, values
 
 KILLS = 10
@@ -57,18 +56,8 @@ def log(folder: Path) -> Iterator[EmbeddedLog]:
 @pytest.fixture
 def start(folder: Path) -> Iterator[Start]:
     """Starts a worker process; all are killed in the end."""
-    started: list[subprocess.Popen[str]] = []
-
-    def start(role: str, *more: object) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "tests.support.embedded_worker", role, str(folder), *map(str, more)]
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        process.kill()
-        process.wait()
+    with ExitStack() as stack:
+        yield lambda role, *more: stack.enter_context(worker_process(role, folder, *more))
 
 
 def lines(process: subprocess.Popen[str]) -> Iterator[str]:
@@ -129,16 +118,16 @@ def test_segments_of_killed_processes_are_cleaned_up(folder: Path, start: Start)
         assert len(list(itertools.islice(said, 20))) == 20
         worker.kill()
         worker.wait()
-    kept = files(folder)
+    kept = segments(folder)
     start("die").wait()
-    (orphan,) = files(folder) - kept
+    (orphan,) = segments(folder) - kept
     assert orphan.read_bytes() == b"never committed"
     log = EmbeddedLog(folder)
     before = [len(value) for value in values(log.read("out", 1))]
     log.expire(wall_ms() + DAY_MS - 60_000)
-    assert orphan in files(folder)
+    assert orphan in segments(folder)
     log.expire(wall_ms() + DAY_MS + 1)
-    assert orphan not in files(folder)
+    assert orphan not in segments(folder)
     assert [len(value) for value in values(log.read("out", 1))] == before
     log.close()
 
@@ -151,24 +140,19 @@ def test_segments_that_the_database_never_knew_stay(folder: Path, log: EmbeddedL
         database.backup(backup)
     database.close()
     backup.close()
-    (grown,) = files(folder)
+    (grown,) = segments(folder)
     log.append([record("old", 0, "k", "y" * 5000)])
     log.append([record("in", 0, "k", "z" * 5000)])
     log.close()
-    made = files(folder) - {grown}
+    made = segments(folder) - {grown}
     (folder / "log.sqlite").write_bytes((folder.parent / "backup").read_bytes())
     restored = EmbeddedLog(folder)
     restored.expire(wall_ms())
     assert list(restored.read("old", 0)) == []
-    assert files(folder) == made | {grown}
+    assert segments(folder) == made | {grown}
     restored.expire(wall_ms() + 1000 * DAY_MS)
-    assert files(folder) == made
+    assert segments(folder) == made
     restored.close()
-
-
-def files(folder: Path) -> set[Path]:
-    """The segments of a log."""
-    return set((folder / "segments").iterdir())
 
 
 @pytest.mark.parametrize("left", ["nothing", "an empty file", "no tables"])
@@ -358,17 +342,14 @@ INLINE = [
     ("key", "'k'", ""),
     ("size", "5", "4 of 5 bytes are there"),
     ("checksum", "7", "the checksum of 4 bytes differs"),
+    ("checksum", "NULL", "the checksum of 4 bytes differs"),
+    ("checksum", "x'ff'", "the checksum of 4 bytes differs"),
 ]
 
 
-def alter(folder: Path, column: str, value: str, offset: int = 1, **more: str) -> None:
+def alter(folder: Path, column: str, value: str, offset: int = 1) -> None:
     """Change a column of a record of partition 0 of `in` behind the log's back; `value` is SQL."""
-    database = sqlite3.connect(folder / "log.sqlite")
-    (base,) = database.execute("SELECT min(id) FROM records").fetchone()
-    columns = ", ".join(f"{name} = {expression}" for name, expression in {column: value, **more}.items())
-    database.execute(f"UPDATE records SET {columns} WHERE id = ?", (base + offset,))
-    database.commit()
-    database.close()
+    sql(folder, f"UPDATE records SET {column} = {value} WHERE id = (SELECT min(id) FROM records) + ?", offset)
 
 
 @pytest.mark.parametrize(("column", "value", "fault"), INLINE)
@@ -380,6 +361,9 @@ def test_a_small_record_that_changed_is_told(
     alter(folder, column, value)
     found = list(log.read("in", 0))
     assert [bool(m.damage) for m in found] == [False, bool(fault), False]
+    log.append([record("in", 0, "k", None)])
+    alter(folder, "key", "x'6c'", 3)
+    assert [(m.value, bool(m.damage)) for m in log.read("in", 0, 3)] == [(b"", True)]  # it removes nothing
     if not fault:  # SQLite calls the same bytes a text: no byte is lost
         assert (found[1].key, found[1].value) == (b"k", b"valu")
         return
@@ -388,7 +372,7 @@ def test_a_small_record_that_changed_is_told(
     assert fault in found[1].damage
 
 
-@pytest.mark.parametrize("column", ["timestamp_ms", "segment", "checksum"])
+@pytest.mark.parametrize("column", ["timestamp_ms", "segment"])
 def test_a_row_that_sqlite_cannot_return_is_one_damaged_record(folder: Path, log: EmbeddedLog, column: str) -> None:
     """A column became text that is no UTF-8: SQLite cannot return that row, which is damage; the others are read."""
     log.append([record("in", 0, "k", "valu") for _ in range(4)])
@@ -408,13 +392,7 @@ def test_a_value_in_lost_pages_is_one_damaged_record(folder: Path, log: Embedded
     log.create([Topic("newest", 1, CleanupPolicy.COMPACT)])
     log.append([record("newest", 0, f"{n}", f"{n}" * 100_000) for n in range(3)])
     log.close()
-    database = sqlite3.connect(folder / "log.sqlite")
-    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    database.close()
-    data = bytearray((folder / "log.sqlite").read_bytes())
-    page = data.index(b"1" * 16_000) // 16_384 * 16_384  # a page that holds nothing else: the next page, then bytes
-    data[page : page + 4] = b"\xff\xff\xff\xff"
-    (folder / "log.sqlite").write_bytes(data)
+    lose_page(folder, b"1")
     opened = EmbeddedLog(folder)
     assert [(m.key, bool(m.damage)) for m in opened.read("newest", 0)] == [(b"0", False), (b"", True), (b"2", False)]
     opened.close()
@@ -424,16 +402,8 @@ def test_a_record_in_the_row_of_another_is_damaged(folder: Path, log: EmbeddedLo
     """The checksum covers the offset: a record whose row id changed is damaged where it is now."""
     log.append([record("in", 0, "k", "valu") for _ in range(3)])
     alter(folder, "id", "id + 4", 2)
-    alter_end(folder, 10)
+    sql(folder, "UPDATE partitions SET next = 10")
     assert [(m.offset, bool(m.damage)) for m in log.read("in", 0)] == [(0, False), (1, False), (6, True)]
-
-
-def alter_end(folder: Path, end: int) -> None:
-    """Set the end of all partitions."""
-    database = sqlite3.connect(folder / "log.sqlite")
-    database.execute("UPDATE partitions SET next = ?", (end,))
-    database.commit()
-    database.close()
 
 
 @pytest.mark.parametrize(
@@ -461,9 +431,7 @@ def test_a_damaged_row_does_not_stop_retention(
     log.expire(5000)
     assert log.beginning("in") == [2 if kept is CleanupPolicy.COMPACT else 3]
     assert log.beginning("out")[0] == 1
-    database = sqlite3.connect(folder / "log.sqlite")
-    ((size,),) = database.execute("SELECT bytes FROM partitions ORDER BY id LIMIT 1").fetchall()
-    database.close()
+    ((size,),) = sql(folder, "SELECT bytes FROM partitions ORDER BY id LIMIT 1")
     assert abs(size) < 20
 
 
@@ -473,14 +441,8 @@ def test_a_partition_that_cannot_be_read_does_not_stop_retention(folder: Path, l
     log.append([record("newest", 0, "k", f"{n}" * 100_000) for n in range(3)])
     log.append([record("last", 0, "k", "x" * 5000, timestamp_ms=0)])
     log.close()
-    (segment,) = files(folder)
-    database = sqlite3.connect(folder / "log.sqlite")
-    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    database.close()
-    data = bytearray((folder / "log.sqlite").read_bytes())
-    page = data.index(b"0" * 16_000) // 16_384 * 16_384
-    data[page : page + 4] = b"\xff\xff\xff\xff"
-    (folder / "log.sqlite").write_bytes(data)
+    (segment,) = segments(folder)
+    lose_page(folder, b"0")
     opened = EmbeddedLog(folder)
     with capture_logs() as logged:
         opened.expire(wall_ms())
@@ -488,51 +450,18 @@ def test_a_partition_that_cannot_be_read_does_not_stop_retention(folder: Path, l
     assert line["topic"] == "newest"
     assert "malformed" in line["error"]
     assert opened.beginning("last") == opened.end("last") == [1]
-    assert segment not in files(folder)
+    assert segment not in segments(folder)
     opened.close()
 
 
-def test_a_removal_that_changed_is_told(folder: Path, log: EmbeddedLog) -> None:
-    """A tombstone whose key changed removes nothing: it is damage."""
-    log.append([record("in", 0, "k", None) for _ in range(3)])
-    alter(folder, "key", "x'6c'")
-    assert [(m.value, bool(m.damage)) for m in log.read("in", 0)] == [(None, False), (b"", True), (None, False)]
-
-
-def test_records_of_older_logs_are_read(folder: Path, log: EmbeddedLog) -> None:
-    """Older rows have no checksum where they are small, else one of their value alone; headers that fail are damage."""
-    log.append([record("in", 0, "k", "valu", headers={"run": "r"}) for _ in range(3)])
-    large = record("in", 0, "k", "x" * 5000, headers={"run": "r"})
-    log.append([large, large])
-    of_value = xxhash.xxh3_64_intdigest(b"x" * 5000)
-    signed = of_value - (1 << 64) if of_value >> 63 else of_value
-    alter(folder, "checksum", "NULL", 0)
-    alter(folder, "checksum", "NULL", 1, headers="x'81a161a1ff'")
-    alter(folder, "checksum", "NULL", 2, headers="x'93'")
-    alter(folder, "checksum", str(signed), 3)
-    alter(folder, "checksum", str(signed ^ 1), 4)
-    found = list(log.read("in", 0))
-    assert [bool(m.damage) for m in found] == [False, True, True, False, True]
-    assert all("its headers cannot be decoded" in m.damage for m in found[1:3])
-    assert found[0].headers == found[3].headers == {"run": "r"}
-
-
 def test_checksums_without_the_offset_are_read(folder: Path, log: EmbeddedLog) -> None:
-    """Rows of the first logs of schema 2 hold the checksum of the content alone: they are whole, and damage shows."""
+    """Rows of the first logs hold the checksum of the content alone: they are whole, and damage shows."""
     log.append([record("in", 0, "k", "valu", timestamp_ms=7) for _ in range(2)])
-    content = record_checksum(7, b"k", None, b"valu")
+    content = row_checksum(content_checksum(7, b"k", None, b"valu"), 0)
     alter(folder, "checksum", str(content), 0)
-    alter(folder, "checksum", str(content), 1, key="x'6c'")
+    alter(folder, "checksum", str(content), 1)
+    alter(folder, "key", "x'6c'", 1)
     assert [bool(m.damage) for m in log.read("in", 0)] == [False, True]
-
-
-def test_an_older_folder_is_marked_as_new(folder: Path) -> None:
-    """A folder of an older farmwatch opens, and that farmwatch refuses it from then on: it would misread checksums."""
-    alter_meta(folder, 1)
-    EmbeddedLog(folder).close()
-    database = sqlite3.connect(folder / "log.sqlite")
-    assert database.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (2,)
-    database.close()
 
 
 def test_a_damaged_database_is_said(tmp_path: Path) -> None:
@@ -544,17 +473,9 @@ def test_a_damaged_database_is_said(tmp_path: Path) -> None:
 
 def test_a_newer_database_is_refused(folder: Path) -> None:
     """A folder of a newer farmwatch raises SchemaTooNew naming both versions."""
-    alter_meta(folder, 99)
+    sql(folder, "UPDATE meta SET value = 99 WHERE name = 'schema'")
     with pytest.raises(SchemaTooNew, match=r"schema 99.*up to 2"):
         EmbeddedLog(folder)
-
-
-def alter_meta(folder: Path, schema: int) -> None:
-    """Make the folder one of another schema."""
-    database = sqlite3.connect(folder / "log.sqlite")
-    database.execute("UPDATE meta SET value = ? WHERE name = 'schema'", (schema,))
-    database.commit()
-    database.close()
 
 
 def test_nobody_else_may_look_in(folder: Path, log: EmbeddedLog) -> None:
@@ -647,22 +568,3 @@ def test_a_closed_log_says_so(folder: Path) -> None:
     for use in (lambda: log.end("in"), lambda: log.append([record("in", 0, "k")])):
         with pytest.raises(StreamError, match="closed"):
             use()
-
-
-def test_leases_are_renewed_while_the_caller_works(folder: Path) -> None:
-    """The heartbeat renews a lease without polls, and ends with the log."""
-    now = [0]
-    log = EmbeddedLog(folder, lease_ms=300, clock=lambda: now[0])
-    member = log.join("g", ["in"], member="m")
-    member.poll(0, 1, 1)
-    database = sqlite3.connect(folder / "log.sqlite")
-    now[0] = 1000
-
-    def renewed() -> bool:
-        time.sleep(0.01)
-        return bool(database.execute("SELECT expires_at FROM members").fetchone() == (1300,))
-
-    patiently(renewed, "a heartbeat")
-    member.close()
-    log.close()
-    database.close()

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import random
-import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -15,7 +12,8 @@ import pytest
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, CleanupPolicy, Commit, StateChange, Topic
-from tests.support.paths import ROOT
+from tests.support.embedded_worker import worker_process
+from tests.support.log_files import sql
 from tests.support.worlds import record, settle, values
 
 RECORDS, KEYS = 12_000, 6_000
@@ -46,28 +44,16 @@ def log(folder: Path) -> Iterator[EmbeddedLog]:
 
 def rows(folder: Path) -> dict[str, int]:
     """Table -> number of rows."""
-    database = sqlite3.connect(folder / "log.sqlite")
     tables = ("topics", "partitions", "records", "state", "slots", "offsets", "segments", "removed")
-    found = {table: int(database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]) for table in tables}
-    database.close()
-    return found
+    return {table: sql(folder, f"SELECT count(*) FROM {table}")[0][0] for table in tables}
 
 
 def test_nothing_is_left_of_what_was_removed(log: EmbeddedLog, folder: Path) -> None:
     """Rows and segment files are gone, and the bytes told are those of records and state."""
     held = log.sizes(["pairs", "state.s"])
     assert log.remove(["pairs"], ["g"], ["s"]) == held["pairs"].bytes + held["state.s"].bytes
-    found = rows(folder)
-    assert found == {
-        "topics": 1,
-        "partitions": 1,
-        "records": 1,
-        "state": 0,
-        "slots": 0,
-        "offsets": 0,
-        "segments": 0,
-        "removed": 0,
-    }
+    left = {table: count for table, count in rows(folder).items() if count}
+    assert left == {"topics": 1, "partitions": 1, "records": 1}
     assert list((folder / "segments").iterdir()) == []
 
 
@@ -76,15 +62,10 @@ def test_a_removal_that_is_killed_is_finished_later(log: EmbeddedLog, folder: Pa
     """Killed at any moment, all is there still or nobody sees any of it; the next expire deletes what it has left."""
     dice = random.Random(3)
     for attempt in range(6):
-        with subprocess.Popen(
-            [sys.executable, "-m", "tests.support.embedded_worker", "remove", str(folder)],
-            cwd=ROOT,
-            stdout=subprocess.PIPE,
-        ) as worker:
-            assert worker.stdout is not None
-            assert worker.stdout.readline() == b"ready\n"
+        with worker_process("remove", folder) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "ready\n"
             time.sleep(dice.uniform(0, 0.012))
-            worker.kill()
         if "pairs" in log.topics():
             assert sum(1 for p in range(2) for _ in log.read("pairs", p)) == RECORDS + 2
             assert len(list(log.scan_state("s", 0))) == KEYS
@@ -141,36 +122,3 @@ def test_others_commit_while_much_is_removed(log: EmbeddedLog) -> None:
     thread.join()
     assert during >= 3
     assert values(log.read("stays", 0)) == ["v", *map(str, range(appended))]
-
-
-def test_a_folder_of_an_earlier_farmwatch_is_taken(folder: Path) -> None:
-    """A database without the table of removals gets it when it is opened."""
-    EmbeddedLog(folder).close()
-    database = sqlite3.connect(folder / "log.sqlite")
-    database.execute("DROP TABLE removed")
-    database.commit()
-    database.close()
-    log = EmbeddedLog(folder)
-    log.create([Topic("a", 1)])
-    assert log.remove(["a"]) == 0
-    assert log.topics() == {}
-    log.close()
-
-
-def test_another_prefix_is_not_touched(folder: Path) -> None:
-    """Topics, groups and stores of the same names under another prefix stay."""
-    logs = [EmbeddedLog(folder, prefix=prefix) for prefix in ("", "b.")]
-    for log in logs:
-        log.create([Topic("a", 1), Topic("state.s", 1, CleanupPolicy.COMPACT)])
-        log.append([record("a", 0, "k", "v")])
-        member = log.join("g", ["a"], member="m", store="s")
-        settle([member], 1)
-        member.commit(Commit(offsets={At("a", 0): 1}, state={0: [StateChange(b"k", b"v")]}))
-        member.close()
-    logs[0].remove(["a"], ["g"], ["s"])
-    assert logs[1].topics() == {"a": 1, "state.s": 1}
-    assert values(logs[1].read("a", 0)) == ["v"]
-    assert logs[1].committed("g", "a") == [1]
-    assert list(logs[1].scan_state("s", 0)) == [(b"k", b"v")]
-    for log in logs:
-        log.close()

@@ -103,20 +103,6 @@ def test_a_batch_that_changed_is_damage_and_the_others_are_read(log: KafkaLog, o
     assert first == 4
 
 
-def test_the_last_batch_may_be_the_damaged_one(log: KafkaLog, one_broker: Broker) -> None:
-    """A damaged batch at the end is told; what is appended later is read."""
-    append_batches(log, batches=2)
-    file = segment(one_broker, log)
-    flip(file, next(at for offset, at in batches(file) if offset == 4) + HEADER_BYTES + 5)
-    member = log.join("g", ["in"], member="m")
-    settle([member], 1)
-    assert [bool(m.damage) for m in drain(member, 6)] == [False] * 3 + [True] * 3
-    member.commit(Commit(offsets={At("in", 0): 7}))
-    append_batches(log, batches=1)
-    assert [m.value for m in drain(member, 3)] == [b"0.0", b"0.1", b"0.2"]
-    member.close()
-
-
 def test_a_damaged_marker_hides_nothing(log: KafkaLog, one_broker: Broker) -> None:
     """The marker of a commit is damaged: its offset is told, and the records before and behind it are read."""
     append_batches(log, batches=3)

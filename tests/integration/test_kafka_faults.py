@@ -10,6 +10,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -23,6 +24,7 @@ from stream.kafka.settings import KafkaSettings, producer_options
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Message, Output, StateChange, Topic
 from stream.log.errors import LogUnavailable, StreamError
 from tests.support.kafka_broker import Broker
+from tests.support.worlds import drain, patiently
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.xdist_group("kills")]
 LONG = bool(os.environ.get("FARMWATCH_LONG"))
@@ -126,17 +128,15 @@ def _prepare(log: KafkaLog, count: int) -> None:
 
 def _await_all(log: KafkaLog, worker: Worker, broker: Broker) -> None:
     """Wait till the worker has committed the whole input."""
-    deadline = time.monotonic() + PATIENCE_S
     last = {p: [m.offset for m in log.read("in", p)][-1] + 1 for p in range(PARTITIONS)}
-    while True:
-        try:
-            if all((done or 0) >= last[p] for p, done in enumerate(log.committed("g", "in"))):
-                return
-        except LogUnavailable:
-            pass
+
+    def done() -> bool:
         assert worker.broken is None, worker.broken
-        assert time.monotonic() < deadline, _story(log, worker, broker)
-        time.sleep(0.1)
+        with suppress(LogUnavailable):
+            return all((done or 0) >= last[p] for p, done in enumerate(log.committed("g", "in")))
+        return False
+
+    patiently(done, lambda: _story(log, worker, broker), PATIENCE_S, every_s=0.1)
 
 
 def _story(log: KafkaLog, worker: Worker, broker: Broker) -> str:
@@ -175,10 +175,13 @@ def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: P
     worker = Worker(log, seed)
     for _ in range(ROUNDS):
         before = worker.commits
-        deadline = time.monotonic() + PATIENCE_S
-        while worker.commits < before + 3 and worker.broken is None:
-            assert time.monotonic() < deadline, _story(log, worker, own_broker)
-            time.sleep(0.005)
+        enough = before + 3
+        patiently(
+            lambda enough=enough: worker.commits >= enough or worker.broken is not None,  # type: ignore[misc]
+            lambda: _story(log, worker, own_broker),
+            PATIENCE_S,
+            every_s=0.005,
+        )
         time.sleep(chance.uniform(0, 0.3))
         own_broker.kill()
         own_broker.start()
@@ -196,10 +199,7 @@ def test_a_broker_that_stays_away_is_reported_and_work_resumes(own_broker: Broke
     log = _open(own_broker, tmp_path)
     _prepare(log, count)
     worker = Worker(log, 1)
-    deadline = time.monotonic() + PATIENCE_S
-    while worker.commits < 20:
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    patiently(lambda: worker.commits >= 20, "20 commits", PATIENCE_S, every_s=0.01)
     own_broker.stop()
     time.sleep(AWAY_S)
     assert worker.failures["LogUnavailable"] > 0
@@ -224,11 +224,7 @@ def test_a_member_that_starts_before_the_broker(own_broker: Broker, tmp_path: Pa
     with pytest.raises(LogUnavailable):
         member.poll(0.1, 10, 1 << 20)
     own_broker.start()
-    found: list[Message] = []
-    deadline = time.monotonic() + PATIENCE_S
-    while len(found) < 10:
-        assert time.monotonic() < deadline
-        found += member.poll(0.5, 10, 1 << 20)
+    drain(member, 10)
     member.close()
     log.close()
 
@@ -251,9 +247,6 @@ def test_a_transaction_that_never_ends_is_told(own_broker: Broker, tmp_path: Pat
     assert not found
     stranger.abort_transaction()
     stranger.close()
-    deadline = time.monotonic() + PATIENCE_S
-    while len(found) < 10:
-        assert time.monotonic() < deadline
-        found += member.poll(0.5, 10, 1 << 20)
+    drain(member, 10)
     member.close()
     log.close()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from stream.kafka.settings import KafkaSettings, producer_options
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Output, StateChange, Topic
 from stream.log.errors import Fenced
 from tests.support.kafka_broker import broker
+from tests.support.worlds import patiently
 
 pytestmark = pytest.mark.kafka
 PATIENCE_S = 40.0
@@ -39,59 +39,10 @@ def open_log(tmp_path: Path) -> Iterator[Callable[..., KafkaLog]]:
         log.close()
 
 
-def until(condition: Callable[[], bool]) -> None:
-    """Call `condition` until it is true."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-
-
 def owns(member: Member, count: int) -> bool:
     """Poll once; True when `member` owns this many partitions."""
     member.poll(0.05, 1, 1)
     return len(member.assignment()) == count
-
-
-def test_a_partition_goes_together_over_all_topics(open_log: Callable[..., KafkaLog]) -> None:
-    """Two members share the partitions, each gets all topics of its own ones, a smaller topic included."""
-    log = open_log()
-    log.create([Topic("a", 6), Topic("b", 6), Topic("few", 2)])
-    members = [log.join("g", ["few", "b", "a"], member=name) for name in ("m1", "m2")]
-    until(lambda: [owns(member, 3) for member in members] == [True, True])
-    owned = [set(member.assignment()) for member in members]
-    assert owned[0] | owned[1] == set(range(6))
-    log.append([Output(topic, p, b"k", b"v") for topic, n in (("a", 6), ("b", 6), ("few", 2)) for p in range(n)])
-    seen: list[set[At]] = [set(), set()]
-
-    def read_all() -> bool:
-        for member, got in zip(members, seen, strict=True):
-            got |= {At(m.topic, m.partition) for m in member.poll(0.05, 100, 1 << 20)}
-        return sum(map(len, seen)) == 14
-
-    for member in members:
-        member.rewind()
-    until(read_all)
-    for got, mine in zip(seen, owned, strict=True):
-        assert got == {At(t, p) for t, n in (("a", 6), ("b", 6), ("few", 2)) for p in mine if p < n}
-    members[0].close()
-    until(lambda: owns(members[1], 6))
-    members[1].close()
-
-
-def test_a_third_member_takes_its_share_and_the_rest_stays(open_log: Callable[..., KafkaLog]) -> None:
-    """Rebalancing is sticky: a partition that does not move keeps its ownership epoch."""
-    log = open_log()
-    log.create([Topic("a", 6), Topic("b", 6)])
-    members = [log.join("g", ["a", "b"], member=name) for name in ("m1", "m2")]
-    until(lambda: [owns(member, 3) for member in members] == [True, True])
-    before = [dict(member.assignment()) for member in members]
-    members.append(log.join("g", ["a", "b"], member="m3"))
-    until(lambda: [owns(member, 2) for member in members] == [True] * 3)
-    for old, member in zip(before, members, strict=False):
-        assert dict(member.assignment()).items() <= old.items()
-    assert set().union(*(member.assignment() for member in members)) == set(range(6))
-    for member in members:
-        member.close()
 
 
 @pytest.mark.parametrize("with_offsets", [True, False], ids=["offsets", "state only"])
@@ -101,9 +52,9 @@ def test_a_member_that_slept_through_a_move_is_fenced(open_log: Callable[..., Ka
     log.create([Topic("a", 1), Topic("state.s", 1, CleanupPolicy.COMPACT)])
     log.append([Output("a", 0, b"k", b"v")])
     sleeper = log.join("g", ["a"], member="sleeper", store="s")
-    until(lambda: bool(sleeper.poll(0.1, 10, 1000)))
+    patiently(lambda: bool(sleeper.poll(0.1, 10, 1000)), "the partitions", PATIENCE_S)
     awake = other.join("g", ["a"], member="awake", store="s")
-    until(lambda: owns(awake, 1))  # the sleeper does not poll, and loses its partition after max_poll_interval_s
+    patiently(lambda: owns(awake, 1), "the partitions", PATIENCE_S)
     assert list(sleeper.assignment()) == [0], "it has not noticed yet"
     late = Commit(offsets={At("a", 0): 1} if with_offsets else {}, state={0: [StateChange(b"k", b"late")]})
     with pytest.raises(Fenced):
@@ -112,7 +63,7 @@ def test_a_member_that_slept_through_a_move_is_fenced(open_log: Callable[..., Ka
     assert list(log.scan_state("s", 0)) == [(b"k", b"right")]
     sleeper.rewind()
     awake.close()
-    until(lambda: owns(sleeper, 1))
+    patiently(lambda: owns(sleeper, 1), "the partitions", PATIENCE_S)
     assert sleeper.state(0).get(b"k") == b"right"
     sleeper.close()
 
@@ -122,9 +73,9 @@ def test_a_namesake_fences_and_the_first_comes_back_when_it_is_gone(open_log: Ca
     log, other = open_log(), open_log()
     log.create([Topic("a", 2), Topic("out", 2)])
     first = log.join("g", ["a"], member="m")
-    until(lambda: owns(first, 2))
+    patiently(lambda: owns(first, 2), "the partitions", PATIENCE_S)
     second = other.join("g", ["a"], member="m")
-    until(lambda: owns(second, 2))
+    patiently(lambda: owns(second, 2), "the partitions", PATIENCE_S)
     with pytest.raises(Fenced):
         first.commit(Commit([Output("out", 0, b"k", b"zombie")], {At("a", 0): 0}))
     with pytest.raises(Fenced):
@@ -139,22 +90,8 @@ def test_a_namesake_fences_and_the_first_comes_back_when_it_is_gone(open_log: Ca
         except Fenced:
             return False
 
-    until(back)
+    patiently(back, "the partitions", PATIENCE_S)
     first.commit(Commit([Output("out", 1, b"k", b"back")], {At("a", 0): 0}))
-    first.close()
-
-
-def test_outputs_alone_of_a_fenced_member_are_refused(open_log: Callable[..., KafkaLog]) -> None:
-    """A commit that names no partition is fenced by the name alone."""
-    log, other = open_log(), open_log()
-    log.create([Topic("a", 1), Topic("out", 1)])
-    first = log.join("g", ["a"], member="m")
-    first.commit(Commit([Output("out", 0, b"k", b"first")]))
-    second = other.join("g", ["a"], member="m")
-    with pytest.raises(Fenced):
-        first.commit(Commit([Output("out", 0, b"k", b"zombie")]))
-    assert [m.value for m in log.read("out", 0)] == [b"first"]
-    second.close()
     first.close()
 
 

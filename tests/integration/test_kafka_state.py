@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,11 +12,11 @@ import pytest
 from stream.kafka.log import KafkaLog
 from stream.kafka.producer import build_producer
 from stream.kafka.settings import KafkaSettings, producer_options
-from stream.log.contract import At, CleanupPolicy, Commit, Member, Message, Output, StateChange, Topic
+from stream.log.contract import At, CleanupPolicy, Commit, Member, Output, StateChange, Topic
 from tests.support.kafka_broker import broker
+from tests.support.worlds import drain, patiently, settle, values
 
 pytestmark = pytest.mark.kafka
-PATIENCE_S = 60.0
 
 
 class Home:
@@ -39,10 +38,7 @@ class Home:
     def join(self, name: str = "m", store: str = "s") -> Member:
         """Join, and poll until both partitions are owned."""
         member = self.log.join("g", ["in"], member=name, store=store)
-        deadline = time.monotonic() + PATIENCE_S
-        while len(member.assignment()) < 2:
-            assert time.monotonic() < deadline
-            member.poll(0.1, 1, 1)
+        settle([member], 2)
         return member
 
 
@@ -135,28 +131,6 @@ def test_an_uncommitted_change_is_never_seen(home: Home) -> None:
     again.close()
 
 
-def test_a_large_state_is_restored_in_order(home: Home) -> None:
-    """Many keys over many commits, some deleted: another machine has the same state."""
-    member = home.join()
-    wanted: dict[bytes, bytes] = {}
-    for batch in range(10):
-        changes = [StateChange(b"%04d" % n, b"%d.%d" % (batch, n)) for n in range(batch, 3000, 7 + batch)]
-        changes += [StateChange(b"%04d" % n, None) for n in range(batch, 3000, 50)]
-        for change in changes:
-            if change.value is None:
-                wanted.pop(change.key, None)
-            else:
-                wanted[change.key] = change.value
-        member.commit(Commit(state={0: changes}))
-    assert member.state(0).scan(b"", 5000) == sorted(wanted.items())
-    member.close()
-    lose(home)
-    again = home.join()
-    assert again.state(0).scan(b"", 5000) == sorted(wanted.items())
-    assert list(home.log.scan_state("s", 0)) == sorted(wanted.items())
-    again.close()
-
-
 def test_state_alone_moves_no_input_offset(home: Home) -> None:
     """A commit of state alone is checked against the group's generation, and leaves the input offsets as they were."""
     home.log.append([Output("in", 0, b"k", b"v")])
@@ -164,11 +138,7 @@ def test_state_alone_moves_no_input_offset(home: Home) -> None:
     put(member, a="1")
     assert home.log.committed("g", "in") == [None, None]
     member.rewind()
-    found: list[Message] = []
-    deadline = time.monotonic() + PATIENCE_S
-    while not found and time.monotonic() < deadline:
-        found = member.poll(0.2, 10, 1000)
-    assert [m.value for m in found] == [b"v"]
+    assert values(drain(member, 1)) == ["v"]
     end = home.log.end("in")[0]
     member.commit(Commit(offsets={At("in", 0): end}))
     assert home.log.committed("g", "in") == [end, None]
@@ -195,12 +165,12 @@ def test_a_changelog_that_the_broker_compacted(home: Home) -> None:
         Commit(state={0: [StateChange(b"large", large), *(StateChange(b"k%d" % n, None) for n in range(25))]})
     )
     wanted |= {b"k%d" % n: b"19" for n in range(25, 50)}
-    deadline = time.monotonic() + PATIENCE_S
-    member.commit(Commit(state={0: [StateChange(b"last", b"1")]}))
-    while len(list(home.log.read("state.packed", 0))) > 300:
-        assert time.monotonic() < deadline, "the broker does not compact"
-        time.sleep(0.5)
+
+    def is_compacted() -> bool:
         member.commit(Commit(state={0: [StateChange(b"last", b"1")]}))  # rolls the segment
+        return len(list(home.log.read("state.packed", 0))) <= 300
+
+    patiently(is_compacted, "the broker to compact", 60, every_s=0.5)
     wanted[b"last"] = b"1"
     assert member.state(0).scan(b"", 100) == sorted(wanted.items())
     member.close()

@@ -11,7 +11,7 @@ import pytest
 from kafka.record import util
 
 from stream.kafka.log import KafkaLog
-from stream.kafka.settings import KafkaSettings
+from stream.kafka.settings import LOCAL_STATE_MAX_AGE_MS, KafkaSettings
 from stream.log.contract import RECORD_CAP_BYTES, CleanupPolicy, Output, Topic
 from stream.log.errors import StreamError
 from stream.schema.topics import all_topics
@@ -31,23 +31,21 @@ def log(tmp_path: Path) -> Iterator[KafkaLog]:
 def test_retention_and_compaction_are_set_on_the_topic(log: KafkaLog) -> None:
     """cleanup.policy, retention and the cap on a batch are on the broker as the topic says."""
     log.create(
-        [Topic("kept", 1, retention_ms=86_400_000, retention_bytes=1 << 30), Topic("newest", 1, CleanupPolicy.COMPACT)]
+        [
+            Topic("kept", 1, retention_ms=86_400_000, retention_bytes=1 << 30),
+            Topic("newest", 1, CleanupPolicy.COMPACT),
+            Topic("for-ever", 1),
+        ]
     )
-    prefix = log._site.prefix
-    found = log._site.admin.topic_settings([f"{prefix}kept", f"{prefix}newest"])
-    kept, newest = found[f"{prefix}kept"], found[f"{prefix}newest"]
+    names = [log._site.full(name) for name in ("kept", "newest", "for-ever")]
+    found = log._site.admin.topic_settings(names)
+    kept, newest, for_ever = (found[name] for name in names)
+    assert (for_ever["retention.ms"], for_ever["retention.bytes"]) == ("-1", "-1")  # not the broker's week
     assert (kept["cleanup.policy"], kept["retention.ms"]) == ("delete", "86400000")
     assert kept["retention.bytes"] == str(1 << 30)
     assert newest["cleanup.policy"] == "compact"
-    assert int(newest["delete.retention.ms"]) > 1000 * KafkaSettings().local_state_max_age_s
+    assert int(newest["delete.retention.ms"]) > LOCAL_STATE_MAX_AGE_MS
     assert all(int(settings["max.message.bytes"]) > RECORD_CAP_BYTES for settings in (kept, newest))
-
-
-def test_a_topic_without_a_limit_is_kept_for_ever(log: KafkaLog) -> None:
-    """No retention means none, not the broker's default of a week."""
-    log.create([Topic("for-ever", 1)])
-    (found,) = log._site.admin.topic_settings([f"{log._site.prefix}for-ever"]).values()
-    assert (found["retention.ms"], found["retention.bytes"]) == ("-1", "-1")
 
 
 def test_check_is_content_with_what_create_made(log: KafkaLog) -> None:

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from stream.log.contract import Commit, Log, Message, Output, Topic, partition_of
+from stream.log.contract import Log, Message, Output, Topic, partition_of
 from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
-from stream.memory.member import MemoryMember
 from stream.processing import heartbeat
 from stream.processing.dead_letters import DeadLetter
-from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
-from stream.schema.records import Decision, Hit, Record, decode, encode
+from stream.schema.records import Decision, Hit, Record, encode
+from tests.support.loops import Around, Transient, count, cycle, decisions, loop_on, refusing
 
 PARTITIONS = 2
-FAST = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, breaker_least=3, breaker_window=20)
-
-
-class Transient(Exception):
-    """A fault that passes."""
-
-    retriable = True
 
 
 class Counting(Stage):
@@ -94,42 +84,18 @@ def put(log: Log, *hits: tuple[str, str]) -> None:
     )
 
 
-def out(log: Log) -> list[Decision]:
-    return [
-        decode(Decision, m.value)
-        for p in range(PARTITIONS)
-        for m in log.read("out", p)
-        if m.value and not heartbeat.is_heartbeat(m)
-    ]
-
-
-def loop_on(log: Log, stage: Stage, metrics: Metrics | None = None, settings: LoopSettings = FAST) -> StageLoop:
-    member = log.join("group", list(stage.inputs), member="one", store=stage.store)
-    return StageLoop(stage, member, metrics=metrics or Metrics(), settings=settings)
-
-
-def cycle(loop: StageLoop, times: int = 12) -> None:
-    stop = threading.Event()
-    for _ in range(times):
-        loop.cycle(stop)
-
-
-def value(metrics: Metrics, name: str, **labels: str) -> float:
-    return metrics.registry.get_sample_value(f"farmwatch_{name}", labels) or 0.0
-
-
 def test_each_record_takes_effect_once(memory: MemoryLog) -> None:
     """Outputs, state and counts of a batch appear once per record, in the order of the site."""
     put(memory, *[("a.example", "x"), ("b.example", "x"), ("a.example", "x")])
     metrics = Metrics()
     cycle(loop_on(memory, Counting(), metrics))
-    assert sorted((d.site, d.reason) for d in out(memory)) == [
+    assert sorted((d.site, d.reason) for d in decisions(memory)) == [
         ("a.example", "1"),
         ("a.example", "2"),
         ("b.example", "1"),
     ]
-    assert value(metrics, "search_results_total", source="test", outcome="read") == 3
-    assert value(metrics, "log_records_total", topic="in", direction="in") == 3
+    assert count(metrics, "search_results_total", source="test", outcome="read") == 3
+    assert count(metrics, "log_records_total", topic="in", direction="in") == 3
 
 
 def test_a_transient_error_is_rolled_back_and_tried_again(memory: MemoryLog) -> None:
@@ -138,8 +104,8 @@ def test_a_transient_error_is_rolled_back_and_tried_again(memory: MemoryLog) -> 
     stage, metrics = Counting(), Metrics()
     stage.transient_faults = 2
     cycle(loop_on(memory, stage, metrics))
-    assert [d.reason for d in out(memory)] == ["1", "2"]
-    assert value(metrics, "search_results_total", source="test", outcome="read") == 2
+    assert [d.reason for d in decisions(memory)] == ["1", "2"]
+    assert count(metrics, "search_results_total", source="test", outcome="read") == 2
     assert stage.lost_partitions, "the stage was told to drop what it cached"
 
 
@@ -147,20 +113,10 @@ def test_a_poison_record_is_buried_with_its_origin(memory: MemoryLog) -> None:
     """A record that cannot be processed goes to the dead letters, leaves no state, and its neighbours go on."""
     put(memory, ("a.example", "x"), ("a.example", "poison"), ("a.example", "x"))
     cycle(loop_on(memory, Counting()))
-    assert [d.reason for d in out(memory)] == ["1", "2"]
+    assert [d.reason for d in decisions(memory)] == ["1", "2"]
     (letter,) = [DeadLetter.read(m) for p in range(PARTITIONS) for m in memory.read("dead-letters", p)]
     assert (letter.topic, letter.offset, letter.stage) == ("in", 1, "counting")
     assert "cannot be processed" in letter.error
-
-
-def test_a_newer_schema_is_buried_by_name(memory: MemoryLog) -> None:
-    """A record of a newer schema becomes a dead letter whose error names both versions."""
-    record = encode(Hit(id="1", site="a.example", url="x", v=7))
-    memory.append([Output("in", partition_of("a.example", PARTITIONS), b"a.example", record)])
-    cycle(loop_on(memory, Counting()))
-    (letter,) = [DeadLetter.read(m) for p in range(PARTITIONS) for m in memory.read("dead-letters", p)]
-    assert "schema 7" in letter.error
-    assert "up to 1" in letter.error
 
 
 def test_the_breaker_stops_a_stage_that_buries_everything(memory: MemoryLog) -> None:
@@ -173,25 +129,17 @@ def test_the_breaker_stops_a_stage_that_buries_everything(memory: MemoryLog) -> 
     assert "BreakerOpen" in loop.health().detail
 
 
-class _Damaging(MemoryMember):
-    """Returns each record as damaged; `may_return` where its file may come back."""
-
-    may_return = False
-
-    def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
-        found = super().poll(timeout_s, max_records, max_bytes)
-        return [replace(m, value=b"", damage="its checksum differs", may_return=self.may_return) for m in found]
-
-
 @pytest.mark.parametrize("may_return", [False, True])
-def test_damage_that_stays_does_not_open_the_breaker(
-    memory: MemoryLog, monkeypatch: pytest.MonkeyPatch, may_return: bool
-) -> None:
+def test_damage_that_stays_does_not_open_the_breaker(memory: MemoryLog, may_return: bool) -> None:
     """A damaged batch of Kafka is many damaged records: all become dead letters. A missing file is waited for."""
-    monkeypatch.setattr("stream.memory.log.MemoryMember", _Damaging)
-    monkeypatch.setattr(_Damaging, "may_return", may_return)
     put(memory, *[("a.example", "x")] * 60)
-    loop = loop_on(memory, Counting())
+    member = memory.join("group", ["in"], member="one", store="counts")
+
+    def poll(*limits: Any) -> list[Message]:
+        damage = {"value": b"", "damage": "its checksum differs", "may_return": may_return}
+        return [replace(m, **damage) for m in member.poll(*limits)]
+
+    loop = loop_on(memory, Counting(), member=Around(member, poll=poll))
     cycle(loop, 4)
     letters = [m for p in range(PARTITIONS) for m in memory.read("dead-letters", p)]
     assert len(letters) == (0 if may_return else 60)
@@ -202,7 +150,7 @@ def test_one_record_that_cannot_be_prepared_does_not_fail_its_batch(memory: Memo
     """Where prepare fails for a batch, its records are prepared alone and only the guilty one is buried."""
     put(memory, ("a.example", "x"), ("a.example", "poison"), ("a.example", "y"))
     cycle(loop_on(memory, Preparing()))
-    assert [d.reason for d in out(memory)] == ["prepared 0", "prepared 2"]
+    assert [d.reason for d in decisions(memory)] == ["prepared 0", "prepared 2"]
 
 
 def test_a_heartbeat_travels_on(memory: MemoryLog) -> None:
@@ -212,7 +160,7 @@ def test_a_heartbeat_travels_on(memory: MemoryLog) -> None:
     cycle(loop_on(memory, Counting(), metrics))
     (message,) = list(memory.read("out", 1))
     assert heartbeat.started_at(message) == 12345
-    assert value(metrics, "heartbeat_timestamp_seconds", stage="counting") == 12.345
+    assert count(metrics, "heartbeat_timestamp_seconds", stage="counting") == 12.345
 
 
 def test_a_fenced_commit_shows_nothing_and_the_records_come_again(memory: MemoryLog) -> None:
@@ -220,68 +168,11 @@ def test_a_fenced_commit_shows_nothing_and_the_records_come_again(memory: Memory
     put(memory, ("a.example", "x"))
     stage = Counting()
     member = memory.join("group", ["in"], member="one", store="counts")
-    faults = [Fenced("another member owns it"), LogUnavailable("the broker is away")]
-
-    class Faulty:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(member, name)
-
-        def commit(self, commit: Commit) -> None:
-            if faults:
-                raise faults.pop()
-            member.commit(commit)
-
+    faults = (LogUnavailable("the broker is away"), Fenced("another member owns it"))
     metrics = Metrics()
-    loop = StageLoop(stage, Faulty(), metrics=metrics, settings=FAST)
-    cycle(loop)
-    assert [d.reason for d in out(memory)] == ["1"]
-    assert value(metrics, "search_results_total", source="test", outcome="read") == 1
-
-
-def test_stop_commits_what_is_under_way(memory: MemoryLog) -> None:
-    """Told to stop while slow work runs, the loop commits that batch, leaves the group and closes the stage."""
-    started = threading.Event()
-
-    class Slow(Preparing):
-        def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
-            started.set()
-            time.sleep(0.4)
-            return super().prepare(records)
-
-    put(memory, ("a.example", "x"))
-    stage, stop = Slow(), threading.Event()
-    thread = threading.Thread(target=loop_on(memory, stage).run, args=(stop,))
-    thread.start()
-    assert started.wait(5)
-    stop.set()
-    thread.join(5)
-    assert not thread.is_alive()
-    assert len(out(memory)) == 1
-    assert stage.closed
-
-
-def test_slow_work_past_the_drain_is_given_up_uncommitted(memory: MemoryLog) -> None:
-    """Work that outlasts the drain is not committed and will be done again."""
-    started, release = threading.Event(), threading.Event()
-
-    class Stuck(Preparing):
-        def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
-            started.set()
-            release.wait(20)
-            return super().prepare(records)
-
-    put(memory, ("a.example", "x"))
-    stop = threading.Event()
-    settings = LoopSettings(drain_s=0.1, linger_s=0.0)
-    thread = threading.Thread(target=loop_on(memory, Stuck(), settings=settings).run, args=(stop,))
-    thread.start()
-    assert started.wait(5)
-    stop.set()
-    thread.join(10)
-    assert not thread.is_alive()
-    release.set()
-    assert out(memory) == []
-    assert memory.committed("group", "in") == [None, None]
+    cycle(loop_on(memory, stage, metrics, member=refusing(member, *faults)))
+    assert [d.reason for d in decisions(memory)] == ["1"]
+    assert count(metrics, "search_results_total", source="test", outcome="read") == 1
 
 
 def test_a_stage_that_stands_still_is_unhealthy(memory: MemoryLog) -> None:
@@ -290,13 +181,12 @@ def test_a_stage_that_stands_still_is_unhealthy(memory: MemoryLog) -> None:
     put(memory, ("a.example", "transient"))
     stage = Counting()
     stage.transient_faults = 10**6
-    member = memory.join("group", ["in"], member="one", store="counts")
 
     def monotonic() -> float:
         now[0] += 5.0
         return now[0]
 
-    loop = StageLoop(stage, member, metrics=Metrics(), settings=FAST, monotonic=monotonic)
+    loop = loop_on(memory, stage, monotonic=monotonic)
     cycle(loop, 40)
     health = loop.health()
     assert not health.ok
@@ -309,19 +199,15 @@ def test_input_that_never_arrives_is_unhealthy(memory: MemoryLog) -> None:
     put(memory, ("a.example", "x"))
     member = memory.join("group", ["in"], member="one", store="counts")
 
-    class Starved:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(member, name)
-
-        def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
-            member.poll(0, 1, 1)
-            return []
+    def poll(*_: float) -> list[Message]:
+        member.poll(0, 1, 1)
+        return []
 
     def monotonic() -> float:
         now[0] += 2.0
         return now[0]
 
-    loop = StageLoop(Counting(), Starved(), metrics=Metrics(), settings=FAST, monotonic=monotonic)
+    loop = loop_on(memory, Counting(), member=Around(member, poll=poll), monotonic=monotonic)
     cycle(loop, 60)
     assert not loop.health().ok
 
@@ -343,34 +229,4 @@ def test_what_the_log_costs_is_counted(memory: MemoryLog) -> None:
     metrics = Metrics()
     cycle(loop_on(memory, Counting(), metrics))
     for operation in ("poll", "commit", "state"):
-        assert value(metrics, "log_cpu_seconds_total", operation=operation) > 0
-
-
-def test_a_record_lost_with_its_partition_is_left_to_the_new_owner(memory: MemoryLog) -> None:
-    """Records of a partition that moves away during slow work are not processed here."""
-    put(memory, *[(f"{n}.example", "x") for n in range(20)])
-    others: list[Any] = []
-
-    class Stolen(Preparing):
-        max_records = 100
-
-        def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
-            if not others:
-                others.append(memory.join("group", ["in"], member="two", store="counts"))
-                for _ in range(20):
-                    others[0].poll(0.05, 1, 1)
-                    if others[0].assignment():
-                        break
-            return super().prepare(records)
-
-    loop = loop_on(memory, Stolen())
-    cycle(loop, 3)
-    theirs: list[Message] = []
-    others[0].rewind()
-    for _ in range(10):
-        theirs += others[0].poll(0.01, 100, 10**6)
-    keys = {m.key.decode() for m in theirs}
-    assert keys, "the second member took a partition over"
-    assert not keys & {d.site for d in out(memory)}
-    assert len(keys) + len(out(memory)) == 20
-    assert memory.committed("group", "in").count(None) == 1
+        assert count(metrics, "log_cpu_seconds_total", operation=operation) > 0

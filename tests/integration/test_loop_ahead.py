@@ -13,22 +13,15 @@ import pytest
 from stream.log.contract import Commit, Log, Message, Output, Topic
 from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
-from stream.processing.in_flight import InFlightBatch
-from stream.processing.loop import LoopSettings, StageLoop
-from stream.processing.metrics import Metrics
+from stream.processing.batch import InFlightBatch
+from stream.processing.loop import LoopSettings
 from stream.processing.stage import Context, Stage
-from stream.schema.records import Decision, Hit, Record, decode, encode
+from stream.schema.records import Decision, Hit, Record, encode
+from tests.support.loops import Around, Transient, cycle, decisions, loop_on, refusing
 from tests.support.worlds import World, patiently
 
 PARTITIONS = 2
-FAST = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, breaker_least=3, breaker_window=20)
 Gate = Callable[["Ahead", Sequence[str]], object]
-
-
-class Transient(Exception):
-    """A fault that passes."""
-
-    retriable = True
 
 
 class Fatal(Exception):
@@ -51,6 +44,7 @@ class Ahead(Stage):
         self.running = 0
         self.most = 0  # batches whose slow work ran at once
         self.dropped: list[int] = []
+        self.closed = False
         self._gate = gate
         self._lock = threading.Lock()
 
@@ -74,6 +68,9 @@ class Ahead(Stage):
     def lost(self, partitions: Sequence[int]) -> None:
         self.dropped += partitions
 
+    def close(self) -> None:
+        self.closed = True
+
 
 @pytest.fixture
 def memory() -> MemoryLog:
@@ -90,18 +87,7 @@ def put(log: Log, count: int, partition: int = 0, first: int = 0) -> None:
 
 def out(log: Log) -> list[str]:
     """Ids on the output, partition by partition."""
-    return [decode(Decision, m.value).id for p in range(PARTITIONS) for m in log.read("out", p) if m.value]
-
-
-def loop_on(log: Log, stage: Stage, settings: LoopSettings = FAST, member: Any = None) -> StageLoop:
-    joined = member or log.join("group", list(stage.inputs), member="one")
-    return StageLoop(stage, joined, metrics=Metrics(), settings=settings)
-
-
-def cycle(loop: StageLoop, times: int = 12) -> None:
-    stop = threading.Event()
-    for _ in range(times):
-        loop.cycle(stop)
+    return [decision.id for decision in decisions(log)]
 
 
 def ids(*numbers: int) -> list[str]:
@@ -140,16 +126,12 @@ def test_batches_are_committed_in_the_order_of_reading(memory: MemoryLog) -> Non
     member = memory.join("group", ["in"], member="one")
     offsets: list[int] = []
 
-    class Noting:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(member, name)
-
-        def commit(self, commit: Commit) -> None:
-            offsets.extend(commit.offsets.values())
-            member.commit(commit)
+    def commit(commit: Commit) -> None:
+        offsets.extend(commit.offsets.values())
+        member.commit(commit)
 
     stage = Ahead(behind_the_next)
-    cycle(loop_on(memory, stage, member=Noting()))
+    cycle(loop_on(memory, stage, member=Around(member, commit=commit)))
     assert offsets == [2, 4, 6]
     assert out(memory) == ids(*range(6))
 
@@ -194,19 +176,8 @@ def test_a_failed_commit_of_the_first_drops_the_second(memory: MemoryLog) -> Non
     """When the commit of the first is refused, the second is not committed either: it would leave a gap."""
     put(memory, 4)
     member = memory.join("group", ["in"], member="one")
-    faults = [LogUnavailable("the disk is full")]
-
-    class Faulty:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(member, name)
-
-        def commit(self, commit: Commit) -> None:
-            if faults:
-                raise faults.pop()
-            member.commit(commit)
-
     stage = Ahead(beside_the_next)
-    cycle(loop_on(memory, stage, member=Faulty()))
+    cycle(loop_on(memory, stage, member=refusing(member, LogUnavailable("the disk is full"))))
     assert stage.begun == [ids(0, 1), ids(2, 3)] * 2
     assert out(memory) == ids(0, 1, 2, 3)
 
@@ -244,7 +215,7 @@ def run_and_stop(memory: MemoryLog, stage: Ahead, release: threading.Event, drai
     """Run until two batches are in flight, tell the loop to stop, then let the batches end."""
     stop = threading.Event()
     settings = LoopSettings(linger_s=0.0, drain_s=drain_s)
-    thread = threading.Thread(target=loop_on(memory, stage, settings).run, args=(stop,))
+    thread = threading.Thread(target=loop_on(memory, stage, settings=settings).run, args=(stop,))
     thread.start()
     patiently(lambda: stage.running == 2, "two batches in flight")
     stop.set()
@@ -256,7 +227,7 @@ def run_and_stop(memory: MemoryLog, stage: Ahead, release: threading.Event, drai
 
 
 def test_stop_commits_both_batches_in_flight_and_reads_no_more(memory: MemoryLog) -> None:
-    """Told to stop with two in flight, the loop commits both, in order, and begins no third."""
+    """Told to stop with two in flight, the loop commits both, begins no third, leaves, and closes the stage."""
     put(memory, 8)
     release = threading.Event()
     stage = Ahead(lambda *_: release.wait(20))
@@ -264,6 +235,7 @@ def test_stop_commits_both_batches_in_flight_and_reads_no_more(memory: MemoryLog
     assert out(memory) == ids(0, 1, 2, 3)
     assert len(stage.begun) == 2
     assert memory.committed("group", "in")[0] == 4
+    assert (stage.closed, memory.members("group")) == (True, [])
 
 
 def test_both_batches_are_given_up_when_the_drain_is_over(memory: MemoryLog) -> None:
@@ -362,13 +334,7 @@ def test_a_long_batch_is_told_from_one_that_stands_still(
             return starting
 
     stage = Long(lambda *_: release.wait(20))
-    loop = StageLoop(
-        stage,
-        memory.join("group", ["in"], member="one"),
-        metrics=Metrics(),
-        settings=LoopSettings(linger_s=0.0, watchdog_s=120.0),
-        monotonic=lambda: now[0],
-    )
+    loop = loop_on(memory, stage, settings=LoopSettings(linger_s=0.0, watchdog_s=120.0), monotonic=lambda: now[0])
     assert loop.cycle(threading.Event())
     assert all(seen) is healthy
     assert loop.health().ok, "it was committed"
@@ -415,17 +381,13 @@ def test_a_batch_of_the_background_is_not_waited_with(memory: MemoryLog) -> None
         hits = [Hit(id=str(left.pop(0)), site="a.example", url="x")] if left else []
         memory.append([Output("out", 0, b"a.example", encode(hit)) for hit in hits])
 
-    class Filling:
-        def __getattr__(self, name: str) -> Any:
-            return getattr(member, name)
-
-        def poll(self, wait_s: float, records: int, room: int) -> list[Message]:
-            found = list(member.poll(wait_s, records, room))
-            if found:
-                later()
-            return found
+    def poll(*limits: Any) -> list[Message]:
+        found = list(member.poll(*limits))
+        if found:
+            later()
+        return found
 
     later()
     stage = Both()
-    cycle(loop_on(memory, stage, LoopSettings(linger_s=0.5), member=Filling()), 4)
+    cycle(loop_on(memory, stage, settings=LoopSettings(linger_s=0.5), member=Around(member, poll=poll)), 4)
     assert stage.begun == [ids(0), ids(1)]

@@ -4,17 +4,32 @@ from __future__ import annotations
 
 import os
 import resource
+import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, Commit, Output, StateChange
 from stream.log.errors import LogUnavailable
+from tests.support.paths import ROOT
 
 LEASE_MS = 1000
 LARGE_BYTES = 20_000
+
+
+@contextmanager
+def worker_process(role: str, folder: Path, *more: object) -> Iterator[subprocess.Popen[str]]:
+    """Such a process, killed in the end."""
+    command = [sys.executable, "-m", "tests.support.embedded_worker", role, str(folder), *map(str, more)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def say(line: str) -> None:

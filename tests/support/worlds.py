@@ -8,13 +8,13 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import CleanupPolicy, Log, Member, Message, Output, Topic
 from stream.log.errors import LogUnavailable
-from stream.memory.log import MemoryLog
 
 PATIENCE_S = 30.0  # a test that waits for longer has failed
 LEASE_MS = 60_000  # of the logs whose clock the tests turn
@@ -101,13 +101,6 @@ class World:
         raise NotImplementedError
 
 
-class MemoryWorld(World):
-    """The in-memory log: every process is this one."""
-
-    def _open(self) -> Log:
-        return self.opened[0] if self.opened else MemoryLog(clock=self.clock, lease_ms=LEASE_MS)
-
-
 class EmbeddedWorld(World):
     """The embedded log in a folder; in memory where that can be had: what is visible does not depend on the disk."""
 
@@ -152,25 +145,37 @@ class KafkaWorld(World):
         return opened
 
 
-KINDS: dict[str, type[World]] = {"memory": MemoryWorld, "embedded": EmbeddedWorld, "kafka": KafkaWorld}
+KINDS: dict[str, type[World]] = {"embedded": EmbeddedWorld, "kafka": KafkaWorld}
 
 
-def patiently(condition: Callable[[], bool], what: str) -> None:
+def patiently(
+    condition: Callable[[], bool], what: str | Callable[[], str], patience_s: float = PATIENCE_S, every_s: float = 0.0
+) -> None:
     """Call `condition` until it is true; fails naming `what` when it never is."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what}"
+        assert time.monotonic() < deadline, f"waited in vain for {what if isinstance(what, str) else what()}"
+        time.sleep(every_s)
+
+
+def gather(
+    poll: Callable[[], Iterable[Message]], until: Callable[[Sequence[Message]], bool], what: str
+) -> list[Message]:
+    """What `poll` returns, until that is enough."""
+    found: list[Message] = []
+
+    def enough() -> bool:
+        found.extend(poll())
+        return until(found)
+
+    patiently(enough, what)
+    return found
 
 
 def drain(member: Member, count: int, max_records: int = 100, max_bytes: int = 1 << 24) -> list[Message]:
     """Poll until `count` records came, and once more to see that none is left."""
-    found: list[Message] = []
-
-    def enough() -> bool:
-        found.extend(member.poll(0.2, max_records, max_bytes))
-        return len(found) >= count
-
-    patiently(enough, f"{count} records")
+    poll = partial(member.poll, 0.2, max_records, max_bytes)
+    found = gather(poll, lambda found: len(found) >= count, f"{count} records")
     found.extend(member.poll(0.05, max_records, max_bytes))
     assert len(found) == count, [(m.topic, m.partition, m.offset) for m in found]
     return found

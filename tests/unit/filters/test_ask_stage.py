@@ -12,10 +12,10 @@ from filters.request_stage import ScoreRequestStage
 from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
 from filters.unrequested import ArticleText, UnrequestedTexts
+from stream.embedded.member import EmbeddedMember
 from stream.log.contract import Commit, Output
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
-from stream.memory.member import MemoryMember
 from stream.processing import heartbeat
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
@@ -111,14 +111,14 @@ def test_a_batch_that_is_rolled_back_asks_once(monkeypatch: pytest.MonkeyPatch) 
     """What was taken in a batch whose commit failed is asked for when the same member does it again."""
     desk = Desk(*[page(number) for number in range(3)])
     loop = desk.loop()
-    commit, failures = MemoryMember.commit, [LogUnavailable("away for a moment")]
+    commit, failures = EmbeddedMember.commit, [LogUnavailable("away for a moment")]
 
-    def failing(member: MemoryMember, given: Commit) -> None:
+    def failing(member: EmbeddedMember, given: Commit) -> None:
         if failures:
             raise failures.pop()
         commit(member, given)
 
-    monkeypatch.setattr(MemoryMember, "commit", failing)
+    monkeypatch.setattr(EmbeddedMember, "commit", failing)
     desk.run(loop)
     assert desk.asked() == ["f0", "f1", "f2"]
 

@@ -6,7 +6,6 @@ import random
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -17,7 +16,6 @@ from scoring.interface import PageScore, SiteMethod, SiteVerdict
 from scoring.settings import TallySettings
 from scoring.site_tally import SiteTally
 from scoring.tally_stage import TallyStage
-from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Commit, Log, Output, StateChange, Topic
 from stream.memory.log import MemoryLog
 from stream.memory.state import MemoryState
@@ -175,11 +173,9 @@ def articles(site: str, count: int = 6) -> list[Record]:
     return [msgspec.structs.replace(record, site=site) for record in records]
 
 
-@pytest.mark.parametrize("kind", ["memory", "embedded"])
-def test_the_run_decides_once_it_is_live(kind: str, tmp_path: Path) -> None:
+def test_the_run_decides_once_it_is_live() -> None:
     """A replay marks nothing as decided, so the live run over its state decides when the site is next heard of."""
-    log: Log = MemoryLog() if kind == "memory" else EmbeddedLog(tmp_path)
-    with closing(log):
+    with closing(MemoryLog()) as log:
         create(log)
         replayed(articles("a.example") + articles("b.example"), log)
         assert {row.verdict for row in newest(log, NAMES.sites).values()} == {"llm"}

@@ -32,10 +32,10 @@ pytestmark = pytest.mark.slow
 QUERIES = [Query(f"q{n}", f"garden {n}") for n in range(6)]
 
 
-@pytest.fixture(params=["memory", "embedded"])
-def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+@pytest.fixture
+def log() -> Iterator[Log]:
     """A log with every topic."""
-    made: Log = MemoryLog() if request.param == "memory" else open_log(f"sqlite:{tmp_path / 'log'}")
+    made: Log = MemoryLog()
     made.create(all_topics(PARTITIONS, "e"))
     yield made
     made.close()

@@ -347,7 +347,7 @@ def test_rules_and_measures_are_not_held_in_memory() -> None:
         finally:
             tracemalloc.stop()
 
-    assert peak(100) < 1.5 * peak(1)
+    assert peak(100) < 3 * peak(1)  # the log reads 200 records at a time
 
 
 def test_what_retention_took_is_expired() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from farmwatch.audit.audit import audit
 from farmwatch.audit.scope import CRAWLED, JUDGED, MEASURED, SCORED, TALLIED

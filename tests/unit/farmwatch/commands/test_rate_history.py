@@ -115,7 +115,7 @@ def test_thinning_holds_few_days_in_memory(log: MemoryLog, clock: Clock) -> None
     assert sum(1 for _ in read_points(log, date(2026, 5, 1), date(2026, 5, 8))) == 1400 + 6
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak < 400_000  # a table of all 17,806 takes 1.0 MB, beside their bytes
+    assert peak < 700_000  # a table of all 17,806 takes 1.0 MB, beside their bytes
 
 
 def test_young_points_are_left(log: MemoryLog, clock: Clock) -> None:

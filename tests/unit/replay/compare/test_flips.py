@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,7 +18,6 @@ from replay.compare.verdict_join import fetch_key
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Log, Message, Topic
 from stream.memory.log import MemoryLog
-from stream.opening import open_log
 from stream.schema.runs import features_of
 from stream.schema.topics import FEATURES
 from tests.support.two_runs import RULESETS, A, B, begin, page, put_features, put_run
@@ -33,10 +31,10 @@ PAGES = [
 ]
 
 
-@pytest.fixture(params=["memory", "embedded"])
-def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+@pytest.fixture
+def log() -> Iterator[Log]:
     """Two runs over the same pages, whose features are in the log."""
-    found: Log = MemoryLog() if request.param == "memory" else open_log(f"sqlite:{tmp_path / 'log'}")
+    found: Log = MemoryLog()
     begin(found)
     put_features(found, PAGES)
     for name in (A, B):

@@ -20,10 +20,10 @@ from stream.processing.heartbeat import HEADER
 from stream.schema.runs import Gap
 
 
-@pytest.fixture(params=["memory", "embedded"])
-def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+@pytest.fixture
+def log() -> Iterator[Log]:
     """A log with two topics of two partitions."""
-    made: Log = MemoryLog() if request.param == "memory" else EmbeddedLog(tmp_path / "log")
+    made: Log = MemoryLog()
     made.create([Topic("a", 2), Topic("b", 2)])
     yield made
     made.close()

@@ -26,7 +26,6 @@ from replay.engine.runner import Ending, ReplayStatus
 from replay.engine.stages import stage_of
 from replay.runs.counts import counts_of, rows_of
 from replay.runs.phases import JUDGE, RunProgress, is_done, phases_of, progress_of
-from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Member
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
@@ -65,10 +64,10 @@ def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.05)
 
 
-@pytest.fixture(params=["memory", "embedded"])
-def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
+@pytest.fixture
+def log() -> Iterator[Log]:
     """A fresh log."""
-    made: Log = MemoryLog() if request.param == "memory" else EmbeddedLog(tmp_path / "log")
+    made: Log = MemoryLog()
     yield made
     made.close()
 

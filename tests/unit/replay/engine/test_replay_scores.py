@@ -26,7 +26,6 @@ from replay.runs.offsets import processed_by
 from replay.runs.phases import ask_phase
 from replay.runs.scored_texts import requests_wait
 from replay.runs.scorers import ScorersWatch, announce_detectors, is_scored_now
-from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Commit, Log, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
@@ -57,10 +56,10 @@ _score_of = replay_world.score_of
 _DAY_MS = 86_400_000
 
 
-@pytest.fixture(params=["memory", "embedded"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveWorld]:
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[LiveWorld]:
     """A log on which live judged 60 pages of 6 sites; SCORE runs one detector, which has scored all texts."""
-    log: Log = MemoryLog() if request.param == "memory" else EmbeddedLog(tmp_path / "log")
+    log: Log = MemoryLog()
     made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
     made.score_runs(DETECTOR)
     made.feed(features_of_pages(6, 10, made.epoch))

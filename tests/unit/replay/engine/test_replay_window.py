@@ -16,7 +16,6 @@ from replay.engine.summary import lines_of, lost_text, summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
 from replay.runs.missing import missing_records
 from replay.runs.window import OutsideRetention, Window, WindowOffsets, before_the_first, offsets_of, read_window
-from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import HEADER
@@ -47,10 +46,10 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["memory", "embedded"])
-def log(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Log]:
+@pytest.fixture
+def log(clock: Clock) -> Iterator[Log]:
     """A fresh log with a topic of two partitions, of which each keeps so many bytes."""
-    made: Log = MemoryLog(clock=clock) if request.param == "memory" else EmbeddedLog(tmp_path / "log", clock=clock)
+    made: Log = MemoryLog(clock=clock)
     made.create([Topic("t", 2, retention_bytes=FULL)])
     yield made
     made.close()

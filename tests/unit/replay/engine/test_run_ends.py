@@ -14,7 +14,6 @@ from replay.engine.lifecycle import finish, record_error
 from replay.engine.runner import Ending
 from replay.runs.configured import site_method_to_keep
 from replay.runs.counts import rows_of
-from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log
 from stream.memory.log import MemoryLog
 from stream.schema.control import exclusive
@@ -23,10 +22,10 @@ from stream.schema.runs import RunStatus
 from tests.support.replay_world import DETECTOR, LiveWorld, config_of, features_of_pages, write_rules
 
 
-@pytest.fixture(params=["memory", "embedded"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveWorld]:
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[LiveWorld]:
     """A log on which live has judged some pages, and a ruleset file beside it."""
-    with closing(MemoryLog() if request.param == "memory" else EmbeddedLog(tmp_path / "log")) as log:
+    with closing(MemoryLog()) as log:
         made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
         made.feed(features_of_pages(3, 8, made.epoch))
         made.carry_on()

@@ -10,7 +10,6 @@ import pytest
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
 from replay.runs.lag import MAX_LAG, lag_by_group, records_behind
 from scoring.score_stage import score_key
-from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import HEADER, KEY
@@ -34,10 +33,10 @@ def beats(log: Log, topic: str, number: int) -> None:
     log.append([Output(topic, 0, KEY, b"", {HEADER: "1"})] * number)
 
 
-@pytest.fixture(params=["memory", "embedded"])
-def world(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[LiveWorld]:
+@pytest.fixture
+def world(tmp_path: Path) -> Iterator[LiveWorld]:
     """A log with a live run, and another one, `mine`, that is done."""
-    log = MemoryLog() if request.param == "memory" else EmbeddedLog(tmp_path / "log")
+    log = MemoryLog()
     made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
     made.feed(features_of_pages(2, 3, made.epoch))
     made.carry_on()

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
+from stream.embedded.member import EmbeddedMember
 from stream.log.contract import CleanupPolicy, Commit, Message, Output, Topic
 from stream.log.errors import BadRecord, Fenced, LogUnavailable, SchemaTooNew, StreamError
 from stream.memory.log import MemoryLog
-from stream.memory.member import MemoryMember
 from stream.schema.control import Control, exclusive
 from stream.schema.runs import Alias, Cutover, Run
 from stream.schema.topics import CONTROL
@@ -121,7 +121,7 @@ def test_a_refresh_without_news_asks_for_the_end_only(log: _Log) -> None:
     assert log.asked == ["end"]
 
 
-class _Forgetful(MemoryMember):
+class _Forgetful(EmbeddedMember):
     """Loses the answers of its commits: what it writes is there, or not, as told."""
 
     keeps = True
@@ -137,7 +137,7 @@ class _Forgetful(MemoryMember):
 @pytest.fixture
 def forgetful(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """Members lose the answers of commits that move the alias; nobody waits for what may come later."""
-    monkeypatch.setattr("stream.memory.log.MemoryMember", _Forgetful)
+    monkeypatch.setattr("stream.embedded.log.EmbeddedMember", _Forgetful)
     monkeypatch.setattr("stream.schema.control._LOOK_S", 0.0)
     return monkeypatch
 

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from stream.log.contract import Topic
+from stream.log.contract import At, CleanupPolicy, Commit, StateChange, Topic
 from stream.log.errors import StreamError
-from stream.memory.log import MemoryLog
 from stream.opening import open_log
-from tests.support.worlds import record, values
+from tests.support.worlds import drain, record, values
 
 
-def test_memory_and_sqlite_open(tmp_path: Path) -> None:
-    """memory: gives a fresh log, sqlite:DIR the log in that folder."""
-    assert isinstance(open_log("memory:"), MemoryLog)
+def test_a_folder_opens(tmp_path: Path) -> None:
+    """sqlite:DIR gives the log in that folder, which is made."""
     for expected in ([], ["v"]):
         log = open_log(f"sqlite:{tmp_path / 'deep' / 'log'}")
         log.create([Topic("a", 1)])
@@ -25,22 +23,29 @@ def test_memory_and_sqlite_open(tmp_path: Path) -> None:
 
 
 def test_prefixes_keep_logs_apart(tmp_path: Path) -> None:
-    """Topics, groups and stores of two prefixes in one folder do not meet."""
-    one, two = (open_log(f"sqlite:{tmp_path}", prefix=prefix) for prefix in ("a.", "b."))
+    """Topics, groups and stores of two prefixes in one folder do not meet; removal under one leaves the other alone."""
+    one, two = (open_log(f"sqlite:{tmp_path}", prefix=prefix) for prefix in ("", "b."))
     one.create([Topic("t", 1)])
     assert (dict(one.topics()), dict(two.topics())) == ({"t": 1}, {})
-    two.create([Topic("t", 1)])
+    two.create([Topic("t", 1), Topic("state.s", 1, CleanupPolicy.COMPACT)])
     one.append([record("t", 0, "k", "mine")])
     assert (values(one.read("t", 0)), values(two.read("t", 0))) == (["mine"], [])
-    members = [log.join("g", ["t"], member="m") for log in (one, two)]
-    assert [len(member.poll(0.1, 9, 999)) for member in members] == [1, 0]
-    for log, member in zip((one, two), members, strict=True):
-        assert len(member.assignment()) == 1
+    two.append([record("t", 0, "k", "theirs")])
+    for log, value in ((one, b"mine"), (two, b"theirs")):
+        member = log.join("g", ["t"], member="m", store="s")
+        (found,) = drain(member, 1)
+        assert found.value == value
+        member.commit(Commit(offsets={At("t", 0): 1}, state={0: [StateChange(b"k", value)]}))
         member.close()
-        log.close()
+    one.remove(["t"], ["g"], ["s"])
+    assert two.topics() == {"t": 1, "state.s": 1}
+    assert (values(two.read("t", 0)), two.committed("g", "t")) == (["theirs"], [1])
+    assert list(two.scan_state("s", 0)) == [(b"k", b"theirs")]
+    one.close()
+    two.close()
 
 
-@pytest.mark.parametrize("url", ["", "memory:x", "sqlite:", "kafka:", "kafka:host", "redis:host:1", "/a/path"])
+@pytest.mark.parametrize("url", ["", "memory:", "sqlite:", "kafka:", "kafka:host", "redis:host:1", "/a/path"])
 def test_other_urls_are_refused_with_the_forms(url: str) -> None:
     """What is no log's URL raises StreamError that shows the forms."""
     with pytest.raises(StreamError, match=r"sqlite:DIR"):

@@ -111,13 +111,3 @@ def test_changes_carry_what_was_staged(
     base.apply(carried)
     same(KeyedState(base), model, now_ms, limit, prefix, after)
     assert KeyedState(base).next_due() == min((d for _, d in model.values() if d is not None), default=None)
-
-
-def test_nothing_is_written_before_the_commit() -> None:
-    """Staging leaves the committed rows alone."""
-    base = MemoryState()
-    base.apply([StateChange(b"k", b"1", 5)])
-    state = KeyedState(base)
-    state.put(b"k", b"2")
-    state.delete(b"k")
-    assert (base.get(b"k"), base.due(9, 9)) == (b"1", [(b"k", b"1", 5)])

@@ -1,0 +1,76 @@
+"""Loops under test: quick settings, members of which a method is replaced, and what a stage has put out."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+from stream.log.contract import Commit, Log, Member
+from stream.processing import heartbeat
+from stream.processing.loop import LoopSettings, StageLoop
+from stream.processing.metrics import Metrics
+from stream.processing.stage import Stage
+from stream.schema.records import Decision, decode
+
+FAST = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, breaker_least=3, breaker_window=20)
+
+
+class Transient(Exception):
+    """A fault that passes."""
+
+    retriable = True
+
+
+class Around:
+    """A member of which some methods are replaced."""
+
+    def __init__(self, member: Member, **replaced: Any) -> None:
+        self._member = member
+        vars(self).update(replaced)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._member, name)
+
+
+def refusing(member: Member, *faults: Exception) -> Around:
+    """A member whose first commits raise these."""
+    left = list(faults)
+
+    def commit(commit: Commit) -> None:
+        if left:
+            raise left.pop(0)
+        member.commit(commit)
+
+    return Around(member, commit=commit)
+
+
+def loop_on(
+    log: Log,
+    stage: Stage,
+    metrics: Metrics | None = None,
+    settings: LoopSettings = FAST,
+    member: Any = None,
+    **more: Any,
+) -> StageLoop:
+    """A loop of the stage, as the member "one" of its group."""
+    joined = member or log.join("group", list(stage.inputs), member="one", store=stage.store)
+    return StageLoop(stage, joined, metrics=metrics or Metrics(), settings=settings, **more)
+
+
+def cycle(loop: StageLoop, times: int = 12) -> None:
+    """Let a loop go so many rounds."""
+    stop = threading.Event()
+    for _ in range(times):
+        loop.cycle(stop)
+
+
+def decisions(log: Log, partitions: Iterable[int] = (0, 1), topic: str = "out") -> list[Decision]:
+    """What is on the output, heartbeats left out."""
+    found = [m for p in partitions for m in log.read(topic, p) if m.value and not heartbeat.is_heartbeat(m)]
+    return [decode(Decision, m.value or b"") for m in found]
+
+
+def count(metrics: Metrics, name: str, **labels: str) -> float:
+    """The value of a metric; 0 where it was never counted."""
+    return metrics.registry.get_sample_value(f"farmwatch_{name}", labels) or 0.0
