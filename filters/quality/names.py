@@ -1,4 +1,4 @@
-"""Names of the quality measures and of the texts that are measured, apart from what computes them and its arrays."""
+"""Names: of the quality measures, the texts that are measured, and the languages; importing them costs no numpy."""
 
 from __future__ import annotations
 
@@ -60,3 +60,13 @@ MEASURES: tuple[str, ...] = (
     "dolma_repetitions",  # of the most repeated sequence of 1 to 13 tokens
 )
 """Names of the measures, in the order of the values in a features record; appended, never reordered."""
+
+_CODES = """
+af am an ar as az ba be bg bn br bs ca cs cy da de dz el en eo es et eu fa fi fo fr fy ga gd gl gu ha he hi hr ht hu
+hy id ig is it ja jv ka kk km kn ko ku ky la lb lg ln lo lt lv mg mk ml mn mr ms mt my ne nl nn no oc om or pa pl ps
+pt qu ro ru rw sa se si sk sl sn so sq sr st sv sw ta te tg th tk tl tr tt ug uk ur uz vi vo wa xh yo zh zu ace ary
+arz bcl crh ext fuv gcf gcr gom grc gug guw hbo kab kik lij ltg nso pcm sdh uzs vec wuu yue zxx
+"""
+
+LANGUAGES = frozenset(_CODES.split())
+"""Codes of the language identifier, ISO 639: two letters where such a code exists; zxx is text in no language."""

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from farmwatch.labels.labelled_pages import LabelledPage
 from filters.quality.language import FIRST_LOOK, SECOND_LOOK, SURE, identify
-from filters.quality.language_codes import LANGUAGES
+from filters.quality.names import LANGUAGES
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.xdist_group("labelled")

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filters.extraction.blocks import JOINED, Block, BlockKind, Definition, pack
-from filters.quality.language_codes import LANGUAGES
 from filters.quality.measures import MEASURES
+from filters.quality.names import LANGUAGES
 from filters.rules.catalogue import RULES
 from filters.rules.judgement import judge
 from filters.rules.kinds import MOST, PASSES
