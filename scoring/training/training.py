@@ -1,16 +1,14 @@
 """`farmwatch train-detector`: labelled texts → weights, the numbers measured with them, and the detector's card.
 
-The recipe, each step in its module: normalise (normalising), hash word 1-2-grams (ngrams), filter, cap, crop and weight
-(training_texts), fit and calibrate by length (regression), measure on what was left out (evaluation), refuse when human
-web pages of an unseen source are flagged too often (here), write (weights, detector_card). scikit-learn is imported by
-regression only. Same files, seed and library versions, same bytes on the same machine; docs/how-to/train-detector.md
-says what another processor changes.
+Same files, seed and library versions, same bytes on the same machine; docs/how-to/train-detector.md says what another
+processor changes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import msgspec
@@ -19,12 +17,10 @@ from scoring.errors import BadTrainingData, TrainingRefused
 from scoring.lite_ngram.detector import WEIGHTS_FILE
 from scoring.lite_ngram.weights import RECIPE, Header, pack, quantise
 from scoring.statistics.rounding import WEIGHT_DIGITS, significant
-from scoring.training.card import file_lines, markdown, table_lines, warning
+from scoring.training.card import TrainingReport, dropped, markdown, table_lines, warning
 from scoring.training.evaluation import DetectorEvaluation, Texts, evaluate
-from scoring.training.page_sets import read_pages
-from scoring.training.regression import Model, Trainer
-from scoring.training.report import FileReport, TrainingReport, licence_counts, page_reports, register_counts
-from scoring.training.texts import read_texts
+from scoring.training.regression import Trainer
+from scoring.training.texts import read_pages, read_texts
 
 MAX_FLAGGED = 0.06  # of the human texts of any web source left out of training
 
@@ -41,7 +37,7 @@ class TrainingOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unseen: tuple[Path, ...] = ()
     """Further labelled texts to measure on only: generators and human sources that neither file has."""
     pages: tuple[Path, ...] = ()
-    """Files of human web pages to measure on only: {articleBody[, page_type, publish_date]} a line (page_sets)."""
+    """Files of human web pages to measure on only: {articleBody[, page_type, publish_date]} a line."""
     card: Path | None = None
     """Markdown file whose generated section is renewed, or written when there is no such file."""
     seed: int = 0
@@ -62,46 +58,50 @@ def run_training(options: TrainingOptions, say: Callable[[str], None] = lambda _
     if not dev.samples or not train.samples:
         raise BadTrainingData(f"no usable texts in {options.dev if not dev.samples else options.train}")
     unseen = [read_texts(path, options.seed, openings, unseen=True) for path in options.unseen]
-    named = {"train": train, "dev": dev, **{f"unseen {place}": found for place, found in enumerate(unseen, start=1)}}
     pages = [read_pages(path, openings) for path in options.pages]
-    for line in file_lines(named):
-        say(line)
-    trainer = Trainer(train.samples, dev.samples, options.seed)
+    files = {
+        "train": train.report,
+        "dev": dev.report,
+        **{f"unseen {place}": found.report for place, found in enumerate(unseen, start=1)},
+        **{f"pages {place}: {found.name}": found.report for place, found in enumerate(pages, start=1)},
+    }
+    for name, file in files.items():
+        say(f"{name}: {file.read} read, dropped {dropped(file) or 'none'}; used {file.used}")
+    trainer = Trainer(train.samples, dev.samples, options.seed, options.threshold)
     fitted = trainer.fit()
     quantised, scale = quantise(fitted.vector)
     intercept = significant(fitted.intercept, WEIGHT_DIGITS)
-    model = Model(quantised.astype(float) * scale, intercept)  # measured as it ships
-    calibration = trainer.calibrate(model)
+    # measured as it ships
+    model = trainer.calibrated(fitted._replace(vector=quantised.astype(float) * scale, intercept=intercept))
     texts = Texts(
         train.samples,
         dev.samples,
         [sample for found in unseen for sample in found.samples],
         [page_set for found in pages for page_set in found.sets],
     )
-    evaluation = evaluate(trainer, model, calibration, texts, options.threshold, say)
+    evaluation = evaluate(trainer, model, texts, say)
     for line in table_lines(evaluation):
         say(line)
     _refuse_if_unfair(evaluation)
-    packed = pack(Header(RECIPE, scale, model.intercept, calibration, options.threshold), quantised)
+    packed = pack(Header(RECIPE, scale, model.intercept, model.calibration, options.threshold), quantised)
     used = [*train.samples, *dev.samples]
     report = TrainingReport(
         digest=hashlib.sha256(packed).hexdigest(),
         warning=warning(evaluation),
         threshold=options.threshold,
         seed=options.seed,
-        files={
-            name: FileReport.of(path.read_bytes(), found)
-            for (name, found), path in zip(named.items(), (options.train, options.dev, *options.unseen), strict=True)
-        }
-        | page_reports(options.pages, pages),
-        licences=licence_counts(used),
-        registers=register_counts(used),
+        files=files,
+        licences=_counts(sample.licence for sample in used),
+        registers=_counts(f"{'llm' if sample.llm else 'human'}/{sample.domain}" for sample in used),
         evaluation=evaluation,
-    )
-    report = report.rounded()  # the card says what the file says
+    ).rounded()  # the card says what the file says
     _write(options, packed, report)
     say(report.warning)
     return report
+
+
+def _counts(values: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(values).items()))
 
 
 def _refuse_if_unfair(evaluation: DetectorEvaluation) -> None:

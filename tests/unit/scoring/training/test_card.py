@@ -9,14 +9,22 @@ import msgspec
 import pytest
 
 from scoring.lite_ngram.detector import LiteNgram
-from scoring.training.card import BEGIN, END, markdown, warning
-from scoring.training.evaluation import DetectorEvaluation, DomainRow, SourceRow
-from scoring.training.page_sets import TOGETHER, PageCell, PageRow, measure_pages, read_pages
+from scoring.training.card import BEGIN, END, TrainingReport, markdown, warning
+from scoring.training.evaluation import (
+    TOGETHER,
+    DetectorEvaluation,
+    DomainRow,
+    PageCell,
+    PageRow,
+    SourceRow,
+    measure_pages,
+)
 from scoring.training.regression import Model
-from scoring.training.report import TrainingReport
+from scoring.training.texts import read_pages
 from tests.support.paths import ROOT
+from tests.tools.renew_card import PAGE_SETS
 
-CARD = ROOT / "docs" / "detectors.md"
+CARD = ROOT / "docs" / "reference" / "lite-ngram.md"
 
 
 @pytest.fixture(scope="module")
@@ -89,9 +97,9 @@ def test_the_page_sets_are_measured_with_the_weights_that_ship(shipped: Training
     """The table of human pages is what the shipped weights make of the same files today."""
     detector = LiteNgram.load()
     header = detector.weights.header
-    names = ("aeb", "cleaneval", "cleanportaleval", "readability", "wcxb")
-    sets = [one for name in names for one in read_pages(shared / "data" / "pages" / name / "gold.jsonl").sets]
-    rows = measure_pages(Model(detector.weights.vector, header.intercept), header.calibration, sets, shipped.threshold)
+    sets = [one for name in PAGE_SETS for one in read_pages(shared / "data" / "pages" / name / "gold.jsonl").sets]
+    model = Model(detector.weights.vector, header.intercept, shipped.threshold, header.calibration)
+    rows = measure_pages(model, sets)
     assert [(row.name, [cell.texts for cell in row.cells]) for row in rows] == [
         (row.name, [cell.texts for cell in row.cells]) for row in shipped.evaluation.pages
     ]

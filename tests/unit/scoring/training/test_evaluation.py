@@ -1,8 +1,9 @@
-"""Measuring on texts outside the training files: new origins, sites by three pages, Python's own prose."""
+"""Measuring on texts outside the training files: new origins, sites by three pages, human pages, Python's own prose."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -11,14 +12,14 @@ import pytest
 from scoring.errors import BadTrainingData
 from scoring.lite_ngram.ngrams import BUCKETS, vectors
 from scoring.lite_ngram.weights import Calibration
-from scoring.training.python_prose import PAGE_WORDS, docstrings, reference_pages
+from scoring.training.evaluation import TOGETHER, measure_pages, measure_reference, measure_unseen
+from scoring.training.python_prose import docstrings, reference_pages
 from scoring.training.regression import Model
-from scoring.training.texts import TrainingText, read_texts
-from scoring.training.unseen import measure_reference, measure_unseen
+from scoring.training.texts import PageSet, TrainingText, read_pages, read_texts
 
 pytestmark = pytest.mark.slow
 
-AS_IT_IS = Calibration(100.0, 0.0, 0.0, 0.0)
+WORDS = "these are the words of a page that somebody wrote about rain and trains"
 
 
 def sample(word: str, *, llm: bool, origin: str, site: str = "") -> TrainingText:
@@ -32,7 +33,10 @@ def model_for(word: str) -> Model:
     _, columns, values = vectors([[word.encode()] * 200])
     weights = np.zeros(BUCKETS)
     weights[columns] = values
-    return Model(weights, 0.0)
+    return Model(weights, 0.0, 0.95, Calibration(100.0, 0.0, 0.0, 0.0))
+
+
+MODEL = model_for("delve")
 
 
 def test_what_is_new_is_told_apart() -> None:
@@ -44,7 +48,7 @@ def test_what_is_new_is_told_apart() -> None:
         sample("b", llm=False, origin="press"),
         sample("c", llm=False, origin="diary"),
     ]
-    found = measure_unseen(model_for("delve"), AS_IT_IS, texts, seen, 0.95)
+    found = measure_unseen(MODEL, texts, seen)
     rows = {(row.source, row.generator): row for row in found.rows}
     assert {key: row.new for key, row in rows.items()} == {
         ("made", "novel"): True,
@@ -64,25 +68,19 @@ def test_both_sides_of_a_figure_are_new() -> None:
         *(sample("delve", llm=False, origin="press", site="y") for _ in range(3)),
         *(sample("c", llm=False, origin="diary", site="z") for _ in range(3)),
     ]
-    model = model_for("delve")
-    found = measure_unseen(model, AS_IT_IS, texts, seen, 0.95)
+    found = measure_unseen(MODEL, texts, seen)
     assert (found.new_generators, found.three_pages, found.sites) == (0.5, 0.5, 2)  # all margins are 0: ties
     assert found.new_prompts is None and found.new_prompts_llm == 0  # its prompts are those of "made", which was seen
     elsewhere = [text._replace(source="web-2") if text.llm else text for text in texts]
-    assert measure_unseen(model, AS_IT_IS, elsewhere, seen, 0.95).new_prompts_llm == 3
+    assert measure_unseen(MODEL, elsewhere, seen).new_prompts_llm == 3
 
 
 @pytest.mark.parametrize("split", ["essays-test", "essays-valid", "essays_train", "essays"])
 def test_splits_of_a_set_are_one_source(split: str) -> None:
     """A human source is not new where another split of the same set was trained on; a name like one is another's."""
     seen = [sample("a", llm=False, origin="essays-valid"), sample("d", llm=True, origin="g")]
-    found = measure_unseen(
-        model_for("d"),
-        AS_IT_IS,
-        [sample("b", llm=False, origin=split), sample("c", llm=False, origin="contest")],
-        seen,
-        0.95,
-    )
+    texts = [sample("b", llm=False, origin=split), sample("c", llm=False, origin="contest")]
+    found = measure_unseen(MODEL, texts, seen)
     assert {row.source: row.new for row in found.rows} == {split: False, "contest": True}
     assert found.new_human == 1
 
@@ -94,9 +92,9 @@ def test_sites_are_ranked_by_three_pages() -> None:
         *(sample("c", llm=False, origin="h", site="y") for _ in range(3)),
         sample("delve", llm=False, origin="h"),
     ]
-    found = measure_unseen(model_for("delve"), AS_IT_IS, texts, [], 0.95)
+    found = measure_unseen(MODEL, texts, [])
     assert (found.sites, found.three_pages) == (2, 1.0)
-    assert measure_unseen(model_for("delve"), AS_IT_IS, texts[:2], [], 0.95).three_pages is None
+    assert measure_unseen(MODEL, texts[:2], []).three_pages is None
 
 
 def test_unseen_lines_need_no_identifier_and_no_domain(tmp_path: Path) -> None:
@@ -110,17 +108,66 @@ def test_unseen_lines_need_no_identifier_and_no_domain(tmp_path: Path) -> None:
         read_texts(path, 0)
 
 
-def test_python_brings_human_prose() -> None:
-    """The language reference comes in pages of 300 words, docstrings whole; both are long enough to be judged."""
-    pages, strings = reference_pages(), docstrings()
-    assert len(pages) >= 40 and {len(page.split()) for page in pages} == {PAGE_WORDS}
-    assert len(strings) >= 50 and all(len(text.split()) >= 150 for text in strings)
-
-
 def test_python_prose_is_measured_without_what_is_abstained_from() -> None:
     """Rows count the texts that are judged: a model that calls all human flags none, and ranks below any LLM text."""
-    none = Model(np.zeros(BUCKETS), -1.0)
-    rows = measure_reference(none, AS_IT_IS, np.array([0.0]), 0.95)
+    pages, strings = reference_pages(), docstrings()
+    assert {len(page.split()) for page in pages} == {300} and all(len(text.split()) >= 150 for text in strings)
+    rows = measure_reference(Model(np.zeros(BUCKETS), -1.0, 0.95), np.array([0.0]))
     assert [row.prose for row in rows] == ["language reference", "docstrings"]
-    assert all(row.flagged == 0.0 and row.auroc == 1.0 and row.texts >= 40 for row in rows)
-    assert rows[1].texts <= len(docstrings())
+    assert all(row.flagged == 0.0 and row.auroc == 1.0 for row in rows)
+    assert 40 <= rows[0].texts <= len(pages) and 40 <= rows[1].texts <= len(strings)
+
+
+def gold(folder: Path, *rows: Mapping[str, object]) -> Path:
+    """A gold.jsonl in a folder of its own."""
+    path = folder / "mine" / "gold.jsonl"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("".join(json.dumps({"id": "0", **row}) + "\n" for row in rows))
+    return path
+
+
+def test_pages_that_count(tmp_path: Path) -> None:
+    """English main texts of articles count; other page types, languages, empty and trained texts are left out."""
+    path = gold(
+        tmp_path,
+        {"articleBody": WORDS},
+        {"articleBody": None},
+        {"articleBody": "один два три четыре"},
+        {"articleBody": "some forum thread", "page_type": "forum"},
+        {"articleBody": "known from training"},
+        {"articleBody": "an article", "page_type": "article"},
+    )
+    found = read_pages(path, {"known from training"})
+    assert (found.name, found.report.read, found.report.used) == ("mine", 6, 2)
+    assert found.sets == [PageSet("mine", False, [WORDS.split(), ["an", "article"]])]
+
+
+def test_pages_of_the_assistants_time_are_a_set_of_their_own(tmp_path: Path) -> None:
+    """Dated files: before December 2022 surely human; later pages, and undated ones beside them, are not."""
+    dates = ("2022-11-30", "2022-12-01", None, "2019")
+    path = gold(tmp_path, *({"articleBody": f"page {date}", "publish_date": date} for date in dates))
+    early, late = read_pages(path).sets
+    assert (early.recent, [text[1] for text in early.texts]) == (False, ["2022-11-30", "2019"])
+    assert (late.recent, [text[1] for text in late.texts]) == (True, ["2022-12-01", "None"])
+
+
+def test_shares_by_set_and_length() -> None:
+    """Each length counts the pages that have it; recent sets stand apart and are not in the sum."""
+    sets = [
+        PageSet("a", False, [["delve"] * 60, ["b"] * 100]),
+        PageSet("b", False, [["b"] * 60] * 2),
+        PageSet("c", True, [["delve"] * 600]),
+    ]
+    rows = measure_pages(MODEL, sets)
+    assert [(row.name, row.recent) for row in rows] == [("a", False), ("b", False), (TOGETHER, False), ("c", True)]
+    cells = {row.name: {cell.words: (cell.texts, cell.flagged) for cell in row.cells} for row in rows}
+    assert cells["a"][60] == (2, 0.5) and cells[TOGETHER][60] == (4, 0.25)
+    assert cells["a"][100] == (1, 0.0) and cells["b"][100] == (0, None) and cells["c"][500] == (1, 1.0)
+
+
+def test_a_bad_page_is_named_with_its_place(tmp_path: Path) -> None:
+    """File and line of what is no labelled page; a file that is not there, too."""
+    with pytest.raises(BadTrainingData, match=r"gold\.jsonl, line 2"):
+        read_pages(gold(tmp_path, {"articleBody": WORDS}, {"articleBody": 7}))
+    with pytest.raises(BadTrainingData, match="cannot be read"):
+        read_pages(tmp_path / "none.jsonl")
