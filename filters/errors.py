@@ -13,19 +13,11 @@ class FiltersError(Exception):
     retriable = False
 
 
-class UnknownExtractor(FiltersError):
-    """The configured extractor does not exist. The operator sets `extractor` to one of the names in the message."""
-
-
 class MissingExtractor(FiltersError):
     """The configured extractor needs a package that is not installed. Nothing was extracted.
 
     The operator runs the `pip install` in the message, or sets another `extractor`.
     """
-
-
-class UnknownTokenizer(FiltersError):
-    """The configured tokenizer does not exist. The operator sets `tokenizer` to the name in the message."""
 
 
 class WorkersUnavailable(FiltersError):

@@ -9,7 +9,7 @@ from filters.measure.epoch import feature_epoch
 from filters.measure.page_measures import Measured, RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from filters.site_memory.features import features_of
+from filters.site_memory.measurer import features_of
 from filters.site_memory.memory import SiteMemory
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage

@@ -1,24 +1,23 @@
 """Articles of a run that have no score, and whose text nobody has asked for: found from keys and digests alone.
 
-A run that was judged while SCORE ran another detector has such articles. Asked for is a text that stands in a request
-which SCORE has not dealt with; so one that SCORE has dealt with, and left without a score, is unasked again. Held are
-some sixteen bytes for each article that is unasked, of the partitions at hand.
+A run that was judged while SCORE ran another detector has such articles. A text is asked for while it stands in a
+request that SCORE has not dealt with; a text that SCORE left without a score is unasked again. Some sixteen bytes are
+held for each article that is unasked, of the partitions at hand.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import xxhash
 
-from filters.known_scores import KnownScores, sorted_once
+from filters.known_scores import KnownScores, SortedDigests
 
 
 class ArticleText(NamedTuple):
-    """What a verdict says of an article's text."""
+    """An article's text, as its verdict has it."""
 
     site: str
     text_digest: str
@@ -30,10 +29,10 @@ Articles = Callable[[int], Iterable[ArticleText]]
 
 
 class _Found(NamedTuple):
-    """Digests of one partition, each array in order."""
+    """Digests of one partition."""
 
-    fetches: array[int]
-    texts: array[int]
+    fetches: SortedDigests
+    texts: SortedDigests
     taken: bytearray  # of each text, whether it was
 
 
@@ -52,12 +51,12 @@ class UnrequestedTexts:
 
     def stands_at(self, partition: int, fetch_id: str) -> bool:
         """Whether a text to ask for stands at this fetch. Raises as `count`."""
-        return _place(self._of(partition).fetches, fetch_id) is not None
+        return self._of(partition).fetches.place(_digest(fetch_id)) is not None
 
     def take(self, partition: int, site: str, text_digest: str) -> bool:
         """Whether this text is to be asked for; it is not any more then. Raises as `count`."""
         found = self._of(partition)
-        place = _place(found.texts, f"{site} {text_digest}")
+        place = found.texts.place(_digest(f"{site} {text_digest}"))
         if place is None or found.taken[place]:
             return False
         found.taken[place] = True
@@ -69,27 +68,17 @@ class UnrequestedTexts:
             self._found.pop(partition, None)
 
     def _of(self, partition: int) -> _Found:
-        found = self._found.get(partition)
-        if found is None:
-            found = self._found[partition] = self._find(partition)
-        return found
-
-    def _find(self, partition: int) -> _Found:
-        known = self._known()
-        texts, fetches = array("Q"), array("Q")
-        for article in self._articles(partition):
-            if not known.has(partition, article.site, article.text_digest):
-                texts.append(_digest(f"{article.site} {article.text_digest}"))
-                fetches.append(_digest(article.fetch_id))
-        texts = sorted_once(texts)
-        return _Found(sorted_once(fetches), texts, bytearray(len(texts)))
+        if partition not in self._found:
+            known = self._known()
+            texts, fetches = array("Q"), array("Q")
+            for article in self._articles(partition):
+                if not known.has(partition, article.site, article.text_digest):
+                    texts.append(_digest(f"{article.site} {article.text_digest}"))
+                    fetches.append(_digest(article.fetch_id))
+            different = SortedDigests(texts)
+            self._found[partition] = _Found(SortedDigests(fetches), different, bytearray(len(different)))
+        return self._found[partition]
 
 
 def _digest(text: str) -> int:
     return xxhash.xxh3_64_intdigest(text.encode())
-
-
-def _place(digests: array[int], text: str) -> int | None:
-    wanted = _digest(text)
-    place = bisect_left(digests, wanted)
-    return place if place < len(digests) and digests[place] == wanted else None

@@ -11,9 +11,9 @@ import xxhash
 import zstandard
 
 from filters.duplicates.chunker import Chunks, chunk
-from filters.duplicates.shingles import Outline, outline_of, words_of
+from filters.duplicates.shingles import Outline, outline
 from filters.extraction.extractor import extract
-from filters.extraction.interface import UNFINISHED, ExtractError, Extraction
+from filters.extraction.interface import UNFINISHED, ExtractError
 from filters.quality.language import identify
 from filters.quality.measures import measure_quality
 from filters.settings import MeasureSettings
@@ -85,14 +85,34 @@ def _inflated(body: bytes, cap_bytes: int) -> bytes | None:
 
 
 def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> Measured:
-    """Measure a page: extraction, block table, words, language, quality, chunks, outline.
-
-    Raises UnknownExtractor and MissingExtractor only.
-    """
+    """Measure a page: extraction, block table, words, language, quality, chunks, outline. Raises MissingExtractor."""
     found = extract(page, encoding, settings)
     if found.error:
         return failed(url, found.error, found.tried)
-    return _of_text(url, found, settings)
+    data = found.text.encode("utf-8", "replace")
+    language, probability = identify(found.text)
+    chunks = chunk(data, settings.chunk_mode)
+    outlined = outline(found.text, settings.shingles_per_site)
+    return Measured(
+        text=found.text,
+        text_digest=xxhash.xxh3_128_hexdigest(data),
+        blocks=found.blocks,
+        path=found.path,
+        tried=found.tried,
+        measures={
+            "tokens": float(len(found.text.split())),
+            "chars": float(len(found.text)),
+            "link_code_share": found.link_code_share,
+            "language": language,
+            "language_probability": round(probability, 4),
+            "url_path": url_path(url),
+            "simhash": f"{outlined.simhash:016x}",
+        },
+        quality=measure_quality(found.text, settings.tokenizer),
+        chunk_ids=chunks.ids.astype("<u8").tobytes(),
+        chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
+        outline=outlined,
+    )
 
 
 def failed(url: str, error: str, tried: tuple[str, ...] = ()) -> Measured:
@@ -109,31 +129,3 @@ def url_path(url: str) -> str | None:
     except ValueError:
         return ""
     return ((parts.path or "/") + ("?" + parts.query if parts.query else ""))[:URL_CHARS]
-
-
-def _of_text(url: str, found: Extraction, settings: MeasureSettings) -> Measured:
-    data = found.text.encode("utf-8", "replace")
-    language, probability = identify(found.text)
-    chunks = chunk(data, settings.chunk_mode)
-    words = words_of(found.text)
-    outlined = outline_of(words, settings.shingles_per_site)
-    return Measured(
-        text=found.text,
-        text_digest=xxhash.xxh3_128_hexdigest(data),
-        blocks=found.blocks,
-        path=found.path,
-        tried=found.tried,
-        measures={
-            "tokens": float(len(words)),
-            "chars": float(len(found.text)),
-            "link_code_share": found.link_code_share,
-            "language": language,
-            "language_probability": round(probability, 4),
-            "url_path": url_path(url),
-            "simhash": f"{outlined.simhash:016x}",
-        },
-        quality=measure_quality(found.text, settings.tokenizer),
-        chunk_ids=chunks.ids.astype("<u8").tobytes(),
-        chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
-        outline=outlined,
-    )

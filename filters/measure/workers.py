@@ -47,7 +47,7 @@ class _Batch:
 class ExtractionPool:
     """Measures pages in worker processes. `map` may be called from any thread, one call at a time is served.
 
-    Raises UnknownExtractor at once for a setting that no worker could start with.
+    Raises MissingExtractor at once for a setting that no worker could start with.
     """
 
     def __init__(

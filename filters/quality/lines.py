@@ -1,8 +1,7 @@
 """What share of a text's lines and paragraphs is what; each corpus builder cuts and counts lines its own way.
 
 - Gopher quality (datatrove): `splitlines`, empty lines included; bullets are • and -, white space before them is
-  skipped; ellipses are … and `...`, white space behind is skipped. RedPajama has ten bullets, •
-  and – among them and - not, and NeMo Curator asks the sentences that its splitter finds in place of lines.
+  skipped; ellipses are … and `...`, white space behind is skipped.
 - Gopher repetition (datatrove): lines are cut at runs of line feeds, so that at most the first and last are empty;
   paragraphs of the stripped text at two line feeds or more. A line is a duplicate where it stood before. Divisors: all
   lines; all characters of the text.

@@ -13,7 +13,8 @@ repeat a word that it does not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
@@ -31,7 +32,21 @@ Tokenizer: TypeAlias = Callable[[str], Sequence[str]]
 BASE = 0x9E3779B97F4A7C15
 """Any odd number without pattern will do: the golden ratio's fraction, as in Knuth's multiplicative hashing."""
 
-_WORD = (1 << 64) - 1
+_WORD_OR_MARK = re.compile(r"\w+(?:['’.,\-]\w+)*+|[^\w\s]")
+
+
+def _words_and_marks(text: str) -> list[str]:
+    """Words, and each punctuation mark or symbol as a token of its own; any script that has spaces between words.
+
+    A word is letters, digits and _, and ' ’ . , or - between two of them (`don't`, `3.5`, `well-kept`), near to rules
+    WB5 to WB13 of Unicode's annex 29.
+    """
+    return _WORD_OR_MARK.findall(text)
+
+
+TOKENIZERS: Mapping[str, Tokenizer] = {"whitespace": str.split, "words": _words_and_marks}
+"""Setting `tokenizer` -> tokens of a text. The rules' thresholds were set with `whitespace` in DOLMa; datatrove's
+default is spaCy's English tokenizer, which cuts punctuation off as `words` does."""
 
 
 class Tokens:

@@ -5,8 +5,6 @@
   them are two. The paper's rule is on the mean length; the median is measured as well.
 - DOLMa: every token is a word, and the median is its rule. A symbol is a word with # or … in it, one share for both.
   Stop words are counted, not told apart: `the the` has two.
-- RedPajama has # and both ellipses in one ratio to NLTK's word-punctuation tokens, asks [a-zA-Z] of a word, and takes
-  lengths of lower-cased words without punctuation. NeMo Curator counts words that are an ellipsis or more than half #.
 """
 
 from __future__ import annotations

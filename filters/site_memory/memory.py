@@ -1,30 +1,26 @@
-"""What MEASURE remembers of a site, so that a page can be compared with the site's earlier pages.
+"""The earlier pages of a site, as MEASURE compares a page with them.
 
 Three comparisons, from exact to loose:
 
-- `duplicate_share`: share of the page's bytes in chunks that earlier pages have (see `filters.duplicates.chunker`).
-- `template_share`: containment of the page's 5-word shingles in those of the earlier pages (see
-  `filters.duplicates.shingles`). Exact, in all pages together, over those whose shingles are held. Of older pages only
-  the sketch is left: for each of them the containment in that page alone is estimated from the Jaccard similarity of
-  the sketches and the sizes of the sets. The result is the larger of the exact share and the largest estimate. It is
-  not an estimate over all old pages together, because the sketch of a large union has hardly a place in common with
-  that of a page, and because a page could not be taken out of it again; so text gathered from many old pages is
-  underrated. The standard error of an estimate is .06 for an old page of the same size, .14 for one four times as
-  large; two pages without a common shingle have 0.
+- `duplicate_share`: share of the page's bytes in chunks that earlier pages have (`filters.duplicates.chunker`).
+- `template_share`: containment of the page's 5-word shingles in those of the earlier pages
+  (`filters.duplicates.shingles`). Exact, in all pages together, over those whose shingles are held. Of older pages only
+  the sketch is left: the containment in each of them alone is estimated from the Jaccard similarity of the sketches and
+  the sizes of the sets, with a standard error of .06 for an old page of the same size, .14 for one four times as large.
+  The result is the larger of the exact share and the largest estimate; text gathered from many old pages is
+  underrated.
 - `simhash_distance`: fewest bits in which the page's simhash differs from an earlier page's.
 
-State: one row a page (see `filters.site_memory.rows`), in the order in which the pages were first seen. A page fetched
-again keeps its place: what it has now replaces what it had, it is compared with the pages before it, never with itself,
-and fetching the same content again leaves everything as it was. A page that has no text any more is taken out: what it
-had counts against nobody, and of its row the place alone is left, so that a page which comes back is not taken for a
-copy of its copies. A page whose extraction was given up may still have its text: it stays as it is.
+State: one row a page (`filters.site_memory.rows`), in the order in which the pages were first seen. A page fetched
+again keeps its place: its new content replaces the old, it is compared with the pages before it, never with itself,
+and fetching the same content again changes nothing. A page without text is taken out: its row keeps the place alone, so
+that a page which comes back is not taken for a copy of its copies. A page whose extraction was given up may still have
+its text: it stays as it is.
 
-Caps: chunk identities, shingles and pages of a site. Room is made before a page is compared and put in: the oldest
-pages lose their chunks, or their shingles, or, beyond the number of pages, their row. An old page that comes again has
-no better claim than its place gives it, and one whose row is gone has no place: it is new, so that copies made of it
-meanwhile count as earlier. Without a cap on what is known of a site this cannot be told. So all cost is bounded,
-whatever the number of pages seen. The rows of a site are read once, then held in memory as arrays, the sites used last
-up to a number of bytes.
+Chunk identities, shingles and pages of a site are capped. Room is made before a page is compared and put in: the oldest
+pages lose their chunks, or their shingles, or, beyond the number of pages, their row; a page whose row is gone is new.
+So all cost is bounded, whatever the number of pages seen. The rows of a site are read once, then held in memory as
+arrays, the sites used last up to a number of bytes.
 """
 
 from __future__ import annotations

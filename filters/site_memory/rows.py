@@ -1,7 +1,7 @@
-"""What is kept of a page for the comparison with its site: one row of keyed state under `site NUL page_id`.
+"""A page's row of keyed state, under `site NUL page_id`, for the comparison with its site.
 
 A row is a head of fixed length, the identities of the page's chunks (uint64) and its shingles (uint32), both ascending
-and each once, all little-endian. Of an old page chunks or shingles may be gone; the head's counts say what is there.
+and each once, all little-endian. An old page may have lost chunks or shingles; the head's counts say what is there.
 A page that was taken out has its place alone: all else in its head is 0.
 """
 
@@ -35,28 +35,21 @@ Kind = Literal["chunks", "shingles"]
 class SiteKeyedState(Protocol):
     """What is needed of keyed state; `stream.processing.state.KeyedState` has it."""
 
-    def put(self, key: bytes, value: bytes) -> None:
+    def put(self, key: bytes, value: bytes) -> None:  # noqa: ARG002
         """Set key to value."""
+        return
 
-    def delete(self, key: bytes) -> None:
+    def delete(self, key: bytes) -> None:  # noqa: ARG002
         """Remove key."""
-
-    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        """Up to `limit` rows whose key starts with prefix, in key order, after `after`."""
-
-
-class NoState:
-    """Keyed state of a memory that is never dropped: nothing to read, nothing to write."""
-
-    def put(self, key: bytes, value: bytes) -> None:
-        """Keep nothing."""
-
-    def delete(self, key: bytes) -> None:
-        """Keep nothing."""
+        return
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:  # noqa: ARG002
-        """Have nothing."""
+        """Up to `limit` rows whose key starts with prefix, in key order, after `after`."""
         return []
+
+
+class NoState(SiteKeyedState):
+    """Keyed state of a memory that is never dropped: nothing to read, nothing is kept."""
 
 
 class StoredPage(NamedTuple):

@@ -9,7 +9,7 @@ import pytest
 import trafilatura.core
 import zstandard
 
-from filters.errors import MissingExtractor, UnknownExtractor
+from filters.errors import MissingExtractor
 from filters.extraction import extractor as extraction
 from filters.extraction import trafilatura_text
 from filters.extraction.blocks import BlockKind, Definition, measured, unpack
@@ -281,13 +281,6 @@ def test_failure_of_the_extractor_is_the_pages(monkeypatch: pytest.MonkeyPatch, 
 
         monkeypatch.setitem(extraction.EXTRACTORS, "trafilatura", fails)
         assert extract(article, "", SETTINGS).error == error
-
-
-def test_unknown_extractor_is_named_with_the_known_ones() -> None:
-    """A misspelt extractor is an error that names the nearest."""
-    known = "'trafilature' does not exist; known: trafilatura, resiliparse; did you mean 'trafilatura'"
-    with pytest.raises(UnknownExtractor, match=known):
-        extractor("trafilature")
 
 
 def test_extractor_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
-from filters.site_memory.features import features_of
+from filters.site_memory.measurer import features_of
 from filters.site_memory.memory import Likeness
 from stream.schema.records import Page
 

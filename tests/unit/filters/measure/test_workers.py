@@ -13,7 +13,7 @@ import msgspec
 import pytest
 import zstandard
 
-from filters.errors import UnknownExtractor, WorkersUnavailable
+from filters.errors import WorkersUnavailable
 from filters.measure.page_measures import RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
@@ -233,12 +233,6 @@ def test_batch_given_up_leaves_nothing_for_the_next(tmp_path: Path) -> None:
         assert [answer.text.split()[1] for answer in answers] == ["p0", "p1", "p2", "p3"]
     finally:
         pool.close()
-
-
-def test_unknown_extractor_is_refused_before_a_worker_starts() -> None:
-    """A misspelt extractor is an error of the configuration, not of each page."""
-    with pytest.raises(UnknownExtractor, match="justex"):
-        ExtractionPool(MeasureSettings(extractor="justex"))
 
 
 def test_closed_pool_has_no_workers() -> None:

@@ -17,11 +17,11 @@ from farmwatch.labels.labelled_pages import LabelledPage
 from filters.quality.c4 import clean
 from filters.quality.characters import PUNCTUATION, TERMINAL_PUNCTUATION
 from filters.quality.measures import MEASURES, measure_quality
-from filters.quality.sentences import split_sentences
-from filters.quality.tokenizers import find_tokenizer
+from filters.quality.tokens import TOKENIZERS
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
 from stream.schema.records import Features
+from tests.support.sentences import split_sentences
 
 if not os.environ.get("FARMWATCH_REQUIRE_DATA"):  # there, what is missing fails
     pytest.importorskip("datatrove")
@@ -82,7 +82,7 @@ ruleset_of = functools.cache(load_ruleset)
 @pytest.fixture(scope="module", params=["whitespace", "words"])
 def tokenizer(request: pytest.FixtureRequest) -> Iterator[str]:
     """A tokenizer's name, which datatrove is fed as well; sentences are ours in both."""
-    tokenize = find_tokenizer(request.param)
+    tokenize = TOKENIZERS[request.param]
     with pytest.MonkeyPatch.context() as patch:
         for module in (gopher_quality_filter, gopher_repetition_filter, fineweb_quality_filter):
             patch.setattr(module, "split_into_words", lambda text, _language: tokenize(text))
@@ -128,7 +128,7 @@ def features_of(text: str, quality: dict[str, list[float | None]]) -> Features:
 def value_differences(text: str, tokenizer: str, values: list[float | None]) -> list[str]:
     """Measures that datatrove's functions compute otherwise from a text."""
     named = dict(zip(MEASURES, values, strict=True))
-    words = list(find_tokenizer(tokenizer)(text))
+    words = list(TOKENIZERS[tokenizer](text))
     expected: dict[str, float | None] = {}
     for n in (2, 3, 4):
         grams = gopher_repetition_filter.get_n_grams(words, n)
@@ -190,7 +190,7 @@ def test_made_up_texts_are_judged_as_datatrove_judges_them(tokenizer: str, text:
     """Any text of a few words, many times: the same verdict and first failing rule, and the same values, but for what
     is explained.
     """
-    if not find_tokenizer(tokenizer)(text):
+    if not TOKENIZERS[tokenizer](text):
         return
     quality = measure_quality(text, tokenizer)
     assert set(differences(text, quality)) <= {BRACKET_FIRST}

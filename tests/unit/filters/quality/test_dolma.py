@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from farmwatch.labels.labelled_pages import LabelledPage
 from filters.quality.measures import MEASURES, measure_quality
-from filters.quality.ngrams import repeated_ngrams
-from filters.quality.periods import most_repetitions
+from filters.quality.ngrams import most_repetitions, repeated_ngrams
 from filters.quality.tokens import Tokens
 
 pytestmark = [pytest.mark.xdist_group("labelled"), pytest.mark.slow]

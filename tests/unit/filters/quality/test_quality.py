@@ -12,14 +12,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from filters.errors import UnknownTokenizer
 from filters.quality import ngrams
 from filters.quality.c4 import clean
 from filters.quality.characters import TERMINAL_PUNCTUATION
 from filters.quality.measures import MEASURES, TEXTS, measure_quality
 from filters.quality.ngrams import DUPLICATE, repeated_ngrams
-from filters.quality.tokenizers import TOKENIZERS
-from filters.quality.tokens import Tokens
+from filters.quality.tokens import TOKENIZERS, Tokens
 
 ANY_TEXT = st.one_of(st.text(), st.text(st.sampled_from("ab \n\x85\x1c\u2028\u3000é😀\ud800"), max_size=40))
 
@@ -152,12 +150,6 @@ def test_the_cleaned_text_is_measured_as_if_it_were_a_main_text(text: str, strip
         of_cleaned, alone = measure_quality(text, tokenizer)["c4"], measure_quality(clean(text).text, tokenizer)["main"]
         for name, value, expected in zip(MEASURES, of_cleaned, alone, strict=True):
             assert value == expected or name.startswith("c4_"), name
-
-
-def test_an_unknown_tokenizer_is_refused_with_the_nearest_name() -> None:
-    """A misspelt name names the right one."""
-    with pytest.raises(UnknownTokenizer, match="'whitespace'"):
-        measure_quality("text", "whitspace")
 
 
 def test_words_and_marks_are_tokens_of_their_own() -> None:
