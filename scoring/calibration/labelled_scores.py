@@ -65,6 +65,10 @@ class LabelledScores:
         """`value`, turned so that larger looks more like llm."""
         return -self.value if self.llm_below else self.value
 
+    def flagged(self, threshold: float) -> Labels:
+        """Which texts lie strictly beyond a threshold, on the side of llm."""
+        return self.value < threshold if self.llm_below else self.value > threshold
+
     @property
     def clusters(self) -> Codes:
         """A number for each text, equal for texts of a site."""

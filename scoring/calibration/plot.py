@@ -1,4 +1,4 @@
-"""The reliability plot: what p_llm says beside what is so, and how many texts of each label have which p_llm.
+"""The reliability plot: p_llm beside the share that is llm, and how many texts of each label have which p_llm.
 
 Drawn by matplotlib (extra `plots`), without a display, and byte by byte the same for the same report.
 """
@@ -69,16 +69,13 @@ def _title(report: CalibrationReport) -> str:
 
 
 def _reliability(axes: Any, report: CalibrationReport) -> None:
-    groups = [group for group in report.reliability.groups if group.observed.share is not None]
-    x = [group.mean for group in groups]
+    groups = report.reliability.groups
     y = [group.observed.share or 0.0 for group in groups]
     down = [at - (group.observed.low or 0.0) for at, group in zip(y, groups, strict=True)]
-    up = [
-        (1.0 if group.observed.high is None else group.observed.high) - at for at, group in zip(y, groups, strict=True)
-    ]
+    up = [(group.observed.high or 0.0) - at for at, group in zip(y, groups, strict=True)]
     axes.plot([0, 1], [0, 1], color=_FAINT, linewidth=1, linestyle=(0, (4, 3)), label="p_llm holds exactly", zorder=1)
     axes.errorbar(
-        x,
+        [group.mean for group in groups],
         y,
         yerr=[down, up],
         color=_INK,

@@ -82,12 +82,6 @@ def test_flat_fallback_leaves_shares_unknown() -> None:
     assert SENTENCE.strip() in found.text
 
 
-def test_plain_paragraphs_are_no_fallback() -> None:
-    """A page whose own markup is bare paragraphs is not taken for a fallback: its link share is known to be 0."""
-    found = extract(page(f"<p>{SENTENCE * 9}</p>" * 8), "", SETTINGS)
-    assert (found.path, found.link_code_share) == ("recall", 0)
-
-
 @pytest.mark.parametrize("mode", ["recall", "precision"])
 def test_options_are_those_of_the_documented_keywords(monkeypatch: pytest.MonkeyPatch, mode: str, article: str) -> None:
     """The options built once equal what Trafilatura builds from the keywords of the specification."""
@@ -229,12 +223,6 @@ def test_nested_page_is_extracted_whole(depth: int) -> None:
     assert found.error == "" and found.text.endswith("The end.") and found.text.count(SENTENCE.strip()) == 8
 
 
-def test_text_after_the_page_is_extracted() -> None:
-    """An article behind a page's end tag, where some templates put it, is found."""
-    html = page("<p>Menu</p>") + f"<article><h1>News</h1><p>{SENTENCE * 9}</p><p>Then: {SENTENCE * 9}</p></article>"
-    assert extract(html, "", SETTINGS).text.count(SENTENCE.strip()) == 18
-
-
 def test_page_that_the_parser_gives_up_has_no_text(monkeypatch: pytest.MonkeyPatch, article: str) -> None:
     """A page of which an unknown part is lost is not judged by the rest."""
 
@@ -290,12 +278,6 @@ def test_extractor_without_its_package_says_what_to_install(monkeypatch: pytest.
     for look_up in (extractor, lambda name: ExtractionPool(MeasureSettings(extractor=name))):
         with pytest.raises(MissingExtractor, match=r"'resiliparse' needs .* pip install 'farmwatch\[resiliparse\]'"):
             look_up("resiliparse")
-
-
-def test_package_of_an_extractor_is_looked_for_by_its_name() -> None:
-    """What is installed is found, what is not is not."""
-    assert all(map(extraction._installed, extraction.EXTRACTORS))
-    assert not extraction._installed("no_such_package")
 
 
 def test_resiliparse_makes_flat_text(article: str) -> None:

@@ -13,14 +13,12 @@ import zstandard
 from filters.duplicates.shingles import outline
 from filters.measure.epoch import feature_epoch
 from filters.measure.page_measures import RawPage, measure, measure_raw, url_path
-from filters.quality.language import identify
 from filters.quality.measures import measure_quality
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 
 SETTINGS = MeasureSettings()
 LIBRARIES = {"py3langid rensa": [True, True], "trafilatura justext lxml": [True, False], "resiliparse": [False, True]}
-GERMAN = "Der Fluss stieg in der Nacht langsam an, und die Leute im Dorf brachten ihre Boote auf höheren Grund. "
 
 
 def zipped(html: str) -> bytes:
@@ -83,25 +81,11 @@ def test_features_of_a_page_without_url(article: str) -> None:
         assert (features.url, features.measures["url_path"], features.id) == ("", None, "p")
 
 
-def test_language_is_identified_offline() -> None:
-    """English and German are told apart with a probability; a text without letters has no language."""
-    code, probability = identify(GERMAN * 30)
-    assert (code, probability > 0.9) == ("de", True)
-    assert identify("12 34 -- 56") == (None, 0.0)
-
-
-def test_unsure_sample_is_not_the_last_word() -> None:
-    """Where the middle of a text says little, more of the text decides."""
-    names = "Anna Maria Lorenz, Otto Lang, Ina Salo, " * 12
-    assert identify(GERMAN * 12 + names + GERMAN * 12)[0] == "de"
-    assert identify(GERMAN * 12 + "0123456789 " * 60 + GERMAN * 12)[0] == "de"
-
-
 def test_epoch_changes_with_what_features_mean() -> None:
     """Each setting that changes features changes the epoch; numbers of processes and time limits do not."""
     epoch = feature_epoch(SETTINGS)
     meaningful = {
-        "extractor": "other",
+        "extractor": "resiliparse",
         "retry_link_code_share": 0.3,
         "max_html_bytes": 1,
         "max_elements": 1,

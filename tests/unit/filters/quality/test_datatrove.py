@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -211,22 +209,6 @@ def test_what_is_explained_is_a_bracket_before_lorem_ipsum_and_nothing_else(
     """The other order, or lorem ipsum in a line that goes, makes no difference."""
     text = "\n".join(lines)
     assert [what for what in differences(text, measure_quality(text, tokenizer)) if what[:3] == "c4:"] == expected
-
-
-@pytest.mark.parametrize(
-    ("required", "status"), [("1", pytest.ExitCode.INTERRUPTED), ("", pytest.ExitCode.NO_TESTS_COLLECTED)]
-)
-def test_the_peer_is_skipped_only_where_data_is_not_required(required: str, status: pytest.ExitCode) -> None:
-    """Without datatrove this module is an error where FARMWATCH_REQUIRE_DATA is set, and skipped elsewhere."""
-    code = "import sys, pytest; sys.modules['datatrove'] = None; sys.exit(pytest.main(sys.argv[1:]))"
-    options = ["--collect-only", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", __file__]
-    run = subprocess.run(
-        [sys.executable, "-c", code, *options],
-        env={**os.environ, "FARMWATCH_REQUIRE_DATA": required},
-        capture_output=True,
-        check=False,
-    )
-    assert run.returncode == status, run.stdout.decode()
 
 
 def test_punctuation_is_datatroves() -> None:

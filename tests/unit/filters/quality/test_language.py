@@ -69,19 +69,6 @@ def test_a_doubt_takes_a_second_look() -> None:
     assert len(looks) == 3
 
 
-def test_a_short_text_is_looked_at_once() -> None:
-    """Where the first look has seen everything there is no second one."""
-    looks: list[str] = []
-
-    def unsure(text: str) -> tuple[str, float]:
-        looks.append(text)
-        return "en", 0.1
-
-    text = repeated("en", FIRST_CHARS)
-    assert identify(text, unsure) == ("en", 0.1)
-    assert looks == [text]
-
-
 @given(st.integers(0, 200_000))
 @settings(max_examples=60, deadline=None)
 def test_what_is_looked_at_is_bounded_and_spread(chars: int) -> None:

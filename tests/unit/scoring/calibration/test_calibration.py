@@ -192,7 +192,7 @@ def test_too_few_texts_are_refused_with_what_is_needed() -> None:
         calibrate(normal(298, 60), "x", 0.01)
     assert "298 human texts, 299 are needed" in str(refused.value)
     assert "60 LLM texts, 100 are needed" in str(refused.value)
-    assert ".05 takes 59 human texts" in str(refused.value)
+    assert "A higher --fpr needs fewer human texts" in str(refused.value)
     refuse_too_few(normal(299, 100), 0.01)
 
 
@@ -202,7 +202,6 @@ def test_too_few_sites_are_refused_too() -> None:
     with pytest.raises(CalibrationRefused) as refused:
         calibrate(normal(1000, 200, sites=sites), "x", 0.01)
     assert "3 sites with human texts, 10 are needed" in str(refused.value)
-    assert "40 sites with LLM texts are enough (10 are needed)" in str(refused.value)
 
 
 def test_a_detector_no_better_than_chance_is_refused() -> None:
@@ -297,11 +296,6 @@ def test_many_genres_are_folded_into_one_row() -> None:
     made = normal(400, 200, genres=genres)
     names = [part.name for part in calibrate(made, "x", 0.05)[1].genres]
     assert len(names) == 22 and names[-2:] == ["13 more", "(none)"]
-
-
-def test_the_report_is_the_same_twice() -> None:
-    """Nothing is drawn at random from run to run."""
-    assert calibrated() == calibrated()
 
 
 def test_every_share_is_told_with_its_counts() -> None:

@@ -17,7 +17,6 @@ import pytest
 import zstandard
 from scipy import sparse  # type: ignore[import-untyped]
 
-from scoring.calibration.labelled_scores import auroc
 from scoring.errors import BadTrainingData, MissingExtra, TrainingRefused
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.lite_ngram.ngrams import BUCKETS
@@ -262,12 +261,6 @@ def test_rare_buckets_are_made_cheap() -> None:
     scale = rarity(sparse.csr_matrix((np.ones(len(flat)), flat, starts), shape=(16, BUCKETS)))
     assert np.isclose(scale[1], 2 * scale[0]) and scale[2] > scale[1] and np.isfinite(scale).all()
     assert np.isclose((scale[0] ** 2 * 16 + scale[1] ** 2) / 17, 1)  # the penalty as a whole stays what C says
-
-
-def test_auroc_counts_pairs() -> None:
-    """AUROC is the share of pairs in the right order, ties half; without one label there is none."""
-    assert auroc(np.array([0.0, 1.0]), np.array([1.0, 2.0])) == (0.5 + 3) / 4
-    assert auroc(np.array([]), np.array([1.0])) is None
 
 
 def test_page_sets_are_measured_and_not_learned_from(
