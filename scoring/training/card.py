@@ -84,13 +84,10 @@ def _span(shares: Sequence[float]) -> str:
 
 
 def table_lines(evaluation: DetectorEvaluation) -> Iterator[str]:
-    """Every table for the terminal, aligned."""
+    """Every table, as Markdown."""
     for title, rows in _tables(evaluation):
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        yield from ("", title)
-        for row in rows:
-            cells = [row[0].ljust(widths[0]), *(cell.rjust(w) for cell, w in zip(row[1:], widths[1:], strict=True))]
-            yield "  " + "  ".join(cells)
+        yield from (f"{title}:", "")
+        yield from _markdown_table(rows)
 
 
 def markdown(old: str, report: TrainingReport) -> str:
@@ -105,23 +102,17 @@ def _section(report: TrainingReport) -> Iterator[str]:
     yield from ("", f"> {report.warning}", "")
     yield from (f"Weights `{report.digest[:8]}`, seed {report.seed}, flagged above p = {report.threshold:g}.", "")
     yield from ("### What it was trained on", "")
-    yield from _markdown_table(
-        [
-            ("file", "read", "dropped", "used", "SHA-256"),
-            *(
-                (name, str(file.read), dropped(file), str(file.used), f"`{file.sha256[:12]}`")
-                for name, file in report.files.items()
-            ),
-        ]
+    files = (
+        (name, str(file.read), dropped(file), str(file.used), f"`{file.sha256[:12]}`")
+        for name, file in report.files.items()
     )
+    yield from _markdown_table([("file", "read", "dropped", "used", "SHA-256"), *files])
     yield from _markdown_table([("label/domain", "texts"), *_counts(report.registers)])
     yield "Licences as the sources state them. The texts are not part of farmwatch; numbers learned from them are."
     yield ""
     yield from _markdown_table([("licence", "texts"), *_counts(report.licences)])
     yield from ("### How wrong it is", "")
-    for title, table in _tables(report.evaluation):
-        yield from (f"{title}:", "")
-        yield from _markdown_table(table)
+    yield from table_lines(report.evaluation)
 
 
 def dropped(file: FileReport) -> str:
