@@ -36,7 +36,7 @@ from filters.duplicates.shingles import Outline
 from filters.measure.page_measures import Measured
 from filters.settings import MeasureSettings
 from filters.site_memory.pages import SitePages
-from filters.site_memory.rows import HEAD, SiteKeyedState, StoredPage, read_rows, row_key, row_value
+from filters.site_memory.rows import HEAD, Kind, SiteKeyedState, StoredPage, read_rows, row_key, row_value
 
 
 class Likeness(NamedTuple):
@@ -56,8 +56,7 @@ class SiteMemory:
     def __init__(self, settings: MeasureSettings, cached_bytes: int | None = None) -> None:
         """Caps from the settings; `cached_bytes` in place of theirs."""
         self._pages_cap = settings.pages_per_site
-        self._chunks_cap = settings.chunk_ids_per_site
-        self._shingles_cap = settings.shingles_per_site
+        self._caps: dict[Kind, int] = {"chunks": settings.chunk_ids_per_site, "shingles": settings.shingles_per_site}
         self._cached_cap = settings.site_cache_bytes if cached_bytes is None else cached_bytes
         self._sites: OrderedDict[tuple[int, str], SitePages] = OrderedDict()
         self._cached = 0
@@ -92,7 +91,7 @@ class SiteMemory:
         index = memory.index(page_id)
         order = memory.pages[page_id] if known else memory.next_order()
         row = self._make_room(memory, state, site, index, self._row(order, chunks, outline))
-        repeated = chunks.lengths[memory.duplicates(index, chunks.ids)]
+        repeated = chunks.lengths[memory.known(index, "chunks", chunks.ids)]
         likeness = Likeness(
             int(repeated.sum(dtype=np.int64)) / int(chunks.lengths.sum(dtype=np.int64)),
             memory.template_share(index, row, np.frombuffer(outline.shingles, "<u4")),
@@ -138,11 +137,11 @@ class SiteMemory:
 
     def _row(self, order: int, chunks: Chunks, outline: Outline) -> StoredPage:
         """What is to be kept of a page; beyond a cap the smallest identities, which are the same on pages alike."""
-        ids = np.unique(chunks.ids)[: self._chunks_cap]
-        shingles = np.frombuffer(outline.shingles, "<u4")[: self._shingles_cap]
+        ids = np.unique(chunks.ids)[: self._caps["chunks"]]
+        shingles = np.frombuffer(outline.shingles, "<u4")[: self._caps["shingles"]]
         sketch = np.frombuffer(outline.sketch, "<u4")
         head = np.array([(order, len(ids), len(shingles), outline.shingle_count, outline.simhash, sketch)], HEAD)
-        return StoredPage(head, ids, shingles)
+        return StoredPage(head, {"chunks": ids, "shingles": shingles})
 
     def _forget_oldest(self, memory: SitePages, state: SiteKeyedState, site: str) -> None:
         while len(memory.pages) >= self._pages_cap:
@@ -153,10 +152,12 @@ class SiteMemory:
     def _make_room(
         self, memory: SitePages, state: SiteKeyedState, site: str, index: int, row: StoredPage
     ) -> StoredPage:
-        row, without_chunks = memory.make_room(index, row, "chunks", self._chunks_cap)
-        row, without_shingles = memory.make_room(index, row, "shingles", self._shingles_cap)
-        for lost in sorted(without_chunks | without_shingles):
-            page_id, kept = memory.row_at(lost)
+        changed: set[int] = set()
+        for kind, cap in self._caps.items():
+            row, lost = memory.make_room(index, row, kind, cap)
+            changed |= lost
+        for other in sorted(changed):
+            page_id, kept = memory.row_at(other)
             state.put(row_key(site, page_id), row_value(kept))
         return row
 
