@@ -151,10 +151,6 @@ def _tables(evaluation: DetectorEvaluation) -> Iterator[tuple[str, list[_Row]]]:
             _table(unseen.rows if unseen else []),
         ),
         (
-            "Human prose that comes with Python, never trained on: AUROC against chat assistants, and share flagged",
-            _table(evaluation.reference),
-        ),
-        (
             "Leave one domain out: AUROC of its human texts against its own LLM texts and against chat assistants, "
             "and of its LLM texts against the other domains' human texts",
             _table(evaluation.domains),

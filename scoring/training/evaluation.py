@@ -9,15 +9,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import numpy as np
 
 from scoring.calibration.labelled_scores import auroc
-from scoring.lite_ngram.detector import MAX_WORDS, read
-from scoring.lite_ngram.normalisation import normalise
-from scoring.training.python_prose import docstrings, reference_pages
 from scoring.training.regression import Floats, Model, Trainer
 from scoring.training.texts import CROP_WORDS, WEB, PageSet, TrainingText
 
@@ -95,15 +92,6 @@ class Unseen(msgspec.Struct, frozen=True):
     three_pages: float | None  # AUROC of the mean margin of three pages of such a site
 
 
-class ReferenceRow(msgspec.Struct, frozen=True):
-    """Human prose that comes with Python, as the detector reads it: what it abstains from is left out."""
-
-    prose: str
-    texts: int
-    auroc: float | None  # against the dev file's chat assistants
-    flagged: float
-
-
 class PageCell(msgspec.Struct, frozen=True):
     """Openings of so many words, of the pages that have them."""
 
@@ -120,15 +108,6 @@ class PageRow(msgspec.Struct, frozen=True):
     cells: list[PageCell]
 
 
-class Texts(NamedTuple):
-    """What a training has: to fit on, to calibrate and test on, and to measure on only."""
-
-    training: Sequence[TrainingText]
-    dev: Sequence[TrainingText]
-    unseen: Sequence[TrainingText] = ()
-    pages: Sequence[PageSet] = ()
-
-
 class DetectorEvaluation(msgspec.Struct, frozen=True):
     """All tables of a training."""
 
@@ -138,14 +117,20 @@ class DetectorEvaluation(msgspec.Struct, frozen=True):
     generators: list[GeneratorRow]
     sources: list[SourceRow]
     lengths: list[LengthRow]
-    reference: list[ReferenceRow]
     unseen: Unseen | None = None  # None: no such file was given
     pages: list[PageRow] = msgspec.field(default_factory=list)  # human web pages that no training has seen
 
 
-def evaluate(trainer: Trainer, model: Model, texts: Texts, progress: Callable[[str], None]) -> DetectorEvaluation:
-    """Compute every table; some thirty fits."""
-    training, dev = texts.training, texts.dev
+def evaluate(
+    trainer: Trainer,
+    model: Model,
+    training: Sequence[TrainingText],
+    dev: Sequence[TrainingText],
+    unseen: Sequence[TrainingText],
+    pages: Sequence[PageSet],
+    progress: Callable[[str], None],
+) -> DetectorEvaluation:
+    """Compute every table; some thirty fits. `unseen` and `pages` are measured on only."""
     domains, generators, sources = [], [], []
     for domain in _names(sample.domain for sample in [*training, *dev]):
         progress(f"without domain {domain}")
@@ -165,9 +150,8 @@ def evaluate(trainer: Trainer, model: Model, texts: Texts, progress: Callable[[s
         generators=generators,
         sources=sources,
         lengths=_lengths(trainer, model, dev),
-        reference=measure_reference(model, trainer.margins(model, _where(dev, domain=_CHAT, llm=True))),
-        unseen=measure_unseen(model, texts.unseen, [*training, *dev]) if texts.unseen else None,
-        pages=measure_pages(model, texts.pages),
+        unseen=measure_unseen(model, unseen, [*training, *dev]) if unseen else None,
+        pages=measure_pages(model, pages),
     )
 
 
@@ -292,16 +276,6 @@ def _site_means(texts: Sequence[TrainingText], margin: Floats) -> dict[bool, Flo
         whole = len(values) // _PAGES_OF_A_SITE * _PAGES_OF_A_SITE
         means[label] += np.reshape(values[:whole], (-1, _PAGES_OF_A_SITE)).mean(axis=1).tolist()
     return {label: np.array(found) for label, found in means.items()}
-
-
-def measure_reference(model: Model, chat: Floats) -> list[ReferenceRow]:
-    """Score Python's own documentation; `chat` are margins of chat assistants' texts."""
-    rows = []
-    for name, texts in (("language reference", reference_pages()), ("docstrings", docstrings())):
-        judged = [normalise(text).split()[:MAX_WORDS] for text in texts if not read(text).abstain]
-        flagged = float(np.mean(model.flags(judged))) if judged else 0.0
-        rows.append(ReferenceRow(name, len(judged), auroc(model.margins(judged), chat), flagged))
-    return rows
 
 
 def measure_pages(model: Model, sets: Sequence[PageSet]) -> list[PageRow]:

@@ -43,7 +43,6 @@ def evaluation(rows: list[PageRow]) -> DetectorEvaluation:
         generators=[],
         sources=[SourceRow("w", ["web"], 9, 0.0, True), SourceRow("e", ["essay"], 9, 0.5, False)],
         lengths=[],
-        reference=[],
         pages=rows,
     )
 

@@ -1,4 +1,4 @@
-"""Measuring on texts outside the training files: new origins, sites by three pages, human pages, Python's own prose."""
+"""Measuring on texts outside the training files: new origins, sites by three pages, human pages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ import pytest
 from scoring.errors import BadTrainingData
 from scoring.lite_ngram.ngrams import BUCKETS, vectors
 from scoring.lite_ngram.weights import Calibration
-from scoring.training.evaluation import TOGETHER, measure_pages, measure_reference, measure_unseen
-from scoring.training.python_prose import docstrings, reference_pages
+from scoring.training.evaluation import TOGETHER, measure_pages, measure_unseen
 from scoring.training.regression import Model
 from scoring.training.texts import PageSet, TrainingText, read_pages, read_texts
 
@@ -106,16 +105,6 @@ def test_unseen_lines_need_no_identifier_and_no_domain(tmp_path: Path) -> None:
     assert (found.site, found.domain, found.llm) == ("a.example", "unknown", True)
     with pytest.raises(BadTrainingData, match="line 1"):
         read_texts(path, 0)
-
-
-def test_python_prose_is_measured_without_what_is_abstained_from() -> None:
-    """Rows count the texts that are judged: a model that calls all human flags none, and ranks below any LLM text."""
-    pages, strings = reference_pages(), docstrings()
-    assert {len(page.split()) for page in pages} == {300} and all(len(text.split()) >= 150 for text in strings)
-    rows = measure_reference(Model(np.zeros(BUCKETS), -1.0, 0.95), np.array([0.0]))
-    assert [row.prose for row in rows] == ["language reference", "docstrings"]
-    assert all(row.flagged == 0.0 and row.auroc == 1.0 for row in rows)
-    assert 40 <= rows[0].texts <= len(pages) and 40 <= rows[1].texts <= len(strings)
 
 
 def gold(folder: Path, *rows: Mapping[str, object]) -> Path:

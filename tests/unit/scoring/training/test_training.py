@@ -23,7 +23,7 @@ from scoring.lite_ngram.ngrams import BUCKETS
 from scoring.training.card import BEGIN, END, TrainingReport
 from scoring.training.regression import rarity
 from scoring.training.texts import TrainingText, balanced_weights, calibration_crop, read_texts, training_crop
-from scoring.training.training import TrainingOptions, run_training
+from scoring.training.training import run_training
 
 pytestmark = pytest.mark.slow
 
@@ -76,14 +76,10 @@ def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
     return path
 
 
-def options(folder: Path, unfair: bool = False, **more: Any) -> TrainingOptions:
-    """Options for a small corpus in `folder`."""
-    return TrainingOptions(
-        train=write(folder / "train.jsonl.zst", corpus(1, 40, unfair)),
-        dev=write(folder / "dev.jsonl", corpus(2, 20, unfair)),
-        out=folder / "out",
-        **more,
-    )
+def files(folder: Path, unfair: bool = False) -> tuple[Path, Path, Path]:
+    """A small corpus in `folder`, and where to write."""
+    train = write(folder / "train.jsonl.zst", corpus(1, 40, unfair))
+    return train, write(folder / "dev.jsonl", corpus(2, 20, unfair)), folder / "out"
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +87,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], 
     """A finished training: its folder, what it said, its report."""
     folder = tmp_path_factory.mktemp("trained")
     said: list[str] = []
-    report = run_training(options(folder, card=folder / "docs" / "detectors.md"), said.append)
+    report = run_training(*files(folder), card=folder / "docs" / "detectors.md", say=said.append)
     return folder, said, report
 
 
@@ -132,17 +128,17 @@ def test_the_card_keeps_what_is_written_by_hand(
     assert trained[2].warning in made and "| CC0 |" in made
     mine = tmp_path / "card.md"
     mine.write_text(f"before\n\n{BEGIN}\nold\n{END}\n\nafter\n")
-    run_training(options(tmp_path, card=mine))
+    run_training(*files(tmp_path), card=mine)
     kept = mine.read_text()
     assert kept.startswith("before\n\n") and kept.endswith("\n\nafter\n") and "\nold\n" not in kept
 
 
 def test_same_files_and_seed_give_same_bytes(trained: tuple[Path, list[str], TrainingReport], tmp_path: Path) -> None:
     """Training is deterministic: weights and numbers are equal bit by bit; another seed gives others."""
-    run_training(options(tmp_path))
+    run_training(*files(tmp_path))
     names = ("lite-ngram.weights", "lite-ngram.json")
     assert all((tmp_path / "out" / n).read_bytes() == (trained[0] / "out" / n).read_bytes() for n in names)
-    assert run_training(options(tmp_path, seed=1)).digest != trained[2].digest
+    assert run_training(*files(tmp_path), seed=1).digest != trained[2].digest
 
 
 def test_another_processor_gives_the_same_bytes(
@@ -152,18 +148,17 @@ def test_another_processor_gives_the_same_bytes(
 
     This holds for few texts, whose fit goes the same way. Rounding makes a difference improbable, not impossible.
     """
-    made = options(tmp_path)
-    command = [sys.executable, "-m", "farmwatch", "train-detector", str(made.train)]
-    command += ["--dev", str(made.dev), "--out", str(made.out)]
+    train, dev, out = files(tmp_path)
+    command = [sys.executable, "-m", "farmwatch", "train-detector", str(train), "--dev", str(dev), "--out", str(out)]
     subprocess.run(command, check=True, capture_output=True, env={**os.environ, "OPENBLAS_CORETYPE": "Prescott"})
     names = ("lite-ngram.weights", "lite-ngram.json")
-    assert all((made.out / n).read_bytes() == (trained[0] / "out" / n).read_bytes() for n in names)
+    assert all((out / n).read_bytes() == (trained[0] / "out" / n).read_bytes() for n in names)
 
 
 def test_flagging_an_unseen_web_source_refuses_the_training(tmp_path: Path) -> None:
     """Human web texts that look like an LLM's when left out: refused, the source named, nothing written."""
     with pytest.raises(TrainingRefused, match=r"brochures \d+\.\d% of 40; at most 6%"):
-        run_training(options(tmp_path, unfair=True))
+        run_training(*files(tmp_path, unfair=True))
     assert not (tmp_path / "out").exists()
 
 
@@ -171,7 +166,7 @@ def test_without_scikit_learn_it_says_what_to_install(tmp_path: Path, monkeypatc
     """The extra is named where scikit-learn is missing."""
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingExtra, match=r"farmwatch\[train\]"):
-        run_training(options(tmp_path))
+        run_training(*files(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -199,7 +194,7 @@ def test_files_that_cannot_train_are_refused(tmp_path: Path) -> None:
     one_label = write(tmp_path / "one.jsonl", [row for row in corpus(3, 5) if row["label"] == "llm"])
     for path in (tmp_path / "none.jsonl", archive, write(tmp_path / "empty.jsonl", []), one_label):
         with pytest.raises(BadTrainingData):
-            run_training(TrainingOptions(train=path, dev=good, out=tmp_path / "out"))
+            run_training(path, good, tmp_path / "out")
 
 
 def test_filters_drop_and_count(tmp_path: Path) -> None:
@@ -269,7 +264,7 @@ def test_page_sets_are_measured_and_not_learned_from(
     """Pages given to a training are in its tables, its warning and its card, and leave the weights as they are."""
     rng = random.Random(4)
     pages = write(tmp_path / "blogs.jsonl", [{"articleBody": text(rng, LLM)} for _ in range(4)])
-    report = run_training(options(tmp_path, pages=(pages,), card=tmp_path / "card.md"))
+    report = run_training(*files(tmp_path), pages=(pages,), card=tmp_path / "card.md")
     assert report.digest == trained[2].digest
     assert report.files["pages 1: blogs"].used == 4
     assert report.evaluation.pages[0].cells[2].flagged == 1.0 and "100.0% of the human pages" in report.warning

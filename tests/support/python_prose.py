@@ -1,4 +1,4 @@
-"""Human prose that every machine with Python has, for measuring only: it differs between versions of Python.
+"""Human prose that every machine with Python has.
 
 Both sources are by the Python Software Foundation's contributors: the chapters of `pydoc_data.topics` (a language
 reference: long, even, impersonal) and the docstrings of the standard library. No training text is of their register.
