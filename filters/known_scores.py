@@ -66,11 +66,6 @@ class KnownScores:
         """Take in what came since, in the partitions that were asked for. Raises what `keys` raises."""
         self._read(self._next)
 
-    def __len__(self) -> int:
-        """Different scores in the partitions that were read."""
-        later = sum(len(self._later[p].difference(digests.numbers)) for p, digests in self._digests.items())
-        return sum(map(len, self._digests.values())) + later
-
     def _read(self, after: Mapping[int, int]) -> None:
         reached = dict(after)
         found = {partition: array("Q") for partition in after}

@@ -62,7 +62,9 @@ class MeasureStage(Stage):
     def prepare(self, records: Sequence[Record]) -> Sequence[Measured | None]:
         """Measure the fetched pages of a batch in the worker processes; None for the others."""
         fetched = [page for page in records if isinstance(page, Page) and page.outcome == _FETCHED]
-        results = iter(self._pool.map([RawPage(page_url(page), page.encoding, page.body) for page in fetched]))
+        # a page's content stands under the URL where redirects ended
+        raw = [RawPage(page.final_url or page.url, page.encoding, page.body) for page in fetched]
+        results = iter(self._pool.map(raw))
         return [next(results) if isinstance(page, Page) and page.outcome == _FETCHED else None for page in records]
 
     def process(self, record: Page, prepared: Measured | None, ctx: Context) -> None:
@@ -110,8 +112,3 @@ class MeasureStage(Stage):
     def close(self) -> None:
         """End the worker processes."""
         self._pool.close()
-
-
-def page_url(page: Page) -> str:
-    """The URL that a page's content stands under: where redirects ended."""
-    return page.final_url or page.url

@@ -68,7 +68,8 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings) -> Extr
     Raises MissingExtractor only.
     """
     run = extractor(settings.extractor)
-    html = _without_surrogates(page) if isinstance(page, str) else decode(page, encoding)
+    # half a surrogate pair in a text would end libxml2's parsing without a word
+    html = page.encode("utf-8", "replace").decode() if isinstance(page, str) else decode(page, encoding)
     error = _refused(page, html, settings)
     if error is not None:
         return Extraction(error=error)
@@ -91,11 +92,6 @@ def decode(page: bytes, encoding: str) -> str:
     except (LookupError, ValueError):  # unknown, not a charset ("zlib"), or a codec that cannot replace
         text = page.decode("utf-8", "replace")
     return text.removeprefix("\ufeff")
-
-
-def _without_surrogates(text: str) -> str:
-    """Text that can be encoded: half a surrogate pair ends libxml2's parsing without a word."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _refused(page: bytes | str, html: str, settings: MeasureSettings) -> ExtractError | None:

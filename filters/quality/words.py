@@ -39,30 +39,20 @@ def word_measures(text: str, tokens: Tokens) -> tuple[list[Share], list[Share]]:
     hashes = text.count("#") if "#" in text else 0
     ellipses = text.count("…") if "…" in text else 0
     symbols = int(np.count_nonzero(tokens.kinds & SYMBOL)) if hashes or ellipses else 0
-    stop_words = _stop_word_slots(tokens)
+    slots, factor = _stop_word_table()
+    at = tokens.hashes * factor >> np.uint64(64 - _SLOT_BITS)
+    stop_words: list[int] = at[slots[at] == tokens.hashes].tolist()  # the slot of each
+    ordered = np.sort(tokens.lengths)
     gopher: list[Share] = [
         float(words),
         chars / words if words else None,
-        _median(tokens),
+        (ordered.item((count - 1) // 2) + ordered.item(count // 2)) / 2,
         hashes / count,
         (text.count("...") + ellipses) / count,
         int(np.count_nonzero(tokens.kinds & ALPHABETIC)) / count,
         float(len(set(stop_words))),
     ]
     return gopher, [float(count), symbols / count, float(len(stop_words))]
-
-
-def _median(tokens: Tokens) -> float:
-    ordered = np.sort(tokens.lengths)
-    return (ordered.item((len(tokens) - 1) // 2) + ordered.item(len(tokens) // 2)) / 2
-
-
-def _stop_word_slots(tokens: Tokens) -> list[int]:
-    """The slot of each token that is a stop word."""
-    slots, factor = _stop_word_table()
-    at = tokens.hashes * factor >> np.uint64(64 - _SLOT_BITS)
-    found: list[int] = at[slots[at] == tokens.hashes].tolist()
-    return found
 
 
 @lru_cache(maxsize=1)

@@ -26,14 +26,6 @@ _LISTED = (int(BlockKind.ITEM), int(BlockKind.CELL))
 _BLOCK_CHARS = frozenset({"block_chars"})
 
 
-def _extracted(facts: Facts, _: Rule) -> Value:
-    return facts.features.extract_error or "ok"
-
-
-def _longest_block(facts: Facts, _: Rule) -> Value:
-    return max(facts.blocks[1], default=None)
-
-
 def _large_block_share(facts: Facts, rule: Rule) -> Value:
     large = rule.block_chars
     return sum([chars for chars in facts.blocks[1] if chars >= large]) / facts.chars if facts.chars else None
@@ -76,13 +68,19 @@ RULES: dict[str, RuleKind] = {
         "extracted",
         "==",
         "ok where a main text was found, else the reason why none was",
-        _extracted,
+        lambda facts, _: facts.features.extract_error or "ok",
         threshold=str,
         source="",
     ),
     "min_tokens": _kind("tokens", ">=", "whitespace words", whole=True),
     "link_code_share": _kind("link_code_share", "<=", "characters in links or code / characters", high=1),
-    "longest_block": _kind("longest_block", ">", "characters of the longest block", _longest_block, whole=True),
+    "longest_block": _kind(
+        "longest_block",
+        ">",
+        "characters of the longest block",
+        lambda facts, _: max(facts.blocks[1], default=None),
+        whole=True,
+    ),
     "large_block_share": _kind(
         "large_block_share",
         ">=",

@@ -86,11 +86,19 @@ class SiteMemory:
         size_before = memory.size_bytes
         known = page_id in memory.pages
         row_before = row_value(memory.row(page_id)) if known else b""
-        if not known:
-            self._forget_oldest(memory, state, site)
+        while not known and len(memory.pages) >= self._pages_cap:
+            oldest = next(iter(memory.pages))
+            memory.remove(oldest)
+            state.delete(row_key(site, oldest))
         index = memory.index(page_id)
-        order = memory.pages[page_id] if known else memory.next_order()
-        row = self._make_room(memory, state, site, index, self._row(order, chunks, outline))
+        row = self._row(memory.order_of(page_id), chunks, outline)
+        changed: set[int] = set()
+        for kind, cap in self._caps.items():
+            row, lost = memory.make_room(index, row, kind, cap)
+            changed |= lost
+        for other in sorted(changed):
+            other_id, kept = memory.row_at(other)
+            state.put(row_key(site, other_id), row_value(kept))
         repeated = chunks.lengths[memory.known(index, "chunks", chunks.ids)]
         likeness = Likeness(
             int(repeated.sum(dtype=np.int64)) / int(chunks.lengths.sum(dtype=np.int64)),
@@ -142,24 +150,6 @@ class SiteMemory:
         sketch = np.frombuffer(outline.sketch, "<u4")
         head = np.array([(order, len(ids), len(shingles), outline.shingle_count, outline.simhash, sketch)], HEAD)
         return StoredPage(head, {"chunks": ids, "shingles": shingles})
-
-    def _forget_oldest(self, memory: SitePages, state: SiteKeyedState, site: str) -> None:
-        while len(memory.pages) >= self._pages_cap:
-            oldest = next(iter(memory.pages))
-            memory.remove(oldest)
-            state.delete(row_key(site, oldest))
-
-    def _make_room(
-        self, memory: SitePages, state: SiteKeyedState, site: str, index: int, row: StoredPage
-    ) -> StoredPage:
-        changed: set[int] = set()
-        for kind, cap in self._caps.items():
-            row, lost = memory.make_room(index, row, kind, cap)
-            changed |= lost
-        for other in sorted(changed):
-            page_id, kept = memory.row_at(other)
-            state.put(row_key(site, page_id), row_value(kept))
-        return row
 
     def _site(self, state: SiteKeyedState, partition: int, site: str) -> SitePages:
         memory = self._sites.get((partition, site))

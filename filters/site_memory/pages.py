@@ -81,9 +81,10 @@ class SitePages:
         order = self.pages.get(page_id)
         return len(self.heads) if order is None else int(np.searchsorted(self.heads["order"], np.uint32(order)))
 
-    def next_order(self) -> int:
-        """The order of a page that comes as the newest."""
-        return int(self.heads["order"][-1]) + 1 if len(self.heads) else 0
+    def order_of(self, page_id: str) -> int:
+        """The order of a page, or of one that comes as the newest."""
+        newest = int(self.heads["order"][-1]) + 1 if len(self.heads) else 0
+        return self.pages.get(page_id, newest)
 
     def known(self, index: int, kind: Kind, ids: Ids) -> npt.NDArray[np.bool_]:
         """Which of `ids` the pages before an index have."""
