@@ -8,7 +8,6 @@ import pytest
 import zstandard
 
 from filters.judge_stage import JudgeStage
-from filters.measure.epoch import feature_epoch
 from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
 from filters.quality.measures import TEXTS
@@ -63,13 +62,6 @@ def run(stage: MeasureStage, pages: Sequence[Page], state: KeyedState) -> tuple[
 def value(metrics: Metrics, name: str, **labels: str) -> float:
     """A sample of the metrics page."""
     return metrics.registry.get_sample_value(f"farmwatch_{name}", labels) or 0
-
-
-def test_measure_reads_pages_and_keeps_the_memory_of_its_epoch(stage: MeasureStage) -> None:
-    """Topics, store and the way of heartbeats are those of the pipeline."""
-    assert (stage.name, dict(stage.inputs), stage.forward) == ("measure", {"pages": Page}, "features")
-    assert stage.store == f"site-memory.{feature_epoch(SETTINGS)}"
-    assert stage.ready()
 
 
 def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: str, new_state: NewState) -> None:

@@ -14,7 +14,6 @@ from filters.extraction import extractor as extraction
 from filters.extraction import trafilatura_text
 from filters.extraction.blocks import BlockKind, Definition, measured, unpack
 from filters.extraction.extractor import _MANY_ATTRIBUTES, MAX_ATTRIBUTES, decode, extract, extractor
-from filters.extraction.html_tree import Unparsed
 from filters.extraction.interface import ExtractError, Extraction
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
@@ -221,16 +220,6 @@ def test_nested_page_is_extracted_whole(depth: int) -> None:
     end = f"<p>{SENTENCE * 3}The end.</p>"
     found = extract(page("<div>" * depth + f"<p>{SENTENCE * 5}</p>" + "</div>" * depth + end), "", SETTINGS)
     assert found.error == "" and found.text.endswith("The end.") and found.text.count(SENTENCE.strip()) == 8
-
-
-def test_page_that_the_parser_gives_up_has_no_text(monkeypatch: pytest.MonkeyPatch, article: str) -> None:
-    """A page of which an unknown part is lost is not judged by the rest."""
-
-    def lost(html: str) -> Any:
-        raise Unparsed(ExtractError.PARSER_STOPPED)
-
-    monkeypatch.setattr(trafilatura_text, "parse", lost)
-    assert extract(article, "", SETTINGS) == Extraction(error="parser_stopped")
 
 
 def test_nul_bytes_are_dropped(article: str) -> None:

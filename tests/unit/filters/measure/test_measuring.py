@@ -143,19 +143,3 @@ def test_importing_the_package_loads_no_extractor() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_measurer_knows_the_sites_earlier_pages(article: str) -> None:
-    """A page that repeats an earlier one of its site is all known, on another site new; errors are no pages."""
-    measurer = Measurer(SETTINGS)
-
-    def likeness(html: str, number: int, site: str = "a.example") -> tuple[object, ...]:
-        measures = measurer.measure(f"https://{site}/{number}", html, site).measures
-        return tuple(measures[name] for name in ("duplicate_share", "template_share", "simhash_distance"))
-
-    assert likeness("", 0) == (None, None, None)
-    assert likeness(article, 1) == (0, 0, None)
-    assert likeness(article, 2) == (1, 1, 0)
-    assert likeness(article, 1) == (0, 0, None)
-    assert likeness(article, 1, "b.example") == (0, 0, None)
-    assert measurer.epoch == feature_epoch(SETTINGS)

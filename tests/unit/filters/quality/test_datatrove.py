@@ -18,7 +18,7 @@ from filters.quality.measures import MEASURES, measure_quality
 from filters.quality.tokens import TOKENIZERS
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
-from stream.schema.records import Features
+from tests.support.numbered_pages import page_features
 from tests.support.sentences import split_sentences
 
 if not os.environ.get("FARMWATCH_REQUIRE_DATA"):  # there, what is missing fails
@@ -90,7 +90,7 @@ def tokenizer(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def differences(text: str, quality: dict[str, list[float | None]]) -> list[str]:
     """What datatrove says of a text, and its values, where ours are other ones."""
-    features = features_of(text, quality)
+    features = page_features(text, quality=quality, tokens=len(text.split()))
     found: list[str] = []
     for suite, (ruleset, make, names) in SUITES.items():
         document = Document(text=text, id="")
@@ -105,22 +105,6 @@ def differences(text: str, quality: dict[str, list[float | None]]) -> list[str]:
         if suite == "c4" and theirs is True and document.text != clean(text).text:
             found.append("c4: cleaned otherwise")
     return found
-
-
-def features_of(text: str, quality: dict[str, list[float | None]]) -> Features:
-    """Features that say what the rulesets ask of a text alone."""
-    return Features(
-        id="",
-        site="",
-        page_id="",
-        url="",
-        epoch="",
-        extract_path="recall",
-        extract_error="",
-        measures={"tokens": float(len(text.split()))},
-        text=text,
-        quality=quality,
-    )
 
 
 def value_differences(text: str, tokenizer: str, values: list[float | None]) -> list[str]:

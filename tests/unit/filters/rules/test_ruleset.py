@@ -30,19 +30,16 @@ REFUSED = {
     "endless nesting": ("#\nblocks = " + "[" * 60_000, "not TOML: "),
     "endless file": ("#" * 64 * 1024 + "\n" + MINIMAL, "larger than 64 KiB"),
     "rule": (rule("min_token", "threshold = 1"), "unknown rule 'min_token'; did you mean 'min_tokens'?"),
-    "rule in capitals": (rule("MIN_TOKENS"), "unknown rule 'MIN_TOKENS'; did you mean 'min_tokens'?"),
     "field of a rule": (
         rule("min_tokens", "treshold = 1"),
         "rule min_tokens: unknown field treshold; known: on_unknown, threshold; did you mean 'threshold'?",
     ),
-    "field of another rule": (rule("min_tokens", "block_chars = 1"), "unknown field block_chars"),
     "field": (
         'block = "run"\n' + MINIMAL,
         "unknown field block; known: blocks, description, reads, rules, scores; did",
     ),
     "rule beside rules": (MINIMAL + "[min_tokens]\nthreshold = 1\n", "unknown field min_tokens; known: "),
     "blocks": ('blocks = "runs"\n' + MINIMAL, "blocks: Invalid enum value 'runs'"),
-    "scores": ('scores = "C4"\n' + MINIMAL, "scores: Invalid enum value 'C4'"),
     "reads": ("reads = ['c4']\n" + MINIMAL, "reads: Expected `str`, got `array`"),
     "description": ("description = 3\n" + MINIMAL, "description: Expected `str`, got `int`"),
     "policy": (rule("min_tokens", 'on_unknown = "dropp"'), "rule min_tokens: on_unknown: Invalid enum value 'dropp'"),
@@ -51,22 +48,16 @@ REFUSED = {
         'rule min_tokens: threshold is "200", not a whole number from 0 to 1,000,000,000',
     ),
     "truth for number": (rule("min_tokens", "threshold = true"), "threshold is true, not a whole number"),
-    "list for number": (rule("min_tokens", "threshold = [1, 2]"), "threshold is [1, 2], not a whole number"),
     "date for number": (rule("min_tokens", "threshold = 1999-01-01"), 'threshold is "1999-01-01", not a whole'),
     "NaN": (rule("link_code_share", "threshold = nan"), "threshold is NaN, not a number from 0 to 1"),
-    "infinity": (rule("min_tokens", "threshold = inf"), "threshold is Infinity, not a whole number"),
     "share above 1": (
         rule("link_code_share", "threshold = 20"),
         "rule link_code_share: threshold is 20, not a number from 0 to 1",
     ),
-    "share below 0": (rule("duplicate_share", "threshold = -0.1"), "threshold is -0.1, not a number from 0 to 1"),
     "negative count": (rule("gopher_min_words", "threshold = -1"), "threshold is -1, not a whole number from 0"),
-    "count of a part": (rule("c4_min_sentences", "threshold = 4.5"), "threshold is 4.5, not a whole number"),
     "more stop words than there are": (rule("gopher_min_stop_words", "threshold = 9"), "a whole number from 0 to 8"),
-    "more bits than there are": (rule("simhash_distance", "threshold = 65"), "65, not a whole number from 0 to 64"),
     "fewer than none": (rule("dolma_max_repetitions", "threshold = 0"), "0, not a whole number from 1"),
     "huge count": (rule("min_tokens", f"threshold = 1{'0' * 400}"), "…, not a whole number from 0"),
-    "endless hexadecimal": (rule("min_tokens", f"threshold = 0x{'F' * 9000}"), "…, not a whole number from 0"),
     "nothing between": (
         rule("gopher_max_words", "threshold = 50", "[rules.gopher_min_words]", "threshold = 51"),
         "no page can pass both gopher_min_words and gopher_max_words",
@@ -77,16 +68,13 @@ REFUSED = {
         "no page can pass both gopher_min_median_word_chars and dolma_max_median_word_chars",
     ),
     "text for list": (rule("language", 'threshold = "en"'), 'threshold is "en", not a list of texts'),
-    "list of numbers": (rule("language", "threshold = [1]"), "threshold is [1], not a list of texts"),
     "no language": (rule("language", "threshold = []"), "threshold is [], not a list of texts that is not empty"),
     "languages": (
         rule("language", 'threshold = ["en", "German", "EN", "jp"]'),
         'rule language: threshold has ["EN", "German", "jp"], not among the codes in docs/reference/languages.md',
     ),
     "likely beyond 1": (rule("language", "min_probability = 90"), "min_probability: Expected `float` <= 1.0"),
-    "likely as nothing": (rule("language", "min_probability = nan"), "min_probability: Expected `float` >= 0.0"),
     "no block_chars": (rule("large_block_share", "threshold = 0.7"), "rule large_block_share: block_chars is missing"),
-    "no characters": (rule("large_block_share", "block_chars = 0"), "block_chars: Expected `int` >= 1"),
     "kind without pattern": (
         rule("url_kind", 'threshold = ["tags", "shop"]', "[rules.url_kind.patterns]", 'tag = "x"'),
         "rule url_kind: no pattern for shop, tags",
@@ -97,12 +85,10 @@ REFUSED = {
     ),
     "bad pattern": (rule("url_kind", 'patterns = {tag = "("}'), "pattern tag cannot be used in RE2: missing ): ("),
     "pattern by number": (rule("url_kind", "patterns = {tag = 1}"), "patterns[...]: Expected `str`, got `int`"),
-    "patterns as list": (rule("url_kind", "patterns = []"), "patterns: Expected `object`, got `array`"),
     "not extracted first": ("[rules.min_tokens]\nthreshold = 1\n", "the first rule has to be [rules.extracted]"),
     "extracted disabled": ("[rules.extracted]\n", "the first rule has to be [rules.extracted] with threshold"),
     "extracted otherwise": ('[rules.extracted]\nthreshold = "no"\n', 'threshold is "no", not "ok"'),
     "rules as number": ("rules = 3\n", "rules: Expected `object`, got `int`"),
-    "rule as number": (MINIMAL + "[rules]\nmin_tokens = 3\n", "rule min_tokens: Expected `object`, got `int`"),
     "nothing": ("", "the first rule has to be [rules.extracted]"),
     "lines of Windows": (rule("min_tokens", "threshold = -3").replace("\n", "\r\n"), "threshold is -3, not"),
 }
@@ -239,24 +225,6 @@ def test_any_ruleset_is_read_as_it_is_written(tables: dict[str, dict[str, object
     for text in (tabled(tables, space), inline(tables), "description = 'x'\n" + tabled(tables)):
         again = parse_ruleset(text, "other")
         assert (again.rules, again.digest) == (ruleset.rules, ruleset.digest)
-
-
-@given(any_rules(), st.data())
-def test_any_other_threshold_is_another_digest(tables: dict[str, dict[str, object]], data: st.DataObject) -> None:
-    """One threshold more, less or otherwise changes the digest, and so does one rule less."""
-    base = parse_ruleset(tabled(tables), "mine").digest
-    names = [name for name in tables if RULES[name].threshold is float and tables[name].get("threshold") != 1]
-    if not names:
-        return
-    name = data.draw(st.sampled_from(names))
-    fewer = {key: table for key, table in tables.items() if key != name}
-    without = tables | {name: {key: value for key, value in tables[name].items() if key != "threshold"}}
-    rounded = tables | {name: tables[name] | {"threshold": 1}}
-    others = [fewer, without] if "threshold" in tables[name] else [fewer]
-    if sum(RULES[other].of == RULES[name].of for other in tables) == 1:
-        others.append(rounded)
-    for other in others:
-        assert parse_ruleset(tabled(other), "mine").digest != base
 
 
 @given(st.text(max_size=60))

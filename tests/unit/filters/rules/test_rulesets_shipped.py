@@ -11,8 +11,19 @@ from filters.quality.measures import MEASURES
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from stream.schema.records import Features
+from tests.support.numbered_pages import page_features
 
 Published = list[tuple[str, str, str, float]]  # rule, measure, drops when the value is ... than, this
+
+
+def ngram_rules(prefix: str, measure: str, first: int, *limits: float) -> Published:
+    """Rules on the n-grams from `first` words on."""
+    kind = measure.removeprefix("dolma_")
+    return [
+        (f"{prefix}{kind}_{n}gram_share", f"{measure}_{n}gram_share", ">", limit)
+        for n, limit in enumerate(limits, start=first)
+    ]
+
 
 GOPHER: Published = [
     ("gopher_min_words", "words", "<", 50),
@@ -29,15 +40,8 @@ GOPHER: Published = [
     ("gopher_max_duplicate_paragraph_char_share", "duplicate_paragraph_char_share", ">", 0.2),
     ("gopher_max_duplicate_line_share", "duplicate_line_share", ">", 0.3),
     ("gopher_max_duplicate_line_char_share", "duplicate_line_char_share", ">", 0.2),
-    ("gopher_max_top_2gram_share", "top_2gram_share", ">", 0.2),
-    ("gopher_max_top_3gram_share", "top_3gram_share", ">", 0.18),
-    ("gopher_max_top_4gram_share", "top_4gram_share", ">", 0.16),
-    ("gopher_max_duplicate_5gram_share", "duplicate_5gram_share", ">", 0.15),
-    ("gopher_max_duplicate_6gram_share", "duplicate_6gram_share", ">", 0.14),
-    ("gopher_max_duplicate_7gram_share", "duplicate_7gram_share", ">", 0.13),
-    ("gopher_max_duplicate_8gram_share", "duplicate_8gram_share", ">", 0.12),
-    ("gopher_max_duplicate_9gram_share", "duplicate_9gram_share", ">", 0.11),
-    ("gopher_max_duplicate_10gram_share", "duplicate_10gram_share", ">", 0.1),
+    *ngram_rules("gopher_max_", "top", 2, 0.2, 0.18, 0.16),
+    *ngram_rules("gopher_max_", "duplicate", 5, 0.15, 0.14, 0.13, 0.12, 0.11, 0.1),
 ]
 C4: Published = [
     ("c4_lorem_ipsum", "c4_lorem_ipsum_lines", ">", 0),
@@ -62,15 +66,8 @@ DOLMA: Published = [
     ("dolma_max_ellipsis_line_share", "dolma_ellipsis_line_share", ">", 0.3),
     ("dolma_max_duplicate_line_share", "dolma_duplicate_line_share", ">", 0.3),
     ("dolma_max_duplicate_line_char_share", "dolma_duplicate_line_char_share", ">", 0.3),
-    ("dolma_max_top_2gram_share", "dolma_top_2gram_share", ">", 0.2),
-    ("dolma_max_top_3gram_share", "dolma_top_3gram_share", ">", 0.18),
-    ("dolma_max_top_4gram_share", "dolma_top_4gram_share", ">", 0.16),
-    ("dolma_max_duplicate_5gram_share", "dolma_duplicate_5gram_share", ">", 0.15),
-    ("dolma_max_duplicate_6gram_share", "dolma_duplicate_6gram_share", ">", 0.14),
-    ("dolma_max_duplicate_7gram_share", "dolma_duplicate_7gram_share", ">", 0.13),
-    ("dolma_max_duplicate_8gram_share", "dolma_duplicate_8gram_share", ">", 0.12),
-    ("dolma_max_duplicate_9gram_share", "dolma_duplicate_9gram_share", ">", 0.11),
-    ("dolma_max_duplicate_10gram_share", "dolma_duplicate_10gram_share", ">", 0.1),
+    *ngram_rules("dolma_max_", "dolma_top", 2, 0.2, 0.18, 0.16),
+    *ngram_rules("dolma_max_", "dolma_duplicate", 5, 0.15, 0.14, 0.13, 0.12, 0.11, 0.1),
     ("dolma_max_unpunctuated_line_share", "dolma_unpunctuated_line_share", ">", 0.5),
     ("dolma_max_repetitions", "dolma_repetitions", ">=", 100),
 ]
@@ -80,8 +77,7 @@ CASES = [(name, *published) for name, rules in PUBLISHED.items() for published i
 
 def features(values: dict[str, float | None], text: str = "main") -> Features:
     """A page with these quality measures of one text; the others are unknown."""
-    quality = {text: [values.get(measure) for measure in MEASURES]}
-    return Features(id="f", site="s", page_id="p", url="u", epoch="e", text="text", text_digest="d", quality=quality)
+    return page_features(quality={text: [values.get(measure) for measure in MEASURES]})
 
 
 def passing(published: Published) -> dict[str, float | None]:
@@ -151,8 +147,7 @@ def test_what_every_rule_passes_is_kept(name: str) -> None:
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_features_older_than_the_measures_are_dropped(name: str) -> None:
     """A page of which no quality is known is not kept unseen: one rule says so, and the others are n/a."""
-    old = Features(id="f", site="s", page_id="p", url="u", epoch="e", text="text", text_digest="d")
-    verdict = judge(old, load_ruleset(name))
+    verdict = judge(page_features(), load_ruleset(name))
     assert len(verdict.failed) == 1
     assert {rule.outcome for rule in verdict.rules[1:]} == {"n/a"}
 

@@ -92,14 +92,10 @@ def test_a_file_is_not_written_over_unasked(tmp_path: Path) -> None:
 BROKEN = {
     "empty": (b"", "truncated"),
     "cut short": (msgspec.json.encode(one())[:-9], "truncated"),
-    "no JSON": (b"threshold = 0.9", "malformed"),
-    "a list": (b"[1, 2]", "object"),
-    "not UTF-8": (b'{"name": "\xff\xfe"}', ""),
     "nested": (b"[" * 100_000, ""),
     "unknown field": (msgspec.json.encode(one())[:-1] + b', "treshold": 1}', "treshold"),
     "missing field": (b'{"name": "mine", "threshold": 1, "llm_below": true}', "detector"),
     "NaN": (msgspec.json.encode(one()).replace(b"0.9", b"NaN"), ""),
-    "infinite": (msgspec.json.encode(one()).replace(b"0.9", b"1e999"), "threshold"),
     "text for a number": (msgspec.json.encode(one()).replace(b"0.9", b'"0.9"'), "threshold"),
     "a name with a slash": (msgspec.json.encode(one()).replace(b'"mine"', b'"a/b"'), "name"),
     "impossible site test": (msgspec.json.encode(one()).replace(b'"p0":0.1', b'"p0":0.9'), "p0"),
@@ -178,8 +174,4 @@ def test_lite_ngram_keeps_its_identity_and_takes_another_set() -> None:
 def test_lite_ngram_refuses_a_set_of_other_weights() -> None:
     """A threshold measured with other weights is refused, with both names."""
     with pytest.raises(BadThresholds, match="lite-ngram/00000000"):
-        LiteNgram.load(
-            thresholds=ThresholdSet(
-                name="x", detector="lite-ngram/00000000", number="p_llm", threshold=0.5, llm_below=False
-            )
-        )
+        LiteNgram.load(thresholds=one(detector="lite-ngram/00000000"))
