@@ -85,7 +85,6 @@ def _lengths(words: bytes) -> npt.NDArray[np.int64]:
 
 
 def _shingles(words: Hashes) -> npt.NDArray[np.uint32]:
-    """Distinct shingles, ascending."""
     length = min(WORDS, len(words))
     count = len(words) - length + 1
     mixed = np.zeros(count, np.uint64)

@@ -116,7 +116,6 @@ def _gather(root: Any) -> None:
 
 
 def _depth(root: Any) -> int:
-    """Deepest nesting of elements, the root's own being 1."""
     depth = deepest = 0
     for event, _ in etree.iterwalk(root, events=("start", "end")):
         depth += 1 if event == "start" else -1

@@ -13,7 +13,7 @@ import zstandard
 from filters.duplicates.chunker import Chunks, chunk
 from filters.duplicates.shingles import Outline, outline
 from filters.extraction.extractor import extract
-from filters.extraction.interface import UNFINISHED, ExtractError
+from filters.extraction.interface import ExtractError
 from filters.quality.language import identify
 from filters.quality.measures import measure_quality
 from filters.settings import MeasureSettings
@@ -52,11 +52,6 @@ class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     chunk_ids: bytes = b""
     chunk_lengths: bytes = b""
     outline: Outline = Outline()
-
-    @property
-    def unfinished(self) -> bool:
-        """True where extraction was given up, so that nothing is known of the page's text."""
-        return self.error in UNFINISHED
 
     def chunks(self) -> Chunks:
         """The chunks of the main text."""

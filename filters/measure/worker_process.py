@@ -63,7 +63,6 @@ def _load(settings: MeasureSettings) -> None:
 
 
 def _read(requests: BinaryIO) -> bytes | None:
-    """The next frame, or None at the end, a frame cut short included."""
     head = requests.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None

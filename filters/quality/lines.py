@@ -107,11 +107,9 @@ def _dolma(text: str, lines: list[str], lasts: list[str], tokens: Tokens, distin
 
 
 def _of_any(characters: list[str], some: str) -> int:
-    """How many characters are one of a few."""
     return sum(map(characters.count, some))
 
 
 def _later_occurrences(parts: Sequence[str]) -> tuple[int, int]:
-    """How many parts stood before, and their characters."""
     distinct = set(parts)
     return len(parts) - len(distinct), sum(map(len, parts)) - sum(map(len, distinct))

@@ -129,7 +129,6 @@ def _sorted(grams: Hashes) -> tuple[Counts, Counts]:
 
 
 def _firsts(places: Counts, order: Counts, equal: Counts) -> Firsts:
-    """Of n-grams at `places` those that repeat."""
     firsts: Firsts = {}
     for one, next_one in zip(places[order[equal]].tolist(), places[order[equal + 1]].tolist(), strict=True):
         firsts[next_one] = firsts.setdefault(one, one)
@@ -191,7 +190,6 @@ def _in_pieces(places: Counts, grams: Hashes) -> Iterator[tuple[int, int]]:
 
 
 def _walk_joined(tokens: Tokens, n: int) -> int:
-    """The walk as it is defined, over the joined characters."""
     joined, ends = "".join(tokens.strings), tokens.ends
     grams = ((place, joined[ends[place] : ends[place + n]]) for place in range(len(tokens) - n + 1))
     return _walk(grams, n, ends)

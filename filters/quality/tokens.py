@@ -136,7 +136,6 @@ def inverse_powers(bounds: Counts) -> tuple[Hashes, Hashes]:
 
 
 def _powers(count: int) -> tuple[Hashes, Hashes]:
-    """At least `count` powers of BASE, and their inverses."""
     return _power_tables(max(16, (count - 1).bit_length()))
 
 

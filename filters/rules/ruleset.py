@@ -166,7 +166,6 @@ def parse_ruleset(source: str, name: str, where: str = "") -> Ruleset:
 
 
 def _rule(name: str, table: Any) -> Rule:
-    """A rule of a file. Raises ValueError."""
     if name not in RULES:
         raise ValueError(f"unknown rule {printable(name, _LONG)!r}{_near(name, RULES)}")
     kind = RULES[name]

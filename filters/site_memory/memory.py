@@ -33,6 +33,7 @@ import numpy as np
 
 from filters.duplicates.chunker import Chunks
 from filters.duplicates.shingles import Outline
+from filters.extraction.interface import UNFINISHED
 from filters.measure.page_measures import Measured
 from filters.settings import MeasureSettings
 from filters.site_memory.pages import SitePages
@@ -114,7 +115,7 @@ class SiteMemory:
 
     def of(self, state: SiteKeyedState, partition: int, site: str, page_id: str, measured: Measured) -> Likeness:
         """`compare` for what was measured on a page; where that was given up, its site is left as it is."""
-        if measured.unfinished:
+        if measured.error in UNFINISHED:
             return Likeness()
         return self.compare(state, partition, site, page_id, measured.chunks(), measured.outline)
 

@@ -72,7 +72,6 @@ def _web(evaluation: DetectorEvaluation) -> str:
 
 
 def _judged(rows: Sequence[PageRow]) -> list[float]:
-    """Shares flagged at the lengths that the detector judges."""
     return [cell.flagged for row in rows for cell in row.cells if cell.words >= MIN_WORDS and cell.flagged is not None]
 
 
@@ -173,7 +172,6 @@ def _tables(evaluation: DetectorEvaluation) -> Iterator[tuple[str, list[_Row]]]:
 
 
 def _table(structs: Sequence[msgspec.Struct]) -> list[_Row]:
-    """A column for each field."""
     if not structs:
         return []
     names = structs[0].__struct_fields__

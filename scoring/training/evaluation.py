@@ -293,7 +293,6 @@ def measure_pages(model: Model, sets: Sequence[PageSet]) -> list[PageRow]:
 
 
 def _where(samples: Sequence[TrainingText], **wanted: Any) -> list[TrainingText]:
-    """The texts with these fields."""
     return [sample for sample in samples if all(getattr(sample, name) == value for name, value in wanted.items())]
 
 
