@@ -89,8 +89,14 @@ def test_a_replay_writes_beside_the_live_topics() -> None:
     assert [decode(Verdict, m.value or b"") for m in found] == [judge(p, RULESET, now_ms=7, run=RUN) for p in pages]
     assert {(m.headers["run"], m.headers["ruleset"]) for m in found} == {(RUN, RULESET.digest)}
     assert messages(log, "verdicts") == messages(log, "score.requests") == []
-    labels = {"run": RUN, "ruleset": "mine", "verdict": "article"}
-    assert metrics.registry.get_sample_value("farmwatch_page_verdicts_total", labels) == 1
+    (request,) = messages(log, "score.requests.replay")
+    fields = {name: getattr(pages[0], name) for name in ("id", "site", "page_id", "url", "text_digest", "text")}
+    expected = ScoreRequest(**fields, fetched_at=pages[0].fetched_at, run=RUN, detector=DETECTOR)
+    assert decode(ScoreRequest, request.value or b"") == expected
+    labels = {"run": RUN, "ruleset": "mine"}
+    value = metrics.registry.get_sample_value
+    assert value("farmwatch_page_verdicts_total", {**labels, "verdict": "article"}) == 1
+    assert value("farmwatch_rule_drops_total", {**labels, "rule": "min_tokens"}) == 1
 
 
 def test_a_replay_asks_only_for_texts_without_a_score_and_once_a_site() -> None:

@@ -1,4 +1,4 @@
-"""MEASURE and JUDGE as the loop runs them: what they emit, keep and count, and what a rollback takes back."""
+"""MEASURE as the loop runs it: what it emits, keeps and counts, and what a rollback takes back."""
 
 from __future__ import annotations
 
@@ -7,19 +7,16 @@ from collections.abc import Callable, Iterator, Sequence
 import pytest
 import zstandard
 
-from filters.judge_stage import JudgeStage
 from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
 from filters.quality.measures import TEXTS
-from filters.rules.judgement import judge
-from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.site_memory.memory import Likeness
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
-from stream.schema.records import Features, Page, ScoreRequest, Verdict, decode
+from stream.schema.records import Features, Page, decode
 
 NewState = Callable[[], KeyedState]
 SITE = "a.example"
@@ -152,51 +149,3 @@ def test_gauges_tell_what_is_in_memory(pool: ExtractionPool, article: str, new_s
     stage.lost([3])
     stage.committed()
     assert value(metrics, "site_memory_sites") == 0
-
-
-def judged(stage: JudgeStage, records: Sequence[Features]) -> tuple[list[Verdict], list[ScoreRequest], Metrics]:
-    """One batch of JUDGE."""
-    context = Context(3, None, Meter(), now_ms=99)
-    for record, prepared in zip(records, stage.prepare(records), strict=True):
-        stage.process(record, prepared, context)
-    metrics = Metrics()
-    context.meter.apply(metrics)
-    verdicts = [decode(Verdict, o.value or b"") for o in context.outputs if o.topic == "verdicts"]
-    requests = [decode(ScoreRequest, o.value or b"") for o in context.outputs if o.topic == "score.requests"]
-    assert len(verdicts) + len(requests) == len(context.outputs)
-    assert {output.key for output in context.outputs} == {SITE.encode()}
-    return verdicts, requests, metrics
-
-
-def test_judge_emits_a_verdict_each_and_requests_for_articles(article: str) -> None:
-    """Every features record has its verdict, articles their text on the way to the detector, and rules their counts."""
-    measurer = Measurer(SETTINGS)
-    kept = measurer.measure(f"https://{SITE}/river", article, SITE, fetched_at=5)
-    short = measurer.measure(f"https://{SITE}/tag/river", "<p>Too short.</p><p>Indeed.</p>", SITE)
-    stage = JudgeStage(load_ruleset("notes"))
-    assert (stage.name, dict(stage.inputs), stage.forward, stage.store) == (
-        "judge",
-        {"features": Features},
-        "score.requests",
-        None,
-    )
-    verdicts, requests, metrics = judged(stage, [kept, short])
-    notes = load_ruleset("notes")
-    assert verdicts == [judge(kept, notes, now_ms=99), judge(short, notes, now_ms=99)]
-    assert [verdict.verdict for verdict in verdicts] == ["article", "dropped"]
-    assert requests == [
-        ScoreRequest(
-            id=kept.id,
-            site=SITE,
-            page_id=kept.page_id,
-            url=kept.url,
-            text_digest=kept.text_digest,
-            text=kept.text,
-            fetched_at=5,
-        )
-    ]
-    for verdict in ("article", "dropped"):
-        assert value(metrics, "page_verdicts_total", run="live", ruleset="notes", verdict=verdict) == 1
-    for rule in verdicts[1].failed:
-        assert value(metrics, "rule_drops_total", run="live", ruleset="notes", rule=rule) == 1
-    assert "url_kind" in verdicts[1].failed

@@ -11,7 +11,6 @@ import zstandard
 
 from filters.errors import MissingExtractor
 from filters.extraction import extractor as extraction
-from filters.extraction import trafilatura_text
 from filters.extraction.blocks import BlockKind, Definition, measured, unpack
 from filters.extraction.extractor import _MANY_ATTRIBUTES, MAX_ATTRIBUTES, decode, extract, extractor
 from filters.extraction.interface import ExtractError, Extraction
@@ -79,32 +78,6 @@ def test_flat_fallback_leaves_shares_unknown() -> None:
     found = extract(page(f'<script type="application/ld+json">{data}</script><div id="app"></div>'), "", SETTINGS)
     assert (found.error, found.path, found.link_code_share) == ("", "fallback", None)
     assert SENTENCE.strip() in found.text
-
-
-@pytest.mark.parametrize("mode", ["recall", "precision"])
-def test_options_are_those_of_the_documented_keywords(monkeypatch: pytest.MonkeyPatch, mode: str, article: str) -> None:
-    """The options built once equal what Trafilatura builds from the keywords of the specification."""
-    seen: list[Any] = []
-    core: Any = trafilatura.core
-    sequence = core.trafilatura_sequence
-
-    def watched(tree: Any, options: Any, url: str | None) -> Any:
-        seen.append(options)
-        return sequence(tree, options, url)
-
-    monkeypatch.setattr(core, "trafilatura_sequence", watched)
-    trafilatura.core.bare_extraction(
-        article,
-        favor_recall=mode == "recall",
-        favor_precision=mode == "precision",
-        include_comments=False,
-        include_links=True,
-        include_formatting=True,
-        output_format="xml",
-    )
-    built = trafilatura_text._options(mode)
-    for field in seen[0].__slots__:
-        assert getattr(built, field) == getattr(seen[0], field), field
 
 
 def test_trafilatura_is_as_before_afterwards(article: str) -> None:

@@ -59,12 +59,6 @@ def test_a_body_is_inflated_under_the_cap() -> None:
     assert measure_raw(RawPage("u", "", b""), SETTINGS).error == "empty"
 
 
-def test_error_pages_keep_their_url_path() -> None:
-    """A page without text has its URL measured, the rest is unknown."""
-    found = measure("https://a.example/tag/x", "", "", SETTINGS)
-    assert (found.measures, found.quality) == ({"url_path": "/tag/x"}, {})
-
-
 @pytest.mark.parametrize(
     ("url", "path"),
     [("https://a.example", "/"), ("https://a.example/b?page=2#c", "/b?page=2"), ("http://[bad", ""), ("", None)],

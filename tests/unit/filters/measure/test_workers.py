@@ -18,6 +18,7 @@ from filters.errors import WorkersUnavailable
 from filters.measure.page_measures import RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
+from tests.support.farm import wait_for
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.slow
@@ -94,12 +95,9 @@ def alive(pid: int) -> bool:
         return False
 
 
-def gone(pids: list[int], within_s: float) -> bool:
-    """True when the processes end in time."""
-    deadline = time.monotonic() + within_s
-    while any(map(alive, pids)) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    return not any(map(alive, pids))
+def wait_until_gone(pids: list[int], within_s: float) -> None:
+    """Wait for the processes to end."""
+    wait_for(lambda: not any(map(alive, pids)), within_s, "the end of the workers")
 
 
 def test_results_are_in_order_and_as_without_workers(pool: ExtractionPool, article: str) -> None:
@@ -137,7 +135,7 @@ def test_hanging_page_is_killed_at_the_limit_and_others_are_not_held_up(new_pool
     assert [result.text.split()[-1] for result in results if result.text] == ["one", "two", "three", "four"]
     assert results[1].measures == {"url_path": "/x"}
     assert not set(before) & set(pool.pids)
-    assert gone(before, 5)
+    wait_until_gone(before, 5)
 
 
 def test_worker_that_dies_or_runs_out_of_memory_costs_its_page_only(new_pool: NewPool) -> None:
@@ -222,7 +220,7 @@ def test_closed_pool_has_no_workers(new_pool: NewPool) -> None:
     pool = new_pool(workers=2)
     pids = pool.pids
     pool.close()
-    assert gone(pids, 5)
+    wait_until_gone(pids, 5)
     with pytest.raises(WorkersUnavailable, match="closed"):
         pool.map([raw("one")])
 
@@ -243,7 +241,7 @@ def test_workers_end_with_their_parent() -> None:
     parent.wait()
     parent.stdout.close()
     assert len(pids) == 2
-    assert gone(pids, 10)
+    wait_until_gone(pids, 10)
 
 
 def test_settings_reach_the_workers(new_pool: NewPool, article: str) -> None:

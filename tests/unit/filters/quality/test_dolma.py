@@ -111,11 +111,3 @@ def test_repetitions_are_those_a_search_finds(parts: list[tuple[list[str], int]]
     words = [word for part, times in parts for word in part * times]
     tokens = Tokens.of(" ".join(words))
     assert most_repetitions(tokens, repeated_ngrams(tokens).longest) == searched(words)
-
-
-@pytest.mark.parametrize("period", [1, 2, 5, 13])
-def test_a_sequence_is_counted_whole(period: int) -> None:
-    """100 times a sequence and a part of it is 100 times; one of 14 tokens is none."""
-    sequence = [f"w{number}" for number in range(period)]
-    assert measures(" ".join(["x", *sequence * 100, *sequence[: period // 2]]))["dolma_repetitions"] == 100
-    assert measures(" ".join([f"w{number}" for number in range(14)] * 5))["dolma_repetitions"] == 0

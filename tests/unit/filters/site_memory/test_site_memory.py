@@ -306,17 +306,6 @@ def test_taking_a_page_out_and_in_again(
         assert page != newest or again == first
 
 
-def test_a_rolled_back_batch_leaves_no_trace(new_state: NewState) -> None:
-    """Where staged rows are thrown away and the partition dropped, the same page measures the same again."""
-    site = Site(new_state())
-    site.see("p1", (1,))
-    staged = KeyedState(site.state)
-    assert site.share("p2", 1, 2, state=staged) == 0.5
-    assert site.share("p3", 2, 2, state=staged) == 1
-    site.memory.drop([0])
-    assert site.share("p3", 2, 2) == 0
-
-
 def test_least_recently_used_sites_leave_memory(new_state: NewState) -> None:
     """Memory holds the configured bytes, the latest site always, and drops by partition."""
     state = new_state()

