@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from filters.judge_stage import request_of
+from filters.known_scores import UnrequestedTexts
 from filters.rules.judgement import ARTICLE, judge_and_text
 from filters.rules.ruleset import Ruleset
-from filters.unrequested import UnrequestedTexts
 from stream.processing.stage import Context, Stage
 from stream.schema.records import Features
 from stream.schema.runs import RunNames

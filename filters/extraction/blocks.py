@@ -65,13 +65,8 @@ def unpack(table: bytes) -> list[Block]:
         raise ValueError(f"a block table of {len(table)} bytes is cut off: rows have {_ROW.size} bytes") from error
 
 
-def measured(table: bytes, definition: Definition) -> list[tuple[int, int]]:
-    """(kind, characters) of every block of a packed table under a definition; kinds without flags."""
-    return list(zip(*columns(table, definition), strict=True))
-
-
 def columns(table: bytes, definition: Definition) -> tuple[list[int], list[int]]:
-    """The kinds of all blocks as in `measured`, and the characters. Raises struct.error where a row is cut off."""
+    """Kinds, without flags, and characters of all blocks of a packed table. Raises struct.error for a cut-off row."""
     numbers = struct.unpack(f"<{len(table) // _ROW.size * 4}I", table)
     flagged_kinds, chars = numbers[0::4], numbers[1::4]
     if definition is Definition.PARAGRAPH:

@@ -6,9 +6,8 @@ BASE to the characters before it, the characters of tokens i to j, joined, hash 
 before i). BASE is odd, so it can be divided by. That is Rabin and Karp's rolling hash (1987) with prefix sums: any
 n-gram's hash costs one subtraction and one multiplication.
 
-Equal strings have equal hashes. Of a million different strings, two have the same by chance with a probability of 3e-8.
-On purpose they are easily found (Thue-Morse sequences of two letters and some 2,000 characters): a page may so seem to
-repeat a word that it does not.
+Of a million different strings, two have the same hash by chance with a probability of 3e-8. On purpose they are easily
+found: a page may so seem to repeat a word that it does not.
 """
 
 from __future__ import annotations

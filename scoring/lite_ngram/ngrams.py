@@ -38,14 +38,9 @@ def tokens(normalised: str) -> list[bytes]:
     return _TOKEN.findall(normalised.lower().encode())
 
 
-def hashes(words: Sequence[bytes]) -> list[int]:
-    """crc32 of each token, then of each pair of neighbours joined by a space."""
-    return [*map(crc32, words), *map(crc32, map(b" ".join, pairwise(words)))]
-
-
 def vectors(texts: Sequence[Sequence[bytes]]) -> Vectors:
     """One vector for each list of tokens; no tokens give an empty row."""
-    hashed = [hashes(words) for words in texts]
+    hashed = [[*map(crc32, words), *map(crc32, map(b" ".join, pairwise(words)))] for words in texts]
     sizes = np.fromiter(map(len, hashed), np.int64, len(hashed))
     crc = np.fromiter((value for row in hashed for value in row), np.int64, int(sizes.sum()))
     row = np.repeat(np.arange(len(hashed), dtype=np.int64), sizes)

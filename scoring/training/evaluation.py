@@ -15,14 +15,13 @@ import msgspec
 import numpy as np
 
 from scoring.calibration.labelled_scores import auroc
-from scoring.training.regression import Floats, Model, Trainer
+from scoring.training.regression import Model, Trainer
 from scoring.training.texts import CROP_WORDS, WEB, PageSet, TrainingText
 
 TOGETHER = "all surely human"
 _CHAT = "chat"  # the domain of chat assistants' answers, which has no human texts of its own
 _LENGTHS = (60, 100, 150, 250, 400, 700)
 _PAGE_LENGTHS = (60, 100, 150, 300, 500)
-_PAGES_OF_A_SITE = 3  # sites are ranked by so many
 _SPLIT = re.compile("[-_.](?:train|training|dev|valid|validation|val|test)$")
 
 
@@ -86,10 +85,6 @@ class Unseen(msgspec.Struct, frozen=True):
     new_llm: int  # texts by generators that are new
     new_human: int  # texts of human sources that are new
     new_generators: float | None  # AUROC of these two
-    new_prompts_llm: int  # of the first, texts whose source is new too: the others answer prompts of the training
-    new_prompts: float | None  # AUROC of them against the second
-    sites: int  # of new generators and new human sources
-    three_pages: float | None  # AUROC of the mean margin of three pages of such a site
 
 
 class PageCell(msgspec.Struct, frozen=True):
@@ -226,9 +221,7 @@ def measure_unseen(model: Model, texts: Sequence[TrainingText], seen: Collection
     margin, flags = model.margins(openings), model.flags(openings)
     llm = np.array([sample.llm for sample in texts], bool)
     known = {(sample.llm, _origin(sample)) for sample in seen}
-    sources = {_set_of(sample.source) for sample in seen}
     new = np.array([(sample.llm, _origin(sample)) not in known for sample in texts], bool)
-    new_source = np.array([_set_of(sample.source) not in sources for sample in texts], bool)
     rows = []
     for source, generator in sorted({(sample.source, sample.generator) for sample in texts}):
         chosen = np.array([(sample.source, sample.generator) == (source, generator) for sample in texts], bool)
@@ -242,40 +235,17 @@ def measure_unseen(model: Model, texts: Sequence[TrainingText], seen: Collection
                 flagged=float(np.mean(flags[chosen])),
             )
         )
-    fresh = [place for place in range(len(texts)) if new[place]]
-    pages = _site_means([texts[place] for place in fresh], margin[fresh])
     return Unseen(
         rows=rows,
         new_llm=int((llm & new).sum()),
         new_human=int((~llm & new).sum()),
         new_generators=auroc(margin[~llm & new], margin[llm & new]),
-        new_prompts_llm=int((llm & new & new_source).sum()),
-        new_prompts=auroc(margin[~llm & new], margin[llm & new & new_source]),
-        sites=len({texts[place].site for place in fresh if texts[place].site}),
-        three_pages=auroc(pages[False], pages[True]),
     )
 
 
-def _set_of(source: str) -> str:
-    """The collection that a source is a split of: "essays" for "essays-test" and "essays-valid"."""
-    return _SPLIT.sub("", source)
-
-
 def _origin(sample: TrainingText) -> str:
-    return sample.generator if sample.llm else _set_of(sample.source)
-
-
-def _site_means(texts: Sequence[TrainingText], margin: Floats) -> dict[bool, Floats]:
-    """Label -> mean margins of every three neighbouring pages of a site."""
-    sites: dict[tuple[bool, str], list[float]] = {}
-    for sample, value in zip(texts, margin.tolist(), strict=True):
-        if sample.site:
-            sites.setdefault((sample.llm, sample.site), []).append(value)
-    means: dict[bool, list[float]] = {False: [], True: []}
-    for (label, _), values in sites.items():
-        whole = len(values) // _PAGES_OF_A_SITE * _PAGES_OF_A_SITE
-        means[label] += np.reshape(values[:whole], (-1, _PAGES_OF_A_SITE)).mean(axis=1).tolist()
-    return {label: np.array(found) for label, found in means.items()}
+    """The generator, or the collection that a human source is a split of: "essays" for "essays-test"."""
+    return sample.generator if sample.llm else _SPLIT.sub("", sample.source)
 
 
 def measure_pages(model: Model, sets: Sequence[PageSet]) -> list[PageRow]:

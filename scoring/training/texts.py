@@ -41,7 +41,6 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     src: str
     lic: str = "none stated"
-    site: str = ""  # whose pages several texts are, where that is known
 
 
 class _UnseenLine(_Line, frozen=True, kw_only=True):
@@ -69,7 +68,6 @@ class TrainingText(NamedTuple):
     source: str
     licence: str
     words: list[str]
-    site: str = ""
 
 
 class FileReport(msgspec.Struct, frozen=True):
@@ -127,9 +125,7 @@ def read_texts(path: Path, seed: int, known_openings: set[str] | None = None, *,
         else:
             openings.add(opening)
             llm = line.label == "llm"
-            kept.append(
-                TrainingText(str(line.id), line.domain, line.generator, llm, line.src, line.lic, words, line.site)
-            )
+            kept.append(TrainingText(str(line.id), line.domain, line.generator, llm, line.src, line.lic, words))
     capped = _cap(kept, random.Random(seed))  # noqa: S311  # reproducible, no secret
     dropped["over_cap"] = len(kept) - len(capped)
     return TextSet(capped, FileReport(_sha256(path), len(lines), dict(sorted(dropped.items())), len(capped)))

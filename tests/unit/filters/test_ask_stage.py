@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from filters.known_scores import KnownScores
+from filters.known_scores import ArticleText, KnownScores, UnrequestedTexts
 from filters.request_stage import ScoreRequestStage
 from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
-from filters.unrequested import ArticleText, UnrequestedTexts
 from stream.log.contract import Commit, Output
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog

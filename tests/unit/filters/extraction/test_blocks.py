@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from filters.extraction.blocks import JOINED, Block, BlockKind, Definition, link_code_share, measured, pack, unpack
+from filters.extraction.blocks import JOINED, Block, BlockKind, Definition, columns, link_code_share, pack, unpack
 from filters.extraction.main_text import read, read_flat
 
 WORDS = st.text(alphabet="ab \n\t\xa0é", max_size=12)
@@ -84,8 +84,8 @@ def test_code_within_a_line_is_a_boundary_but_no_line_break() -> None:
         (BlockKind.PARAGRAPH | JOINED, 6, 0),
         (BlockKind.PARAGRAPH, 5, 0),
     ]
-    assert measured(pack(rows), Definition.RUN) == [(BlockKind.PARAGRAPH, 28)]
-    assert len(measured(pack(rows), Definition.PARAGRAPH)) == 6
+    assert columns(pack(rows), Definition.RUN) == ([BlockKind.PARAGRAPH], [28])
+    assert len(columns(pack(rows), Definition.PARAGRAPH)[0]) == 6
 
 
 def test_code_block_of_several_lines_is_one_code_block() -> None:
@@ -97,12 +97,10 @@ def test_code_block_of_several_lines_is_one_code_block() -> None:
 def test_runs_end_at_other_kinds() -> None:
     """Adjacent paragraphs merge; headings, items, cells, code and quotes stay single and end the run."""
     rows = [Block(kind, 10, 0, 0) for kind in (0, 0, 1, 0, 2, 2, 0, 3, 0, 0, 4, 5, 0)]
-    assert measured(pack(rows), Definition.RUN) == [
-        (kind, chars)
-        for kind, chars in zip(
-            (0, 1, 0, 2, 2, 0, 3, 0, 4, 5, 0), (20, 10, 10, 10, 10, 10, 10, 20, 10, 10, 10), strict=True
-        )
-    ]
+    assert columns(pack(rows), Definition.RUN) == (
+        [0, 1, 0, 2, 2, 0, 3, 0, 4, 5, 0],
+        [20, 10, 10, 10, 10, 10, 10, 20, 10, 10, 10],
+    )
 
 
 def test_line_feeds_of_a_dumped_page_end_blocks() -> None:
@@ -143,8 +141,8 @@ def test_definitions_share_the_characters(xml: str) -> None:
     _, rows = read(tree(xml))
     table = pack(rows)
     assert unpack(table) == rows
-    rowwise, runs = measured(table, Definition.PARAGRAPH), measured(table, Definition.RUN)
-    assert sum(chars for _, chars in rowwise) == sum(chars for _, chars in runs)
+    (_, rowwise), (_, runs) = columns(table, Definition.PARAGRAPH), columns(table, Definition.RUN)
+    assert sum(rowwise) == sum(runs)
     assert len(runs) <= len(rowwise) == len(rows)
 
 

@@ -11,7 +11,7 @@ import zstandard
 
 from filters.errors import MissingExtractor
 from filters.extraction import extractor as extraction
-from filters.extraction.blocks import BlockKind, Definition, measured, unpack
+from filters.extraction.blocks import BlockKind, Definition, columns, unpack
 from filters.extraction.extractor import _MANY_ATTRIBUTES, MAX_ATTRIBUTES, decode, extract, extractor
 from filters.extraction.interface import ExtractError, Extraction
 from filters.measure.page_measures import RawPage
@@ -44,7 +44,7 @@ def test_links_and_lists_are_measured() -> None:
     found = extract(page(body + f"<p>{SENTENCE * 3}</p></article>"), "", SETTINGS)
     assert found.path == "recall"
     assert found.link_code_share is not None and 0.05 < found.link_code_share < 0.2
-    assert [kind for kind, _ in measured(found.blocks, Definition.PARAGRAPH)].count(BlockKind.ITEM) == 2
+    assert columns(found.blocks, Definition.PARAGRAPH)[0].count(BlockKind.ITEM) == 2
 
 
 def test_pages_of_links_or_code_are_extracted_again_for_precision() -> None:

@@ -1,4 +1,4 @@
-"""Measuring on texts outside the training files: new origins, sites by three pages, human pages."""
+"""Measuring on texts outside the training files: new origins, human pages."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ pytestmark = pytest.mark.slow
 WORDS = "these are the words of a page that somebody wrote about rain and trains"
 
 
-def sample(word: str, *, llm: bool, origin: str, site: str = "") -> TrainingText:
+def sample(word: str, *, llm: bool, origin: str) -> TrainingText:
     """A text of one word 200 times; `origin` is its generator or its human source."""
     generator, source = (origin, "made") if llm else ("human", origin)
-    return TrainingText("", "web", generator, llm, source, "", [word] * 200, site)
+    return TrainingText("", "web", generator, llm, source, "", [word] * 200)
 
 
 def model_for(word: str) -> Model:
@@ -44,7 +44,7 @@ def test_what_is_new_is_told_apart() -> None:
     texts = [
         sample("delve", llm=True, origin="novel"),
         sample("b", llm=True, origin="old"),
-        sample("b", llm=False, origin="press"),
+        sample("delve", llm=False, origin="press"),
         sample("c", llm=False, origin="diary"),
     ]
     found = measure_unseen(MODEL, texts, seen)
@@ -59,21 +59,6 @@ def test_what_is_new_is_told_apart() -> None:
     assert rows["made", "novel"].flagged == 1.0 and rows["diary", "human"].flagged == 0.0
 
 
-def test_both_sides_of_a_figure_are_new() -> None:
-    """A human text of a trained source, which looks like an LLM's, does not touch what is said of new texts."""
-    seen = [sample("a", llm=True, origin="old"), sample("b", llm=False, origin="press")]
-    texts = [
-        *(sample("b", llm=True, origin="novel", site="x") for _ in range(3)),
-        *(sample("delve", llm=False, origin="press", site="y") for _ in range(3)),
-        *(sample("c", llm=False, origin="diary", site="z") for _ in range(3)),
-    ]
-    found = measure_unseen(MODEL, texts, seen)
-    assert (found.new_generators, found.three_pages, found.sites) == (0.5, 0.5, 2)  # all margins are 0: ties
-    assert found.new_prompts is None and found.new_prompts_llm == 0  # its prompts are those of "made", which was seen
-    elsewhere = [text._replace(source="web-2") if text.llm else text for text in texts]
-    assert measure_unseen(MODEL, elsewhere, seen).new_prompts_llm == 3
-
-
 @pytest.mark.parametrize("split", ["essays-test", "essays-valid", "essays_train", "essays"])
 def test_splits_of_a_set_are_one_source(split: str) -> None:
     """A human source is not new where another split of the same set was trained on; a name like one is another's."""
@@ -84,25 +69,13 @@ def test_splits_of_a_set_are_one_source(split: str) -> None:
     assert found.new_human == 1
 
 
-def test_sites_are_ranked_by_three_pages() -> None:
-    """Means of three neighbouring pages are compared; left-over pages and texts of no site are not."""
-    texts = [
-        *(sample(word, llm=True, origin="g", site="x") for word in ("delve", "b", "b", "b")),
-        *(sample("c", llm=False, origin="h", site="y") for _ in range(3)),
-        sample("delve", llm=False, origin="h"),
-    ]
-    found = measure_unseen(MODEL, texts, [])
-    assert (found.sites, found.three_pages) == (2, 1.0)
-    assert measure_unseen(MODEL, texts[:2], []).three_pages is None
-
-
 def test_unseen_lines_need_no_identifier_and_no_domain(tmp_path: Path) -> None:
     """Files that are only measured on may leave out `id` and `domain`; training files may not."""
     path = tmp_path / "pages.jsonl"
-    line = {"site": "a.example", "label": "llm", "generator": "g", "src": "s", "text": "some words here " * 60}
+    line = {"label": "llm", "generator": "g", "src": "s", "text": "some words here " * 60}
     path.write_text(json.dumps(line) + "\n")
     (found,) = read_texts(path, 0, unseen=True).samples
-    assert (found.site, found.domain, found.llm) == ("a.example", "unknown", True)
+    assert (found.domain, found.llm) == ("unknown", True)
     with pytest.raises(BadTrainingData, match="line 1"):
         read_texts(path, 0)
 
