@@ -15,8 +15,7 @@ import numpy as np
 
 from filters.duplicates.chunker import chunk
 
-SEEN_ON = 5
-"""Earlier pages that are named for a passage; all of them are counted."""
+SEEN_ON = 5  # earlier pages that are named for a passage; all of them are counted
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,15 +29,9 @@ import numpy.typing as npt
 import rensa
 import xxhash
 
-WORDS = 5
-"""Words of a shingle."""
-
-PERMUTATIONS = 64
-"""Places of a sketch."""
-
-SIMHASH_CHARS = 5
-"""Shortest word that is a feature of the simhash, where there is one."""
-
+WORDS = 5  # of a shingle
+PERMUTATIONS = 64  # places of a sketch
+SIMHASH_CHARS = 5  # of the shortest word that is a feature of the simhash, where there is one
 _SEED = 5
 _FACTORS = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 _PIECE = 16 * 1024  # shingles sketched at a time

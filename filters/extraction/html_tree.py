@@ -22,8 +22,7 @@ MAX_DEPTH = 512
 """Deepest nesting of elements that is taken. The extractors' time grows with its square, and from about 700 on they
 exceed Python's recursion limit."""
 
-MAX_ROOTS = 1_000
-"""Further root elements that are taken, one for each end tag of `html` with something behind it."""
+MAX_ROOTS = 1_000  # further root elements that are taken, one for each end tag of `html` with text behind it
 
 _ELEMENT = re.compile("<[a-zA-Z]")
 _INVALID = bytes(set(range(0x20)) - set(b"\t\n\r"))  # in XML, and so in lxml's strings

@@ -20,8 +20,7 @@ from filters.settings import MeasureSettings
 
 Measure = float | str | None
 
-URL_CHARS = 500
-"""Characters of a URL's path and query that are kept as a measure."""
+URL_CHARS = 500  # of a URL's path and query, kept as a measure
 
 
 class RawPage(msgspec.Struct, array_like=True, frozen=True):

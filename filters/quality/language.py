@@ -13,14 +13,9 @@ from typing import Any
 Classify = Callable[[str], tuple[str | None, float]]
 """Text to ISO 639 code and probability."""
 
-FIRST_LOOK = (4, 80)
-"""Passages looked at first, and characters of each."""
-
-SECOND_LOOK = (16, 150)
-"""Passages and characters looked at where the first look leaves a doubt."""
-
-SURE = 0.95
-"""Probability below which a second look is taken, as for a page in two languages."""
+FIRST_LOOK = (4, 80)  # passages looked at first, and characters of each
+SECOND_LOOK = (16, 150)  # where the first look leaves a doubt
+SURE = 0.95  # probability below which a second look is taken, as for a page in two languages
 
 
 def identify(text: str, classify: Classify | None = None) -> tuple[str | None, float]:

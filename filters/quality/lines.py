@@ -23,9 +23,7 @@ from filters.quality.tokens import Tokens
 
 Share = float | None
 
-SHORT_LINE_CHARS = 30
-"""FineWeb's longest short line."""
-
+SHORT_LINE_CHARS = 30  # FineWeb's longest short line
 _PARAGRAPH_BREAK = re.compile(r"\n{2,}")
 _LINE_BREAK = re.compile(r"\n+")
 

@@ -25,9 +25,7 @@ from filters.rules.kinds import MOST, Check, Rule
 from filters.rules.toml import printable, read_toml
 from filters.rules.url_patterns import OTHER, BadPattern, any_of, compile_pattern
 
-MOST_BYTES = 64 * 1024
-"""Of a ruleset's file; the largest that ships has a twentieth of it."""
-
+MOST_BYTES = 64 * 1024  # of a ruleset's file; the largest that ships has a twentieth of it
 _MOST_SHOWN = 20  # mistakes of a file
 _LONG = 100  # characters of a name in a message
 

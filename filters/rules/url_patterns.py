@@ -13,12 +13,8 @@ from typing import Any
 
 from filters.rules.toml import printable
 
-MOST_BYTES = 1 << 20
-"""Memory of one pattern; bounds the time of a search too (some ten milliseconds for a URL's 500 characters)."""
-
-OTHER = "other"
-"""The kind of a URL in which no pattern is found."""
-
+MOST_BYTES = 1 << 20  # memory of one pattern; bounds the time of a search too: some 10 ms for 500 characters
+OTHER = "other"  # the kind of a URL in which no pattern is found
 _ANY_URL = "/\x01"  # what no pattern looks for
 
 

@@ -65,36 +65,6 @@ def walked(words: list[str], n: int) -> int:
     return chars
 
 
-WORDS = st.one_of(
-    st.lists(st.sampled_from(["a", "aa", "b", "ab", "ba"]), max_size=80),
-    st.tuples(st.lists(st.text(st.sampled_from("ab"), min_size=1, max_size=2), max_size=14), st.integers(1, 8)).map(
-        lambda drawn: drawn[0] * drawn[1]
-    ),
-)
-
-
-@settings(deadline=None)
-@given(WORDS)
-def test_walked_duplicates_are_the_definitions(words: list[str]) -> None:
-    """Also where different words make the same characters when joined."""
-    assert repeated_ngrams(Tokens.of(" ".join(words))).walked_chars == [walked(words, n) for n in DUPLICATE]
-
-
-@settings(deadline=None)
-@given(WORDS)
-def test_the_top_ngram_is_the_first_of_the_most_frequent(words: list[str]) -> None:
-    """As a counter that keeps the order of first sight has it."""
-    for n, top in zip((2, 3, 4), repeated_ngrams(Tokens.of(" ".join(words))).top, strict=True):
-        counts: dict[tuple[str, ...], int] = {}
-        for gram in zip(*(words[i:] for i in range(n)), strict=False):
-            counts[gram] = counts.get(gram, 0) + 1
-        if not counts:
-            assert top is None
-            continue
-        first = max(counts, key=lambda gram: counts[gram])
-        assert top == (sum(map(len, first)), counts[first])
-
-
 def test_gophers_words() -> None:
     """Tokens of punctuation alone are no words but divide; symbols are counted in the text."""
     values = measures("The cat -- sat... on #1 mat, with ## 22")
