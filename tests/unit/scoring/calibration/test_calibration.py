@@ -7,12 +7,14 @@ import math
 from pathlib import Path
 from statistics import NormalDist
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, gather, separation
+from scoring.calibration.plot import draw
 from scoring.calibration.report import CalibrationReport, in_words, summary, tables
 from scoring.calibration.threshold import (
     LLM_TEXTS,
@@ -303,6 +305,13 @@ def test_the_summary_says_whether_sites_are_known() -> None:
     assert "30 sites with human texts, 20 with LLM" in "\n".join(summary(calibrated()))
     assert "each text counts as independent" in "\n".join(summary(calibrated(by_site=False)))
     assert all(len(row) == len(table.headings) for table in tables(calibrated()) for row in table.rows)
+
+
+def test_a_name_is_no_mathematics() -> None:
+    """An identity with dollar signs and a backslash is drawn as it stands; matplotlib would else refuse it."""
+    pytest.importorskip("matplotlib")
+    report = msgspec.structs.replace(calibrated(), identity=r"other/$\foo$/x")
+    assert draw(report)["png"].startswith(b"\x89PNG")
 
 
 def test_no_texts_are_said_to_be_none() -> None:
