@@ -1,4 +1,4 @@
-"""Which passages of a page repeat earlier pages of its site, and where they stood: the parts of a duplicate share.
+"""The passages of a page that repeat earlier pages of its site: the parts of a duplicate share.
 
 The share counts the bytes of chunks (`filters.duplicates.chunker`) that an earlier page has too. Here each chunk is
 named after the first earlier page that has it, and adjacent chunks of the same first page are one passage, so that page

@@ -1,4 +1,4 @@
-"""What a text is compared by where exact chunks find nothing: 5-word shingles, their MinHash sketch, and a simhash.
+"""Near-duplicates, where exact chunks find nothing: 5-word shingles, their MinHash sketch, and a simhash.
 
 A template whose slot is filled differently every eight words shares no chunk of 94 bytes with its sister, but three of
 eight of its shingles: every run of five words that contains no slot.
@@ -41,10 +41,10 @@ Hashes = npt.NDArray[np.uint64]
 
 
 class Outline(msgspec.Struct, array_like=True, frozen=True):
-    """What a text is compared by. Arrays are little-endian uint32.
+    """A text's shingles, sketch and simhash. Arrays are little-endian uint32.
 
-    `shingle_count` is the number of distinct shingles, `shingles` the smallest of them, ascending, as many as were
-    asked for; `sketch` is of all. A text without words has none of it and simhash 0.
+    `shingles` are the smallest of `shingle_count` distinct ones, ascending, as many as were asked for; `sketch` is of
+    all. A text without words has none of it and simhash 0.
     """
 
     simhash: int = 0
@@ -94,7 +94,7 @@ def _shingles(words: Hashes) -> npt.NDArray[np.uint32]:
 
 
 def _firsts(ascending: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Where values begin that are not those before them; np.unique does the same in several times the time."""
+    """Marks of the first of equal values; np.unique takes several times as long."""
     firsts = np.ones(len(ascending), np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=firsts[1:])
     return firsts

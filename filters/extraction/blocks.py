@@ -20,7 +20,7 @@ _ROW = struct.Struct("<4I")
 
 
 class BlockKind(IntEnum):
-    """What a row of text is."""
+    """The kind of a row of text."""
 
     PARAGRAPH = 0
     HEADING = 1
@@ -46,7 +46,7 @@ class Block(NamedTuple):
 
 
 class Definition(StrEnum):
-    """What counts as one block when a page is judged."""
+    """The rows that make one block when a page is judged."""
 
     PARAGRAPH = "paragraph"
     RUN = "run"

@@ -32,7 +32,7 @@ class RawPage(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """What was measured on a page alone; see `Extraction` for text, blocks, path, error and tried.
+    """The measures of a page alone; see `Extraction` for text, blocks, path, error and tried.
 
     `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
     url_path (path and query), simhash (16 hexadecimal digits); None = unknown. `quality`: see
@@ -110,7 +110,7 @@ def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSetting
 
 
 def failed(url: str, error: str, tried: tuple[str, ...] = ()) -> Measured:
-    """What is known of a page without a main text."""
+    """The measures of a page without a main text."""
     return Measured(error=str(error), tried=tried, measures={"url_path": url_path(url)})
 
 

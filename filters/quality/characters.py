@@ -1,4 +1,4 @@
-"""What kind of character each code point is: one table of 2^21 numbers, looked up for a whole text at once."""
+"""The kind of each code point: one table of 2^21 numbers, looked up for a whole text at once."""
 
 from __future__ import annotations
 

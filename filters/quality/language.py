@@ -1,4 +1,4 @@
-"""Which language a text is in, offline: py3langid, a fork of langid.py (M. Lui and T. Baldwin, ACL 2012).
+"""The language of a text, offline: py3langid, a fork of langid.py (M. Lui and T. Baldwin, ACL 2012).
 
 Chosen by measurement (docs/reference/languages.md). Its time goes with the bytes read, so only passages of a page are
 looked at: spread over it, since its middle may be its one quotation in another language, or its code.

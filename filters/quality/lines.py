@@ -1,4 +1,4 @@
-"""What share of a text's lines and paragraphs is what; each corpus builder cuts and counts lines its own way.
+"""Shares of a text's lines and paragraphs; each corpus builder cuts and counts lines its own way.
 
 - Gopher quality (datatrove): `splitlines`, empty lines included; bullets are • and -, white space before them is
   skipped; ellipses are … and `...`, white space behind is skipped.

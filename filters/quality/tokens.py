@@ -28,9 +28,7 @@ Counts: TypeAlias = npt.NDArray[np.int64]
 Tokenizer: TypeAlias = Callable[[str], Sequence[str]]
 """The tokens of a text, in order; none is empty or has white space in it, and those of a line depend on no other."""
 
-BASE = 0x9E3779B97F4A7C15
-"""Any odd number without pattern will do: the golden ratio's fraction, as in Knuth's multiplicative hashing."""
-
+BASE = 0x9E3779B97F4A7C15  # any odd number without pattern will do: the golden ratio's fraction, as Knuth has it
 _WORD_OR_MARK = re.compile(r"\w+(?:['’.,\-]\w+)*+|[^\w\s]")
 
 

@@ -1,4 +1,4 @@
-"""How many words a text has, how long they are, and what is in them: Gopher's quality rules and DOLMa's count of them.
+"""Number, length and content of a text's words, for Gopher's quality rules and for DOLMa's.
 
 - Gopher quality (datatrove): a token counts as a word if a character of it is no punctuation; the mean length is over
   those, all other divisors are all tokens. Symbols are # and ellipses (… or `...`) anywhere in the text, and rules on

@@ -19,9 +19,7 @@ RULES_VERSION = 2
 """Raised with every change of the rules' code, of `judgement`, or of `c4.clean` (which JUDGE runs where `scores`
 is "c4") that may change a verdict or the text that is scored; part of a ruleset's digest."""
 
-FLAT_PATHS = frozenset({"fallback", "plain"})
-"""Extraction paths of flat text: lists and tables were dissolved, so none is known."""
-
+_FLAT_PATHS = ("fallback", "plain")  # extraction paths of flat text: lists and tables were dissolved
 _LISTED = (int(BlockKind.ITEM), int(BlockKind.CELL))
 _BLOCK_CHARS = frozenset({"block_chars"})
 
@@ -32,7 +30,7 @@ def _large_block_share(facts: Facts, rule: Rule) -> Value:
 
 
 def _list_table_share(facts: Facts, rule: Rule) -> Value:
-    if not facts.chars or facts.features.extract_path in FLAT_PATHS:
+    if not facts.chars or facts.features.extract_path in _FLAT_PATHS:
         return None
     small = rule.block_chars
     blocks = zip(*facts.blocks, strict=True)

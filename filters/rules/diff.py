@@ -1,4 +1,4 @@
-"""In what two rulesets differ: pure comparison of what decides, so that no difference means one digest."""
+"""The differences of two rulesets. Only what decides is compared: no difference means one digest."""
 
 from __future__ import annotations
 

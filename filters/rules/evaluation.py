@@ -1,4 +1,4 @@
-"""What a ruleset keeps of labelled pages, and which of its rules drops them. Verdicts in, counts out.
+"""The labelled pages that a ruleset keeps, and the rules that drop the others. Verdicts in, counts out.
 
 A rule's drops are counted in three ways, since the rules of a ruleset overlap:
 
@@ -47,7 +47,7 @@ class Pages(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RuleWork:
-    """What one rule does, see this module. `unknown`: pages on which its measure is not known."""
+    """The drops of one rule, see this module. `unknown`: pages on which its measure is not known."""
 
     name: str
     disabled: bool

@@ -1,4 +1,4 @@
-"""What a rule is made of: its measure, the operator by which a value passes, and the thresholds that are possible."""
+"""The parts of a rule: its measure, the operator by which a value passes, and the thresholds that are possible."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from stream.schema.records import Features
 Value = float | str | None
 Threshold = float | str | list[str] | None
 
-MOST = 10**9
-"""Above any count, length or rate that a page can have; a threshold beyond it is a slip of the pen."""
+MOST = 10**9  # above any count, length or rate of a page; a larger threshold is a slip of the pen
 
-PASSES: dict[str, Callable[[Any, Any], bool]] = {
+PASSES: dict[str, Callable[[Any, Any], bool]] = {  # (value, threshold) -> True when the rule passes
     "==": operator.eq,
     ">=": operator.ge,
     "<=": operator.le,
@@ -29,7 +28,6 @@ PASSES: dict[str, Callable[[Any, Any], bool]] = {
     "in": lambda value, allowed: value in allowed,
     "not in": lambda value, refused: value not in refused,
 }
-"""(value, threshold) -> True when the rule passes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,11 +85,10 @@ class Check(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleKind:
-    """What a rule is: `what` is measured, in a few words, and the `source` that published the rule.
+    """A rule's definition: `what` is measured, in a few words, and the `source` that published the rule.
 
     A number as threshold lies from `low` to `high`, either of which some page can pass, and is whole where `whole`; a
-    list of texts is of `items`, where there are any. `of` names the measure: two rules of one measure bound it from
-    both sides.
+    list of texts is of `items`, if any. `of` names the measure: two rules of one measure bound it from both sides.
     """
 
     measure: Callable[[Facts, Rule], Value]

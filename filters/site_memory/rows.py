@@ -35,7 +35,7 @@ KINDS: dict[Kind, str] = {"chunks": "<u8", "shingles": "<u4"}
 
 
 class SiteKeyedState(Protocol):
-    """What is needed of keyed state; `stream.processing.state.KeyedState` has it."""
+    """The part of `stream.processing.state.KeyedState` that is used here."""
 
     def put(self, key: bytes, value: bytes) -> None:  # noqa: ARG002
         """Set key to value."""

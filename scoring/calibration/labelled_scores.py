@@ -94,10 +94,7 @@ class LabelledScores:
 
 
 def compared(base: str) -> Number:
-    """What a threshold of this detector is compared with.
-
-    The built-in one's own probability, which has the length in it; the score of any other.
-    """
+    """The number that a threshold is compared with: the built-in detector's own p_llm, the score of any other."""
     return "p_llm" if base.split("/", 1)[0] == BUILT_IN else "score"
 
 

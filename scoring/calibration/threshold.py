@@ -149,7 +149,7 @@ def threshold_interval(scores: LabelledScores, threshold: float) -> tuple[float,
 
 
 def measure(scores: LabelledScores, thresholds: ThresholdSet, name: str) -> Slice:
-    """What a threshold does to these texts."""
+    """The errors of a threshold on these texts."""
     flagged = scores.flagged(thresholds.threshold)
     human, llm, clusters = ~scores.llm, scores.llm, scores.clusters
     return Slice(

@@ -45,7 +45,7 @@ class TrainingReport(msgspec.Struct, frozen=True):
 
 
 def warning(evaluation: DetectorEvaluation) -> str:
-    """What must be said wherever scores of these weights show."""
+    """The warning that stands beside every score of these weights."""
     other = [row.flagged for row in evaluation.sources if not row.web]
     unseen = [row.chat_llm for row in evaluation.domains if row.chat_llm is not None]
     found = [f"{row.found:.0%} at {row.words}" for row in evaluation.lengths if row.words in _SHORT_LENGTHS]
@@ -60,7 +60,7 @@ def warning(evaluation: DetectorEvaluation) -> str:
 
 
 def _web(evaluation: DetectorEvaluation) -> str:
-    """What is flagged of human web pages: of page sets that no training has seen, or else of sources left out."""
+    """The share flagged of human web pages: of page sets that no training has seen, or else of sources left out."""
     if not evaluation.pages:
         left_out = [row.flagged for row in evaluation.sources if row.web]
         return f"{_span(left_out)} of the human pages of a web source left out (of pages of other collections: unknown)"

@@ -1,4 +1,4 @@
-"""How good a detector is where it matters: on domains, generators, human sources and pages that it has not seen.
+"""A detector's errors where they matter: on domains, generators, human sources and pages that it has not seen.
 
 The number in domain alone misleads, so every training computes all of these, by fitting again without what is tested.
 Files of unseen texts and pages answer what leaving out cannot: how generators newer than every training text are

@@ -139,7 +139,7 @@ class Trainer:
 
 
 def rarity(matrix: Any) -> Floats:
-    """What each bucket is multiplied by before the fit, [BUCKETS]: its share of the texts to the power -1/4.
+    """Factors of the buckets before the fit, [BUCKETS]: each is its share of the texts to the power -1/4.
 
     Under L2 a weight costs its square, so the scale of a column is the prior width of its weight. As they come, the
     frequent n-grams are the cheap ones and carry what is particular to the generators and registers trained on; made
