@@ -21,6 +21,7 @@ decide by the number of usable scores at which crawling stops is none.
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import msgspec
 import numpy as np
@@ -173,15 +174,13 @@ def by_length(scores: LabelledScores) -> list[tuple[str, LabelledScores]]:
 
 def by_genre(scores: LabelledScores) -> list[tuple[str, LabelledScores]]:
     """The texts by genre, largest first; beyond GENRES they are one row, and those of no known genre another."""
-    if not any(scores.genres):
-        return []
-    names, codes, counts = np.unique(np.array(scores.genres, dtype=object), return_inverse=True, return_counts=True)
-    largest = [int(code) for code in np.argsort(-counts, kind="stable") if names[code]]
-    parts = [(str(names[code]), scores.where(codes == code)) for code in largest[:GENRES]]
-    if rest := largest[GENRES:]:
-        parts.append((f"{len(rest)} more", scores.where(np.isin(codes, rest))))
-    if "" in names:
-        parts.append(("(none)", scores.where(codes == int(np.flatnonzero(names == "")[0]))))
+    genres, counts = np.array(scores.genres, dtype=object), Counter(filter(None, scores.genres))
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    parts = [(name, scores.where(genres == name)) for name in names[:GENRES]]
+    if rest := names[GENRES:]:
+        parts.append((f"{len(rest)} more", scores.where(np.isin(genres, rest))))
+    if names and "" in scores.genres:
+        parts.append(("(none)", scores.where(genres == "")))
     return parts
 
 
