@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -12,12 +11,7 @@ from filters.extraction.extractor import extract
 from filters.extraction.interface import ExtractError
 from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
-from filters.rules.judgement import judge
-from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from filters.site_memory.measurer import features_of
-from filters.site_memory.memory import Likeness
-from stream.schema.records import Page
 from tests.support.extraction_peer import bare_text, f1, gold_pages
 
 PAGES_PER_SOURCE = 9
@@ -51,31 +45,6 @@ def test_every_real_page_has_features_or_a_named_error(pool: ExtractionPool, sha
         assert line_breaks + 1 == sum(not row.kind & JOINED for row in rows)
         assert len(found.text) - len(rows) < sum(row.chars for row in rows) <= len(found.text) - line_breaks
         assert int(found.chunks().lengths.sum()) == len(found.text.encode())
-
-
-@pytest.mark.data
-def test_default_ruleset_keeps_more_articles_than_the_notes(pool: ExtractionPool, shared: Path) -> None:
-    """On labelled pages both rulesets keep a larger share of articles than of listings, and runs keep more articles."""
-    folder = shared / "data" / "pages" / "wcxb"
-    gold = [json.loads(line) for line in (folder / "gold.jsonl").read_text().strip().split("\n")]
-    chosen = {kind: [row for row in gold if row["page_type"] == kind][:40] for kind in ("article", "listing")}
-    kept: dict[tuple[str, str], float] = {}
-    for kind, rows in chosen.items():
-        pages = [
-            Page(id=row["id"], site="x.example", page_id=row["id"], url=row["url"] or "https://x.example/a")
-            for row in rows
-        ]
-        bodies = [(folder / "html" / f"{row['id']}.html.zst").read_bytes() for row in rows]
-        measured = pool.map([RawPage(page.url, "utf-8", body) for page, body in zip(pages, bodies, strict=True)])
-        for name in ("notes", "default"):
-            verdicts = [
-                judge(features_of(page, found, Likeness(0.0), "e", 0), load_ruleset(name)).verdict
-                for page, found in zip(pages, measured, strict=True)
-            ]
-            kept[kind, name] = verdicts.count("article") / len(verdicts)
-    assert kept["article", "default"] > kept["article", "notes"]
-    assert kept["article", "notes"] > kept["listing", "notes"]
-    assert kept["article", "default"] > kept["listing", "default"]
 
 
 @pytest.mark.data

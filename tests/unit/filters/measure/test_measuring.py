@@ -77,31 +77,13 @@ def test_features_of_a_page_without_url(article: str) -> None:
 
 def test_epoch_changes_with_what_features_mean() -> None:
     """Each setting that changes features changes the epoch; numbers of processes and time limits do not."""
-    epoch = feature_epoch(SETTINGS)
-    meaningful = {
-        "extractor": "resiliparse",
-        "retry_link_code_share": 0.3,
-        "max_html_bytes": 1,
-        "max_elements": 1,
-        "max_text_bytes": 1,
-        "tokenizer": "words",
-        "chunk_mode": "block",
-        "chunk_ids_per_site": 1,
-        "shingles_per_site": 1,
-        "pages_per_site": 1,
-    }
-    operational = {
-        "workers": 3,
-        "time_limit_s": 1.0,
-        "recycle_pages": 1,
-        "memory_bytes": 2**30 + 1,
-        "site_cache_bytes": 1,
-    }
-    assert {*meaningful, *operational} == set(MeasureSettings.__struct_fields__)
-    for field, value in meaningful.items():
-        assert feature_epoch(msgspec.structs.replace(SETTINGS, **{field: value})) != epoch
-    for field, value in operational.items():
-        assert feature_epoch(msgspec.structs.replace(SETTINGS, **{field: value})) == epoch
+    others = {"extractor": "resiliparse", "tokenizer": "words", "chunk_mode": "block"}
+    kept = set()
+    for field in MeasureSettings.__struct_fields__:
+        value = others.get(field) or getattr(SETTINGS, field) + 1
+        if feature_epoch(msgspec.structs.replace(SETTINGS, **{field: value})) == feature_epoch(SETTINGS):
+            kept.add(field)
+    assert kept == {"workers", "time_limit_s", "recycle_pages", "memory_bytes", "site_cache_bytes"}
 
 
 def test_epoch_has_the_libraries_in_use() -> None:

@@ -19,6 +19,7 @@ from filters.rules.kinds import MOST, PASSES
 from filters.rules.published import QUALITY_RULES
 from filters.rules.ruleset import Ruleset, load_ruleset, parse_ruleset
 from stream.schema.records import Features, Verdict, decode, encode
+from tests.support.numbered_pages import page_features
 
 NOTES = load_ruleset("notes")
 RUNS = replace(NOTES, name="runs", blocks=Definition.RUN)
@@ -36,20 +37,8 @@ LONG = Block(BlockKind.PARAGRAPH, 500, 0, 0)
 
 def features(*blocks: Block, error: str = "", path: str = "recall", **measures: Any) -> Features:
     """Features of a good article but for what is named."""
-    return Features(
-        id="f1",
-        site="a.example",
-        page_id="p1",
-        url="https://a.example/how-rivers-rise",
-        epoch="e1",
-        extract_path=path,
-        extract_error=error,
-        text="text",
-        text_digest="d1",
-        measures={**GOOD, **measures},
-        blocks=pack(blocks or [LONG] * 4),
-        fetched_at=7,
-    )
+    page = page_features(**{**GOOD, **measures})
+    return msgspec.structs.replace(page, extract_path=path, extract_error=error, blocks=pack(blocks or [LONG] * 4))
 
 
 def outcome(verdict: Verdict, rule: str) -> tuple[Any, str]:
@@ -65,9 +54,9 @@ def test_good_article_passes_every_rule() -> None:
         assert [(rule.name, rule.outcome) for rule in verdict.rules] == [
             (rule.name, "pass" if rule.threshold is not None else "n/a") for rule in ruleset.rules
         ]
-        assert (verdict.id, verdict.page_id, verdict.site, verdict.url) == ("f1", "p1", "a.example", features().url)
-        assert (verdict.ruleset, verdict.digest, verdict.epoch) == (ruleset.name, ruleset.digest, "e1")
-        assert (verdict.extract_path, verdict.text_digest, verdict.fetched_at) == ("recall", "d1", 7)
+        for field in ("id", "page_id", "site", "url", "epoch", "extract_path", "text_digest", "fetched_at"):
+            assert getattr(verdict, field) == getattr(features(), field)
+        assert (verdict.ruleset, verdict.digest) == (ruleset.name, ruleset.digest)
         assert (verdict.judged_at, verdict.run) == (9, "r1")
 
 
@@ -156,15 +145,8 @@ def test_a_url_that_cannot_be_read_is_of_no_kind() -> None:
 
 def test_page_without_text_is_dropped_as_not_extracted() -> None:
     """An extraction error fails the first rule; the rules on the text are evaluated and say n/a."""
-    bare = Features(
-        id="f",
-        site="a.example",
-        page_id="p",
-        url="https://a.example/x",
-        epoch="e",
-        extract_path="none",
-        extract_error="timeout",
-        measures={"url_path": "/x", "duplicate_share": None},
+    bare = msgspec.structs.replace(
+        page_features(url_path="/x", duplicate_share=None), extract_path="none", extract_error="timeout"
     )
     verdict = judge(bare, NOTES)
     assert (verdict.verdict, verdict.first_failed, verdict.failed) == ("dropped", "extracted", ["extracted"])

@@ -169,20 +169,12 @@ def test_without_scikit_learn_it_says_what_to_install(tmp_path: Path, monkeypatc
         run_training(*files(tmp_path))
 
 
-@pytest.mark.parametrize(
-    ("broken", "said"),
-    [
-        (b"{not json", "line 2"),
-        (b'{"id": "1"}', "line 2"),
-        (b"\xff\xfe", "line 2"),
-        (b'{"id":"1","domain":"w","generator":"g","label":"robot","text":"t","src":"s"}', "line 2"),
-    ],
-)
-def test_a_broken_line_is_named(tmp_path: Path, broken: bytes, said: str) -> None:
+@pytest.mark.parametrize("broken", [b"{not json", b'{"id": "1"}', b"\xff\xfe"])
+def test_a_broken_line_is_named(tmp_path: Path, broken: bytes) -> None:
     """A line that is no labelled text is refused with file and line number."""
     path = tmp_path / "t.jsonl"
     path.write_bytes(json.dumps(corpus(1, 1)[0]).encode() + b"\n" + broken + b"\n")
-    with pytest.raises(BadTrainingData, match=rf"t\.jsonl, {said}"):
+    with pytest.raises(BadTrainingData, match=r"t\.jsonl, line 2"):
         read_texts(path, 0)
 
 
