@@ -1,19 +1,17 @@
 """How the ruleset `default` was chosen: `python -m tests.tools.choose_default [docs/explanation/rules.md]`.
 
-Highest F1 of article against the rest on wcxb, seven page types. Its sites are split in two halves by a hash (no site
-is in both, or a template seen while choosing would help in the report). On the first half, for m = 0, 1, 2, … optional
-rules, the best set of m is searched greedily: add the rule that helps most, then move single thresholds, block
-definition or rules while that helps. How many rules the data can carry is decided by cross-validation within the first
-half, the whole search repeated in every fold: the fewest rules whose F1 out of fold is within one standard error
+Highest F1 of article against the rest on wcxb, seven page types. Its sites are split in two halves by a hash. On the
+first half, for m = 0, 1, 2, … optional rules, the best set of m is searched greedily: add the rule that helps most,
+then move single thresholds, block definition or rules while that helps. Cross-validation within the first half, the
+search repeated in every fold, decides on m: the fewest rules whose F1 out of fold is within one standard error
 (bootstrap) of the best, as Breiman et al. prune trees (1984). The second half is looked at once, for the report.
 
-Articles of wcxb are long (one in twenty is under 330 words), so that its F1 alone asks for 400 words and would drop
-every second page of a news collection. So a choice must also keep, of the English pages of each of three sources that
-are news and blogs for the most part, at least KEEPS of those that the rules below keep.
+Articles of wcxb are long: its F1 alone would drop every second page of a news collection. So a choice must also keep,
+of the English pages of each of three sources of news and blogs, at least KEEPS of those that the rules below keep.
 
 Every ruleset has the rules that wcxb cannot judge, as the users' notes have them: `duplicate_share` (its sites have one
-page each), `language` (all of it is English) and `url_kind`; and `min_tokens`, 200 in the notes, never below the 150
-words that the built-in detector needs.
+page each), `language` (all of it is English) and `url_kind`; and `min_tokens`, never below the 150 words that the
+built-in detector needs.
 """
 
 from __future__ import annotations

@@ -238,12 +238,7 @@ def test_measure_of_a_run_has_its_own_topic_and_memory(
     pool: ExtractionPool, replays: bool, forward: str | None, counts: str | None
 ) -> None:
     """A run that measures anew has its own features and memory of sites; as a replay it passes no heartbeat on."""
-
-    class Unclosed(ExtractionPool):
-        def __init__(self) -> None:
-            self.map = pool.map  # type: ignore[method-assign]
-
     names = names_of(RUN, features_of(RUN))
-    stage = MeasureStage(MeasureSettings(workers=2), run=RUN, names=names, replays=replays, pool=Unclosed())
+    stage = MeasureStage(MeasureSettings(workers=2), run=RUN, names=names, replays=replays, pool=pool)
     assert stage.store == f"site-memory.{stage.epoch}.{RUN}"
     assert (stage.forward, stage.heartbeat_input, set(stage.inputs)) == (forward, counts, {"pages"})

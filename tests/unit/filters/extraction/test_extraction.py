@@ -103,6 +103,7 @@ def test_trafilatura_is_as_before_afterwards(article: str) -> None:
         (b"<div>" * 5000 + SENTENCE.encode() * 10 + b"</div>" * 5000, ExtractError.TOO_DEEP),
         (b"<p>" + SENTENCE.encode() * 25_000, ExtractError.TOO_LARGE),
         (b"<p>x</p>" * 50_001, ExtractError.TOO_MANY_ELEMENTS),
+        (b"<p>" + b"x</html>" * 2_000, ExtractError.TOO_MANY_ELEMENTS),
         (b"<" * 50_001, ExtractError.NOT_HTML),
     ],
 )
