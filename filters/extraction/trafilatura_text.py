@@ -81,17 +81,16 @@ def _on(tree: Any) -> Iterator[list[Any]]:
     seen: list[Any] = []
     load, justext, baseline = _core.load_html, _external.justext_rescue, _core.baseline
 
-    def watched_justext(*args: Any) -> Any:
-        result = justext(*args)
-        seen.append(result[0])
-        return result
+    def watched(fallback: Any) -> Any:
+        def watching(*args: Any) -> Any:
+            result = fallback(*args)
+            seen.append(result[0])
+            return result
 
-    def watched_baseline(*args: Any) -> Any:
-        result = baseline(*args)
-        seen.append(result[0])
-        return result
+        return watching
 
-    _core.load_html, _external.justext_rescue, _core.baseline = lambda *_: tree, watched_justext, watched_baseline
+    _core.load_html = lambda *_: tree
+    _external.justext_rescue, _core.baseline = watched(justext), watched(baseline)
     try:
         yield seen
     finally:

@@ -52,10 +52,10 @@ def draw(report: CalibrationReport) -> dict[str, bytes]:
         _histogram(below, report)
         above_all = figure.suptitle(_title(report), fontsize=8.5, x=0.02, ha="left", color=_INK, linespacing=1.5)
         above_all.set_parse_math(False)  # a name with two dollar signs is a name
-        return {
-            "png": _saved(figure, "png", {"Software": None}),
-            "svg": _saved(figure, "svg", {"Date": None, "Creator": None}),
-        }
+        files = {"png": io.BytesIO(), "svg": io.BytesIO()}
+        figure.savefig(files["png"], format="png", metadata={"Software": None})
+        figure.savefig(files["svg"], format="svg", metadata={"Date": None, "Creator": None})
+        return {form: file.getvalue() for form, file in files.items()}
 
 
 def _title(report: CalibrationReport) -> str:
@@ -121,9 +121,3 @@ def _histogram(axes: Any, report: CalibrationReport) -> None:
     axes.set_xlabel("p_llm")
     axes.set_ylabel("share of its label")
     axes.legend(loc="upper center", frameon=False)
-
-
-def _saved(figure: Any, form: str, metadata: dict[str, None]) -> bytes:
-    body = io.BytesIO()
-    figure.savefig(body, format=form, metadata=metadata)
-    return body.getvalue()
