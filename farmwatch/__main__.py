@@ -91,13 +91,13 @@ def _open_what_is_closed() -> None:
 def _known(error: Exception) -> Exit | None:
     """Exit code of an error that a package raises on purpose, with a message for the operator; None for a bug."""
     from crawler.errors import ArchiveUnwritable, CrawlError, OldFrontier
-    from filters.errors import BadRuleset, FiltersError, UnknownExtractor
+    from filters.errors import BadRuleset, FiltersError
     from scoring.errors import BadParameters, ScoringError, TooFewLabels, UnknownDetector, UnknownThresholds
     from stream.log.errors import StreamError
 
     if isinstance(error, OldFrontier | ArchiveUnwritable):
         return Exit.UNAVAILABLE
-    named_wrong = BadRuleset | UnknownExtractor | UnknownDetector | UnknownThresholds
+    named_wrong = BadRuleset | UnknownDetector | UnknownThresholds
     if isinstance(error, CrawlError | BadParameters | named_wrong):
         return Exit.USAGE
     if isinstance(error, TooFewLabels):

@@ -1,45 +1,26 @@
-"""What can go wrong in filters, and what the operator does about it.
-
-A page that cannot be extracted is no error: its features say so in `extract_error` (see
-`filters.extraction.extractor`).
-"""
+"""Errors of filters, and what the operator does about them. A page without a text is none: see `ExtractError`."""
 
 from __future__ import annotations
 
 
 class FiltersError(Exception):
-    """Any failure of the filters. `retriable` tells the stage loop that the same batch may succeed when tried again."""
+    """Any failure of the filters. `retriable`: the same batch may succeed when tried again."""
 
     retriable = False
 
 
-class UnknownExtractor(FiltersError):
-    """The configured extractor does not exist. The operator sets `extractor` to one of the names in the message."""
-
-
 class MissingExtractor(FiltersError):
-    """The configured extractor needs a package that is not installed. Nothing was extracted.
-
-    The operator runs the `pip install` in the message, or sets another `extractor`.
-    """
-
-
-class UnknownTokenizer(FiltersError):
-    """The configured tokenizer does not exist. The operator sets `tokenizer` to the name in the message."""
+    """The configured extractor's package is not installed: run the `pip install` in the message, or set another."""
 
 
 class WorkersUnavailable(FiltersError):
-    """Extraction workers die before they are ready, several times in a row.
+    """Extraction workers die before they are ready, several times in a row. The loop tries the batch again.
 
-    No page was given up for it; the loop tries the batch again. The operator looks at the worker's own message on
-    stderr just before (a broken installation, or a memory limit that is too small to start in).
+    The worker's own message is on stderr: a broken installation, or a memory limit that is too small to start in.
     """
 
     retriable = True
 
 
 class BadRuleset(FiltersError):
-    """A ruleset has an unknown rule or field, or a wrong or impossible value. Nothing was judged with it.
-
-    The operator corrects the setting in the message, or names another ruleset.
-    """
+    """A ruleset cannot be read, or has a wrong setting: correct it, or name another ruleset."""

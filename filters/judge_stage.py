@@ -14,7 +14,7 @@ from stream.processing.stage import BY_REPLAY, Context, Stage
 from stream.schema.records import Features, Record, ScoreRequest, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
 
-READ_ON_MS = 10_000  # between two looks at what was scored since, and whether that is still of use
+READ_ON_MS = 10_000  # between two looks at new scores
 
 
 def asked_store(run: str) -> str:
@@ -25,10 +25,9 @@ def asked_store(run: str) -> str:
 class JudgeStage(Stage):
     """One verdict for each features record, and score requests for articles, with the text to score.
 
-    Texts that have a score are not asked for again, as far as `known` says so. A replay asks at low priority, for its
-    detector alone, while SCORE runs that, and for each text once a site: it keeps in its state (a digest of site and
-    text as key) what it has asked for, so that a crash asks nothing twice. It counts no heartbeat and passes none on.
-    What it has not asked for is left to `AskStage`.
+    Texts in `known` are not asked for again. A replay asks at low priority, for its detector alone, while SCORE runs
+    that, and for each text once a site: the digests of site and text in its state are those it has asked for, so that a
+    crash asks nothing twice. It neither counts nor forwards heartbeats. The rest is left to `ScoreRequestStage`.
     """
 
     name: ClassVar[str] = "judge"
@@ -47,9 +46,8 @@ class JudgeStage(Stage):
     ) -> None:
         """Judge by `ruleset` as `run`, between the topics of `names`, by default the run's own.
 
-        `known` says which texts have a score; None: it is not known. Requests name `detector`; "" is any. One that
-        `replays` asks only while `can_ask`, and keeps its `known` up to date; another one forgets it, for good, once it
-        is not `is_behind` any more.
+        Requests name `detector`; "" is any. A run that `replays` asks only while `can_ask`, and keeps `known` up to
+        date; another one drops it once it is not `is_behind` any more.
         """
         self.ruleset = ruleset
         self.run = run
@@ -81,10 +79,7 @@ class JudgeStage(Stage):
             ctx.meter.count("rule_drops", run=run, ruleset=name, rule=rule)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """Now and then take in what was scored since, in a replay, or forget what is of no more use.
-
-        One that follows, or is live, goes on for days.
-        """
+        """Now and then take in new scores, in a replay, or drop `known` where it is of no more use."""
         if self._known is None or not contexts:
             return
         now_ms = next(iter(contexts.values())).now_ms
@@ -97,7 +92,6 @@ class JudgeStage(Stage):
             self._known = None
 
     def _is_wanted(self, article: Verdict, ctx: Context) -> bool:
-        """Whether the article's text is to be asked for; that a replay asks for it is kept."""
         if self._known is not None and self._known.has(ctx.partition, article.site, article.text_digest):
             return False
         if not self._replays:
@@ -110,7 +104,7 @@ class JudgeStage(Stage):
 
 
 def request_of(features: Features, verdict: Verdict, text: str, detector: str) -> Record:
-    """The request for an article's text; of any detector where none is named."""
+    """The request for an article's text; "" is any detector."""
     return ScoreRequest(
         id=features.id,
         site=features.site,

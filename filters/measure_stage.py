@@ -9,7 +9,7 @@ from filters.measure.epoch import feature_epoch
 from filters.measure.page_measures import Measured, RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from filters.site_memory.features import features_of
+from filters.site_memory.measurer import features_of
 from filters.site_memory.memory import SiteMemory
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
@@ -18,8 +18,8 @@ from stream.schema.records import Page, Record
 from stream.schema.runs import LIVE, RunNames, memory_store, names_of
 
 _FETCHED = "fetched"
-_CANARY = "canary"  # what a canary page is found by
-_CANARY_KEY = b"\0canary\0"  # and the site; due when its memory is to go
+_CANARY = "canary"  # found_by of a canary page
+_CANARY_KEY = b"\0canary\0"  # and the site; due when its memory is forgotten
 _CANARY_KEPT_MS = 7 * 86_400_000
 _FORGOTTEN = 100  # canary sites a tick and partition at most
 
@@ -27,7 +27,7 @@ _FORGOTTEN = 100  # canary sites a tick and partition at most
 class MeasureStage(Stage):
     """One features record for each fetched page; refused and failed ones have none.
 
-    A canary site is another one each round: its memory goes a week after its last page, or it would grow without end.
+    Each round of canaries has another site, so a canary site is forgotten a week after its last page.
     """
 
     name: ClassVar[str] = "measure"
@@ -44,10 +44,10 @@ class MeasureStage(Stage):
         pool: ExtractionPool | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """Start the worker processes, unless a pool is given; `close` ends either. `metrics` get its gauges.
+        """Start the worker processes, unless a pool is given; `close` ends either.
 
-        Measures for `run` into the features of `names`, with a memory of sites of its own for each such topic. One that
-        `replays` counts no heartbeat and passes none on.
+        Measures for `run` into the features of `names`, with a memory of sites of its own for each such topic. A replay
+        neither counts nor forwards heartbeats.
         """
         self.epoch = feature_epoch(settings)
         self.run = run
@@ -62,7 +62,9 @@ class MeasureStage(Stage):
     def prepare(self, records: Sequence[Record]) -> Sequence[Measured | None]:
         """Measure the fetched pages of a batch in the worker processes; None for the others."""
         fetched = [page for page in records if isinstance(page, Page) and page.outcome == _FETCHED]
-        results = iter(self._pool.map([RawPage(page_url(page), page.encoding, page.body) for page in fetched]))
+        # a page's content stands under the URL where redirects ended
+        raw = [RawPage(page.final_url or page.url, page.encoding, page.body) for page in fetched]
+        results = iter(self._pool.map(raw))
         return [next(results) if isinstance(page, Page) and page.outcome == _FETCHED else None for page in records]
 
     def process(self, record: Page, prepared: Measured | None, ctx: Context) -> None:
@@ -110,8 +112,3 @@ class MeasureStage(Stage):
     def close(self) -> None:
         """End the worker processes."""
         self._pool.close()
-
-
-def page_url(page: Page) -> str:
-    """The URL that a page's content stands under: where redirects ended."""
-    return page.final_url or page.url

@@ -1,8 +1,8 @@
-"""ASK: over a run's features once more, to ask for the texts of articles that have no score and were not asked for.
+"""ASK: a second pass over a run's features, for the texts of articles that have no score and no request.
 
 JUDGE asks while SCORE runs the run's detector. Where it did not, or SCORE left a request unanswered, or retention took
-one, the article stays unscored; when the run goes on and SCORE runs the detector, this stage asks for what is missing.
-It keeps no state: what is unasked is found from the log when a partition is won, so that a crash asks nothing twice.
+one, the article stays unscored until the run is resumed and this stage asks. It keeps no state: the log says what is
+unasked when a partition is won, so that a crash asks nothing twice.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from filters.judge_stage import request_of
+from filters.known_scores import UnrequestedTexts
 from filters.rules.judgement import ARTICLE, judge_and_text
 from filters.rules.ruleset import Ruleset
-from filters.unrequested import UnrequestedTexts
 from stream.processing.stage import Context, Stage
 from stream.schema.records import Features
 from stream.schema.runs import RunNames
 
 
 class ScoreRequestStage(Stage):
-    """A score request for each text of a run that is unasked; no verdict, and no heartbeat counted or passed on."""
+    """A score request for each text of a run that is unasked; no verdict, and no heartbeat."""
 
     name: ClassVar[str] = "ask"
     heartbeat_input = ""
@@ -50,8 +50,8 @@ class ScoreRequestStage(Stage):
         ctx.meter.count("stage_records", run=self._run, ruleset=self._ruleset.name, stage=self.name, result=result)
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """What was taken may not have been asked for, and others may have asked."""
+        """Forget what was taken: it may not have been asked for, and others may have asked."""
         self._unasked.forget(partitions)
 
     def on_dead_letter(self, partition: int) -> None:
-        """A record that is buried has asked for nothing; what the others of the batch took stays taken."""
+        """What the other records of the batch took stays taken."""

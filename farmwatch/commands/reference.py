@@ -26,7 +26,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.layers import allowed_values, encode, settings_of, shown_value
 from farmwatch.daemon.exposition import ROLE, Exposition
 from farmwatch.terminal.generated import renewed
-from filters.quality.language_codes import LANGUAGES
+from filters.quality.names import LANGUAGES
 from filters.rules.catalogue import RULES
 from filters.rules.kinds import MOST, RuleKind
 from stream.log.contract import CleanupPolicy

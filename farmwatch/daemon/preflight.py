@@ -47,7 +47,7 @@ def check_models(config: Config, roles: Sequence[Role]) -> None:
     """Look at what the roles will load: ruleset, detectors, extractor. Nothing is made on disk.
 
     A configured ruleset that does not load is only told where the live run judges by a text of its own.
-    Raises BadRuleset, MissingExtra, UnknownExtractor, BadCanaries, and as `check_detectors`.
+    Raises BadRuleset, MissingExtra, MissingExtractor, BadCanaries, and as `check_detectors`.
     """
     if Role.MEASURE in roles:
         from filters.extraction.extractor import extractor

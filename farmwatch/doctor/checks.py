@@ -21,7 +21,7 @@ from farmwatch.doctor import crawl_checks as doctor_crawl
 from farmwatch.doctor import run_checks as doctor_runs
 from farmwatch.doctor import value_checks as doctor_values
 from farmwatch.doctor.check_result import CheckResult, CheckState
-from filters.errors import BadRuleset, MissingExtractor, UnknownExtractor
+from filters.errors import BadRuleset, MissingExtractor
 from scoring.errors import (
     BadSiteNumbers,
     BadWeights,
@@ -48,7 +48,6 @@ _PLAIN_PAGE = "<html><body><article><p>" + "One sentence of text. " * 20 + "</p>
 _DETECTOR_REMEDY = "do what it says, or take another detector in score.detectors (`farmwatch detectors`)"
 _REMEDIES: dict[type[Exception], str] = {  # what to do where the message says what is wrong
     BadRuleset: "mend it (`farmwatch rulesets check FILE`), or set judge.ruleset to one of `farmwatch rulesets list`",
-    UnknownExtractor: "set measure.extractor to one of these",
     MissingExtractor: "install it, or set measure.extractor to another one",
     UnknownDetector: "set score.detectors to some of these",
     BadWeights: "set score.weights to a file of `farmwatch train-detector`, or leave it out for the built-in ones",

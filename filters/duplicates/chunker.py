@@ -7,8 +7,8 @@ w = b_0 … b_31 (b_0 the oldest) has the fingerprint
 
 (M. O. Rabin, "Fingerprinting by random polynomials", 1981; cut points by A. Muthitacharoen, B. Chen and D. Mazières,
 "A low-bandwidth network file system", SOSP 2001). A chunk ends after byte i when it has at least 32 bytes and the
-lowest six bits of the fingerprint of its last 32 bytes are zero, or when it has 1024 bytes, or at the end. Six bits are
-zero at one position in 64, so a chunk has about 32 + 64 = 96 bytes; the upper limit makes it 94.
+lowest six bits of the fingerprint of its last 32 bytes are zero, or when it has 1024 bytes, or at the end: after about
+94 bytes.
 
 Why no rolling hash is needed: reduction modulo P is linear over GF(2), and so is taking six of 53 bits, hence
 
@@ -100,12 +100,12 @@ def chunk(text: bytes, mode: Literal["text", "block"] = "text") -> Chunks:
     """Cut UTF-8 `text` and name its chunks.
 
     Mode `block` starts anew after each line break: a line of the main text is a block of the block table with the
-    `JOINED` rows that go on in its line. So a block is cut alike wherever it stands, and found again however short it
-    is, where `text` needs about 300 bytes to find one whole chunk in it. The line break counts as a byte of the block,
-    but not in its name: the last line has none.
+    `JOINED` rows that continue its line. So a block is cut alike wherever it stands, and found again however short it
+    is, where `text` needs about 300 bytes. The line break counts as a byte of the block, but not in its name.
     """
     blocks = mode == "block"
-    ends = cuts(text, _line_starts(text) if blocks else ())
+    restarts = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1 if blocks else np.empty(0, np.int64)
+    ends = cuts(text, restarts.tolist())
     starts = [0, *ends[:-1]]
     digest = xxhash.xxh3_64_intdigest
     pieces = (text[a:b] for a, b in zip(starts, ends, strict=False))
@@ -130,8 +130,3 @@ def _zero_ends(data: bytes) -> list[int]:
             sums = np.bitwise_xor(later, sums[:-shift], out=later)
         found.extend((np.flatnonzero(sums.astype(np.uint8) == 0) + (base + WINDOW)).tolist())
     return found
-
-
-def _line_starts(text: bytes) -> list[int]:
-    starts: list[int] = (np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1).tolist()
-    return starts

@@ -1,11 +1,10 @@
-"""What a text is compared by where exact chunks find nothing: 5-word shingles, their MinHash sketch, and a simhash.
+"""Near-duplicates, where exact chunks find nothing: 5-word shingles, their MinHash sketch, and a simhash.
 
-A templated page whose slot is filled differently every eight words shares no chunk of 94 bytes with its sister, but
-three of eight of its shingles: every run of five words that contains no slot.
+A template whose slot is filled differently every eight words shares no chunk of 94 bytes with its sister, but three of
+eight of its shingles: every run of five words that contains no slot.
 
 Words are whitespace-separated and lower-cased, each hashed once (xxh3-64); the hash of five words in a row is a linear
-combination of theirs with odd factors (the primes of xxHash), mixed by MurmurHash3's finalizer. All of it is done for
-all positions at once.
+combination of theirs with odd factors (the primes of xxHash), mixed by MurmurHash3's finalizer.
 
 *Shingles* (A. Z. Broder, "On the resemblance and containment of documents", 1997): the distinct hashes, 32 bits each;
 among 20,000 of them a strange one is found by chance once in 200,000 times. A text of fewer than five words is one.
@@ -15,21 +14,13 @@ equal places in two sketches estimates the Jaccard similarity J of the sets with
 
 *Simhash* (M. S. Charikar, "Similarity estimation techniques from rounding algorithms", STOC 2002; for web pages G. S.
 Manku, A. Jain, A. Das Sarma, "Detecting near-duplicates for web crawling", WWW 2007): bit k is 1 where the weights of
-the features whose hash has bit k outweigh those whose has not. Features are the words of at least five characters,
-weighing 1 + floor(log2(occurrences)). They were chosen on 900 English articles of 60 sites: near-duplicates (a slot
-filled differently every eight words, or one paragraph exchanged) against different articles of one site. Of the former
-missed and of the latter taken for one, at the best threshold, there are together
-
-    words of 5 characters  2 %    all words  5 %    2-grams  9 %    3-grams  21 %    5-grams  42 %
-
-as short words are common to all texts, and slots leave few longer n-grams. Weights by set, root, logarithm or count
-made less difference (4, 4, 2 and 2 % for words of 4 or 5 characters); a logarithm leaves less to a word that a page is
-stuffed with. The threshold is then 20 bits; medians are 13 with slots, 6 with a paragraph exchanged, 30 otherwise.
+the features whose hash has bit k outweigh those whose has not. Features are the words of at least five characters, as
+short words are common to all texts and slots leave few longer n-grams; a word weighs 1 + floor(log2(occurrences)), so
+a word that a page is stuffed with does not decide. Near-duplicates lie below 20 bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -38,15 +29,9 @@ import numpy.typing as npt
 import rensa
 import xxhash
 
-WORDS = 5
-"""Words of a shingle."""
-
-PERMUTATIONS = 64
-"""Places of a sketch."""
-
-SIMHASH_CHARS = 5
-"""Shortest word that is a feature of the simhash, where there is one."""
-
+WORDS = 5  # of a shingle
+PERMUTATIONS = 64  # places of a sketch
+SIMHASH_CHARS = 5  # of the shortest word that is a feature of the simhash, where there is one
 _SEED = 5
 _FACTORS = (0x9E3779B185EBCA87, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x85EBCA77C2B2AE63, 0x27D4EB2F165667C5)
 _PIECE = 16 * 1024  # shingles sketched at a time
@@ -56,10 +41,10 @@ Hashes = npt.NDArray[np.uint64]
 
 
 class Outline(msgspec.Struct, array_like=True, frozen=True):
-    """What a text is compared by. Arrays are little-endian uint32.
+    """A text's shingles, sketch and simhash. Arrays are little-endian uint32.
 
-    `shingle_count` is the number of distinct shingles, `shingles` the smallest of them, ascending, as many as were
-    asked for; `sketch` is of all. A text without words has none of it and simhash 0.
+    `shingles` are the smallest of `shingle_count` distinct ones, ascending, as many as were asked for; `sketch` is of
+    all. A text without words has none of it and simhash 0.
     """
 
     simhash: int = 0
@@ -69,26 +54,13 @@ class Outline(msgspec.Struct, array_like=True, frozen=True):
 
 
 def outline(text: str, cap: int) -> Outline:
-    """The outline of a text with at most `cap` shingles.
-
-    The smallest hashes are a sample that does not depend on the place in the text: two texts that are alike keep the
-    same shingles.
-    """
-    return outline_of(words_of(text), cap)
-
-
-def words_of(text: str) -> list[str]:
-    """The words of a text: as many as before they were lower-cased, which makes no white space."""
-    return text.lower().split()
-
-
-def outline_of(words: Sequence[str], cap: int) -> Outline:
-    """The same of words as `words_of` cuts them."""
+    """The outline of a text with at most `cap` shingles: the smallest hashes, so texts alike keep the same ones."""
+    words = text.lower().split()
     if not words:
         return Outline()
     joined = " ".join(words)
     encoded = joined.encode("utf-8", "replace")
-    hashes = _hashed(encoded.split(b" "))
+    hashes = np.fromiter(map(xxhash.xxh3_64_intdigest, encoded.split(b" ")), np.uint64, len(words))
     shingles = _shingles(hashes)
     ascii_lengths = len(encoded) == len(joined)
     lengths = _lengths(encoded) if ascii_lengths else np.fromiter(map(len, words), np.int64, len(words))
@@ -100,10 +72,6 @@ def outline_of(words: Sequence[str], cap: int) -> Outline:
     )
 
 
-def _hashed(words: Sequence[bytes]) -> Hashes:
-    return np.fromiter(map(xxhash.xxh3_64_intdigest, words), np.uint64, len(words))
-
-
 def _lengths(words: bytes) -> npt.NDArray[np.int64]:
     """Bytes of each of the words, which have one space between them."""
     spaces = np.flatnonzero(np.frombuffer(words, np.uint8) == ord(" "))
@@ -111,7 +79,6 @@ def _lengths(words: bytes) -> npt.NDArray[np.int64]:
 
 
 def _shingles(words: Hashes) -> npt.NDArray[np.uint32]:
-    """Distinct shingles, ascending."""
     length = min(WORDS, len(words))
     count = len(words) - length + 1
     mixed = np.zeros(count, np.uint64)
@@ -127,7 +94,7 @@ def _shingles(words: Hashes) -> npt.NDArray[np.uint32]:
 
 
 def _firsts(ascending: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Where values begin that are not those before them; np.unique does the same in several times the time."""
+    """Marks of the first of equal values; np.unique takes several times as long."""
     firsts = np.ones(len(ascending), np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=firsts[1:])
     return firsts

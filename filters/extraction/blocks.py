@@ -20,7 +20,7 @@ _ROW = struct.Struct("<4I")
 
 
 class BlockKind(IntEnum):
-    """What a row of text is."""
+    """The kind of a row of text."""
 
     PARAGRAPH = 0
     HEADING = 1
@@ -46,7 +46,7 @@ class Block(NamedTuple):
 
 
 class Definition(StrEnum):
-    """What counts as one block when a page is judged."""
+    """The rows that make one block when a page is judged."""
 
     PARAGRAPH = "paragraph"
     RUN = "run"
@@ -65,13 +65,8 @@ def unpack(table: bytes) -> list[Block]:
         raise ValueError(f"a block table of {len(table)} bytes is cut off: rows have {_ROW.size} bytes") from error
 
 
-def measured(table: bytes, definition: Definition) -> list[tuple[int, int]]:
-    """(kind, characters) of every block of a packed table under a definition; kinds without flags."""
-    return list(zip(*columns(table, definition), strict=True))
-
-
 def columns(table: bytes, definition: Definition) -> tuple[list[int], list[int]]:
-    """The kinds of all blocks as in `measured`, and the characters. Raises struct.error where a row is cut off."""
+    """Kinds, without flags, and characters of all blocks of a packed table. Raises struct.error for a cut-off row."""
     numbers = struct.unpack(f"<{len(table) // _ROW.size * 4}I", table)
     flagged_kinds, chars = numbers[0::4], numbers[1::4]
     if definition is Definition.PARAGRAPH:

@@ -1,11 +1,10 @@
 """HTML to a tree of everything that is in it, or the name of what prevents that.
 
-libxml2's HTML parser gives up in silence. What it finds beyond its limits (elements nested deeper than 256, a text or
-an attribute of more than 10 MB) ends the tree at that place; and what stands after the end tag of `html` gets a second
-root element, which no reader of the first one meets (56 of 3,247 real pages have text there). Here a document that was
-ended early is parsed again without these limits, further roots become the last `div`s of the body, and what cannot be
-mended is told. What has no element at all is no HTML; everything else is, where Trafilatura's own parser refuses pages
-that begin with something unknown (7 of those 3,247).
+libxml2's HTML parser gives up in silence. Anything beyond its limits (elements nested deeper than 256, a text or an
+attribute of more than 10 MB) ends the tree at that place; and text after the end tag of `html` gets a second root
+element, which no reader of the first one meets. Here a document that was ended early is parsed again without these
+limits, further roots become the last `div`s of the body, and other failures raise. A text without an element is no
+HTML; everything else is, where Trafilatura's own parser refuses pages that begin with something unknown.
 """
 
 from __future__ import annotations
@@ -21,10 +20,9 @@ from filters.extraction.interface import ExtractError
 
 MAX_DEPTH = 512
 """Deepest nesting of elements that is taken. The extractors' time grows with its square, and from about 700 on they
-exceed Python's recursion limit; of 3,247 real pages none has more than 256."""
+exceed Python's recursion limit."""
 
-MAX_ROOTS = 1_000
-"""Further root elements that are taken, one for each end tag of `html` with something behind it."""
+MAX_ROOTS = 1_000  # further root elements that are taken, one for each end tag of `html` with text behind it
 
 _ELEMENT = re.compile("<[a-zA-Z]")
 _INVALID = bytes(set(range(0x20)) - set(b"\t\n\r"))  # in XML, and so in lxml's strings
@@ -75,9 +73,7 @@ def _parsed(data: bytes, parser: HTMLParser) -> tuple[Any, bool]:
 
 @lru_cache
 def _parser(huge: bool) -> HTMLParser:
-    """Trafilatura's parser, with one class for all elements: lxml's own choice of classes is a call for each element,
-    a tenth of a page's time, and nobody here asks a form for its fields.
-    """
+    """Trafilatura's parser, with one class for all elements: lxml's own choice of classes takes a tenth of the time."""
     parser = HTMLParser(
         collect_ids=False,
         default_doctype=False,
@@ -95,10 +91,7 @@ def _parser(huge: bool) -> HTMLParser:
 
 
 def _gather(root: Any) -> None:
-    """Move what is in further roots to the end of the first root's body, a `div` each.
-
-    Raises Unparsed for more of them than a page can be meant to have: no start tag need stand for one.
-    """
+    """Move further roots to the end of the first root's body, a `div` each. Raises Unparsed for too many of them."""
     if root.getnext() is None:
         return
     body = root.find("body")
@@ -116,7 +109,6 @@ def _gather(root: Any) -> None:
 
 
 def _depth(root: Any) -> int:
-    """Deepest nesting of elements, the root's own being 1."""
     depth = deepest = 0
     for event, _ in etree.iterwalk(root, events=("start", "end")):
         depth += 1 if event == "start" else -1

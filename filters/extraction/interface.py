@@ -1,4 +1,4 @@
-"""What an extractor returns, and the reasons why it returns nothing."""
+"""The result of an extractor: a main text, or the reason why there is none."""
 
 from __future__ import annotations
 
@@ -26,18 +26,16 @@ class ExtractError(StrEnum):
     WORKER_DIED = "worker_died"
 
 
-UNFINISHED = frozenset(
-    {ExtractError.FAILED, ExtractError.TIMEOUT, ExtractError.OUT_OF_MEMORY, ExtractError.WORKER_DIED}
-)
-"""Errors after which nothing is known of the page's text: it may be what it was."""
+UNFINISHED = {ExtractError.FAILED, ExtractError.TIMEOUT, ExtractError.OUT_OF_MEMORY, ExtractError.WORKER_DIED}
+"""Errors after which the page's text is unknown: it may be unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
     """Main text and its block table, or the error.
 
-    `path` says what won: recall, precision, fallback (flat text of jusText or of the page's embedded data), plain (flat
-    text of an extractor that makes no other) or none; of flat text, links, lists and tables are unknown.
+    `path` is the algorithm that won: recall, precision, fallback (flat text of jusText or of the page's embedded data),
+    plain (flat text of an extractor that makes no other) or none; of flat text, links, lists and tables are unknown.
     `link_code_share` is None where unknown. `tried` lists the modes that ran.
     """
 

@@ -76,7 +76,7 @@ def read_flat(body: Any) -> tuple[str, list[Block]]:
 
 
 def _stands_in_line(element: Any, lines: _Lines) -> bool:
-    """True for code or a quotation within running text: its edges are block boundaries, but no line breaks."""
+    """Whether this is code or a quotation in running text: its edges are block boundaries, but no line breaks."""
     if "\n" in (element.text or "") or any(child.tag not in _INLINE for child in element):
         return False
     parent = element.getparent()

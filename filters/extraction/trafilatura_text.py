@@ -73,26 +73,24 @@ def _options(mode: str) -> Extractor:
 
 @contextmanager
 def _on(tree: Any) -> Iterator[list[Any]]:
-    """While this is open, Trafilatura works on `tree`; yields the bodies that its flat fallbacks make.
+    """While this is open, Trafilatura works on `tree` without copying it; yields the bodies of its flat fallbacks.
 
-    A tree that is handed over openly is copied first. And the result does not say which algorithm won: the two
-    functions whose bodies are bare paragraphs are therefore watched, jusText, and the baseline that reads embedded data
-    or the page's raw text. The body that is returned is one of theirs by identity, or it is none of theirs.
+    The result does not say which algorithm won. So the two functions whose bodies are bare paragraphs are watched:
+    jusText, and the baseline that reads embedded data or the page's raw text. A flat result is one of these bodies.
     """
     seen: list[Any] = []
     load, justext, baseline = _core.load_html, _external.justext_rescue, _core.baseline
 
-    def watched_justext(*args: Any) -> Any:
-        result = justext(*args)
-        seen.append(result[0])
-        return result
+    def watched(fallback: Any) -> Any:
+        def watching(*args: Any) -> Any:
+            result = fallback(*args)
+            seen.append(result[0])
+            return result
 
-    def watched_baseline(*args: Any) -> Any:
-        result = baseline(*args)
-        seen.append(result[0])
-        return result
+        return watching
 
-    _core.load_html, _external.justext_rescue, _core.baseline = lambda *_: tree, watched_justext, watched_baseline
+    _core.load_html = lambda *_: tree
+    _external.justext_rescue, _core.baseline = watched(justext), watched(baseline)
     try:
         yield seen
     finally:

@@ -11,17 +11,16 @@ import xxhash
 import zstandard
 
 from filters.duplicates.chunker import Chunks, chunk
-from filters.duplicates.shingles import Outline, outline_of, words_of
+from filters.duplicates.shingles import Outline, outline
 from filters.extraction.extractor import extract
-from filters.extraction.interface import UNFINISHED, ExtractError, Extraction
+from filters.extraction.interface import ExtractError
 from filters.quality.language import identify
 from filters.quality.measures import measure_quality
 from filters.settings import MeasureSettings
 
 Measure = float | str | None
 
-URL_CHARS = 500
-"""Characters of a URL's path and query that are kept as a measure."""
+URL_CHARS = 500  # of a URL's path and query, kept as a measure
 
 
 class RawPage(msgspec.Struct, array_like=True, frozen=True):
@@ -33,7 +32,7 @@ class RawPage(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """What was measured on a page alone; see `Extraction` for text, blocks, path, error and tried.
+    """The measures of a page alone; see `Extraction` for text, blocks, path, error and tried.
 
     `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
     url_path (path and query), simhash (16 hexadecimal digits); None = unknown. `quality`: see
@@ -52,11 +51,6 @@ class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     chunk_ids: bytes = b""
     chunk_lengths: bytes = b""
     outline: Outline = Outline()
-
-    @property
-    def unfinished(self) -> bool:
-        """True where extraction was given up, so that nothing is known of the page's text."""
-        return self.error in UNFINISHED
 
     def chunks(self) -> Chunks:
         """The chunks of the main text."""
@@ -85,38 +79,14 @@ def _inflated(body: bytes, cap_bytes: int) -> bytes | None:
 
 
 def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> Measured:
-    """Measure a page: extraction, block table, words, language, quality, chunks, outline.
-
-    Raises UnknownExtractor and MissingExtractor only.
-    """
+    """Measure a page: extraction, block table, words, language, quality, chunks, outline. Raises MissingExtractor."""
     found = extract(page, encoding, settings)
     if found.error:
         return failed(url, found.error, found.tried)
-    return _of_text(url, found, settings)
-
-
-def failed(url: str, error: str, tried: tuple[str, ...] = ()) -> Measured:
-    """What is known of a page without a main text."""
-    return Measured(error=str(error), tried=tried, measures={"url_path": url_path(url)})
-
-
-def url_path(url: str) -> str | None:
-    """Path and query of a URL, "/" at least; "" for a URL that cannot be split, None for no URL."""
-    if not url:
-        return None
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        return ""
-    return ((parts.path or "/") + ("?" + parts.query if parts.query else ""))[:URL_CHARS]
-
-
-def _of_text(url: str, found: Extraction, settings: MeasureSettings) -> Measured:
     data = found.text.encode("utf-8", "replace")
     language, probability = identify(found.text)
     chunks = chunk(data, settings.chunk_mode)
-    words = words_of(found.text)
-    outlined = outline_of(words, settings.shingles_per_site)
+    outlined = outline(found.text, settings.shingles_per_site)
     return Measured(
         text=found.text,
         text_digest=xxhash.xxh3_128_hexdigest(data),
@@ -124,7 +94,7 @@ def _of_text(url: str, found: Extraction, settings: MeasureSettings) -> Measured
         path=found.path,
         tried=found.tried,
         measures={
-            "tokens": float(len(words)),
+            "tokens": float(len(found.text.split())),
             "chars": float(len(found.text)),
             "link_code_share": found.link_code_share,
             "language": language,
@@ -137,3 +107,19 @@ def _of_text(url: str, found: Extraction, settings: MeasureSettings) -> Measured
         chunk_lengths=chunks.lengths.astype("<u2").tobytes(),
         outline=outlined,
     )
+
+
+def failed(url: str, error: str, tried: tuple[str, ...] = ()) -> Measured:
+    """The measures of a page without a main text."""
+    return Measured(error=str(error), tried=tried, measures={"url_path": url_path(url)})
+
+
+def url_path(url: str) -> str | None:
+    """Path and query of a URL, "/" at least; "" for a URL that cannot be split, None for no URL."""
+    if not url:
+        return None
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return ""
+    return ((parts.path or "/") + ("?" + parts.query if parts.query else ""))[:URL_CHARS]

@@ -1,8 +1,8 @@
 """A worker process: reads pages from stdin, writes what was measured to stdout, one at a time, until stdin ends.
 
 Frames are a 4-byte big-endian length and a msgpack value: first the settings, then pages; the worker answers b"" when
-it is ready and one `Measured` a page. It ends when its parent does: stdin is at its end then, and should a page hang at
-that moment, the kernel's alarm ends the process without asking Python.
+it is ready and one `Measured` a page. When its parent ends, so does stdin; should a page hang then, the kernel's alarm
+ends the process.
 """
 
 from __future__ import annotations
@@ -63,7 +63,6 @@ def _load(settings: MeasureSettings) -> None:
 
 
 def _read(requests: BinaryIO) -> bytes | None:
-    """The next frame, or None at the end, a frame cut short included."""
     head = requests.read(LENGTH.size)
     if len(head) < LENGTH.size:
         return None

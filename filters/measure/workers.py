@@ -1,9 +1,8 @@
 """Processes that measure pages and can be killed: the only way to bound what a hostile page costs.
 
-Worker processes are spawned, never forked. The pages of a batch are spread over all of them: each works on one, and as
-long as there are plenty the next one waits in its pipe, so that a worker does not wait for this process. A page at its
-time limit is answered with an error and its worker replaced; the page behind it goes to another. Pipes are non-blocking
-on this side, so a worker that does not read or never finishes a frame holds nobody up.
+Worker processes are spawned, never forked. Each works on one page, and as long as there are plenty the next one waits
+in its pipe. A page at its time limit is answered with an error and its worker replaced; the page behind it goes to
+another. Pipes are non-blocking on this side, so a worker that does not read or finish a frame holds nobody up.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ class _Batch:
 class ExtractionPool:
     """Measures pages in worker processes. `map` may be called from any thread, one call at a time is served.
 
-    Raises UnknownExtractor at once for a setting that no worker could start with.
+    Raises MissingExtractor at once for a setting that no worker could start with.
     """
 
     def __init__(
@@ -101,7 +100,8 @@ class ExtractionPool:
             try:
                 while len(batch.results) < len(pages):
                     self._deal(batch)
-                    self._turn(self._patience(), batch)
+                    deadlines = [worker.deadline for worker in self._workers if worker.deadline is not None]
+                    self._turn(max(0.0, min(deadlines, default=self._clock() + 1) - self._clock()), batch)
             except BaseException:
                 for worker in [worker for worker in self._workers if worker.pages]:
                     self._replace(worker)  # what it would answer belongs to no later batch
@@ -133,7 +133,7 @@ class ExtractionPool:
         return worker
 
     def _deal(self, batch: _Batch) -> None:
-        """Give every idle worker a page, then every worker one more to go on with, but for the last pages of a batch.
+        """Give every idle worker a page, then every worker one more, but for the last pages of a batch.
 
         Those stay here until a worker is idle: behind a slow page they would wait while another worker has nothing.
         """
@@ -149,11 +149,6 @@ class ExtractionPool:
         worker.pages.append((number, page))
         if worker.queue(msgspec.msgpack.encode(page)):
             self._selector.register(worker.stdin, selectors.EVENT_WRITE, (worker, "write"))
-
-    def _patience(self) -> float:
-        """Seconds until the earliest deadline."""
-        deadlines = [worker.deadline for worker in self._workers if worker.deadline is not None]
-        return max(0.0, min(deadlines, default=self._clock() + 1) - self._clock())
 
     def _turn(self, timeout_s: float, batch: _Batch) -> None:
         """Move bytes both ways, take answers, and deal with workers that died or are late."""
@@ -244,7 +239,7 @@ class _Worker:
         self._in = bytearray()
 
     def queue(self, frame: bytes) -> bool:
-        """Send what fits of a frame, after those under way; True where from now on the rest has to wait for `write`."""
+        """Send a frame after those under way; True where from now on the rest has to wait for `write`."""
         waits = bool(self._out)
         self._out += LENGTH.pack(len(frame)) + frame
         return not waits and not self.write()

@@ -1,40 +1,31 @@
 """C4's line cleaning: what it keeps of a text, and what its document rules count on the way.
 
-C4 (Raffel et al., JMLR 21:140, 2020) as datatrove 0.10 does it, line by line and in this order. A line goes that
+C4 (Raffel et al., JMLR 21:140, 2020) as datatrove 0.10 does it, line by line, in this order. A line is dropped if it
 
 1. has a word of more than 1,000 characters;
 2. without citations (`[1]`, `[edit]`, `[citation needed]`) does not end in one of . ? ! " ' or ends in `...`;
-3. had fewer than 3 words with its citations;
+3. has fewer than 3 words with its citations;
 4. says `javascript`, or one of six phrases about policies and cookies.
 
-What stays is stripped and without citations. The document rules drop a page that says `lorem ipsum` or has a `{` in a
-line that came as far as step 3 (`{`: as far as `javascript`), or with fewer than 5 sentences in its lines. datatrove
-stops at the first such line; here all of them are counted, and the text is cleaned whatever was found.
+Kept lines are stripped and without citations. The document rules drop a page with `lorem ipsum` or `{` in a line that
+passed step 3 (`{`: that has no `javascript`), or with fewer than 5 sentences in its lines. datatrove stops at the
+first such line; here all of them are counted, and the text is cleaned whatever was found.
 
-Where others differ: the paper has no `'` among the end marks. DOLMa marks the lines that would go and judges by their
-share (`filters.quality.lines`). NeMo Curator has the phrases as a share of paragraphs (40%), and RedPajama publishes
-counts a line and leaves thresholds to the reader. C4's list of bad words is left out everywhere here.
+The paper has no `'` among the end marks. DOLMa judges by the share of such lines (`filters.quality.lines`). C4's list
+of bad words is left out.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
-from filters.quality.sentences import Splitter, count_sentences, split_sentences
+from filters.quality.sentences import count_sentences
 
 END_MARKS = (".", "?", "!", '"', "'")
 LONGEST_WORD = 1_000
 LEAST_WORDS = 3
-POLICY_PHRASES = (
-    "terms of use",
-    "privacy policy",
-    "cookie policy",
-    "uses cookies",
-    "use of cookies",
-    "use cookies",
-)
+POLICY_PHRASES = ("terms of use", "privacy policy", "cookie policy", "uses cookies", "use of cookies", "use cookies")
 _CITATION = re.compile(r"\[\d*]|\[edit]|\[citation needed]")
 _TELLING = (b"lorem ipsum", b"javascript", b"{", b"cookie", b"privacy policy", b"terms of use")
 _KELVIN = "\u212a"
@@ -53,18 +44,15 @@ class Cleaned:
     text: str
     lorem_ipsum_lines: int
     curly_bracket_lines: int
-    kept: list[bool] | None = field(repr=False)
-    split: Splitter = field(repr=False)
+    kept: list[bool] | None
 
-    @cached_property
+    @property
     def sentences(self) -> int:
-        """Sentences of the lines kept; counted when they are asked for."""
-        if self.split is split_sentences:
-            return count_sentences(self.text)
-        return sum([len(self.split(line)) for line in self.text.split("\n") if line])
+        """Sentences of the lines kept."""
+        return count_sentences(self.text)
 
 
-def clean(text: str, split: Splitter = split_sentences) -> Cleaned:
+def clean(text: str) -> Cleaned:
     """Keep of a text what C4 keeps: lines joined by a line feed. Any text is fine."""
     # Nearly always nothing tells, and no line need be asked. The letters of ASCII alone are lowered faster.
     lowered = text.encode("utf-8", "surrogatepass").lower()
@@ -100,7 +88,6 @@ def clean(text: str, split: Splitter = split_sentences) -> Cleaned:
         lorem_ipsum_lines=lorem_ipsum,
         curly_bracket_lines=curly_bracket,
         kept=kept if whole and _cut_at_line_feeds(text, len(kept)) else None,
-        split=split,
     )
 
 

@@ -1,4 +1,4 @@
-"""What kind of character each code point is: one table of 2^21 numbers, looked up for a whole text at once."""
+"""The kind of each code point: one table of 2^21 numbers, looked up for a whole text at once."""
 
 from __future__ import annotations
 
@@ -7,20 +7,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-VISIBLE = 1
-"""No white space: `str.split` does not cut there. White space has no other bit, and its number is 0."""
-
-WORDLIKE = 2
-"""Neither white space nor of PUNCTUATION: a word with one counts as a word."""
-
-ALPHABETIC = 4
-"""`str.isalpha`: a letter of any script."""
-
-SYMBOL = 8
-"""# or an ellipsis character: DOLMa's symbols."""
-
-CODE_SHIFT = 8
-"""The code point stands above the kind's eight bits, so that a character and its kind are one number."""
+VISIBLE = 1  # no white space: `str.split` does not cut there; white space has no other bit, and its number is 0
+WORDLIKE = 2  # neither white space nor of PUNCTUATION: a token with one counts as a word
+ALPHABETIC = 4  # `str.isalpha`: a letter of any script
+SYMBOL = 8  # # or an ellipsis character: DOLMa's symbols
+CODE_SHIFT = 8  # the code point stands above the kind's eight bits: a character and its kind are one number
 
 
 def _characters(ranges: str) -> frozenset[str]:

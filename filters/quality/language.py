@@ -1,9 +1,7 @@
-"""Which language a text is in, offline: py3langid, a fork of langid.py (M. Lui and T. Baldwin, ACL 2012).
+"""The language of a text, offline: py3langid, a fork of langid.py (M. Lui and T. Baldwin, ACL 2012).
 
-Chosen by measurement (docs/reference/languages.md): of the six identifiers compared it errs least on real pages, and
-its code is pure Python, which nothing on a hostile page can crash. Its time goes with the bytes read, so a whole page
-costs 5 ms; passages spread over the page say the same for a twentieth. Spread, since a page's middle may be its one
-quotation in another language, its comment form or its code.
+Chosen by measurement (docs/reference/languages.md). Its time goes with the bytes read, so only passages of a page are
+looked at: spread over it, since its middle may be its one quotation in another language, or its code.
 """
 
 from __future__ import annotations
@@ -15,15 +13,9 @@ from typing import Any
 Classify = Callable[[str], tuple[str | None, float]]
 """Text to ISO 639 code and probability."""
 
-FIRST_LOOK = (4, 80)
-"""Passages looked at first, and characters of each."""
-
-SECOND_LOOK = (16, 150)
-"""Passages and characters looked at where the first look leaves a doubt."""
-
-SURE = 0.95
-"""Probability below which a second look is taken: on 2.3% of 3,214 real pages. It is also what a page in two languages
-comes to, of which some passages are in the one and some in the other."""
+FIRST_LOOK = (4, 80)  # passages looked at first, and characters of each
+SECOND_LOOK = (16, 150)  # where the first look leaves a doubt
+SURE = 0.95  # probability below which a second look is taken, as for a page in two languages
 
 
 def identify(text: str, classify: Classify | None = None) -> tuple[str | None, float]:

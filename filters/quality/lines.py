@@ -1,8 +1,7 @@
-"""What share of a text's lines and paragraphs is what; each corpus builder cuts and counts lines its own way.
+"""Shares of a text's lines and paragraphs; each corpus builder cuts and counts lines its own way.
 
 - Gopher quality (datatrove): `splitlines`, empty lines included; bullets are • and -, white space before them is
-  skipped; ellipses are … and `...`, white space behind is skipped. RedPajama has ten bullets, •
-  and – among them and - not, and NeMo Curator asks the sentences that its splitter finds in place of lines.
+  skipped; ellipses are … and `...`, white space behind is skipped.
 - Gopher repetition (datatrove): lines are cut at runs of line feeds, so that at most the first and last are empty;
   paragraphs of the stripped text at two line feeds or more. A line is a duplicate where it stood before. Divisors: all
   lines; all characters of the text.
@@ -24,9 +23,7 @@ from filters.quality.tokens import Tokens
 
 Share = float | None
 
-SHORT_LINE_CHARS = 30
-"""FineWeb's longest short line."""
-
+SHORT_LINE_CHARS = 30  # FineWeb's longest short line
 _PARAGRAPH_BREAK = re.compile(r"\n{2,}")
 _LINE_BREAK = re.compile(r"\n+")
 
@@ -108,11 +105,9 @@ def _dolma(text: str, lines: list[str], lasts: list[str], tokens: Tokens, distin
 
 
 def _of_any(characters: list[str], some: str) -> int:
-    """How many characters are one of a few."""
     return sum(map(characters.count, some))
 
 
 def _later_occurrences(parts: Sequence[str]) -> tuple[int, int]:
-    """How many parts stood before, and their characters."""
     distinct = set(parts)
     return len(parts) - len(distinct), sum(map(len, parts)) - sum(map(len, distinct))

@@ -1,12 +1,10 @@
 """The quality measures of web-corpus builders: Gopher, C4, FineWeb and DOLMa, of a text and of what C4 keeps of it.
 
 Formulas are those of datatrove 0.10 (Gopher, C4, FineWeb) and DOLMa's toolkit 1.2 (`gopher_v1`, `c4_v2`,
-`tokenizer_repetitions`). How they differ, and what RedPajama-V2 and NeMo Curator do, is said where it is computed:
-`filters.quality.words`, `filters.quality.lines`, `filters.quality.ngrams`, `filters.quality.periods`,
-`filters.quality.c4`. Rules and thresholds are elsewhere (`filters.rules.published`): here nothing is decided.
+`tokenizer_repetitions`); each module says how they differ. Rules and thresholds: `filters.rules.published`.
 
-A text is cut into tokens once, as arrays (`filters.quality.tokens`); the cleaned text is made of lines of the text, so
-that its tokens are not cut again.
+A text is cut into tokens once, as arrays; the cleaned text is made of lines of the text, so its tokens are not cut
+again.
 """
 
 from __future__ import annotations
@@ -14,10 +12,8 @@ from __future__ import annotations
 from filters.quality.c4 import Cleaned, clean
 from filters.quality.lines import line_measures
 from filters.quality.names import MEASURES, TEXTS
-from filters.quality.ngrams import all_ngram_chars, repeated_ngrams
-from filters.quality.periods import most_repetitions
-from filters.quality.tokenizers import find_tokenizer
-from filters.quality.tokens import Tokens
+from filters.quality.ngrams import all_ngram_chars, most_repetitions, repeated_ngrams
+from filters.quality.tokens import TOKENIZERS, Tokens
 from filters.quality.words import word_measures
 
 __all__ = ["MEASURES", "TEXTS", "measure_quality", "measure_text"]
@@ -27,9 +23,9 @@ def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[
     """The measures of a main text and of its C4-cleaned text: text name -> values in the order of MEASURES.
 
     None is what a text has none of: an empty text's shares, the top 4-gram of three words. The three of C4 are counted
-    while the main text is cleaned and stand in both. Raises UnknownTokenizer.
+    while the main text is cleaned and stand in both.
     """
-    tokens = Tokens.of(text, find_tokenizer(tokenizer))
+    tokens = Tokens.of(text, TOKENIZERS[tokenizer])
     cleaned = clean(text)
     main = measure_text(text, tokens, cleaned)
     if cleaned.text == text:

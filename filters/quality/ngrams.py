@@ -1,4 +1,4 @@
-"""How much of a text its repeated n-grams are, as two corpus builders count it; linear in the text, whatever it is.
+"""Repeated n-grams and repeated sequences, as two corpus builders count them; linear in the text, whatever it is.
 
 Gopher (Rae et al. 2021, table A1) asks for the share of characters in the most frequent 2- to 4-gram and in duplicate
 5- to 10-grams, and leaves open what a duplicate is:
@@ -7,12 +7,10 @@ Gopher (Rae et al. 2021, table A1) asks for the share of characters in the most 
   none is counted twice; first occurrences count for nothing. N-grams are compared with their words joined without a
   space. Divisor: all characters of the text, white space included.
 - DOLMa counts all occurrences of n-grams that occur twice, overlapping or not, over the characters of all n-grams.
-- RedPajama and NeMo Curator count a character once however many duplicates cover it: RedPajama of all occurrences, on
-  lower-cased words without punctuation, over their characters; NeMo from the second occurrence on, over the text.
 
 The top n-gram is the most frequent one, of several the one first seen. Its occurrences times its characters are
 counted with the spaces between its words over the text by datatrove, without them over the words by DOLMa, and both
-count it when it occurs once. RedPajama does not; NeMo takes it out of the text and measures what that leaves.
+count it when it occurs once.
 
 How: words are compared by their 64-bit hashes (`filters.quality.tokens`). Repeating 2-grams and 3-grams are found by
 sorting; longer ones are looked for only where both shorter ones inside repeat, which in most texts is next to nowhere.
@@ -39,6 +37,8 @@ _LEAST, _MOST = DUPLICATE[0], DUPLICATE[-1]
 _FEW = 64  # repetitions below which a dictionary is faster than arrays
 _PLACE_BITS = 14
 _PIECE = 1 << 16
+_LONGEST_PERIOD, _LEAST_TIMES = 13, 3
+_PAST_THE_END = np.array([0x85EBCA6B, 0xC2B2AE35, 0x27D4EB2F, 0x165667B1, 0x9E3779B1], np.uint32)
 _NUMBERS = np.arange(1 << _PLACE_BITS, dtype=np.uint64)
 
 Firsts = dict[int, int]
@@ -129,7 +129,6 @@ def _sorted(grams: Hashes) -> tuple[Counts, Counts]:
 
 
 def _firsts(places: Counts, order: Counts, equal: Counts) -> Firsts:
-    """Of n-grams at `places` those that repeat."""
     firsts: Firsts = {}
     for one, next_one in zip(places[order[equal]].tolist(), places[order[equal + 1]].tolist(), strict=True):
         firsts[next_one] = firsts.setdefault(one, one)
@@ -191,7 +190,6 @@ def _in_pieces(places: Counts, grams: Hashes) -> Iterator[tuple[int, int]]:
 
 
 def _walk_joined(tokens: Tokens, n: int) -> int:
-    """The walk as it is defined, over the joined characters."""
     joined, ends = "".join(tokens.strings), tokens.ends
     grams = ((place, joined[ends[place] : ends[place + n]]) for place in range(len(tokens) - n + 1))
     return _walk(grams, n, ends)
@@ -221,4 +219,23 @@ def _joined_pairs(tokens: Tokens, kind: type[np.uint32 | np.uint64]) -> int:
     return pairs
 
 
-_PAST_THE_END = np.array([0x85EBCA6B, 0xC2B2AE35, 0x27D4EB2F, 0x165667B1, 0x9E3779B1], np.uint32)
+def most_repetitions(tokens: Tokens, repeating: int) -> int:
+    """How many times the most repeated sequence of 1 to 13 tokens occurs in a row; 0 if none does three times.
+
+    DOLMa's `tokenizer_repetitions` (1.2) looks for the longest stretches in which each token equals the one a period
+    before; a part of a period at the end does not count. Its tokens are the GPT-NeoX vocabulary's, about 1.3 a word;
+    here they are the text's own.
+
+    `repeating` is `Repeated.longest`: a sequence of p tokens said three times has repeated n-grams of 2p tokens, so
+    most texts need no search.
+    """
+    times = 0
+    for period in range(1, min(_LONGEST_PERIOD, len(tokens) // _LEAST_TIMES) + 1):
+        if repeating < min(2 * period, 10):
+            break
+        differ = tokens.hashes[period:] != tokens.hashes[:-period]
+        if len(differ) - np.count_nonzero(differ) < (_LEAST_TIMES - 1) * period:
+            continue
+        edges = np.concatenate(([-1], differ.nonzero()[0], [len(differ)]))
+        times = max(times, (int((edges[1:] - edges[:-1]).max()) - 1) // period + 1)
+    return times if times >= _LEAST_TIMES else 0

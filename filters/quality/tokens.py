@@ -6,14 +6,14 @@ BASE to the characters before it, the characters of tokens i to j, joined, hash 
 before i). BASE is odd, so it can be divided by. That is Rabin and Karp's rolling hash (1987) with prefix sums: any
 n-gram's hash costs one subtraction and one multiplication.
 
-Equal strings have equal hashes. Of a million different strings, two have the same by chance with a probability of 3e-8.
-On purpose they are easily found (Thue-Morse sequences of two letters and some 2,000 characters): a page may so seem to
-repeat a word that it does not.
+Of a million different strings, two have the same hash by chance with a probability of 3e-8. On purpose they are easily
+found: a page may so seem to repeat a word that it does not.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
@@ -28,10 +28,22 @@ Counts: TypeAlias = npt.NDArray[np.int64]
 Tokenizer: TypeAlias = Callable[[str], Sequence[str]]
 """The tokens of a text, in order; none is empty or has white space in it, and those of a line depend on no other."""
 
-BASE = 0x9E3779B97F4A7C15
-"""Any odd number without pattern will do: the golden ratio's fraction, as in Knuth's multiplicative hashing."""
+BASE = 0x9E3779B97F4A7C15  # any odd number without pattern will do: the golden ratio's fraction, as Knuth has it
+_WORD_OR_MARK = re.compile(r"\w+(?:['’.,\-]\w+)*+|[^\w\s]")
 
-_WORD = (1 << 64) - 1
+
+def _words_and_marks(text: str) -> list[str]:
+    """Words, and each punctuation mark or symbol as a token of its own; any script that has spaces between words.
+
+    A word is letters, digits and _, and ' ’ . , or - between two of them (`don't`, `3.5`, `well-kept`), near to rules
+    WB5 to WB13 of Unicode's annex 29.
+    """
+    return _WORD_OR_MARK.findall(text)
+
+
+TOKENIZERS: Mapping[str, Tokenizer] = {"whitespace": str.split, "words": _words_and_marks}
+"""Setting `tokenizer` -> tokens of a text. The rules' thresholds were set with `whitespace` in DOLMa; datatrove's
+default is spaCy's English tokenizer, which cuts punctuation off as `words` does."""
 
 
 class Tokens:
@@ -121,7 +133,6 @@ def inverse_powers(bounds: Counts) -> tuple[Hashes, Hashes]:
 
 
 def _powers(count: int) -> tuple[Hashes, Hashes]:
-    """At least `count` powers of BASE, and their inverses."""
     return _power_tables(max(16, (count - 1).bit_length()))
 
 

@@ -1,12 +1,10 @@
-"""How many words a text has, how long they are, and what is in them: Gopher's quality rules and DOLMa's count of them.
+"""Number, length and content of a text's words, for Gopher's quality rules and for DOLMa's.
 
 - Gopher quality (datatrove): a token counts as a word if a character of it is no punctuation; the mean length is over
   those, all other divisors are all tokens. Symbols are # and ellipses (… or `...`) anywhere in the text, and rules on
   them are two. The paper's rule is on the mean length; the median is measured as well.
 - DOLMa: every token is a word, and the median is its rule. A symbol is a word with # or … in it, one share for both.
   Stop words are counted, not told apart: `the the` has two.
-- RedPajama has # and both ellipses in one ratio to NLTK's word-punctuation tokens, asks [a-zA-Z] of a word, and takes
-  lengths of lower-cased words without punctuation. NeMo Curator counts words that are an ellipsis or more than half #.
 """
 
 from __future__ import annotations
@@ -41,30 +39,20 @@ def word_measures(text: str, tokens: Tokens) -> tuple[list[Share], list[Share]]:
     hashes = text.count("#") if "#" in text else 0
     ellipses = text.count("…") if "…" in text else 0
     symbols = int(np.count_nonzero(tokens.kinds & SYMBOL)) if hashes or ellipses else 0
-    stop_words = _stop_word_slots(tokens)
+    slots, factor = _stop_word_table()
+    at = tokens.hashes * factor >> np.uint64(64 - _SLOT_BITS)
+    stop_words: list[int] = at[slots[at] == tokens.hashes].tolist()  # the slot of each
+    ordered = np.sort(tokens.lengths)
     gopher: list[Share] = [
         float(words),
         chars / words if words else None,
-        _median(tokens),
+        (ordered.item((count - 1) // 2) + ordered.item(count // 2)) / 2,
         hashes / count,
         (text.count("...") + ellipses) / count,
         int(np.count_nonzero(tokens.kinds & ALPHABETIC)) / count,
         float(len(set(stop_words))),
     ]
     return gopher, [float(count), symbols / count, float(len(stop_words))]
-
-
-def _median(tokens: Tokens) -> float:
-    ordered = np.sort(tokens.lengths)
-    return (ordered.item((len(tokens) - 1) // 2) + ordered.item(len(tokens) // 2)) / 2
-
-
-def _stop_word_slots(tokens: Tokens) -> list[int]:
-    """The slot of each token that is a stop word."""
-    slots, factor = _stop_word_table()
-    at = tokens.hashes * factor >> np.uint64(64 - _SLOT_BITS)
-    found: list[int] = at[slots[at] == tokens.hashes].tolist()
-    return found
 
 
 @lru_cache(maxsize=1)

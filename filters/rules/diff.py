@@ -1,4 +1,4 @@
-"""In what two rulesets differ: pure comparison of what decides, so that no difference means one digest."""
+"""The differences of two rulesets. Only what decides is compared: no difference means one digest."""
 
 from __future__ import annotations
 
@@ -31,25 +31,18 @@ def differences(a: Ruleset, b: Ruleset) -> list[Difference]:
     """
     ours, theirs = ({rule.name: rule_fields(rule) for rule in ruleset.rules} for ruleset in (a, b))
     found = [*_values("", "", a.fields, b.fields)]
-    for name in _either(ours, theirs):
-        one, other = ours.get(name), theirs.get(name)
-        if one is None or other is None:
-            found.append(Difference(name, "rule", one, other))
+    for name in ours | theirs:
+        if name in ours and name in theirs:
+            patterns = ours[name].pop("patterns", {}), theirs[name].pop("patterns", {})
+            found += [*_values(name, "", ours[name], theirs[name]), *_values(name, "patterns.", *patterns)]
+            found += _order(name, "patterns order", *patterns)
         else:
-            found.extend(_rule(name, one, other))
-    found.extend(_order("", "order", ours, theirs))
-    return found
-
-
-def _rule(name: str, ours: dict[str, Any], theirs: dict[str, Any]) -> Iterator[Difference]:
-    patterns_a, patterns_b = ours.pop("patterns", {}), theirs.pop("patterns", {})
-    yield from _values(name, "", ours, theirs)
-    yield from _values(name, "patterns.", patterns_a, patterns_b)
-    yield from _order(name, "patterns order", patterns_a, patterns_b)
+            found.append(Difference(name, "rule", ours.get(name), theirs.get(name)))
+    return [*found, *_order("", "order", ours, theirs)]
 
 
 def _values(rule: str, prefix: str, ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> Iterator[Difference]:
-    for key in _either(ours, theirs):
+    for key in {**ours, **theirs}:
         if ours.get(key) != theirs.get(key):
             yield Difference(rule, f"{prefix}{key}", ours.get(key), theirs.get(key))
 
@@ -58,7 +51,3 @@ def _order(rule: str, field: str, ours: Mapping[str, Any], theirs: Mapping[str, 
     a, b = [key for key in ours if key in theirs], [key for key in theirs if key in ours]
     if a != b:
         yield Difference(rule, field, a, b)
-
-
-def _either(ours: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
-    return [*ours, *(key for key in theirs if key not in ours)]

@@ -1,6 +1,6 @@
-"""What a ruleset keeps of labelled pages, and which of its rules does the dropping. Pure: verdicts in, counts out.
+"""The labelled pages that a ruleset keeps, and the rules that drop the others. Verdicts in, counts out.
 
-A rule's work is counted in three ways, since the rules of a ruleset overlap:
+A rule's drops are counted in three ways, since the rules of a ruleset overlap:
 
 - drops: pages that fail it, whatever the other rules say.
 - marginal drops: pages that fail it and pass every rule before it; over all rules they add up to the dropped pages.
@@ -47,7 +47,7 @@ class Pages(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RuleWork:
-    """What one rule does, see this module. `unknown`: pages on which its measure is not known."""
+    """The drops of one rule, see this module. `unknown`: pages on which its measure is not known."""
 
     name: str
     disabled: bool
@@ -104,16 +104,15 @@ def evaluate(judged: Sequence[Judged]) -> RulesetEvaluation:
             articles=_kept([page for page in labelled if page.page_type == ARTICLE]),
             others=_kept([page for page in labelled if page.page_type != ARTICLE]),
         ),
-        labels={
-            label: _kept([page for page in labelled if page.page_type == label])
-            for label in sorted({page.page_type for page in labelled})
-        },
-        sources={
-            source: _kept([page for page in judged if page.source == source])
-            for source in sorted({page.source for page in judged})
-        },
+        labels=_kept_by(labelled, "page_type"),
+        sources=_kept_by(judged, "source"),
         rules=[_work(judged, number) for number in range(len(judged[0].verdict.rules) if judged else 0)],
     )
+
+
+def _kept_by(judged: Sequence[Judged], field: str) -> dict[str, KeptShare]:
+    names = sorted({getattr(page, field) for page in judged})
+    return {name: _kept([page for page in judged if getattr(page, field) == name]) for name in names}
 
 
 def _kept(judged: Sequence[Judged]) -> KeptShare:
@@ -122,16 +121,15 @@ def _kept(judged: Sequence[Judged]) -> KeptShare:
 
 def _work(judged: Sequence[Judged], number: int) -> RuleWork:
     rule = judged[0].verdict.rules[number]
+    disabled = rule.threshold is None
     failing = [page for page in judged if rule.name in page.verdict.failed]
     return RuleWork(
         name=rule.name,
-        disabled=rule.threshold is None,
+        disabled=disabled,
         drops=_pages(failing),
         marginal=_pages([page for page in failing if page.verdict.first_failed == rule.name]),
         sole=_pages([page for page in failing if len(page.verdict.failed) == 1]),
-        unknown=_pages([page for page in judged if page.verdict.rules[number].outcome == UNKNOWN])
-        if rule.threshold is not None
-        else Pages(0, 0, 0),
+        unknown=_pages([page for page in judged if page.verdict.rules[number].outcome == UNKNOWN and not disabled]),
     )
 
 

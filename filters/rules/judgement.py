@@ -1,4 +1,4 @@
-"""JUDGE's core: what a ruleset says of a page's features. Pure: the same arguments give the same verdict, anywhere."""
+"""The verdict of a ruleset on a page's features: the same arguments give the same verdict, anywhere."""
 
 from __future__ import annotations
 

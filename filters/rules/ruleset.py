@@ -1,27 +1,35 @@
 """Rulesets: rules in an order, with thresholds, read from TOML and identified by a digest.
 
-An unknown rule or field, a value of the wrong kind and an impossible threshold are errors that name the file, the
-setting and the nearest right name (`filters.rules.file`). A rule without a threshold is disabled; so is a rule that is
-not named, except `extracted`, which every ruleset begins with.
+A rule without a threshold is disabled; so is a rule that is not named, except `extracted`, which every ruleset begins
+with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 import xxhash
+from msgspec import Meta
 
 from filters.errors import BadRuleset
 from filters.extraction.blocks import Definition
 from filters.rules.catalogue import RULES, RULES_VERSION
-from filters.rules.file import MOST_BYTES, TOO_LARGE, near, read_content
-from filters.rules.kinds import Check, Rule
+from filters.rules.kinds import MOST, Check, Rule
+from filters.rules.toml import printable, read_toml
+from filters.rules.url_patterns import OTHER, BadPattern, any_of, compile_pattern
+
+MOST_BYTES = 64 * 1024  # of a ruleset's file; the largest that ships has a twentieth of it
+_MOST_SHOWN = 20  # mistakes of a file
+_LONG = 100  # characters of a name in a message
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -86,37 +94,135 @@ def shipped_rulesets() -> list[str]:
 
 
 def load_ruleset(name_or_path: str | Path) -> Ruleset:
-    """A shipped ruleset by name, or any by the path of its file (".toml"). Raises BadRuleset."""
+    """A shipped ruleset by name, or any by the path of its file (".toml"), named as the file. Raises BadRuleset."""
     text = str(name_or_path)
     if text.endswith(".toml") or "/" in text:
-        return read_ruleset(Path(text))
+        return _read(Path(text))
     names = shipped_rulesets()
     if text not in names:
         raise BadRuleset(
-            f"ruleset {text!r} is not shipped; known: {', '.join(names)}{near(text, names)}; a path ends in .toml"
+            f"ruleset {text!r} is not shipped; known: {', '.join(names)}{_near(text, names)}; a path ends in .toml"
         )
     source = resources.files("filters.rulesets").joinpath(f"{text}.toml").read_text("utf-8")
     return parse_ruleset(source, text, f"{text}.toml")
 
 
-def read_ruleset(path: Path) -> Ruleset:
-    """A ruleset from its file; it is named as the file is. Raises BadRuleset."""
+def _read(path: Path) -> Ruleset:
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
-        if len(data) > MOST_BYTES:
-            raise BadRuleset(f"{path}: {TOO_LARGE}")
         source = data.decode("utf-8-sig")  # editors of Windows begin a file with a mark
     except OSError as error:
         raise BadRuleset(f"{path}: the ruleset cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise BadRuleset(f"{path}: the ruleset is not UTF-8, from its byte {error.start + 1} on: save it so") from error
+    if len(data) > MOST_BYTES:
+        raise BadRuleset(f"{path}: larger than {MOST_BYTES // 1024} KiB")
     return parse_ruleset(source.replace("\r\n", "\n").replace("\r", "\n"), path.stem, str(path))
 
 
+class _RuleTable(msgspec.Struct):
+    """A rule in a file."""
+
+    threshold: Any = None
+    on_unknown: Literal["pass", "drop"] = "pass"
+    block_chars: Annotated[int, Meta(ge=1, le=MOST)] = 0
+    min_probability: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    patterns: dict[str, str] = {}
+
+
+class _File(msgspec.Struct):
+    """A ruleset's file; its rules are read one by one."""
+
+    description: str = ""
+    blocks: Definition = Definition.PARAGRAPH
+    reads: Literal["main", "c4"] = "main"
+    scores: Literal["main", "c4"] = "main"
+    rules: dict[str, Any] = {}
+
+
 def parse_ruleset(source: str, name: str, where: str = "") -> Ruleset:
-    """Read a ruleset from TOML text; `where` names it in errors. Raises BadRuleset."""
-    content = read_content(source, where or name)
-    return Ruleset(
-        name, content.description, content.blocks, content.rules, content.reads, content.scores, source=source
+    """Read a ruleset from TOML text; `where` names it in errors. Raises BadRuleset: one line for each bad rule."""
+    where = where or name
+    try:
+        file = _converted(read_toml(source, MOST_BYTES), _File, _File.__struct_fields__)
+    except ValueError as error:
+        raise BadRuleset(f"{where}: {error}") from None
+    rules: list[Rule] = []
+    mistakes: list[str] = []
+    for rule, table in file.rules.items():
+        try:
+            rules.append(_rule(rule, table))
+        except ValueError as error:
+            mistakes.append(f"rule {rule}: {error}" if rule in RULES else str(error))
+    if not mistakes and (not rules or rules[0].name != "extracted" or rules[0].threshold is None):
+        mistakes.append('the first rule has to be [rules.extracted] with threshold = "ok"')
+    mistakes += _impossible(rules)
+    if mistakes:
+        raise BadRuleset("\n".join(f"{where}: {mistake}" for mistake in mistakes[:_MOST_SHOWN]))
+    return Ruleset(name, file.description, file.blocks, tuple(rules), file.reads, file.scores, source)
+
+
+def _rule(name: str, table: Any) -> Rule:
+    if name not in RULES:
+        raise ValueError(f"unknown rule {printable(name, _LONG)!r}{_near(name, RULES)}")
+    kind = RULES[name]
+    read = _converted(table, _RuleTable, ("threshold", "on_unknown", *kind.fields))
+    if read.threshold is not None and (refusal := kind.refusal(read.threshold)):
+        raise ValueError(f"threshold {refusal}")
+    if "block_chars" in kind.fields and not read.block_chars:
+        raise ValueError("block_chars is missing")
+    if "patterns" in kind.fields and (without := set(read.threshold or ()) - set(read.patterns)):
+        raise ValueError(f"no pattern for {printable(', '.join(sorted(without)), _LONG)}")
+    if OTHER in read.patterns:
+        raise ValueError(f"{OTHER} is the kind of a URL without a pattern; use another name")
+    patterns = []
+    for url_kind, text in read.patterns.items():
+        try:
+            patterns.append((url_kind, compile_pattern(text)))
+        except BadPattern as error:
+            raise ValueError(f"pattern {printable(url_kind, _LONG)} {error}") from None
+    return Rule(
+        name=name,
+        threshold=read.threshold,
+        drop_unknown=read.on_unknown == "drop",
+        block_chars=read.block_chars,
+        min_probability=read.min_probability,
+        patterns=tuple(patterns),
+        any_pattern=any_of([pattern for _, pattern in patterns]),
     )
+
+
+def _converted(table: Any, kind: type[T], known: Collection[str]) -> T:
+    """The table as a struct. Raises ValueError with the name of the field."""
+    for name in table if isinstance(table, dict) else ():
+        if name not in known:
+            hint = f"; known: {', '.join(sorted(known))}{_near(name, known)}"
+            raise ValueError(f"unknown field {printable(name, _LONG)}{hint}")
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        said, _, path = str(error).partition(" - at `$.")
+        raise ValueError(f"{path.rstrip('`')}: {printable(said, _LONG)}" if path else said) from None
+
+
+def _impossible(rules: Iterable[Rule]) -> list[str]:
+    """Measures that two rules bound from both sides with nothing left between."""
+    lows: dict[str, Rule] = {}
+    highs: dict[str, Rule] = {}
+    for rule in rules:
+        bounds = {">=": lows, "<=": highs}.get(RULES[rule.name].op)
+        if bounds is not None and isinstance(rule.threshold, int | float):
+            bounds[rule.name] = rule
+    return [
+        f"no page can pass both {low.name} and {high.name}"
+        for low in lows.values()
+        for high in highs.values()
+        if RULES[low.name].of == RULES[high.name].of and low.threshold > high.threshold  # type: ignore[operator]
+    ]
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    """The nearest known name, as the end of a message; "" where none is near."""
+    found = difflib.get_close_matches(name[:_LONG].lower(), list(names), 1, 0.5)
+    return f"; did you mean {found[0]!r}?" if found else ""

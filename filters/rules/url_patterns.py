@@ -1,8 +1,8 @@
-r"""Patterns that tell kinds of URL: regular expressions of RE2, which reads a URL once, whatever the two of them are.
+r"""Patterns that tell kinds of URL: regular expressions of RE2, whose time is linear in the URL.
 
-A URL is whatever a site likes. Python's own regular expressions take exponential time for some pairs (`(a+)+$` and 40
-times a), and one page would stop a stage for good. RE2 has no lookaround and no backreferences for that reason; \d, \w,
-\s and \b mean ASCII; case is ignored in every script.
+Python's own regular expressions take exponential time for some pairs of pattern and URL, and a site chooses its URLs:
+one page could stop a stage for good. For the same reason RE2 has no lookaround and no backreferences; \d, \w, \s and \b
+mean ASCII. Case is ignored in every script.
 """
 
 from __future__ import annotations
@@ -11,24 +11,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_BYTES = 1 << 20
-"""Memory of one pattern; bounds the time of a search too (some ten milliseconds for a URL's 500 characters)."""
+from filters.rules.toml import printable
 
-OTHER = "other"
-"""The kind of a URL in which no pattern is found."""
-
-_LONG = 60  # characters of an error that are shown
+MOST_BYTES = 1 << 20  # memory of one pattern; bounds the time of a search too: some 10 ms for 500 characters
+OTHER = "other"  # the kind of a URL in which no pattern is found
 _ANY_URL = "/\x01"  # what no pattern looks for
-_SYNTAX = {
-    "invalid perl operator": "lookahead, lookbehind and the like are not part of RE2's syntax",
-    "invalid escape sequence": "RE2 has no such escape, and no backreferences",
-    "bad repetition operator": "RE2 has no possessive repetition",
-    "pattern too large": "its repetitions need more than 1 MiB",
-}
 
 
 class BadPattern(ValueError):
-    """A text is no pattern; the message says why, in words for the pattern's author."""
+    """A text is no pattern; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +39,7 @@ def compile_pattern(text: str) -> UrlPattern:
     """Compile a pattern, case ignored. Raises BadPattern; also for one that matches the empty text, and so any URL."""
     pattern = _compiled(text, MOST_BYTES)
     if pattern.find("") is not None and pattern.find(_ANY_URL) is not None:
-        raise BadPattern("is found in every URL, since it matches the empty text; for all that is left write '.'")
+        raise BadPattern("is found in every URL, since it matches the empty text; to match the rest write '.'")
     return pattern
 
 
@@ -76,13 +67,5 @@ def _compiled(text: str, most_bytes: int) -> UrlPattern:
     try:
         return UrlPattern(text, re2.compile(text.encode("utf-8", "surrogatepass"), options))
     except re2.error as error:
-        raise BadPattern(_reason(error)) from None
-
-
-def _reason(error: Exception) -> str:
-    said = error.args[0] if error.args else ""
-    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
-    shown = text if len(text) <= _LONG else text[:_LONG] + "…"
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in shown)
-    words = next((words for beginning, words in _SYNTAX.items() if text.startswith(beginning)), "")
-    return f"cannot be used: {shown}" + (f" ({words})" if words else "")
+        said = error.args[0]  # bytes
+        raise BadPattern(f"cannot be used in RE2: {printable(said.decode('utf-8', 'replace'), 60)}") from None

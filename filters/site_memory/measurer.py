@@ -1,4 +1,4 @@
-"""Measuring without a log: the pure path of the command line's pipes, with the memory that MEASURE has of a site."""
+"""The features record of a page; and measuring without a log, as the command line's pipes do."""
 
 from __future__ import annotations
 
@@ -6,15 +6,33 @@ import xxhash
 import zstandard
 
 from filters.measure.epoch import feature_epoch
-from filters.measure.page_measures import RawPage, measure
+from filters.measure.page_measures import Measured, RawPage, measure
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from filters.site_memory.features import features_of
-from filters.site_memory.memory import SiteMemory
+from filters.site_memory.memory import Likeness, SiteMemory
 from filters.site_memory.rows import NoState
 from stream.schema.records import Features, Page
 
-_NO_STATE = NoState()
+
+def features_of(page: Page, measured: Measured, likeness: Likeness, epoch: str, now_ms: int) -> Features:
+    """The features of a page, measured at `now_ms` under the feature epoch `epoch`; the page's body is not read."""
+    return Features(
+        id=page.id,
+        site=page.site,
+        page_id=page.page_id,
+        url=page.url,
+        epoch=epoch,
+        extract_path=measured.path,
+        extract_error=measured.error,
+        text=measured.text,
+        text_digest=measured.text_digest,
+        measures={**measured.measures, **likeness._asdict()},
+        blocks=measured.blocks,
+        fetched_at=page.fetched_at,
+        found_by=page.found_by,
+        measured_at=now_ms,
+        quality=measured.quality,
+    )
 
 
 class Measurer:
@@ -35,8 +53,7 @@ class Measurer:
     ) -> Features:
         """Features of a page. `html` is text, or bytes in the charset `encoding`; without a URL its path is unknown.
 
-        `page_id` defaults to a digest of the URL; `id` of the features is the page id. Raises UnknownExtractor and
-        MissingExtractor.
+        `page_id` defaults to a digest of the URL; `id` of the features is the page id. Raises MissingExtractor.
         """
         page_id = page_id or xxhash.xxh3_128_hexdigest(url.encode())
         if self._pool is None:
@@ -44,6 +61,6 @@ class Measurer:
         else:
             body, charset = (html.encode("utf-8", "replace"), "utf-8") if isinstance(html, str) else (html, encoding)
             measured = self._pool.map([RawPage(url, charset, zstandard.ZstdCompressor(level=1).compress(body))])[0]
-        likeness = self._memory.of(_NO_STATE, 0, site, page_id, measured)
+        likeness = self._memory.of(NoState(), 0, site, page_id, measured)
         page = Page(id=page_id, site=site, page_id=page_id, url=url, fetched_at=fetched_at)
         return features_of(page, measured, likeness, self.epoch, now_ms=0)

@@ -1,30 +1,26 @@
-"""What MEASURE remembers of a site, so that a page can be compared with the site's earlier pages.
+"""The earlier pages of a site, as MEASURE compares a page with them.
 
 Three comparisons, from exact to loose:
 
-- `duplicate_share`: share of the page's bytes in chunks that earlier pages have (see `filters.duplicates.chunker`).
-- `template_share`: containment of the page's 5-word shingles in those of the earlier pages (see
-  `filters.duplicates.shingles`). Exact, in all pages together, over those whose shingles are held. Of older pages only
-  the sketch is left: for each of them the containment in that page alone is estimated from the Jaccard similarity of
-  the sketches and the sizes of the sets. The result is the larger of the exact share and the largest estimate. It is
-  not an estimate over all old pages together, because the sketch of a large union has hardly a place in common with
-  that of a page, and because a page could not be taken out of it again; so text gathered from many old pages is
-  underrated. The standard error of an estimate is .06 for an old page of the same size, .14 for one four times as
-  large; two pages without a common shingle have 0.
+- `duplicate_share`: share of the page's bytes in chunks that earlier pages have (`filters.duplicates.chunker`).
+- `template_share`: containment of the page's 5-word shingles in those of the earlier pages
+  (`filters.duplicates.shingles`). Exact, in all pages together, over those whose shingles are held. Of older pages only
+  the sketch is left: the containment in each of them alone is estimated from the Jaccard similarity of the sketches and
+  the sizes of the sets, with a standard error of .06 for an old page of the same size, .14 for one four times as large.
+  The result is the larger of the exact share and the largest estimate; text gathered from many old pages is
+  underrated.
 - `simhash_distance`: fewest bits in which the page's simhash differs from an earlier page's.
 
-State: one row a page (see `filters.site_memory.rows`), in the order in which the pages were first seen. A page fetched
-again keeps its place: what it has now replaces what it had, it is compared with the pages before it, never with itself,
-and fetching the same content again leaves everything as it was. A page that has no text any more is taken out: what it
-had counts against nobody, and of its row the place alone is left, so that a page which comes back is not taken for a
-copy of its copies. A page whose extraction was given up may still have its text: it stays as it is.
+State: one row a page (`filters.site_memory.rows`), in the order in which the pages were first seen. A page fetched
+again keeps its place: its new content replaces the old, it is compared with the pages before it, never with itself,
+and fetching the same content again changes nothing. A page without text is taken out: its row keeps the place alone, so
+that a page which comes back is not taken for a copy of its copies. A page whose extraction was given up may still have
+its text: it stays as it is.
 
-Caps: chunk identities, shingles and pages of a site. Room is made before a page is compared and put in: the oldest
-pages lose their chunks, or their shingles, or, beyond the number of pages, their row. An old page that comes again has
-no better claim than its place gives it, and one whose row is gone has no place: it is new, so that copies made of it
-meanwhile count as earlier. Without a cap on what is known of a site this cannot be told. So all cost is bounded,
-whatever the number of pages seen. The rows of a site are read once, then held in memory as arrays, the sites used last
-up to a number of bytes.
+Chunk identities, shingles and pages of a site are capped. Room is made before a page is compared and put in: the oldest
+pages lose their chunks, or their shingles, or, beyond the number of pages, their row; a page whose row is gone is new.
+So all cost is bounded, whatever the number of pages seen. The rows of a site are read once, then held in memory as
+arrays, the sites used last up to a number of bytes.
 """
 
 from __future__ import annotations
@@ -37,10 +33,11 @@ import numpy as np
 
 from filters.duplicates.chunker import Chunks
 from filters.duplicates.shingles import Outline
+from filters.extraction.interface import UNFINISHED
 from filters.measure.page_measures import Measured
 from filters.settings import MeasureSettings
 from filters.site_memory.pages import SitePages
-from filters.site_memory.rows import HEAD, SiteKeyedState, StoredPage, read_rows, row_key, row_value
+from filters.site_memory.rows import HEAD, Kind, SiteKeyedState, StoredPage, read_rows, row_key, row_value
 
 
 class Likeness(NamedTuple):
@@ -60,8 +57,7 @@ class SiteMemory:
     def __init__(self, settings: MeasureSettings, cached_bytes: int | None = None) -> None:
         """Caps from the settings; `cached_bytes` in place of theirs."""
         self._pages_cap = settings.pages_per_site
-        self._chunks_cap = settings.chunk_ids_per_site
-        self._shingles_cap = settings.shingles_per_site
+        self._caps: dict[Kind, int] = {"chunks": settings.chunk_ids_per_site, "shingles": settings.shingles_per_site}
         self._cached_cap = settings.site_cache_bytes if cached_bytes is None else cached_bytes
         self._sites: OrderedDict[tuple[int, str], SitePages] = OrderedDict()
         self._cached = 0
@@ -91,12 +87,20 @@ class SiteMemory:
         size_before = memory.size_bytes
         known = page_id in memory.pages
         row_before = row_value(memory.row(page_id)) if known else b""
-        if not known:
-            self._forget_oldest(memory, state, site)
+        while not known and len(memory.pages) >= self._pages_cap:
+            oldest = next(iter(memory.pages))
+            memory.remove(oldest)
+            state.delete(row_key(site, oldest))
         index = memory.index(page_id)
-        order = memory.pages[page_id] if known else memory.next_order()
-        row = self._make_room(memory, state, site, index, self._row(order, chunks, outline))
-        repeated = chunks.lengths[memory.duplicates(index, chunks.ids)]
+        row = self._row(memory.order_of(page_id), chunks, outline)
+        changed: set[int] = set()
+        for kind, cap in self._caps.items():
+            row, lost = memory.make_room(index, row, kind, cap)
+            changed |= lost
+        for other in sorted(changed):
+            other_id, kept = memory.row_at(other)
+            state.put(row_key(site, other_id), row_value(kept))
+        repeated = chunks.lengths[memory.known(index, "chunks", chunks.ids)]
         likeness = Likeness(
             int(repeated.sum(dtype=np.int64)) / int(chunks.lengths.sum(dtype=np.int64)),
             memory.template_share(index, row, np.frombuffer(outline.shingles, "<u4")),
@@ -111,7 +115,7 @@ class SiteMemory:
 
     def of(self, state: SiteKeyedState, partition: int, site: str, page_id: str, measured: Measured) -> Likeness:
         """`compare` for what was measured on a page; where that was given up, its site is left as it is."""
-        if measured.unfinished:
+        if measured.error in UNFINISHED:
             return Likeness()
         return self.compare(state, partition, site, page_id, measured.chunks(), measured.outline)
 
@@ -142,27 +146,11 @@ class SiteMemory:
 
     def _row(self, order: int, chunks: Chunks, outline: Outline) -> StoredPage:
         """What is to be kept of a page; beyond a cap the smallest identities, which are the same on pages alike."""
-        ids = np.unique(chunks.ids)[: self._chunks_cap]
-        shingles = np.frombuffer(outline.shingles, "<u4")[: self._shingles_cap]
+        ids = np.unique(chunks.ids)[: self._caps["chunks"]]
+        shingles = np.frombuffer(outline.shingles, "<u4")[: self._caps["shingles"]]
         sketch = np.frombuffer(outline.sketch, "<u4")
         head = np.array([(order, len(ids), len(shingles), outline.shingle_count, outline.simhash, sketch)], HEAD)
-        return StoredPage(head, ids, shingles)
-
-    def _forget_oldest(self, memory: SitePages, state: SiteKeyedState, site: str) -> None:
-        while len(memory.pages) >= self._pages_cap:
-            oldest = next(iter(memory.pages))
-            memory.remove(oldest)
-            state.delete(row_key(site, oldest))
-
-    def _make_room(
-        self, memory: SitePages, state: SiteKeyedState, site: str, index: int, row: StoredPage
-    ) -> StoredPage:
-        row, without_chunks = memory.make_room(index, row, "chunks", self._chunks_cap)
-        row, without_shingles = memory.make_room(index, row, "shingles", self._shingles_cap)
-        for lost in sorted(without_chunks | without_shingles):
-            page_id, kept = memory.row_at(lost)
-            state.put(row_key(site, page_id), row_value(kept))
-        return row
+        return StoredPage(head, {"chunks": ids, "shingles": shingles})
 
     def _site(self, state: SiteKeyedState, partition: int, site: str) -> SitePages:
         memory = self._sites.get((partition, site))

@@ -4,47 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import islice
-from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from filters.duplicates.shingles import PERMUTATIONS
-from filters.site_memory.rows import HEAD, ChunkIds, Heads, Kind, Shingles, StoredPage
-
-T = TypeVar("T", np.uint64, np.uint32)
+from filters.site_memory.rows import HEAD, KINDS, Heads, Ids, Kind, StoredPage
 
 _PAGE_BYTES = 300  # of a page id and its entry in a dict
 _SITE_BYTES = 1_500  # of the objects of a site
 
 
-class Held(Generic[T]):
+class Held:
     """Identities (of chunks, or shingles) in ascending order, each with the order of the page that has it."""
 
-    def __init__(self, ids: npt.NDArray[T], orders: npt.NDArray[np.uint32]) -> None:
+    def __init__(self, ids: Ids, orders: npt.NDArray[np.uint32]) -> None:
         """Take over arrays side by side, in any order."""
         by_id = np.argsort(ids, kind="stable")
-        self.ids: npt.NDArray[T] = ids[by_id]
-        self.orders: npt.NDArray[np.uint32] = orders[by_id]
+        self.ids, self.orders = ids[by_id], orders[by_id]
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the arrays."""
         return int(self.ids.nbytes + self.orders.nbytes)
 
-    def found(self, wanted: npt.NDArray[T], before: int | None) -> npt.NDArray[np.bool_]:
+    def found(self, wanted: Ids, before: int | None) -> npt.NDArray[np.bool_]:
         """Which of `wanted` any page has, or any page before the order `before`."""
         ids = self.ids if before is None else self.ids[self.orders < before]
         if not len(ids):
             return np.zeros(len(wanted), np.bool_)
         return np.equal(ids.take(ids.searchsorted(wanted), mode="clip"), wanted)
 
-    def of(self, order: int) -> npt.NDArray[T]:
+    def of(self, order: int) -> Ids:
         """Those of one page, ascending."""
-        own: npt.NDArray[T] = self.ids[self.orders == order]
-        return own
+        return np.asarray(self.ids[self.orders == order])
 
-    def add(self, order: int, ids: npt.NDArray[T]) -> None:
+    def add(self, order: int, ids: Ids) -> None:
         """Add those of a page, ascending."""
         if not len(ids):
             return
@@ -61,44 +56,44 @@ class Held(Generic[T]):
 
 
 class SitePages:
-    """The pages of a site by id, in their order; `heads` in the same order; chunks and shingles of all pages mixed."""
+    """The pages of a site by id, in their order; `heads` in the same order; `held` identities of all pages mixed."""
 
     def __init__(self, rows: Mapping[str, StoredPage]) -> None:
         """Start with the rows of a site, in the order of its pages."""
         self.pages = {page_id: row.order for page_id, row in rows.items()}
         self.heads: Heads = np.concatenate([np.empty(0, HEAD), *(row.head for row in rows.values())])
-        orders = self.heads["order"]
-        self.chunks = Held(
-            np.concatenate([np.empty(0, np.uint64), *(row.chunks for row in rows.values())]),
-            np.repeat(orders, self.heads["chunks"]),
-        )
-        self.shingles = Held(
-            np.concatenate([np.empty(0, np.uint32), *(row.shingles for row in rows.values())]),
-            np.repeat(orders, self.heads["shingles"]),
-        )
+        self.held = {
+            kind: Held(
+                np.concatenate([np.empty(0, dtype), *(row.ids[kind] for row in rows.values())]),
+                np.repeat(self.heads["order"], self.heads[kind]),
+            )
+            for kind, dtype in KINDS.items()
+        }
 
     @property
     def size_bytes(self) -> int:
         """Bytes of the arrays, and about those of the objects around them."""
-        arrays = self.heads.nbytes + self.chunks.size_bytes + self.shingles.size_bytes
-        return arrays + _PAGE_BYTES * len(self.pages) + _SITE_BYTES
+        arrays = sum(held.size_bytes for held in self.held.values())
+        return self.heads.nbytes + arrays + _PAGE_BYTES * len(self.pages) + _SITE_BYTES
 
     def index(self, page_id: str) -> int:
         """Where in `heads` a page stands, or would stand as the newest."""
         order = self.pages.get(page_id)
         return len(self.heads) if order is None else int(np.searchsorted(self.heads["order"], np.uint32(order)))
 
-    def next_order(self) -> int:
-        """The order of a page that comes as the newest."""
-        return int(self.heads["order"][-1]) + 1 if len(self.heads) else 0
+    def order_of(self, page_id: str) -> int:
+        """The order of a page, or of one that comes as the newest."""
+        newest = int(self.heads["order"][-1]) + 1 if len(self.heads) else 0
+        return self.pages.get(page_id, newest)
 
-    def duplicates(self, index: int, ids: ChunkIds) -> npt.NDArray[np.bool_]:
-        """Which of `ids` the pages before an index have as chunks."""
-        return self.chunks.found(ids, self._before(index))
+    def known(self, index: int, kind: Kind, ids: Ids) -> npt.NDArray[np.bool_]:
+        """Which of `ids` the pages before an index have."""
+        before = None if index == len(self.heads) else int(self.heads["order"][index])
+        return self.held[kind].found(ids, before)
 
-    def template_share(self, index: int, row: StoredPage, shingles: Shingles) -> float:
+    def template_share(self, index: int, row: StoredPage, shingles: Ids) -> float:
         """Containment of a page's shingles in those of the pages before an index, see `filters.site_memory.memory`."""
-        exact = float(np.mean(self.shingles.found(shingles, self._before(index))))
+        exact = float(np.mean(self.known(index, "shingles", shingles)))
         earlier = self.heads[:index]
         sketched = earlier[earlier["shingles"] < earlier["shingle_count"]]
         if not len(sketched):
@@ -117,9 +112,9 @@ class SitePages:
     def make_room(self, index: int, row: StoredPage, kind: Kind, cap: int) -> tuple[StoredPage, set[int]]:
         """Take chunks or shingles from the oldest pages until `row`, put in at `index`, leaves at most `cap` of them.
 
-        What of `row` is to be put in, as its page may be one of the oldest; and indexes of the others that lost theirs.
+        Returns the row to put in, as its page may be one of the oldest, and the indexes of the others that lost theirs.
         """
-        held = self.chunks if kind == "chunks" else self.shingles
+        held = self.held[kind]
         if len(held.ids) + int(row.head[kind][0]) <= cap:
             return row, set()
         counts = np.zeros(max(len(self.heads), index + 1), np.int64)
@@ -143,9 +138,8 @@ class SitePages:
         """Id and row of the page at an index."""
         head = self.heads[index : index + 1]
         order = int(head["order"][0])
-        chunks = self.chunks.of(order) if head["chunks"][0] else self.chunks.ids[:0]
-        shingles = self.shingles.of(order) if head["shingles"][0] else self.shingles.ids[:0]
-        return next(islice(self.pages, index, None)), StoredPage(head, chunks, shingles)
+        ids = {kind: held.of(order) if head[kind][0] else held.ids[:0] for kind, held in self.held.items()}
+        return next(islice(self.pages, index, None)), StoredPage(head, ids)
 
     def put(self, page_id: str, row: StoredPage) -> None:
         """Add a page, newest of all, or put it in place of what was held of it."""
@@ -156,8 +150,8 @@ class SitePages:
         else:
             self.pages[page_id] = row.order
             self.heads = np.concatenate((self.heads, row.head))
-        self.chunks.add(row.order, row.chunks)
-        self.shingles.add(row.order, row.shingles)
+        for kind, held in self.held.items():
+            held.add(row.order, row.ids[kind])
 
     def remove(self, page_id: str) -> None:
         """Forget a page."""
@@ -166,15 +160,11 @@ class SitePages:
         self.heads = np.concatenate((self.heads[:index], self.heads[index + 1 :]))
         del self.pages[page_id]
 
-    def _before(self, index: int) -> int | None:
-        return None if index == len(self.heads) else int(self.heads["order"][index])
-
     def _release(self, index: int) -> None:
-        order, chunks, shingles = (self.heads[name][index] for name in ("order", "chunks", "shingles"))
-        if chunks:
-            self.chunks.keep(self.chunks.orders != order)
-        if shingles:
-            self.shingles.keep(self.shingles.orders != order)
+        head = self.heads[index]
+        for kind, held in self.held.items():
+            if head[kind]:
+                held.keep(held.orders != head["order"])
 
 
 def containment(jaccard: npt.NDArray[np.float64], size: int, sizes: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:

@@ -1,13 +1,13 @@
-"""What is kept of a page for the comparison with its site: one row of keyed state under `site NUL page_id`.
+"""A page's row of keyed state, under `site NUL page_id`, for the comparison with its site.
 
 A row is a head of fixed length, the identities of the page's chunks (uint64) and its shingles (uint32), both ascending
-and each once, all little-endian. Of an old page chunks or shingles may be gone; the head's counts say what is there.
+and each once, all little-endian. An old page may have lost chunks or shingles; the head's counts say what is there.
 A page that was taken out has its place alone: all else in its head is 0.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -26,45 +26,39 @@ HEAD = np.dtype(
 )
 _SCAN_ROWS = 1_000
 
-Heads = npt.NDArray[np.void]
-ChunkIds = npt.NDArray[np.uint64]
-Shingles = npt.NDArray[np.uint32]
 Kind = Literal["chunks", "shingles"]
+Heads = npt.NDArray[np.void]
+Ids = npt.NDArray[Any]
+
+KINDS: dict[Kind, str] = {"chunks": "<u8", "shingles": "<u4"}
+"""Identities that a row holds, in this order."""
 
 
 class SiteKeyedState(Protocol):
-    """What is needed of keyed state; `stream.processing.state.KeyedState` has it."""
+    """The part of `stream.processing.state.KeyedState` that is used here."""
 
-    def put(self, key: bytes, value: bytes) -> None:
+    def put(self, key: bytes, value: bytes) -> None:  # noqa: ARG002
         """Set key to value."""
+        return
 
-    def delete(self, key: bytes) -> None:
+    def delete(self, key: bytes) -> None:  # noqa: ARG002
         """Remove key."""
-
-    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        """Up to `limit` rows whose key starts with prefix, in key order, after `after`."""
-
-
-class NoState:
-    """Keyed state of a memory that is never dropped: nothing to read, nothing to write."""
-
-    def put(self, key: bytes, value: bytes) -> None:
-        """Keep nothing."""
-
-    def delete(self, key: bytes) -> None:
-        """Keep nothing."""
+        return
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:  # noqa: ARG002
-        """Have nothing."""
+        """Up to `limit` rows whose key starts with prefix, in key order, after `after`."""
         return []
 
 
+class NoState(SiteKeyedState):
+    """Keyed state of a memory that is never dropped: nothing to read, nothing is kept."""
+
+
 class StoredPage(NamedTuple):
-    """What is kept of one page; `head` is an array of one."""
+    """A page's row; `head` is an array of one."""
 
     head: Heads
-    chunks: ChunkIds
-    shingles: Shingles
+    ids: dict[Kind, Ids]
 
     @property
     def order(self) -> int:
@@ -80,17 +74,13 @@ class StoredPage(NamedTuple):
         """The row when the page is taken out: its place alone."""
         head = np.zeros(1, HEAD)
         head["order"] = self.order
-        return StoredPage(head, self.chunks[:0], self.shingles[:0])
+        return StoredPage(head, {kind: ids[:0] for kind, ids in self.ids.items()})
 
     def without(self, kind: Kind) -> StoredPage:
         """The row when the page has lost its chunks, or its shingles."""
         head = self.head.copy()
         head[kind] = 0
-        return StoredPage(
-            head,
-            self.chunks[:0] if kind == "chunks" else self.chunks,
-            self.shingles[:0] if kind == "shingles" else self.shingles,
-        )
+        return StoredPage(head, self.ids | {kind: self.ids[kind][:0]})
 
 
 def row_key(site: str, page_id: str) -> bytes:
@@ -100,7 +90,7 @@ def row_key(site: str, page_id: str) -> bytes:
 
 def row_value(row: StoredPage) -> bytes:
     """The value of a page's row."""
-    return row.head.tobytes() + row.chunks.astype("<u8").tobytes() + row.shingles.astype("<u4").tobytes()
+    return row.head.tobytes() + b"".join(row.ids[kind].astype(dtype).tobytes() for kind, dtype in KINDS.items())
 
 
 def read_rows(state: SiteKeyedState, site: str) -> dict[str, StoredPage]:
@@ -118,9 +108,9 @@ def read_rows(state: SiteKeyedState, site: str) -> dict[str, StoredPage]:
 
 def _row(value: bytes) -> StoredPage:
     head = np.frombuffer(value, HEAD, 1)
-    chunks = int(head["chunks"][0])
-    return StoredPage(
-        head,
-        np.frombuffer(value, "<u8", chunks, HEAD.itemsize),
-        np.frombuffer(value, "<u4", -1, HEAD.itemsize + 8 * chunks),
-    )
+    ids: dict[Kind, Ids] = {}
+    start = HEAD.itemsize
+    for kind, dtype in KINDS.items():
+        ids[kind] = np.frombuffer(value, dtype, int(head[kind][0]), start)
+        start += ids[kind].nbytes
+    return StoredPage(head, ids)

@@ -21,7 +21,7 @@ from stream.text.wording import one_line
 def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
     """Raises what would end the run later: what MEASURE has not, and TALLY cannot read.
 
-    That is UnknownExtractor, MissingExtractor, and as `require_site_method`, `refuse_other_epoch`.
+    That is MissingExtractor, and as `require_site_method`, `refuse_other_epoch`.
     """
     run = plan.run if plan.is_new else further(log, plan.run, plan.further)
     require_site_method(config, run)

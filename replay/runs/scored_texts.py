@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 
-from filters.known_scores import KnownScores, ScoreKeys
+from filters.known_scores import ArticleText, KnownScores, ScoreKeys, UnrequestedTexts
 from filters.rules.judgement import ARTICLE
-from filters.unrequested import ArticleText, UnrequestedTexts
 from replay.runs.offsets import is_record, processed_by, unread_of
 from scoring.judged_page import JudgedPage
 from stream.log.contract import At, Log

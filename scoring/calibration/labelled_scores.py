@@ -1,8 +1,8 @@
-"""Scored texts of known origin, of one detector: what a calibration works on, and how well the scores separate them.
+"""Scored texts of known origin, of one detector, and how well the scores separate them.
 
 **AUROC** is the probability that an LLM text looks more like llm than a human one, ties counting half: Mann and
 Whitney's statistic. Its variance is that of the texts' placements (DeLong, Biometrics 44, 1988), summed by site
-(Obuchowski, Biometrics 53, 1997); its interval is taken on the logit scale.
+(Obuchowski, Biometrics 53, 1997); its interval is on the logit scale.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.calibration.auroc import share_below
 from scoring.errors import CalibrationRefused, PooledDetectors
 from scoring.interface import BUILT_IN, base_of
 from scoring.rates.intervals import Z95
@@ -66,6 +65,10 @@ class LabelledScores:
         """`value`, turned so that larger looks more like llm."""
         return -self.value if self.llm_below else self.value
 
+    def flagged(self, threshold: float) -> Labels:
+        """Which texts lie strictly beyond a threshold, on the side of llm."""
+        return self.value < threshold if self.llm_below else self.value > threshold
+
     @property
     def clusters(self) -> Codes:
         """A number for each text, equal for texts of a site."""
@@ -91,10 +94,7 @@ class LabelledScores:
 
 
 def compared(base: str) -> Number:
-    """What a threshold of this detector is compared with.
-
-    The built-in one's own probability, which has the length in it; the score of any other.
-    """
+    """The number that a threshold is compared with: the built-in detector's own p_llm, the score of any other."""
     return "p_llm" if base.split("/", 1)[0] == BUILT_IN else "score"
 
 
@@ -138,12 +138,24 @@ def gather(rows: Sequence[ScoredLabel]) -> LabelledScores:
 _KNOWN = (BUILT_IN, "binoculars", "fast-detectgpt")
 
 
+def auroc(human: Numbers, llm: Numbers) -> float | None:
+    """Area under the ROC curve of numbers of which larger look more like llm. None without both."""
+    return float(_share_below(llm, human).mean()) if len(human) and len(llm) else None
+
+
+def _share_below(values: Numbers, others: Numbers) -> Numbers:
+    """Of each value, the share of `others` below it, equal ones counting half; there is at least one other."""
+    ordered = np.sort(others)
+    ranks = np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")
+    return np.asarray(ranks / (2 * len(ordered)))
+
+
 def separation(scores: LabelledScores) -> Auroc:
     """AUROC with its interval; there is a text of each label."""
     x, llm, clusters = scores.toward_llm, scores.llm, scores.clusters
     h, m = x[~llm], x[llm]
     placement = np.empty(len(x))  # of an LLM text: share of human texts below it; of a human one: of LLM texts above
-    placement[llm], placement[~llm] = share_below(m, h), 1 - share_below(h, m)
+    placement[llm], placement[~llm] = _share_below(m, h), 1 - _share_below(h, m)
     value = float(placement[llm].mean())
     parts = cluster_sums((placement - value) / np.where(llm, len(m), len(h)), clusters)
     variance = float((parts**2).sum()) * len(parts) / max(1, len(parts) - 1)

@@ -1,15 +1,15 @@
 r"""From a score to a probability, and whether the probability holds.
 
 Platt (1999): logit p = slope x + offset, the pair that makes the labels most likely. Each label has half of the weight,
-so that p is the probability "were half of all texts llm", whatever the mixture that was labelled; targets are Platt's
+so p is the probability "were half of all texts llm", whatever the mixture that was labelled; targets are Platt's
 (N + 1)/(N + 2) and 1/(N + 2) in place of 1 and 0, without which two separate heaps of scores would make a step of the
 curve. The log-likelihood is concave: Newton's method finds its one maximum. The curve is rounded, since it is part of
 a threshold set and so of an identity (`scoring.statistics.rounding`).
 
-A curve looks better on the texts that it was fitted to. So what is said of it rests on curves fitted to the other
-folds, where all texts of a site are in one fold. Reliability: texts in ten groups of rising p, and in each the mean p
-beside the share that was llm; the expected calibration error is the mean distance of the two, and the Brier score
-the mean squared distance of p from the label (.25: says .5 always).
+A curve looks better on the texts that it was fitted to, so reliability rests on curves fitted to the other folds, where
+all texts of a site are in one fold: texts in ten groups of rising p, and in each the mean p beside the share that was
+llm. The expected calibration error is the mean distance of the two, the Brier score the mean squared distance of p from
+the label.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from scoring.thresholds.threshold_set import Curve
 FOLDS = 5
 GROUPS = 10
 BARS = 20  # of the histogram of p
-_P_PLACES = 9  # after the point: what is nearer lies in one group
+_P_PLACES = 9  # after the point: nearer ones lie in one group
 _FLAT = 1e-12  # differences of the loss below this are rounding errors
 _SEED = 5  # of the deal of sites to folds: any; fixed, so that a report is the same twice
 
@@ -36,11 +36,11 @@ Labels = NDArray[np.bool_]
 
 
 class ReliabilityGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Texts of neighbouring p: what was said, and what was so. Shares at equal weights of both labels."""
+    """Texts of neighbouring p. Shares at equal weights of both labels."""
 
     low: float  # least p
     high: float  # greatest p
-    mean: float  # what was said
+    mean: float
     human: int
     llm: int
     observed: Share
@@ -112,25 +112,21 @@ def reliability(p: Numbers, llm: Labels, clusters: Codes) -> Reliability:
     for number in np.unique(group_of):
         inside = group_of == number
         w, truth = weights[inside], llm[inside]
-        mean = float((w * p[inside]).sum() / w.sum())
-        observed = share(truth, clusters[inside], w)
-        assert observed.share is not None
-        error += float(w.sum()) * abs(mean - observed.share)
-        groups.append(
-            ReliabilityGroup(
-                low=float(p[inside].min()),
-                high=float(p[inside].max()),
-                mean=mean,
-                human=int((~truth).sum()),
-                llm=int(truth.sum()),
-                observed=observed,
-            )
+        group = ReliabilityGroup(
+            low=float(p[inside].min()),
+            high=float(p[inside].max()),
+            mean=float((w * p[inside]).sum() / w.sum()),
+            human=int((~truth).sum()),
+            llm=int(truth.sum()),
+            observed=share(truth, clusters[inside], w),
         )
-    brier = float((weights * (p - llm) ** 2).sum())
+        assert group.observed.share is not None
+        error += float(w.sum()) * abs(group.mean - group.observed.share)
+        groups.append(group)
     return Reliability(
         groups=groups,
         calibration_error=error,
-        brier=brier,
+        brier=float((weights * (p - llm) ** 2).sum()),
         human_bars=[int(count) for count in np.histogram(p[~llm], BARS, (0.0, 1.0))[0]],
         llm_bars=[int(count) for count in np.histogram(p[llm], BARS, (0.0, 1.0))[0]],
     )

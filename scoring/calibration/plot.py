@@ -1,4 +1,4 @@
-"""The reliability plot: what p_llm says beside what is so, and how many texts of each label have which p_llm.
+"""The reliability plot: p_llm beside the share that is llm, and how many texts of each label have which p_llm.
 
 Drawn by matplotlib (extra `plots`), without a display, and byte by byte the same for the same report.
 """
@@ -52,10 +52,10 @@ def draw(report: CalibrationReport) -> dict[str, bytes]:
         _histogram(below, report)
         above_all = figure.suptitle(_title(report), fontsize=8.5, x=0.02, ha="left", color=_INK, linespacing=1.5)
         above_all.set_parse_math(False)  # a name with two dollar signs is a name
-        return {
-            "png": _saved(figure, "png", {"Software": None}),
-            "svg": _saved(figure, "svg", {"Date": None, "Creator": None}),
-        }
+        files = {"png": io.BytesIO(), "svg": io.BytesIO()}
+        figure.savefig(files["png"], format="png", metadata={"Software": None})
+        figure.savefig(files["svg"], format="svg", metadata={"Date": None, "Creator": None})
+        return {form: file.getvalue() for form, file in files.items()}
 
 
 def _title(report: CalibrationReport) -> str:
@@ -69,16 +69,13 @@ def _title(report: CalibrationReport) -> str:
 
 
 def _reliability(axes: Any, report: CalibrationReport) -> None:
-    groups = [group for group in report.reliability.groups if group.observed.share is not None]
-    x = [group.mean for group in groups]
+    groups = report.reliability.groups
     y = [group.observed.share or 0.0 for group in groups]
     down = [at - (group.observed.low or 0.0) for at, group in zip(y, groups, strict=True)]
-    up = [
-        (1.0 if group.observed.high is None else group.observed.high) - at for at, group in zip(y, groups, strict=True)
-    ]
+    up = [(group.observed.high or 0.0) - at for at, group in zip(y, groups, strict=True)]
     axes.plot([0, 1], [0, 1], color=_FAINT, linewidth=1, linestyle=(0, (4, 3)), label="p_llm holds exactly", zorder=1)
     axes.errorbar(
-        x,
+        [group.mean for group in groups],
         y,
         yerr=[down, up],
         color=_INK,
@@ -124,9 +121,3 @@ def _histogram(axes: Any, report: CalibrationReport) -> None:
     axes.set_xlabel("p_llm")
     axes.set_ylabel("share of its label")
     axes.legend(loc="upper center", frameon=False)
-
-
-def _saved(figure: Any, form: str, metadata: dict[str, None]) -> bytes:
-    body = io.BytesIO()
-    figure.savefig(body, format=form, metadata=metadata)
-    return body.getvalue()

@@ -1,4 +1,4 @@
-"""What a calibration found, as `farmwatch calibrate` writes and prints it. Shares never stand without their counts."""
+"""The report of a calibration, as `farmwatch calibrate` writes and prints it. Every share has its counts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scoring.thresholds.threshold_set import ThresholdSet
 
 
 class Slice(msgspec.Struct, frozen=True, kw_only=True):
-    """What a threshold does to some of the texts."""
+    """A threshold's errors on some of the texts."""
 
     name: str
     false_positives: Share  # human texts that are flagged

@@ -2,30 +2,26 @@ r"""Where to put a detector's threshold, measured on labelled texts, and what it
 
 **The threshold.** Let x be the number that is compared, turned so that larger looks more like llm, and let n human
 texts be given. To flag a share of at most f of human texts, allow k = floor(f (n + 1)) - 1 of them and put the
-threshold on the (k+1)-th largest x: a text is flagged strictly beyond it, so at most k of the n are (fewer where scores
-tie), and it is the largest flagged share that this rule allows. If one more human text comes from where these came
-from, its rank among the n + 1 is uniform, so it is flagged with probability (k + 1)/(n + 1) <= f or less: that is a
-statement about texts to come, for any law of the scores (Vovk, Gammerman and Shafer 2005). The observed share k/n alone
-would promise too much. Its interval is that of `scoring.statistics.shares`, clustered by site. The threshold's own
-interval is that of the scores at its two ends (Woodruff, JASA 47, 1952); simulated with pages that agree it covers in
-93-97% of cases, where resampling whole sites covered in 82-95%.
+threshold on the (k+1)-th largest x: a text is flagged strictly beyond it. If one more human text comes from the same
+source, its rank among the n + 1 is uniform, so it is flagged with probability (k + 1)/(n + 1) <= f or less, for any law
+of the scores (Vovk, Gammerman and Shafer 2005). The observed share k/n alone would promise too much. Its interval is
+that of `scoring.statistics.shares`, clustered by site. The threshold's own interval is that of the scores at its two
+ends (Woodruff, JASA 47, 1952).
 
 **How many texts.** With n human texts and none flagged, a rate of f is still possible with probability (1 - f)^n; it
 takes n >= ln .05 / ln(1 - f), about 3/f, to show f with 95% confidence ("rule of three": Hanley and Lippman-Hand,
-JAMA 249, 1983). 100 LLM texts know a share of 50 to 80% to 8 to 10 points. Pages of a site agree, so where sites are
-known at least 10 of each label are asked for.
+JAMA 249, 1983).
 
 **The site test.** `scoring.sites.sprt` asks for p0, the share of pages of a human site that are flagged, and p1 for
 an LLM site. Sites differ, and the test is wrong for those between, so both lie toward the other kind: p0 is the share
-which nine of ten human sites stay at or below, p1 the one which nine of ten LLM sites reach. On 69 real sites with
-Binoculars at .9015 this gives .20 and .63; the test's own defaults are .20 and .65. Fewer articles than could decide
-at these leave a site unclassifiable. Crawling stops at 20 usable scores: a test that could not say llm, or not human,
-by then, whatever the pages are, is none. At p0 = .80 and p1 = .98 it takes 34 flagged pages in a row to say llm.
+which nine of ten human sites stay at or below, p1 the one which nine of ten LLM sites reach. A test that could not
+decide by the number of usable scores at which crawling stops is none.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 
 import msgspec
 import numpy as np
@@ -63,8 +59,8 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
         swapped = "; it is rather below .5: are the labels swapped?" if apart.high < 0.5 else ""
         raise CalibrationRefused(
             f"{scores.detector} does not tell these texts apart: AUROC {apart.value:.3f}, 95% interval "
-            f"{apart.low:.3f} to {apart.high:.3f}, has to be above .5{swapped}. Check the labels, label "
-            "more texts, or use another detector"
+            f"{apart.low:.3f} to {apart.high:.3f}, has to be above .5{swapped}. Check the labels, label more texts, or "
+            "use another detector"
         )
     threshold = choose_threshold(scores, fpr)
     low, high = threshold_interval(scores, threshold)
@@ -74,8 +70,8 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
         curve = fit_curve(scores.value, scores.llm)
         if (curve.slope < 0) is not scores.llm_below:
             raise CalibrationRefused(
-                "the curve from score to probability runs the wrong way, though most texts are told apart: a few "
-                "scores far outside of the others pull it. Look at the labels of the largest and least scores"
+                "the curve from score to probability runs the wrong way: a few scores far outside of the others pull "
+                "it. Check the labels of the largest and least scores"
             )
         p_llm = cross_fitted(scores.value, scores.llm, clusters)
     else:
@@ -84,7 +80,7 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
     chosen = ThresholdSet(
         name=name,
         detector=scores.detector,
-        number="score" if scores.number == "score" else "p_llm",
+        number=scores.number,
         threshold=threshold,
         llm_below=scores.llm_below,
         curve=curve,
@@ -118,44 +114,34 @@ def needed_human_texts(fpr: float) -> int:
 
 def refuse_too_few(scores: LabelledScores, fpr: float) -> None:
     """Raises CalibrationRefused with what there is and what is needed."""
-    llm, human = int(scores.llm.sum()), int((~scores.llm).sum())
     rows = [
-        ("human texts", human, needed_human_texts(fpr), scores.abstained_human),
-        ("LLM texts", llm, LLM_TEXTS, scores.abstained_llm),
+        ("human texts", int((~scores.llm).sum()), needed_human_texts(fpr)),
+        ("LLM texts", int(scores.llm.sum()), LLM_TEXTS),
     ]
     if scores.knows_sites:
-        rows.append(("sites with human texts", _sites(scores, llm=False), SITES, 0))
-        rows.append(("sites with LLM texts", _sites(scores, llm=True), SITES, 0))
-    if all(have >= need for _, have, need, _ in rows):
+        rows.append(("sites with human texts", _sites(scores, llm=False), SITES))
+        rows.append(("sites with LLM texts", _sites(scores, llm=True), SITES))
+    if all(have >= need for _, have, need in rows):
         return
-    told = [
-        f"{have} {noun}"
-        + (f" (and {out} not scored)" if out else "")
-        + (f", {need} are needed" if have < need else f" are enough ({need} are needed)")
-        for noun, have, need, out in rows
-    ]
-    hint = (
-        f" For fewer, ask for a higher --fpr: .05 takes {needed_human_texts(0.05)} human texts." if fpr < 0.05 else ""
-    )
-    raise CalibrationRefused(f"too few labelled texts for a false-positive rate of {fpr:g}: {'; '.join(told)}.{hint}")
+    said = "; ".join(f"{have} {noun}, {need} are needed" for noun, have, need in rows)
+    if out := scores.abstained_human + scores.abstained_llm:
+        said += f"; {out} texts were not scored"
+    hint = " A higher --fpr needs fewer human texts." if fpr < 0.05 else ""
+    raise CalibrationRefused(f"too few labelled texts for a false-positive rate of {fpr:g}: {said}.{hint}")
 
 
 def choose_threshold(scores: LabelledScores, fpr: float) -> float:
     """The threshold that flags most and, of human texts to come, at most `fpr`; there are some 1/fpr of them."""
     human = np.sort(scores.toward_llm[~scores.llm])[::-1]
-    threshold = float(human[_allowed(len(human), fpr)])
-    return -threshold if scores.llm_below else threshold
-
-
-def _allowed(texts: int, fpr: float) -> int:
-    return max(0, math.floor(fpr * (texts + 1) + 1e-9) - 1)
+    allowed = max(0, math.floor(fpr * (len(human) + 1) + 1e-9) - 1)
+    return float(-human[allowed] if scores.llm_below else human[allowed])
 
 
 def threshold_interval(scores: LabelledScores, threshold: float) -> tuple[float, float]:
     """95% interval of the threshold: the scores beyond which the ends of the false-positive rate's interval lie."""
     chosen = ~scores.llm
     x = scores.toward_llm[chosen]
-    beyond = share(x > (-threshold if scores.llm_below else threshold), scores.clusters[chosen])
+    beyond = share(scores.flagged(threshold)[chosen], scores.clusters[chosen])
     assert beyond.low is not None and beyond.high is not None
     ranked, texts = np.sort(x)[::-1], len(x)
     high = float(ranked[math.floor(beyond.low * texts)])
@@ -164,9 +150,8 @@ def threshold_interval(scores: LabelledScores, threshold: float) -> tuple[float,
 
 
 def measure(scores: LabelledScores, thresholds: ThresholdSet, name: str) -> Slice:
-    """What a threshold does to these texts."""
-    x = scores.toward_llm
-    flagged = x > (-thresholds.threshold if thresholds.llm_below else thresholds.threshold)
+    """The errors of a threshold on these texts."""
+    flagged = scores.flagged(thresholds.threshold)
     human, llm, clusters = ~scores.llm, scores.llm, scores.clusters
     return Slice(
         name=name,
@@ -189,15 +174,13 @@ def by_length(scores: LabelledScores) -> list[tuple[str, LabelledScores]]:
 
 def by_genre(scores: LabelledScores) -> list[tuple[str, LabelledScores]]:
     """The texts by genre, largest first; beyond GENRES they are one row, and those of no known genre another."""
-    if not any(scores.genres):
-        return []
-    names, codes, counts = np.unique(np.array(scores.genres, dtype=object), return_inverse=True, return_counts=True)
-    largest = [int(code) for code in np.argsort(-counts, kind="stable") if names[code]]
-    parts = [(str(names[code]), scores.where(codes == code)) for code in largest[:GENRES]]
-    if rest := largest[GENRES:]:
-        parts.append((f"{len(rest)} more", scores.where(np.isin(codes, rest))))
-    if "" in names:
-        parts.append(("(none)", scores.where(codes == int(np.flatnonzero(names == "")[0]))))
+    genres, counts = np.array(scores.genres, dtype=object), Counter(filter(None, scores.genres))
+    names = sorted(counts, key=lambda name: (-counts[name], name))
+    parts = [(name, scores.where(genres == name)) for name in names[:GENRES]]
+    if rest := names[GENRES:]:
+        parts.append((f"{len(rest)} more", scores.where(np.isin(genres, rest))))
+    if names and "" in scores.genres:
+        parts.append(("(none)", scores.where(genres == "")))
     return parts
 
 
@@ -206,7 +189,7 @@ def measure_sites(scores: LabelledScores, threshold: float) -> tuple[SprtParams 
     if not scores.knows_sites:
         return None, "none of its own: no sites are known"
     known = scores.where(np.array([bool(site) for site in scores.sites]))
-    flagged = known.toward_llm > (-threshold if known.llm_below else threshold)
+    flagged = known.flagged(threshold)
     shares = {}
     for llm in (False, True):
         chosen = known.llm == llm

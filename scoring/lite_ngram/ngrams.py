@@ -1,11 +1,9 @@
-"""Signed-hash word 1-2-grams: what the built-in detector sees of a text.
+"""Signed-hash word 1-2-grams: the built-in detector's view of a text.
 
 The hashing trick (Weinberger et al., arXiv 0902.2206): an n-gram's crc32 gives its bucket (low 15 bits) and its sign
 (bit 31), so a model is a vector of 2^15 numbers and needs no vocabulary. An n-gram that occurs tf times counts
-1 + ln(tf); buckets add up; the vector is brought to Euclidean length 1.
-
-crc32 per n-gram is the cost. Both orders run in C: the bigrams are joined by `map(b" ".join, pairwise(…))` and hashed
-by `map(crc32, …)`; counting, signs and sums are numpy over the whole batch.
+1 + ln(tf); buckets add up; the vector is brought to Euclidean length 1. The crc32 of each n-gram is the cost, so all of
+them run in C.
 """
 
 from __future__ import annotations
@@ -38,14 +36,9 @@ def tokens(normalised: str) -> list[bytes]:
     return _TOKEN.findall(normalised.lower().encode())
 
 
-def hashes(words: Sequence[bytes]) -> list[int]:
-    """crc32 of each token, then of each pair of neighbours joined by a space."""
-    return [*map(crc32, words), *map(crc32, map(b" ".join, pairwise(words)))]
-
-
 def vectors(texts: Sequence[Sequence[bytes]]) -> Vectors:
     """One vector for each list of tokens; no tokens give an empty row."""
-    hashed = [hashes(words) for words in texts]
+    hashed = [[*map(crc32, words), *map(crc32, map(b" ".join, pairwise(words)))] for words in texts]
     sizes = np.fromiter(map(len, hashed), np.int64, len(hashed))
     crc = np.fromiter((value for row in hashed for value in row), np.int64, int(sizes.sum()))
     row = np.repeat(np.arange(len(hashed), dtype=np.int64), sizes)

@@ -39,7 +39,7 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Header(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands before the weights."""
+    """The header of a weights file."""
 
     recipe: str
     scale: float  # a weight is its byte times this

@@ -1,13 +1,9 @@
-"""Threshold sets that are published with a detector, and those that `farmwatch calibrate` wrote.
+"""Threshold sets that are published with a detector, and files of those that `farmwatch calibrate` wrote.
 
 The authors of Binoculars chose two thresholds on their own data for one pair, Falcon-7B as observer and its instruct
 sibling as performer, in bfloat16 and on the first 512 tokens (arXiv 2401.12070, and their code): `accuracy` where F1 is
-best, `low-fpr` at a false-positive rate of .01 %. They say nothing of another pair, another precision or fewer tokens,
-where scores lie elsewhere: for those there is no published set. Nor is there one for Fast-DetectGPT's analytic form.
-What the two do on real pages is measured: docs/explanation/calibration.md.
-
-A set is a small JSON file, the fields of `ThresholdSet`; it is read strictly, since a threshold that is silently
-another one makes every later number wrong.
+best, `low-fpr` at a false-positive rate of .01 %. No other pair, precision or number of tokens has a published set, nor
+has Fast-DetectGPT's analytic form. docs/explanation/calibration.md has what the two do on real pages.
 """
 
 from __future__ import annotations
@@ -42,15 +38,13 @@ def load_thresholds(name_or_path: str, base: str) -> ThresholdSet:
     Whatever has a slash or ends in .json is a file. Raises BadThresholds, which says what is wrong and what to do.
     """
     if "/" not in name_or_path and not name_or_path.endswith(".json"):
-        published = published_for(base)
-        for found in published:
-            if found.name == name_or_path:
-                return found
-        there = ", ".join(found.name for found in published)
+        published = {found.name: found for found in published_for(base)}
+        if name_or_path in published:
+            return published[name_or_path]
         why = not_as_measured(base) if name_or_path in _PUBLISHED else ""
+        names = ", ".join([*published, "the file (….json) that `farmwatch calibrate` wrote"])
         raise UnknownThresholds(
-            f"no threshold set {name_or_path!r} is published for {base}{why and f' ({why})'}:"
-            f" name {f'{there}, or ' if there else ''}the file (….json) that `farmwatch calibrate` wrote"
+            f"no threshold set {name_or_path!r} is published for {base}{why and f' ({why})'}: use {names}"
         )
     found = read_thresholds(Path(name_or_path))
     if found.detector != base:
@@ -63,20 +57,15 @@ def load_thresholds(name_or_path: str, base: str) -> ThresholdSet:
 
 def read_thresholds(path: Path) -> ThresholdSet:
     """The set in a file, of whichever detector. Raises BadThresholds."""
-    again = "write it anew by `farmwatch calibrate`"
     try:
         with path.open("rb") as file:
-            body = file.read(_LARGEST_BYTES + 1)
+            found = msgspec.json.decode(file.read(_LARGEST_BYTES), type=ThresholdSet)
     except OSError as error:
         raise BadThresholds(f"{path}: cannot be read: {error.strerror}: mend the path in score.thresholds") from error
-    if len(body) > _LARGEST_BYTES:
-        raise BadThresholds(f"{path}: above {_LARGEST_BYTES} bytes, so no threshold set: {again}")
-    try:
-        found = msgspec.json.decode(body, type=ThresholdSet)
-    except msgspec.ValidationError as error:
-        raise BadThresholds(f"{path}: no threshold set: {error}: mend the field, or {again}") from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadThresholds(f"{path}: no JSON, or cut short: {error}: {again}") from error
+        raise BadThresholds(
+            f"{path}: no threshold set: {error}: mend it, or run `farmwatch calibrate` again"
+        ) from error
     if found.published:
         raise BadThresholds(f"{path}: published sets come with farmwatch, not from a file: set published to false")
     return found

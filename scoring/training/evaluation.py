@@ -1,25 +1,28 @@
-"""How good a detector is where it matters: on domains, generators and human sources that it has not seen.
+"""A detector's errors where they matter: on domains, generators, human sources and pages that it has not seen.
 
 The number in domain alone misleads, so every training computes all of these, by fitting again without what is tested.
+Files of unseen texts and pages answer what leaving out cannot: how generators newer than every training text are
+found. Such a file should mix topics alike in both labels; where it does not, its AUROC is too good.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 import msgspec
 import numpy as np
 
-from scoring.calibration.auroc import auroc
-from scoring.lite_ngram.weights import Calibration
-from scoring.training.page_sets import PageRow, PageSet, measure_pages
-from scoring.training.regression import Floats, Model, Trainer, model_probability
-from scoring.training.texts import WEB, TrainingText
-from scoring.training.unseen import ReferenceRow, Unseen, measure_reference, measure_unseen
+from scoring.calibration.labelled_scores import auroc
+from scoring.training.regression import Model, Trainer
+from scoring.training.texts import CROP_WORDS, WEB, PageSet, TrainingText
 
-CHAT = "chat"  # the domain of chat assistants' answers, which has no human texts of its own
-LENGTHS = (60, 100, 150, 250, 400, 700)
+TOGETHER = "all surely human"
+_CHAT = "chat"  # the domain of chat assistants' answers, which has no human texts of its own
+_LENGTHS = (60, 100, 150, 250, 400, 700)
+_PAGE_LENGTHS = (60, 100, 150, 300, 500)
+_SPLIT = re.compile("[-_.](?:train|training|dev|valid|validation|val|test)$")
 
 
 class DomainRow(msgspec.Struct, frozen=True):
@@ -64,13 +67,40 @@ class LengthRow(msgspec.Struct, frozen=True):
     found: float  # true-positive rate
 
 
-class Texts(NamedTuple):
-    """What a training has: to fit on, to calibrate and test on, and to measure on only."""
+class UnseenRow(msgspec.Struct, frozen=True):
+    """Texts of one source and generator, in openings of up to 500 words."""
 
-    training: Sequence[TrainingText]
-    dev: Sequence[TrainingText]
-    unseen: Sequence[TrainingText] = ()
-    pages: Sequence[PageSet] = ()
+    source: str
+    generator: str  # "human" for human texts
+    texts: int
+    new: bool  # the generator, or the set that the human source is of, is in no training file
+    auroc: float | None  # against the other label of the unseen texts
+    flagged: float
+
+
+class Unseen(msgspec.Struct, frozen=True):
+    """The detector on texts outside the training files."""
+
+    rows: list[UnseenRow]
+    new_llm: int  # texts by generators that are new
+    new_human: int  # texts of human sources that are new
+    new_generators: float | None  # AUROC of these two
+
+
+class PageCell(msgspec.Struct, frozen=True):
+    """Openings of so many words, of the pages that have them."""
+
+    words: int
+    texts: int
+    flagged: float | None  # None: no page is so long
+
+
+class PageRow(msgspec.Struct, frozen=True):
+    """A page set at every length."""
+
+    name: str
+    recent: bool
+    cells: list[PageCell]
 
 
 class DetectorEvaluation(msgspec.Struct, frozen=True):
@@ -82,7 +112,6 @@ class DetectorEvaluation(msgspec.Struct, frozen=True):
     generators: list[GeneratorRow]
     sources: list[SourceRow]
     lengths: list[LengthRow]
-    reference: list[ReferenceRow]
     unseen: Unseen | None = None  # None: no such file was given
     pages: list[PageRow] = msgspec.field(default_factory=list)  # human web pages that no training has seen
 
@@ -90,130 +119,151 @@ class DetectorEvaluation(msgspec.Struct, frozen=True):
 def evaluate(
     trainer: Trainer,
     model: Model,
-    calibration: Calibration,
-    texts: Texts,
-    threshold: float,
+    training: Sequence[TrainingText],
+    dev: Sequence[TrainingText],
+    unseen: Sequence[TrainingText],
+    pages: Sequence[PageSet],
     progress: Callable[[str], None],
 ) -> DetectorEvaluation:
-    """Compute every table; some thirty fits."""
-    training, dev = texts.training, texts.dev
+    """Compute every table; some thirty fits. `unseen` and `pages` are measured on only."""
     domains, generators, sources = [], [], []
     for domain in _names(sample.domain for sample in [*training, *dev]):
         progress(f"without domain {domain}")
         domains.append(_domain(trainer, domain, training, dev))
     for generator in _names(sample.generator for sample in dev if sample.llm):
         progress(f"without generator {generator}")
-        generators.append(_generator(trainer, generator, dev, threshold))
+        generators.append(_generator(trainer, generator, dev))
     for source in _names(sample.source for sample in training if not sample.llm):
         progress(f"without human texts of {source}")
-        sources.append(_source(trainer, source, training, threshold))
+        sources.append(_source(trainer, source, training))
     known = [row.auroc for row in generators if row.auroc is not None]
-    whole = auroc(_margins(trainer, model, dev, llm=False), _margins(trainer, model, dev, llm=True))
-    chat = _margins(trainer, model, [sample for sample in dev if sample.domain == CHAT], llm=True)
+    human, llm = (trainer.margins(model, _where(dev, llm=label)) for label in (False, True))
     return DetectorEvaluation(
-        in_domain=whole or 0.0,
+        in_domain=auroc(human, llm) or 0.0,
         generators_mean=sum(known) / len(known) if known else 0.0,
         domains=domains,
         generators=generators,
         sources=sources,
-        lengths=_lengths(trainer, model, dev, threshold),
-        reference=measure_reference(model, calibration, chat, threshold),
-        unseen=measure_unseen(model, calibration, texts.unseen, [*training, *dev], threshold) if texts.unseen else None,
-        pages=measure_pages(model, calibration, texts.pages, threshold),
+        lengths=_lengths(trainer, model, dev),
+        unseen=measure_unseen(model, unseen, [*training, *dev]) if unseen else None,
+        pages=measure_pages(model, pages),
     )
 
 
 def _domain(trainer: Trainer, domain: str, training: Sequence[TrainingText], dev: Sequence[TrainingText]) -> DomainRow:
     model = trainer.fit(lambda sample: sample.domain != domain)
-    inside = [sample for sample in dev if sample.domain == domain]
-    if not inside:  # all of the domain is in the training file: unseen by this model all the same
-        inside = [sample for sample in training if sample.domain == domain]
-    human, llm = _margins(trainer, model, inside, llm=False), _margins(trainer, model, inside, llm=True)
-    chat = _margins(trainer, model, [sample for sample in dev if sample.domain == CHAT], llm=True)
-    other = _margins(trainer, model, [sample for sample in dev if sample.domain != domain], llm=False)
+    # a domain without dev texts is all in the training file: unseen by this model all the same
+    inside = _where(dev, domain=domain) or _where(training, domain=domain)
+    human, llm = (trainer.margins(model, _where(inside, llm=label)) for label in (False, True))
+    chat = trainer.margins(model, _where(dev, domain=_CHAT, llm=True))
+    other = trainer.margins(model, [sample for sample in dev if sample.domain != domain and not sample.llm])
     return DomainRow(
         domain=domain,
         human=len(human),
         llm=len(llm),
         own_llm=auroc(human, llm),
-        chat_llm=auroc(human, chat) if domain != CHAT else None,
+        chat_llm=auroc(human, chat) if domain != _CHAT else None,
         other_human=auroc(other, llm),
     )
 
 
-def _generator(trainer: Trainer, generator: str, dev: Sequence[TrainingText], threshold: float) -> GeneratorRow:
-    model = trainer.fit(lambda sample: sample.generator != generator)
-    calibration = trainer.calibrate(model, lambda sample: sample.generator != generator)
-    texts = [sample for sample in dev if sample.generator == generator]
+def _generator(trainer: Trainer, generator: str, dev: Sequence[TrainingText]) -> GeneratorRow:
+    def keep(sample: TrainingText) -> bool:
+        return sample.generator != generator
+
+    model = trainer.calibrated(trainer.fit(keep), keep)
+    texts = _where(dev, generator=generator)
+    human = trainer.margins(model, _where(dev, llm=False))
     return GeneratorRow(
-        generator=generator,
-        texts=len(texts),
-        auroc=auroc(_margins(trainer, model, dev, llm=False), _margins(trainer, model, texts, llm=True)),
-        found=_share(trainer.probabilities(model, calibration, texts), threshold),
+        generator, len(texts), auroc(human, trainer.margins(model, texts)), trainer.flagged(model, texts)
     )
 
 
-def _source(trainer: Trainer, source: str, training: Sequence[TrainingText], threshold: float) -> SourceRow:
+def _source(trainer: Trainer, source: str, training: Sequence[TrainingText]) -> SourceRow:
     def keep(sample: TrainingText) -> bool:
         return sample.llm or sample.source != source
 
-    model = trainer.fit(keep)
-    calibration = trainer.calibrate(model, keep)
-    texts = [sample for sample in training if not keep(sample)]
+    model = trainer.calibrated(trainer.fit(keep), keep)
+    texts = _where(training, llm=False, source=source)
     domains = _names(sample.domain for sample in texts)
-    return SourceRow(
-        source=source,
-        domains=domains,
-        texts=len(texts),
-        flagged=_share(trainer.probabilities(model, calibration, texts), threshold),
-        web=WEB in domains,
-    )
+    return SourceRow(source, domains, len(texts), trainer.flagged(model, texts), WEB in domains)
 
 
-def _lengths(trainer: Trainer, model: Model, dev: Sequence[TrainingText], threshold: float) -> list[LengthRow]:
+def _lengths(trainer: Trainer, model: Model, dev: Sequence[TrainingText]) -> list[LengthRow]:
     halves = {sample.id: place % 2 for place, sample in enumerate(sorted(dev))}
-    calibrations = [
-        trainer.calibrate(model, lambda sample, half=half: halves[sample.id] != half)  # type: ignore[misc]
+    models = [
+        trainer.calibrated(model, lambda sample, half=half: halves[sample.id] != half)  # type: ignore[misc]
         for half in (0, 1)
     ]
 
     def flagged(texts: Sequence[TrainingText], words: int) -> float:
-        parts = [
-            (
-                part,
-                _share(model_probability(model, calibrations[half], [text.words[:words] for text in part]), threshold),
-            )
+        counts = [
+            int(models[half].flags([text.words[:words] for text in texts if halves[text.id] == half]).sum())
             for half in (0, 1)
-            if (part := [sample for sample in texts if halves[sample.id] == half])
         ]
-        return sum(len(part) * share for part, share in parts) / len(texts) if texts else 0.0
+        return sum(counts) / len(texts) if texts else 0.0
 
     rows = []
-    for words in LENGTHS:
+    for words in _LENGTHS:
         long_enough = [sample for sample in dev if len(sample.words) >= words]
-        human = [sample for sample in long_enough if not sample.llm]
-        web = [sample for sample in human if sample.domain == WEB]
-        llm = [sample for sample in long_enough if sample.llm]
+        human, llm = _where(long_enough, llm=False), _where(long_enough, llm=True)
+        web = _where(human, domain=WEB)
+        web_flagged = flagged(web, words) if web else None
         rows.append(
-            LengthRow(
-                words=words,
-                human=len(human),
-                flagged=flagged(human, words),
-                web_human=len(web),
-                web_flagged=flagged(web, words) if web else None,
-                llm=len(llm),
-                found=flagged(llm, words),
-            )
+            LengthRow(words, len(human), flagged(human, words), len(web), web_flagged, len(llm), flagged(llm, words))
         )
     return rows
 
 
-def _margins(trainer: Trainer, model: Model, samples: Sequence[TrainingText], *, llm: bool) -> Floats:
-    return trainer.margins(model, [sample for sample in samples if sample.llm is llm])
+def measure_unseen(model: Model, texts: Sequence[TrainingText], seen: Collection[TrainingText]) -> Unseen:
+    """Score texts of files that were not trained on; `seen` are those that were."""
+    openings = [sample.words[: CROP_WORDS[1]] for sample in texts]
+    margin, flags = model.margins(openings), model.flags(openings)
+    llm = np.array([sample.llm for sample in texts], bool)
+    known = {(sample.llm, _origin(sample)) for sample in seen}
+    new = np.array([(sample.llm, _origin(sample)) not in known for sample in texts], bool)
+    rows = []
+    for source, generator in sorted({(sample.source, sample.generator) for sample in texts}):
+        chosen = np.array([(sample.source, sample.generator) == (source, generator) for sample in texts], bool)
+        rows.append(
+            UnseenRow(
+                source=source,
+                generator=generator,
+                texts=int(chosen.sum()),
+                new=bool(new[chosen].all()),
+                auroc=auroc(margin[~llm], margin[chosen]) if llm[chosen][0] else auroc(margin[chosen], margin[llm]),
+                flagged=float(np.mean(flags[chosen])),
+            )
+        )
+    return Unseen(
+        rows=rows,
+        new_llm=int((llm & new).sum()),
+        new_human=int((~llm & new).sum()),
+        new_generators=auroc(margin[~llm & new], margin[llm & new]),
+    )
 
 
-def _share(p_llm: Floats, threshold: float) -> float:
-    return float(np.mean(p_llm > threshold)) if len(p_llm) else 0.0
+def _origin(sample: TrainingText) -> str:
+    """The generator, or the collection that a human source is a split of: "essays" for "essays-test"."""
+    return sample.generator if sample.llm else _SPLIT.sub("", sample.source)
+
+
+def measure_pages(model: Model, sets: Sequence[PageSet]) -> list[PageRow]:
+    """Share flagged of every set, and of all that are surely human together, which comes after them."""
+    sure = [page_set for page_set in sets if not page_set.recent]
+    together = [PageSet(TOGETHER, False, [words for page_set in sure for words in page_set.texts])] if sure else []
+    rows = []
+    for one in (*sure, *together, *(one for one in sets if one.recent)):
+        cells = []
+        for words in _PAGE_LENGTHS:
+            cut = [text[:words] for text in one.texts if len(text) >= words]
+            cells.append(PageCell(words, len(cut), float(np.mean(model.flags(cut))) if cut else None))
+        rows.append(PageRow(one.name, one.recent, cells))
+    return rows
+
+
+def _where(samples: Sequence[TrainingText], **wanted: Any) -> list[TrainingText]:
+    return [sample for sample in samples if all(getattr(sample, name) == value for name, value in wanted.items())]
 
 
 def _names(values: Iterable[str]) -> list[str]:

@@ -29,10 +29,21 @@ Crop = Callable[[Sequence[str], random.Random], list[str]]
 
 
 class Model(NamedTuple):
-    """A fitted regression before its calibration."""
+    """A fitted regression; `calibration` comes from the dev texts after the fit."""
 
     vector: Floats
     intercept: float
+    threshold: float  # a text is flagged above this probability
+    calibration: Calibration = Calibration(1, 0, 0, 0)
+
+    def margins(self, texts: Sequence[Sequence[str]]) -> Floats:
+        """Margins of texts given as words."""
+        return margins([tokens(" ".join(words)) for words in texts], self.vector) + self.intercept
+
+    def flags(self, texts: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
+        """Which of the texts are flagged."""
+        length = log_length(np.array([len(words) for words in texts], np.float64))
+        return np.asarray(probability(self.margins(texts), length, self.calibration) > self.threshold)
 
 
 class Crops(NamedTuple):
@@ -41,6 +52,22 @@ class Crops(NamedTuple):
     matrix: Any  # scipy.sparse.csr_matrix, a row for each
     length: Floats  # L of each, see log_length
     samples: list[TrainingText]  # the text of each
+
+    @classmethod
+    def of(cls, samples: Sequence[TrainingText], crop: Crop, times: int, seed: int) -> Crops:
+        """`times` crops of each text."""
+        from scipy import sparse  # type: ignore[import-untyped]
+
+        rng = random.Random(seed)  # noqa: S311  # reproducible, no secret
+        repeated = [sample for sample in samples for _ in range(times)]
+        stretches = [crop(sample.words, rng) for sample in repeated]
+        parts = []
+        for start in range(0, len(stretches), _BATCH):
+            batch = [tokens(" ".join(words)) for words in stretches[start : start + _BATCH]]
+            starts, columns, values = vectors(batch)
+            parts.append(sparse.csr_matrix((values, columns, starts), shape=(len(batch), BUCKETS)))
+        length = log_length(np.array([len(words) for words in stretches], np.float64))
+        return cls(sparse.vstack(parts, format="csr"), length, repeated)
 
     def rows(self, keep: Keep) -> tuple[NDArray[np.int64], list[TrainingText]]:
         """Places and texts of the crops whose text `keep` takes."""
@@ -52,43 +79,22 @@ class Crops(NamedTuple):
         return np.asarray(self.matrix[places] @ model.vector + model.intercept)
 
 
-def crop_all(samples: Sequence[TrainingText], crop: Crop, times: int, seed: int) -> Crops:
-    """`times` crops of each text."""
-    rng = random.Random(seed)  # noqa: S311  # reproducible, no secret
-    found: list[list[bytes]] = []
-    words: list[int] = []
-    for sample in samples:
-        for _ in range(times):
-            stretch = crop(sample.words, rng)
-            words.append(len(stretch))
-            found.append(tokens(" ".join(stretch)))
-    return Crops(
-        _matrix(found),
-        log_length(np.array(words, np.float64)),
-        [sample for sample in samples for _ in range(times)],
-    )
-
-
-def _matrix(texts: Sequence[Sequence[bytes]]) -> Any:
-    from scipy import sparse  # type: ignore[import-untyped]
-
-    parts = []
-    for start in range(0, len(texts), _BATCH):
-        batch = texts[start : start + _BATCH]
-        starts, columns, values = vectors(batch)
-        parts.append(sparse.csr_matrix((values, columns, starts), shape=(len(batch), BUCKETS)))
-    return sparse.vstack(parts, format="csr")
-
-
 class Trainer:
     """Fits on subsets of one set of training crops, and calibrates on subsets of one set of calibration crops."""
 
-    def __init__(self, training: Sequence[TrainingText], dev: Sequence[TrainingText], seed: int) -> None:
+    def __init__(
+        self, training: Sequence[TrainingText], dev: Sequence[TrainingText], seed: int, threshold: float
+    ) -> None:
         """Crop and hash once. Raises MissingExtra without scikit-learn."""
-        self._sklearn = _linear_model()
-        self._training = crop_all(training, training_crop, CROPS, seed)
-        self._dev = crop_all(dev, calibration_crop, CROPS, seed + 1)
-        self._openings = crop_all([*training, *dev], lambda words, _: list(words[: CROP_WORDS[1]]), 1, seed)
+        try:
+            from sklearn import linear_model
+        except ImportError as error:
+            raise MissingExtra("training needs scikit-learn: run `pip install 'farmwatch[train]'`") from error
+        self._regression = linear_model.LogisticRegression
+        self._threshold = threshold
+        self._training = Crops.of(training, training_crop, CROPS, seed)
+        self._dev = Crops.of(dev, calibration_crop, CROPS, seed + 1)
+        self._openings = Crops.of([*training, *dev], lambda words, _: list(words[: CROP_WORDS[1]]), 1, seed)
         self._place = {id(sample): place for place, sample in enumerate(self._openings.samples)}
 
     def fit(self, keep: Keep = lambda _: True) -> Model:
@@ -96,66 +102,49 @@ class Trainer:
         rows, samples = self._training.rows(keep)
         matrix = self._training.matrix[rows]
         scale = rarity(matrix)
-        regression = self._sklearn.LogisticRegression(C=C, solver="liblinear", tol=1e-3, random_state=0)
+        regression = self._regression(C=C, solver="liblinear", tol=1e-3, random_state=0)
         regression.fit(
             matrix.multiply(scale).tocsr(),
             [sample.llm for sample in samples],
             sample_weight=balanced_weights(samples, WEB_WEIGHT),
         )
-        return Model(np.asarray(regression.coef_[0] * scale, np.float64), float(regression.intercept_[0]))
+        vector = np.asarray(regression.coef_[0] * scale, np.float64)
+        return Model(vector, float(regression.intercept_[0]), self._threshold)
 
-    def calibrate(self, model: Model, keep: Keep = lambda _: True) -> Calibration:
-        """Length-aware Platt scaling on the dev crops that `keep` takes."""
+    def calibrated(self, model: Model, keep: Keep = lambda _: True) -> Model:
+        """The model with length-aware Platt scaling on the dev crops that `keep` takes."""
         rows, samples = self._dev.rows(keep)
         margin, length = self._dev.margins(model, rows), self._dev.length[rows]
-        platt = self._sklearn.LogisticRegression(C=_NO_PENALTY, max_iter=1000)
+        platt = self._regression(C=_NO_PENALTY, max_iter=1000)
         platt.fit(
             np.stack([margin, length, margin * length], axis=1),
             [sample.llm for sample in samples],
             sample_weight=balanced_weights(samples),
         )
-        slope, by_length, slope_length = (round(float(value), 6) for value in platt.coef_[0])
-        return Calibration(slope, by_length, slope_length, round(float(platt.intercept_[0]), 6))
+        numbers = (round(float(value), 6) for value in (*platt.coef_[0], platt.intercept_[0]))
+        return model._replace(calibration=Calibration(*numbers))
 
     def margins(self, model: Model, samples: Sequence[TrainingText]) -> Floats:
         """Margins of the openings (up to 500 words) of texts of this trainer."""
         return self._openings.margins(model, self._places(samples))
 
-    def probabilities(self, model: Model, calibration: Calibration, samples: Sequence[TrainingText]) -> Floats:
-        """Calibrated p(llm) of the openings of texts of this trainer."""
-        return probability(self.margins(model, samples), self._openings.length[self._places(samples)], calibration)
+    def flagged(self, model: Model, samples: Sequence[TrainingText]) -> float:
+        """Share of the openings of texts of this trainer that is flagged; 0 of none."""
+        length = self._openings.length[self._places(samples)]
+        flags = probability(self.margins(model, samples), length, model.calibration) > model.threshold
+        return float(np.mean(flags)) if len(flags) else 0.0
 
     def _places(self, samples: Sequence[TrainingText]) -> NDArray[np.int64]:
         return np.array([self._place[id(sample)] for sample in samples], np.int64)
 
 
 def rarity(matrix: Any) -> Floats:
-    """What each bucket is multiplied by before the fit, [BUCKETS]: its share of the texts to the power -1/4.
+    """Factors of the buckets before the fit, [BUCKETS]: each is its share of the texts to the power -1/4.
 
     Under L2 a weight costs its square, so the scale of a column is the prior width of its weight. As they come, the
     frequent n-grams are the cheap ones and carry what is particular to the generators and registers trained on; made
-    dearer, they leave more to the many rare ones. On generators and human sources left out this is the better half of
-    the way to full inverse document frequency. The scaling is multiplied into the weights afterwards.
+    dearer, they leave more to the many rare ones. The scaling is multiplied into the weights afterwards.
     """
     share = np.bincount(matrix.indices, minlength=BUCKETS) / matrix.shape[0]
     scale = np.clip(share, _RAREST, 1.0) ** -RARITY
     return np.asarray(scale / np.sqrt((share * scale**2).sum() / share.sum()))
-
-
-def model_margins(model: Model, texts: Sequence[Sequence[str]]) -> Floats:
-    """Margins of texts given as words."""
-    return margins([tokens(" ".join(words)) for words in texts], model.vector) + model.intercept
-
-
-def model_probability(model: Model, calibration: Calibration, texts: Sequence[Sequence[str]]) -> Floats:
-    """Calibrated p(llm) of texts given as words."""
-    margin = model_margins(model, texts)
-    return probability(margin, log_length(np.array([len(words) for words in texts], np.float64)), calibration)
-
-
-def _linear_model() -> Any:
-    try:
-        from sklearn import linear_model
-    except ImportError as error:
-        raise MissingExtra("training needs scikit-learn: run `pip install 'farmwatch[train]'`") from error
-    return linear_model

@@ -1,13 +1,14 @@
-"""Labelled texts for training: read, filtered, capped, cropped and weighted. Deterministic by seed."""
+"""The files of a training: labelled texts and human pages; filtered, capped and cropped, deterministic by seed."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
@@ -19,11 +20,15 @@ from stream.text.ids import Ident
 from stream.text.packed_files import DamagedFile, open_packed
 
 WEB = "web"  # the domain of pages as they stand on the web
-MIN_WORDS, MIN_ASCII = 150, 0.95
 CROP_WORDS = (150, 500)  # both labels alike, or the classifier learns length
-CALIBRATION_WORDS = (60, 700)
-CAP, WEB_CAP = 500, 900  # texts per (source, domain, generator)
-SAME_OPENING = 300  # normalised characters
+_CALIBRATION_WORDS = (60, 700)
+_MIN_WORDS, _MIN_ASCII = 150, 0.95
+_CAP, _WEB_CAP = 500, 900  # texts per (source, domain, generator)
+_SAME_OPENING = 300  # normalised characters
+_ASSISTANTS = "2022-12"  # from this month on a page may be an assistant's
+_ARTICLE = "article"
+
+T = TypeVar("T")
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,14 +41,21 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     src: str
     lic: str = "none stated"
-    site: str = ""  # whose pages several texts are, where that is known
 
 
 class _UnseenLine(_Line, frozen=True, kw_only=True):
-    """One line of a file that is only measured on: nothing is grouped by its identifier or its register."""
+    """One line of a file that is only measured on: nothing is grouped by its identifier or its domain."""
 
     id: Ident = ""
     domain: str = "unknown"
+
+
+class _PageLine(msgspec.Struct, frozen=True):
+    """One line of a file of labelled pages."""
+
+    articleBody: str | None = None  # the name in the files
+    page_type: str | None = None
+    publish_date: str | None = None
 
 
 class TrainingText(NamedTuple):
@@ -56,60 +68,110 @@ class TrainingText(NamedTuple):
     source: str
     licence: str
     words: list[str]
-    site: str = ""
+
+
+class FileReport(msgspec.Struct, frozen=True):
+    """How many texts of a file were read, dropped and used."""
+
+    sha256: str
+    read: int
+    dropped: dict[str, int]  # reason -> texts
+    used: int
 
 
 class TextSet(NamedTuple):
-    """What came out of a file, and what was dropped why."""
+    """The texts of a file."""
 
     samples: list[TrainingText]
-    read: int
-    dropped: dict[str, int]  # short | not_ascii | duplicate | over_cap
+    report: FileReport
+
+
+class PageSet(NamedTuple):
+    """Main texts of human pages, as words of the normalised text."""
+
+    name: str
+    recent: bool  # published since assistants are in use, or at an unknown time: some pages may not be human
+    texts: list[list[str]]
+
+
+class PageFile(NamedTuple):
+    """A file of labelled pages: one set, or two where it has dates."""
+
+    name: str
+    sets: list[PageSet]
+    report: FileReport
 
 
 def read_texts(path: Path, seed: int, known_openings: set[str] | None = None, *, unseen: bool = False) -> TextSet:
     """Read a .jsonl file, packed as .zst or .gz or not, normalise, filter and cap it.
 
-    A file that is only measured on (`unseen`) may leave out `id` and `domain`.
-
-    `known_openings` are texts seen elsewhere: they are dropped as duplicates, and what this file has is added to them.
-    Raises BadTrainingData with file and line for a line that is no labelled text, or a file that cannot be read.
+    A file that is only measured on (`unseen`) may leave out `id` and `domain`. Texts with one of `known_openings` are
+    dropped as duplicates, and the openings of this file are added to them. Raises BadTrainingData with file and line.
     """
     openings = set() if known_openings is None else known_openings
     kept: list[TrainingText] = []
     dropped: Counter[str] = Counter()
-    count = 0
-    for line in _lines(path, _UnseenLine if unseen else _Line):
-        count += 1
+    lines = list(_lines(path, _UnseenLine if unseen else _Line))
+    for line in lines:
         plain = normalise(line.text)
         words = plain.split()
-        opening = plain[:SAME_OPENING]
-        if len(words) < MIN_WORDS:
+        opening = plain[:_SAME_OPENING]
+        if len(words) < _MIN_WORDS:
             dropped["short"] += 1
-        elif sum(map(str.isascii, plain)) < MIN_ASCII * len(plain):
+        elif not _is_ascii(plain):
             dropped["not_ascii"] += 1
         elif opening in openings:
             dropped["duplicate"] += 1
         else:
             openings.add(opening)
             llm = line.label == "llm"
-            kept.append(
-                TrainingText(str(line.id), line.domain, line.generator, llm, line.src, line.lic, words, line.site)
-            )
+            kept.append(TrainingText(str(line.id), line.domain, line.generator, llm, line.src, line.lic, words))
     capped = _cap(kept, random.Random(seed))  # noqa: S311  # reproducible, no secret
     dropped["over_cap"] = len(kept) - len(capped)
-    return TextSet(capped, count, dict(sorted(dropped.items())))
+    return TextSet(capped, FileReport(_sha256(path), len(lines), dict(sorted(dropped.items())), len(capped)))
 
 
-def _lines(path: Path, kind: type[_Line]) -> Iterator[_Line]:
+def read_pages(path: Path, known_openings: Collection[str] = ()) -> PageFile:
+    """The sets of a file of labelled human pages: English articles that are in none of the training files.
+
+    A training's own web texts flatter it, even those left out: they come from the same collections. Where a file has
+    dates, the pages of before December 2022 are surely by people, and the others are a set of their own. A set is named
+    after the folder of a `gold.jsonl`, else after the file. Raises BadTrainingData with file and line.
+    """
+    name = path.parent.name if path.name == "gold.jsonl" else path.stem
+    kept: list[tuple[str, list[str]]] = []
+    lines = list(_lines(path, _PageLine))
+    for line in lines:
+        plain = normalise(line.articleBody or "")
+        counts = plain and line.page_type in (None, _ARTICLE) and _is_ascii(plain)
+        if counts and plain[:_SAME_OPENING] not in known_openings:
+            kept.append((line.publish_date or "", plain.split()))
+    if any(date for date, _ in kept):
+        early = [words for date, words in kept if "" < date < _ASSISTANTS]
+        late = [words for date, words in kept if not "" < date < _ASSISTANTS]
+        sets = [PageSet(f"{name} to 2022-11", False, early), PageSet(f"{name} later or undated", True, late)]
+    else:
+        sets = [PageSet(name, False, [words for _, words in kept])]
+    report = FileReport(_sha256(path), len(lines), {"no_english_article": len(lines) - len(kept)}, len(kept))
+    return PageFile(name, [one for one in sets if one.texts or len(sets) == 1], report)
+
+
+def _is_ascii(plain: str) -> bool:
+    return sum(map(str.isascii, plain)) >= _MIN_ASCII * len(plain)
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _lines(path: Path, kind: type[T]) -> Iterator[T]:
     decoder = msgspec.json.Decoder(kind)
     try:
         with open_packed(path) as file:
             for number, line in enumerate(file, start=1):
-                if not line.strip():
-                    continue
                 try:
-                    yield decoder.decode(line)
+                    if line.strip():
+                        yield decoder.decode(line)
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     raise BadTrainingData(f"{path}, line {number}: {error}") from error
     except (OSError, DamagedFile) as error:
@@ -117,13 +179,13 @@ def _lines(path: Path, kind: type[_Line]) -> Iterator[_Line]:
 
 
 def _cap(samples: Sequence[TrainingText], rng: random.Random) -> list[TrainingText]:
-    """At most CAP (of the web: WEB_CAP) of each (source, domain, generator), chosen at random, order kept."""
+    """At most _CAP (of the web: _WEB_CAP) of each (source, domain, generator), chosen at random, order kept."""
     groups: dict[tuple[str, str, str], list[int]] = {}
     for place, sample in enumerate(samples):
         groups.setdefault((sample.source, sample.domain, sample.generator), []).append(place)
     chosen: list[int] = []
     for (_, domain, _), places in groups.items():
-        cap = WEB_CAP if domain == WEB else CAP
+        cap = _WEB_CAP if domain == WEB else _CAP
         chosen += places if len(places) <= cap else rng.sample(places, cap)
     return [samples[place] for place in sorted(chosen)]
 
@@ -135,7 +197,7 @@ def training_crop(words: Sequence[str], rng: random.Random) -> list[str]:
 
 def calibration_crop(words: Sequence[str], rng: random.Random) -> list[str]:
     """A random stretch of 60 to 700 words, uniform in the logarithm of its length."""
-    low, high = math.log(CALIBRATION_WORDS[0]), math.log(min(CALIBRATION_WORDS[1], len(words)))
+    low, high = math.log(_CALIBRATION_WORDS[0]), math.log(min(_CALIBRATION_WORDS[1], len(words)))
     return _stretch(words, round(math.exp(rng.uniform(low, high))), rng)
 
 

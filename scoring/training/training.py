@@ -1,107 +1,107 @@
 """`farmwatch train-detector`: labelled texts → weights, the numbers measured with them, and the detector's card.
 
-The recipe, each step in its module: normalise (normalising), hash word 1-2-grams (ngrams), filter, cap, crop and weight
-(training_texts), fit and calibrate by length (regression), measure on what was left out (evaluation), refuse when human
-web pages of an unseen source are flagged too often (here), write (weights, detector_card). scikit-learn is imported by
-regression only. Same files, seed and library versions, same bytes on the same machine; docs/how-to/train-detector.md
-says what another processor changes.
+Same files, seed and library versions, same bytes on the same machine; docs/how-to/train-detector.md says what another
+processor changes.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-
-import msgspec
 
 from scoring.errors import BadTrainingData, TrainingRefused
 from scoring.lite_ngram.detector import WEIGHTS_FILE
 from scoring.lite_ngram.weights import RECIPE, Header, pack, quantise
 from scoring.statistics.rounding import WEIGHT_DIGITS, significant
-from scoring.training.card import file_lines, markdown, table_lines, warning
-from scoring.training.evaluation import DetectorEvaluation, Texts, evaluate
-from scoring.training.page_sets import read_pages
-from scoring.training.regression import Model, Trainer
-from scoring.training.report import FileReport, TrainingReport, licence_counts, page_reports, register_counts
-from scoring.training.texts import read_texts
+from scoring.training.card import TrainingReport, dropped, markdown, table_lines, warning
+from scoring.training.evaluation import DetectorEvaluation, evaluate
+from scoring.training.regression import Trainer
+from scoring.training.texts import read_pages, read_texts
 
+THRESHOLD = 0.95  # a text is flagged above this probability
 MAX_FLAGGED = 0.06  # of the human texts of any web source left out of training
 
 
-class TrainingOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `farmwatch train-detector` takes."""
+def run_training(
+    train: Path,
+    dev: Path,
+    out: Path,
+    *,
+    unseen: Sequence[Path] = (),
+    pages: Sequence[Path] = (),
+    card: Path | None = None,
+    seed: int = 0,
+    say: Callable[[str], None] = lambda _: None,
+) -> TrainingReport:
+    """Train, print every table through `say`, and write weights and numbers to the folder `out`, and the card.
 
-    train: Path
-    """Labelled texts to fit on, .jsonl or .jsonl.zst: {id, domain, generator, label, text, src, lic}."""
-    dev: Path
-    """Labelled texts to calibrate and test on, split from `train` by group (prompt or source document)."""
-    out: Path
-    """Folder that gets lite-ngram.weights and lite-ngram.json."""
-    unseen: tuple[Path, ...] = ()
-    """Further labelled texts to measure on only: generators and human sources that neither file has."""
-    pages: tuple[Path, ...] = ()
-    """Files of human web pages to measure on only: {articleBody[, page_type, publish_date]} a line (page_sets)."""
-    card: Path | None = None
-    """Markdown file whose generated section is renewed, or written when there is no such file."""
-    seed: int = 0
-    """Seed of crops and caps."""
-    threshold: float = 0.95
-    """A text is flagged above this probability."""
-
-
-def run_training(options: TrainingOptions, say: Callable[[str], None] = lambda _: None) -> TrainingReport:
-    """Train, print every table through `say`, and write weights, numbers and card.
+    `train` and `dev` hold labelled texts, .jsonl or .jsonl.zst: {id, domain, generator, label, text, src, lic}. `dev`
+    is split from `train` by group (prompt or source document), to calibrate and test on. `unseen` texts and human
+    `pages` are measured on only. The generated section of `card` (Markdown) is renewed.
 
     Raises TrainingRefused (nothing is written) when a held-out web source has more than 6% of its human texts flagged,
     BadTrainingData, or MissingExtra.
     """
     openings: set[str] = set()
-    dev = read_texts(options.dev, options.seed, openings)  # first: a text in both files belongs to the test
-    train = read_texts(options.train, options.seed, openings)
-    if not dev.samples or not train.samples:
-        raise BadTrainingData(f"no usable texts in {options.dev if not dev.samples else options.train}")
-    unseen = [read_texts(path, options.seed, openings, unseen=True) for path in options.unseen]
-    named = {"train": train, "dev": dev, **{f"unseen {place}": found for place, found in enumerate(unseen, start=1)}}
-    pages = [read_pages(path, openings) for path in options.pages]
-    for line in file_lines(named):
-        say(line)
-    trainer = Trainer(train.samples, dev.samples, options.seed)
+    dev_set = read_texts(dev, seed, openings)  # first: a text in both files belongs to the test
+    train_set = read_texts(train, seed, openings)
+    if not dev_set.samples or not train_set.samples:
+        raise BadTrainingData(f"no usable texts in {train if dev_set.samples else dev}")
+    unseen_sets = [read_texts(path, seed, openings, unseen=True) for path in unseen]
+    page_files = [read_pages(path, openings) for path in pages]
+    files = {
+        "train": train_set.report,
+        "dev": dev_set.report,
+        **{f"unseen {place}": found.report for place, found in enumerate(unseen_sets, start=1)},
+        **{f"pages {place}: {found.name}": found.report for place, found in enumerate(page_files, start=1)},
+    }
+    for name, file in files.items():
+        say(f"{name}: {file.read} read, dropped {dropped(file) or 'none'}; used {file.used}")
+    trainer = Trainer(train_set.samples, dev_set.samples, seed, THRESHOLD)
     fitted = trainer.fit()
     quantised, scale = quantise(fitted.vector)
     intercept = significant(fitted.intercept, WEIGHT_DIGITS)
-    model = Model(quantised.astype(float) * scale, intercept)  # measured as it ships
-    calibration = trainer.calibrate(model)
-    texts = Texts(
-        train.samples,
-        dev.samples,
-        [sample for found in unseen for sample in found.samples],
-        [page_set for found in pages for page_set in found.sets],
+    # measured as it ships
+    model = trainer.calibrated(fitted._replace(vector=quantised.astype(float) * scale, intercept=intercept))
+    evaluation = evaluate(
+        trainer,
+        model,
+        train_set.samples,
+        dev_set.samples,
+        [sample for found in unseen_sets for sample in found.samples],
+        [page_set for found in page_files for page_set in found.sets],
+        say,
     )
-    evaluation = evaluate(trainer, model, calibration, texts, options.threshold, say)
     for line in table_lines(evaluation):
         say(line)
     _refuse_if_unfair(evaluation)
-    packed = pack(Header(RECIPE, scale, model.intercept, calibration, options.threshold), quantised)
-    used = [*train.samples, *dev.samples]
+    packed = pack(Header(RECIPE, scale, model.intercept, model.calibration, THRESHOLD), quantised)
+    used = [*train_set.samples, *dev_set.samples]
     report = TrainingReport(
         digest=hashlib.sha256(packed).hexdigest(),
         warning=warning(evaluation),
-        threshold=options.threshold,
-        seed=options.seed,
-        files={
-            name: FileReport.of(path.read_bytes(), found)
-            for (name, found), path in zip(named.items(), (options.train, options.dev, *options.unseen), strict=True)
-        }
-        | page_reports(options.pages, pages),
-        licences=licence_counts(used),
-        registers=register_counts(used),
+        threshold=THRESHOLD,
+        seed=seed,
+        files=files,
+        licences=_counts(sample.licence for sample in used),
+        registers=_counts(f"{'llm' if sample.llm else 'human'}/{sample.domain}" for sample in used),
         evaluation=evaluation,
-    )
-    report = report.rounded()  # the card says what the file says
-    _write(options, packed, report)
+    ).rounded()  # the card says what the file says
+    out.mkdir(parents=True, exist_ok=True)
+    weights = out / WEIGHTS_FILE
+    weights.write_bytes(packed)
+    weights.with_suffix(".json").write_bytes(report.to_json())
+    if card is not None:
+        card.parent.mkdir(parents=True, exist_ok=True)
+        card.write_text(markdown(card.read_text(encoding="utf-8") if card.exists() else "", report), encoding="utf-8")
     say(report.warning)
     return report
+
+
+def _counts(values: Iterable[str]) -> dict[str, int]:
+    return dict(sorted(Counter(values).items()))
 
 
 def _refuse_if_unfair(evaluation: DetectorEvaluation) -> None:
@@ -112,14 +112,3 @@ def _refuse_if_unfair(evaluation: DetectorEvaluation) -> None:
             f"human texts of left-out web sources are flagged too often ({named}; at most {MAX_FLAGGED:.0%}): "
             "add human texts of their register; nothing was written"
         )
-
-
-def _write(options: TrainingOptions, packed: bytes, report: TrainingReport) -> None:
-    options.out.mkdir(parents=True, exist_ok=True)
-    weights = options.out / WEIGHTS_FILE
-    weights.write_bytes(packed)
-    weights.with_suffix(".json").write_bytes(report.to_json())
-    if options.card is not None:
-        options.card.parent.mkdir(parents=True, exist_ok=True)
-        old = options.card.read_text(encoding="utf-8") if options.card.exists() else ""
-        options.card.write_text(markdown(old, report), encoding="utf-8")

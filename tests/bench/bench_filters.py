@@ -27,7 +27,7 @@ from filters import measure_stage
 from filters.duplicates.chunker import chunk, cuts
 from filters.duplicates.shingles import outline
 from filters.extraction import trafilatura_text
-from filters.extraction.blocks import Definition, measured
+from filters.extraction.blocks import Definition, columns
 from filters.extraction.extractor import extract
 from filters.judge_stage import JudgeStage
 from filters.measure import page_measures as measuring
@@ -333,7 +333,7 @@ def bench_judge(pages: list[RawPage]) -> None:
         ("judge, ruleset default", lambda: [judge(found, default) for found in features]),
     ]
     rows.append(("stage: decode, judge, encode (no log)", whole_stage))
-    rows.append(("block table alone", lambda: [measured(found.blocks, Definition.RUN) for found in features]))
+    rows.append(("block table alone", lambda: [columns(found.blocks, Definition.RUN) for found in features]))
     for name, work in rows:
         work()
         seconds = statistics.median(cpu_of(work) for _ in range(ROUNDS))

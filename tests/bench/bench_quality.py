@@ -38,10 +38,9 @@ from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.quality.c4 import clean
 from filters.quality.measures import measure_quality, measure_text
-from filters.quality.sentences import split_sentences
-from filters.quality.tokenizers import find_tokenizer
-from filters.quality.tokens import Tokens
+from filters.quality.tokens import TOKENIZERS, Tokens
 from filters.settings import MeasureSettings
+from tests.support.sentences import split_sentences
 
 ROUNDS = 2
 PAGES = 300
@@ -52,7 +51,7 @@ class SameTokens:
     """Stands where datatrove loads a language's tokenizer: our tokens, our sentences."""
 
     def __init__(self, tokenizer: str) -> None:
-        self.word_tokenize = find_tokenizer(tokenizer)
+        self.word_tokenize = TOKENIZERS[tokenizer]
 
     def span_tokenize(self, text: str) -> list[tuple[int, int]]:
         """Ends of the sentences; datatrove cuts there."""
@@ -118,7 +117,7 @@ def main_texts(files: Sequence[Path]) -> list[str]:
 
 def rows(tokenizer: str) -> dict[str, Callable[[str, str], Any]]:
     """Name of a row -> what it does with a main text and its cleaned text."""
-    tokenize, same = find_tokenizer(tokenizer), Filters(tokenizer)
+    tokenize, same = TOKENIZERS[tokenizer], Filters(tokenizer)
     found: dict[str, Callable[[str, str], Any]] = {
         OURS[0]: lambda text, _: measure_text(text, Tokens.of(text, tokenize), clean(text)),
         OURS[1]: lambda text, _: measure_quality(text, tokenizer),

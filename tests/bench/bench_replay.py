@@ -190,7 +190,7 @@ def judge_phase(kind: str, where: str, records: int, answer: Any) -> None:
     started = time.perf_counter()
     known = known_texts(log, DETECTOR)
     known.load(range(PARTITIONS))
-    index = f"index of {len(known):,} scores read in {time.perf_counter() - started:.1f} s"
+    index = f"index of scores read in {time.perf_counter() - started:.1f} s"
     stage = JudgeStage(load_ruleset("default"), run=RUN, known=known, replays=True, detector=DETECTOR)
     answer.send((staged(log, stage, NAMES.judge_group, records), index))
     log.close()

@@ -21,15 +21,16 @@ from typing import Any
 import numpy as np
 import zstandard
 
-from scoring.calibration.auroc import auroc
+from scoring.calibration.labelled_scores import auroc
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.lite_ngram.normalisation import normalise
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.rate import estimate
 from scoring.sites.sprt import LITE_NGRAM_PARAMS, SiteTest, of_flags
 from scoring.tally_stage import TallyStage
-from scoring.training.page_sets import measure_pages, read_pages
+from scoring.training.evaluation import measure_pages
 from scoring.training.regression import Model
+from scoring.training.texts import read_pages
 from stream.memory.state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
@@ -114,9 +115,9 @@ def human_pages(detector: LiteNgram, pages: Path) -> None:
     """Share of human web pages flagged at p > .95, by length of the opening."""
     print("real web pages by people, flagged at p > .95 (study 1.0-1.5% from 100 words up, 2.9% at 60)")
     header = detector.weights.header
-    model = Model(detector.weights.vector, header.intercept)
+    model = Model(detector.weights.vector, header.intercept, header.threshold, header.calibration)
     sets = [one for name in PAGE_SETS for one in read_pages(pages / name / "gold.jsonl").sets]
-    for row in measure_pages(model, header.calibration, sets, header.threshold):
+    for row in measure_pages(model, sets):
         cells = (f"{cell.words}: {cell.flagged or 0:6.2%} of {cell.texts:<4d}" for cell in row.cells)
         print(f"  {row.name:22s} {'  '.join(cells)}")
     print()

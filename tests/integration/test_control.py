@@ -135,17 +135,6 @@ def test_of_two_at_once_one_wins(controlled: World) -> None:
     assert (control.alias, control.runs, control.rulesets, control.cutovers) == (ALIAS, {}, {}, [CUTOVER])
 
 
-def test_the_second_wins_also_while_it_is_not_done(controlled: World) -> None:
-    """The first is fenced from the moment the second has begun, and the second is not disturbed by the first's end."""
-    with contextlib.ExitStack() as second_ends:
-        with exclusive(controlled.log) as first:
-            second = second_ends.enter_context(exclusive(controlled.again()))
-            with pytest.raises(Fenced):
-                first.put(Alias(run="live"))
-        second.put(Alias(run="second"))
-    assert Control(controlled.log).alias.run == "second"
-
-
 def test_changes_of_many_at_once_are_made_one_after_the_other(controlled: World) -> None:
     """Three that read, add one to what they read, and try again when fenced: no number is given twice or left out."""
     logs = [controlled.again() for _ in range(3)]

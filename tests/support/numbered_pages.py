@@ -1,4 +1,4 @@
-"""Features of pages that are told apart by a number, for the tests of stages that read them."""
+"""Features of pages, for the tests of rules and of stages that read them."""
 
 from __future__ import annotations
 
@@ -17,4 +17,26 @@ def numbered_page(number: int, text: str = "", site: str = "a.example", tokens: 
         text_digest=f"t{text or number}",
         measures={"tokens": tokens},
         fetched_at=number,
+    )
+
+
+def page_features(
+    text: str = "text",
+    digest: str = "d",
+    *,
+    quality: dict[str, list[float | None]] | None = None,
+    **measures: float | str | None,
+) -> Features:
+    """Features of a page with this text, and these measures; the others are unknown."""
+    return Features(
+        id="f",
+        site="a.example",
+        page_id="p",
+        url="u",
+        epoch="e",
+        extract_path="recall",
+        text=text,
+        text_digest=digest,
+        measures=measures,
+        quality=quality or {},
     )

@@ -1,30 +1,30 @@
 """How the ruleset `default` was chosen: `python -m tests.tools.choose_default [docs/explanation/rules.md]`.
 
-Highest F1 of article against the rest on wcxb, seven page types. Its sites are split in two halves by a hash (no site
-is in both, or a template seen while choosing would help in the report). On the first half, for m = 0, 1, 2, … optional
-rules, the best set of m is searched greedily: add the rule that helps most, then move single thresholds, block
-definition or rules while that helps. How many rules the data can carry is decided by cross-validation within the first
-half, the whole search repeated in every fold: the fewest rules whose F1 out of fold is within one standard error
+Highest F1 of article against the rest on wcxb, seven page types. Its sites are split in two halves by a hash. On the
+first half, for m = 0, 1, 2, … optional rules, the best set of m is searched greedily: add the rule that helps most,
+then move single thresholds, block definition or rules while that helps. Cross-validation within the first half, the
+search repeated in every fold, decides on m: the fewest rules whose F1 out of fold is within one standard error
 (bootstrap) of the best, as Breiman et al. prune trees (1984). The second half is looked at once, for the report.
 
-Articles of wcxb are long (one in twenty is under 330 words), so that its F1 alone asks for 400 words and would drop
-every second page of a news collection. So a choice must also keep, of the English pages of each of three sources that
-are news and blogs for the most part, at least KEEPS of those that the rules below keep.
+Articles of wcxb are long: its F1 alone would drop every second page of a news collection. So a choice must also keep,
+of the English pages of each of three sources of news and blogs, at least KEEPS of those that the rules below keep.
 
 Every ruleset has the rules that wcxb cannot judge, as the users' notes have them: `duplicate_share` (its sites have one
-page each), `language` (all of it is English) and `url_kind`; and `min_tokens`, 200 in the notes, never below the 150
-words that the built-in detector needs.
+page each), `language` (all of it is English) and `url_kind`; and `min_tokens`, never below the 150 words that the
+built-in detector needs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +36,6 @@ from filters.extraction.blocks import Definition
 from filters.rules.judgement import judge
 from filters.rules.kinds import Rule
 from filters.rules.ruleset import Ruleset, load_ruleset
-from filters.rules.url_patterns import compile_pattern
 from filters.settings import MeasureSettings
 
 Flags = npt.NDArray[np.bool_]
@@ -47,29 +46,16 @@ FOLDS, REPEATS, RESAMPLES, MOST_RULES = 8, 5, 2000, 8
 GUARDED = ("aeb", "dragnet", "trafilatura_eval")
 KEEPS = 0.9
 
+_OF_NOTES = {kind for rule in load_ruleset("notes").rules for kind, _ in rule.patterns}
 URL_KINDS = {
-    "forum": r"/(?:forums?|boards?|threads?|questions)/|(?:viewtopic|viewforum|showthread|forumdisplay)\.php|"
-    r"^/t/|^/r/\w+/comments/",
-    "product": r"/(?:products?|item|dp|sku|store)/|^/app/",
-    "documentation": r"/(?:docs?|documentation|reference|api|manual)/",
-    "collection": r"/(?:collections?|c|b|browse|catalog|shop|jobs|listings?)/",
-    "service": r"/(?:services?|solutions?|pricing|plans|about|contact)(?:[/?]|$)",
+    kind: pattern for rule in load_ruleset("default").rules for kind, pattern in rule.patterns if kind not in _OF_NOTES
 }
 """Kinds of URL that may be added to the users' five, as such sites commonly name their paths.
 
 Left out, since articles stand there too: /p/ (Substack), /wiki/, /guide/, /features/.
 """
 
-GOPHER_REPETITION = {
-    "gopher_max_duplicate_paragraph_share": 0.3,
-    "gopher_max_duplicate_paragraph_char_share": 0.2,
-    "gopher_max_duplicate_line_share": 0.3,
-    "gopher_max_duplicate_line_char_share": 0.2,
-    "gopher_max_top_2gram_share": 0.2,
-    "gopher_max_top_3gram_share": 0.18,
-    "gopher_max_top_4gram_share": 0.16,
-    **{f"gopher_max_duplicate_{n}gram_share": 0.2 - n / 100 for n in range(5, 11)},
-}
+GOPHER_REPETITION = tuple(rule for rule in load_ruleset("gopher").rules if re.search("_(duplicate|top)_", rule.name))
 
 
 @dataclass(frozen=True)
@@ -93,8 +79,7 @@ def options_of(name: str, *thresholds: float, block_chars: int = 0) -> list[Opti
 
 def url_rule(kinds: Sequence[str]) -> Rule:
     """The rule that drops some of URL_KINDS."""
-    patterns = tuple((kind, compile_pattern(URL_KINDS[kind])) for kind in kinds)
-    return Rule(name="url_kind", threshold=list(kinds), patterns=patterns)
+    return Rule(name="url_kind", threshold=list(kinds), patterns=tuple((kind, URL_KINDS[kind]) for kind in kinds))
 
 
 CANDIDATES: dict[str, list[Option]] = {
@@ -118,7 +103,7 @@ CANDIDATES: dict[str, list[Option]] = {
     "words with a letter": options_of("gopher_min_alpha_word_share", 0.8, 0.9),
     "stop words": options_of("gopher_min_stop_words", 2, 5, 7, 8),
     "duplicate lines": options_of("fineweb_max_duplicate_line_char_share", 0.01, 0.05, 0.1),
-    "repetition": [Option(tuple(Rule(name=name, threshold=limit) for name, limit in GOPHER_REPETITION.items()))],
+    "repetition": [Option(GOPHER_REPETITION)],
     "kinds of URL": [
         Option((url_rule(kinds),)) for size in range(1, len(URL_KINDS) + 1) for kinds in combinations(URL_KINDS, size)
     ],
@@ -143,6 +128,7 @@ class Choice:
 
 
 NOTHING_MORE = Choice(Definition.RUN, 1)
+Guard = Callable[[Choice], bool]
 
 
 class Pages:
@@ -177,17 +163,14 @@ class Pages:
         return self.kept_by(Ruleset("candidate", "", blocks, extracted + rules))
 
 
-class Guard:
-    """Whether a choice keeps enough of the sources that are articles for the most part."""
-
-    def __init__(self, pages: Sequence[LabelledPage]) -> None:
-        english = [page for page in pages if page.features.measures.get("language") == "en"]
-        self._sources = [Pages([page for page in english if page.label.source == source]) for source in GUARDED]
-        self._least = [KEEPS * source.kept(NOTHING_MORE).sum() for source in self._sources]
-
-    def allows(self, choice: Choice) -> bool:
-        """True where each source keeps its share."""
-        return all(source.kept(choice).sum() >= least for source, least in zip(self._sources, self._least, strict=True))
+def guard_of(pages: Sequence[LabelledPage]) -> Guard:
+    """Whether a choice keeps enough of each of the sources that are articles for the most part."""
+    english = [page for page in pages if page.features.measures.get("language") == "en"]
+    sources = [Pages([page for page in english if page.label.source == source]) for source in GUARDED]
+    least = [KEEPS * source.kept(NOTHING_MORE).sum() for source in sources]
+    return lambda choice: all(
+        source.kept(choice).sum() >= needed for source, needed in zip(sources, least, strict=True)
+    )
 
 
 def f1(articles: Flags, kept: Flags) -> float:
@@ -200,7 +183,7 @@ def search(pages: Pages, guard: Guard, places: Places) -> list[Choice]:
 
     def value(choice: Choice) -> float:
         score = f1(pages.articles[places], pages.kept(choice)[places])
-        return score if guard.allows(choice) else score - 1
+        return score if guard(choice) else score - 1
 
     best = improved(NOTHING_MORE, value)
     found = [best]
@@ -237,12 +220,11 @@ def moves(choice: Choice) -> Iterator[Choice]:
         yield from larger(replace(choice, chosen=tuple(pair for pair in choice.chosen if pair[0] != group)))
 
 
-@dataclass(frozen=True)
-class Step:
-    """What cross-validation says of a number of optional rules."""
+class Step(NamedTuple):
+    """F1 out of fold of a number of optional rules, and its standard error."""
 
-    f1: float  # out of fold
-    error: float  # its standard error
+    f1: float
+    error: float
 
 
 def cross_validated(pages: Pages, guard: Guard, places: Places) -> list[Step]:
@@ -303,7 +285,7 @@ def first_half(site: str) -> bool:
 def chosen(measured: Sequence[LabelledPage]) -> list[Table]:
     """The choice, from all labelled pages: what was searched on the first half, and the report on the second."""
     wcxb = [page for page in measured if page.label.page_type]
-    pages, guard = Pages(wcxb), Guard(measured)
+    pages, guard = Pages(wcxb), guard_of(measured)
     half = np.array([first_half(page.features.site) for page in wcxb])
     first, second = np.flatnonzero(half), np.flatnonzero(~half)
     found = search(pages, guard, first)

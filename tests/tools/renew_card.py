@@ -13,12 +13,10 @@ import msgspec
 import scoring
 from scoring.lite_ngram.detector import WEIGHTS_FILE
 from scoring.lite_ngram.weights import unpack
-from scoring.training.card import markdown, warning
-from scoring.training.page_sets import measure_pages, read_pages
+from scoring.training.card import TrainingReport, markdown, warning
+from scoring.training.evaluation import measure_pages, measure_unseen
 from scoring.training.regression import Model
-from scoring.training.report import FileReport, TrainingReport, page_reports
-from scoring.training.texts import read_texts
-from scoring.training.unseen import measure_unseen
+from scoring.training.texts import read_pages, read_texts
 from tests.conftest import data_root
 
 PAGE_SETS = ("aeb", "cleaneval", "cleanportaleval", "readability", "wcxb")  # none is in the training texts
@@ -31,24 +29,20 @@ def main() -> None:
     numbers, card = file.with_suffix(".json"), file.parents[2] / "docs" / "reference" / "lite-ngram.md"
     report = msgspec.json.decode(numbers.read_bytes(), type=TrainingReport)
     weights = unpack(file.read_bytes(), str(file))
-    model, calibration = Model(weights.vector, weights.header.intercept), weights.header.calibration
+    model = Model(weights.vector, weights.header.intercept, report.threshold, weights.header.calibration)
     openings: set[str] = set()
     paths = [data / "texts" / f"{name}.jsonl.zst" for name in ("dev", "train")]
     seen = [sample for path in paths for sample in read_texts(path, report.seed, openings).samples]
-    web = data / "sampleweb" / "pages.jsonl.zst"
-    unseen = read_texts(web, report.seed, openings, unseen=True)
-    page_paths = [data / "pages" / name / "gold.jsonl" for name in PAGE_SETS]
-    pages = [read_pages(path, openings) for path in page_paths]
+    unseen = read_texts(data / "sampleweb" / "pages.jsonl.zst", report.seed, openings, unseen=True)
+    pages = [read_pages(data / "pages" / name / "gold.jsonl", openings) for name in PAGE_SETS]
     evaluation = msgspec.structs.replace(
         report.evaluation,
-        unseen=measure_unseen(model, calibration, unseen.samples, seen, report.threshold),
-        pages=measure_pages(model, calibration, [one for found in pages for one in found.sets], report.threshold),
+        unseen=measure_unseen(model, unseen.samples, seen),
+        pages=measure_pages(model, [one for found in pages for one in found.sets]),
     )
-    files = {name: told for name, told in report.files.items() if not name.startswith(("unseen", "pages"))}
-    files["unseen 1"] = FileReport.of(web.read_bytes(), unseen)
-    report = msgspec.structs.replace(
-        report, evaluation=evaluation, files=files | page_reports(page_paths, pages), warning=warning(evaluation)
-    ).rounded()
+    files = report.files | {"unseen 1": unseen.report}
+    files |= {f"pages {place}: {found.name}": found.report for place, found in enumerate(pages, start=1)}
+    report = msgspec.structs.replace(report, evaluation=evaluation, files=files, warning=warning(evaluation)).rounded()
     numbers.write_bytes(report.to_json())
     card.write_text(markdown(card.read_text(encoding="utf-8"), report), encoding="utf-8")
     print(report.warning)

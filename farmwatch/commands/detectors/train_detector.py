@@ -37,19 +37,10 @@ def train_detector(
     if importlib.util.find_spec("sklearn") is None:  # told now, not after the texts have been read
         raise FarmwatchError("training needs scikit-learn: pip install 'farmwatch[train]'")
     from scoring.errors import TrainingRefused
-    from scoring.training.training import TrainingOptions, run_training
+    from scoring.training.training import run_training
 
     try:
-        options = TrainingOptions(
-            train=train,
-            dev=dev,
-            out=out,
-            unseen=tuple(unseen or ()),
-            pages=tuple(human_pages or ()),
-            card=card,
-            seed=seed,
-        )
-        run_training(options, put)
+        run_training(train, dev, out, unseen=unseen or (), pages=human_pages or (), card=card, seed=seed, say=put)
     except TrainingRefused as error:
         message(f"farmwatch: {error}")
         return Exit.PROBLEM

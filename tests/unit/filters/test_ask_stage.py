@@ -7,11 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from filters.known_scores import KnownScores
+from filters.known_scores import ArticleText, KnownScores, UnrequestedTexts
 from filters.request_stage import ScoreRequestStage
 from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
-from filters.unrequested import ArticleText, UnrequestedTexts
 from stream.embedded.member import EmbeddedMember
 from stream.log.contract import Commit, Output
 from stream.log.errors import LogUnavailable
@@ -36,16 +35,14 @@ class Desk:
         self.log.create(all_topics(1, "e"))
         self.log.append([Output(FEATURES, 0, b"k", encode(page)) for page in pages])
         self.log.append([heartbeat.travelling(FEATURES, 0, {heartbeat.HEADER: "5000"})])
-        self.scored = list(scored)
-        self.metrics = Metrics()
+        self.scored, self.metrics = scored, Metrics()
 
     def articles(self, partition: int) -> Iterator[ArticleText]:
         """The articles among the pages."""
-        for message in self.log.read(FEATURES, partition):
-            if message.value:
-                verdict = judge(decode(Features, message.value), RULESET)
-                if verdict.verdict == "article":
-                    yield ArticleText(verdict.site, verdict.text_digest, verdict.id)
+        pages = [decode(Features, message.value) for message in self.log.read(FEATURES, partition) if message.value]
+        for verdict in (judge(found, RULESET) for found in pages):
+            if verdict.verdict == "article":
+                yield ArticleText(verdict.site, verdict.text_digest, verdict.id)
 
     def known(self) -> KnownScores:
         """What is scored or asked for by now."""

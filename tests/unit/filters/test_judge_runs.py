@@ -89,8 +89,14 @@ def test_a_replay_writes_beside_the_live_topics() -> None:
     assert [decode(Verdict, m.value or b"") for m in found] == [judge(p, RULESET, now_ms=7, run=RUN) for p in pages]
     assert {(m.headers["run"], m.headers["ruleset"]) for m in found} == {(RUN, RULESET.digest)}
     assert messages(log, "verdicts") == messages(log, "score.requests") == []
-    labels = {"run": RUN, "ruleset": "mine", "verdict": "article"}
-    assert metrics.registry.get_sample_value("farmwatch_page_verdicts_total", labels) == 1
+    (request,) = messages(log, "score.requests.replay")
+    fields = {name: getattr(pages[0], name) for name in ("id", "site", "page_id", "url", "text_digest", "text")}
+    expected = ScoreRequest(**fields, fetched_at=pages[0].fetched_at, run=RUN, detector=DETECTOR)
+    assert decode(ScoreRequest, request.value or b"") == expected
+    labels = {"run": RUN, "ruleset": "mine"}
+    value = metrics.registry.get_sample_value
+    assert value("farmwatch_page_verdicts_total", {**labels, "verdict": "article"}) == 1
+    assert value("farmwatch_rule_drops_total", {**labels, "rule": "min_tokens"}) == 1
 
 
 def test_a_replay_asks_only_for_texts_without_a_score_and_once_a_site() -> None:
@@ -232,12 +238,7 @@ def test_measure_of_a_run_has_its_own_topic_and_memory(
     pool: ExtractionPool, replays: bool, forward: str | None, counts: str | None
 ) -> None:
     """A run that measures anew has its own features and memory of sites; as a replay it passes no heartbeat on."""
-
-    class Unclosed(ExtractionPool):
-        def __init__(self) -> None:
-            self.map = pool.map  # type: ignore[method-assign]
-
     names = names_of(RUN, features_of(RUN))
-    stage = MeasureStage(MeasureSettings(workers=2), run=RUN, names=names, replays=replays, pool=Unclosed())
+    stage = MeasureStage(MeasureSettings(workers=2), run=RUN, names=names, replays=replays, pool=pool)
     assert stage.store == f"site-memory.{stage.epoch}.{RUN}"
     assert (stage.forward, stage.heartbeat_input, set(stage.inputs)) == (forward, counts, {"pages"})

@@ -1,38 +1,27 @@
-"""MEASURE and JUDGE as the loop runs them: what they emit, keep and count, and what a rollback takes back."""
+"""MEASURE as the loop runs it: what it emits, keeps and counts, and what a rollback takes back."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
+import msgspec
 import pytest
 import zstandard
 
-from filters.judge_stage import JudgeStage
-from filters.measure.epoch import feature_epoch
 from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
 from filters.quality.measures import TEXTS
-from filters.rules.judgement import judge
-from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from filters.site_memory.memory import Likeness
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
-from stream.schema.records import Features, Page, ScoreRequest, Verdict, decode
+from stream.schema.records import Features, Page, decode
 
 NewState = Callable[[], KeyedState]
 SITE = "a.example"
 SETTINGS = MeasureSettings(workers=2)
-
-
-class Unclosed(ExtractionPool):
-    """The tests' shared pool in the hands of a stage."""
-
-    def __init__(self, pool: ExtractionPool) -> None:
-        self.map = pool.map  # type: ignore[method-assign]
-        self.ready = pool.ready  # type: ignore[method-assign]
 
 
 def page(number: int, html: str, **fields: object) -> Page:
@@ -44,9 +33,9 @@ def page(number: int, html: str, **fields: object) -> Page:
 
 
 @pytest.fixture
-def stage(pool: ExtractionPool) -> Iterator[MeasureStage]:
+def stage(pool: ExtractionPool) -> MeasureStage:
     """MEASURE on the shared worker processes."""
-    yield MeasureStage(SETTINGS, pool=Unclosed(pool), metrics=Metrics())
+    return MeasureStage(SETTINGS, pool=pool, metrics=Metrics())
 
 
 def run(stage: MeasureStage, pages: Sequence[Page], state: KeyedState) -> tuple[list[Features], Metrics]:
@@ -65,13 +54,6 @@ def value(metrics: Metrics, name: str, **labels: str) -> float:
     return metrics.registry.get_sample_value(f"farmwatch_{name}", labels) or 0
 
 
-def test_measure_reads_pages_and_keeps_the_memory_of_its_epoch(stage: MeasureStage) -> None:
-    """Topics, store and the way of heartbeats are those of the pipeline."""
-    assert (stage.name, dict(stage.inputs), stage.forward) == ("measure", {"pages": Page}, "features")
-    assert stage.store == f"site-memory.{feature_epoch(SETTINGS)}"
-    assert stage.ready()
-
-
 def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: str, new_state: NewState) -> None:
     """The stage's features equal the Measurer's on the same pages in the same order, repeats included."""
     htmls = [article, article.replace("boats", "cattle"), "", article]
@@ -79,20 +61,8 @@ def test_features_are_what_the_pure_path_measures(stage: MeasureStage, article: 
     measurer = Measurer(SETTINGS)
     for number, (features, html) in enumerate(zip(found, htmls, strict=True)):
         pure = measurer.measure(f"https://{SITE}/page-{number}", html, SITE)
-        for field in (
-            "text",
-            "text_digest",
-            "blocks",
-            "measures",
-            "quality",
-            "extract_path",
-            "extract_error",
-            "epoch",
-            "url",
-        ):
-            assert getattr(features, field) == getattr(pure, field)
-        assert (features.id, features.page_id) == (f"f{number}", f"p{number}")
-        assert (features.fetched_at, features.measured_at) == (5, 1234)
+        own = {"id": f"f{number}", "page_id": f"p{number}", "fetched_at": 5, "measured_at": 1234}
+        assert features == msgspec.structs.replace(pure, **own)
     assert [features.measures["duplicate_share"] for features in found[::3]] == [0, 1]
     assert [set(features.quality) for features in found] == [set(TEXTS), set(TEXTS), set(), set(TEXTS)]
 
@@ -152,7 +122,7 @@ def test_rolled_back_batch_is_measured_the_same_again(stage: MeasureStage, artic
 def test_gauges_tell_what_is_in_memory(pool: ExtractionPool, article: str, new_state: NewState) -> None:
     """After a commit the gauges say how many sites and bytes are held; lost partitions are not."""
     metrics = Metrics()
-    stage = MeasureStage(SETTINGS, pool=Unclosed(pool), metrics=metrics)
+    stage = MeasureStage(SETTINGS, pool=pool, metrics=metrics)
     run(stage, [page(1, article)], new_state())
     stage.committed()
     assert value(metrics, "site_memory_sites") == 1
@@ -160,51 +130,3 @@ def test_gauges_tell_what_is_in_memory(pool: ExtractionPool, article: str, new_s
     stage.lost([3])
     stage.committed()
     assert value(metrics, "site_memory_sites") == 0
-
-
-def judged(stage: JudgeStage, records: Sequence[Features]) -> tuple[list[Verdict], list[ScoreRequest], Metrics]:
-    """One batch of JUDGE."""
-    context = Context(3, None, Meter(), now_ms=99)
-    for record, prepared in zip(records, stage.prepare(records), strict=True):
-        stage.process(record, prepared, context)
-    metrics = Metrics()
-    context.meter.apply(metrics)
-    verdicts = [decode(Verdict, o.value or b"") for o in context.outputs if o.topic == "verdicts"]
-    requests = [decode(ScoreRequest, o.value or b"") for o in context.outputs if o.topic == "score.requests"]
-    assert len(verdicts) + len(requests) == len(context.outputs)
-    assert {output.key for output in context.outputs} == {SITE.encode()}
-    return verdicts, requests, metrics
-
-
-def test_judge_emits_a_verdict_each_and_requests_for_articles(article: str) -> None:
-    """Every features record has its verdict, articles their text on the way to the detector, and rules their counts."""
-    measurer = Measurer(SETTINGS)
-    kept = measurer.measure(f"https://{SITE}/river", article, SITE, fetched_at=5)
-    short = measurer.measure(f"https://{SITE}/tag/river", "<p>Too short.</p><p>Indeed.</p>", SITE)
-    stage = JudgeStage(load_ruleset("notes"))
-    assert (stage.name, dict(stage.inputs), stage.forward, stage.store) == (
-        "judge",
-        {"features": Features},
-        "score.requests",
-        None,
-    )
-    verdicts, requests, metrics = judged(stage, [kept, short])
-    notes = load_ruleset("notes")
-    assert verdicts == [judge(kept, notes, now_ms=99), judge(short, notes, now_ms=99)]
-    assert [verdict.verdict for verdict in verdicts] == ["article", "dropped"]
-    assert requests == [
-        ScoreRequest(
-            id=kept.id,
-            site=SITE,
-            page_id=kept.page_id,
-            url=kept.url,
-            text_digest=kept.text_digest,
-            text=kept.text,
-            fetched_at=5,
-        )
-    ]
-    for verdict in ("article", "dropped"):
-        assert value(metrics, "page_verdicts_total", run="first", ruleset="notes", verdict=verdict) == 1
-    for rule in verdicts[1].failed:
-        assert value(metrics, "rule_drops_total", run="first", ruleset="notes", rule=rule) == 1
-    assert "url_kind" in verdicts[1].failed

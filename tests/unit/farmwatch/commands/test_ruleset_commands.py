@@ -145,7 +145,7 @@ def test_check_as_json_is_one_list(farmwatch: Runner, mine: Path, tmp_path: Path
         "disabled": [],
         "always_passed": [],
     }
-    assert (wrong["ok"], wrong["errors"]) == (False, [f"{bad}: rules have to be tables, [rules.NAME]"])
+    assert (wrong["ok"], wrong["errors"]) == (False, [f"{bad}: rules: Expected `object`, got `int`"])
 
 
 def test_a_shipped_ruleset_has_no_mistake(farmwatch: Runner) -> None:

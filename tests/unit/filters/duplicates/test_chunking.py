@@ -68,17 +68,6 @@ def test_table_lookups_equal_the_definition(data: bytes) -> None:
     assert cuts(data) == by_definition(data)
 
 
-@settings(max_examples=60, deadline=None)
-@given(TEXTS)
-def test_chunks_rejoin_within_their_limits(data: bytes) -> None:
-    """Chunks cover the text without a gap; all but the last have 32 to 1024 bytes."""
-    ends = cuts(data)
-    lengths = [b - a for a, b in pairwise([0, *ends])]
-    assert sum(lengths) == len(data)
-    assert all(MIN_BYTES <= length <= MAX_BYTES for length in lengths[:-1])
-    assert all(0 < length <= MAX_BYTES for length in lengths[-1:])
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32), st.integers(0, 12_000), st.binary(min_size=1, max_size=200))
 @example(0, 0, b"x")
@@ -95,32 +84,10 @@ def test_insertion_changes_only_the_chunks_around_it(seed: int, place: int, inse
     assert after[first_common] - place < 8_000 + len(inserted)
 
 
-@settings(max_examples=30, deadline=None)
-@given(st.integers(0, 2**32), st.integers(1, 3_000))
-def test_cuts_depend_on_content_only(seed: int, dropped: int) -> None:
-    """Text after a cut is cut the same without what comes before it, and so is any tail once in step."""
-    data = np.random.default_rng(seed).bytes(20_000)
-    ends = cuts(data)
-    cut = ends[len(ends) // 2]
-    assert [end + cut for end in cuts(data[cut:])] == [end for end in ends if end > cut]
-    tail = {end + dropped for end in cuts(data[dropped:])}
-    assert len(tail & set(ends)) > 0.5 * sum(end > dropped for end in ends)
-
-
 def test_positions_at_the_seams_of_the_blockwise_work_are_not_lost() -> None:
     """A long text is cut as the definition cuts its parts, across the seams of the pieces that are worked on."""
     data = np.random.default_rng(7).bytes(16 * 1024 + 500)
     assert cuts(data) == by_definition(data)
-
-
-def test_mode_block_starts_anew_at_each_line() -> None:
-    """In mode `block` a line has the same chunks wherever it stands; in mode `text` short lines do not show."""
-    line = b"A repeated block of about eighty bytes that stands on many pages of this site, too."
-    one = b"Some text of the first page, which differs.\n" + line + b"\nAnd its end.\n"
-    two = b"Other words here on a second page, and more of them than there.\n" + line + b"\nAnother end.\n"
-    shared_ids = set(chunk(one, "block").ids.tolist()) & set(chunk(two, "block").ids.tolist())
-    assert shared_ids
-    assert not set(chunk(one, "text").ids.tolist()) & set(chunk(two, "text").ids.tolist())
 
 
 @settings(max_examples=100, deadline=None)

@@ -51,6 +51,7 @@ def test_golden_outline() -> None:
     assert np.frombuffer(found.shingles, "<u4")[:4].tolist() == SHINGLES
     assert np.frombuffer(found.sketch, "<u4")[:4].tolist() == SKETCH
     assert len(found.sketch) == 4 * PERMUTATIONS
+    assert outline(TEXT.upper(), ANY) == found
 
 
 @settings(max_examples=80, deadline=None)
@@ -65,11 +66,6 @@ def test_shingles_are_the_runs_of_five_words(words: list[str]) -> None:
     assert values == sorted(set(values))
 
 
-def test_the_order_of_words_counts() -> None:
-    """The same five words in another order are another shingle."""
-    assert len({shingles(text)[0] for text in ("a b c d e", "b a c d e", "e d c b a", "a b c d")}) == 4
-
-
 @settings(max_examples=80, deadline=None)
 @given(st.text(max_size=300), st.integers(1, 50))
 def test_any_text_has_an_outline(text: str, cap: int) -> None:
@@ -81,11 +77,6 @@ def test_any_text_has_an_outline(text: str, cap: int) -> None:
     assert 0 <= found.simhash < 2**64
     assert len(found.shingles) == 4 * min(cap, found.shingle_count)
     assert outline("\ud800 x", cap).shingle_count == 1
-
-
-def test_case_makes_no_difference() -> None:
-    """Words are lower-cased."""
-    assert outline(TEXT.upper(), ANY) == outline(TEXT, ANY)
 
 
 def test_a_cap_keeps_the_smallest_hashes_and_the_sketch_is_of_all() -> None:

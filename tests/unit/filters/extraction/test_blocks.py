@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from lxml import etree
 
-from filters.extraction.blocks import JOINED, Block, BlockKind, Definition, link_code_share, measured, pack, unpack
+from filters.extraction.blocks import JOINED, Block, BlockKind, Definition, columns, link_code_share, pack, unpack
 from filters.extraction.main_text import read, read_flat
 
 WORDS = st.text(alphabet="ab \n\t\xa0é", max_size=12)
@@ -28,10 +28,14 @@ def bodies(draw: st.DrawFn, depth: int = 3) -> str:
     return "".join(parts)
 
 
-def kinds(xml: str) -> list[tuple[int, str]]:
-    """(kind, line) of a body in which each row is a line."""
+def kinds(xml: str) -> dict[str, str]:
+    """Kind -> its lines of a body in which each row is a line."""
     text, rows = read(tree(xml))
-    return list(zip([row.kind for row in rows], text.split("\n"), strict=True))
+    found: dict[str, str] = {}
+    for row, line in zip(rows, text.split("\n"), strict=True):
+        name = BlockKind(row.kind).name
+        found[name] = f"{found.get(name, '')} {line}".strip()
+    return found
 
 
 def test_every_boundary_of_the_definition_ends_a_block() -> None:
@@ -39,35 +43,20 @@ def test_every_boundary_of_the_definition_ends_a_block() -> None:
     assert kinds(
         "start<head>h</head>tail<p>p1<lb/>p2</p><div>d1<div>d2</div>d3</div><list><item>i1</item><item>i2</item></list>"
         "<table><row><cell>c1</cell><cell>c2</cell></row></table><code>x = 1</code><quote>q</quote>end"
-    ) == [
-        (BlockKind.PARAGRAPH, "start"),
-        (BlockKind.HEADING, "h"),
-        (BlockKind.PARAGRAPH, "tail"),
-        (BlockKind.PARAGRAPH, "p1"),
-        (BlockKind.PARAGRAPH, "p2"),
-        (BlockKind.PARAGRAPH, "d1"),
-        (BlockKind.PARAGRAPH, "d2"),
-        (BlockKind.PARAGRAPH, "d3"),
-        (BlockKind.ITEM, "i1"),
-        (BlockKind.ITEM, "i2"),
-        (BlockKind.CELL, "c1"),
-        (BlockKind.CELL, "c2"),
-        (BlockKind.CODE, "x = 1"),
-        (BlockKind.QUOTE, "q"),
-        (BlockKind.PARAGRAPH, "end"),
-    ]
+    ) == {
+        "PARAGRAPH": "start tail p1 p2 d1 d2 d3 end",
+        "HEADING": "h",
+        "ITEM": "i1 i2",
+        "CELL": "c1 c2",
+        "CODE": "x = 1",
+        "QUOTE": "q",
+    }
 
 
 def test_kind_is_the_nearest_of_item_cell_quote_heading() -> None:
     """A paragraph in a list item is an item, a list in a cell has items."""
-    assert kinds("<item>a<p>b</p></item><cell>c<list><item>d</item></list>e</cell><quote><p>f</p></quote>") == [
-        (BlockKind.ITEM, "a"),
-        (BlockKind.ITEM, "b"),
-        (BlockKind.CELL, "c"),
-        (BlockKind.ITEM, "d"),
-        (BlockKind.CELL, "e"),
-        (BlockKind.QUOTE, "f"),
-    ]
+    found = kinds("<item>a<p>b</p></item><cell>c<list><item>d</item></list>e</cell><quote><p>f</p></quote>")
+    assert found == {"ITEM": "a b d", "CELL": "c e", "QUOTE": "f"}
 
 
 def test_formatting_and_links_are_within_a_block() -> None:
@@ -95,8 +84,8 @@ def test_code_within_a_line_is_a_boundary_but_no_line_break() -> None:
         (BlockKind.PARAGRAPH | JOINED, 6, 0),
         (BlockKind.PARAGRAPH, 5, 0),
     ]
-    assert measured(pack(rows), Definition.RUN) == [(BlockKind.PARAGRAPH, 28)]
-    assert len(measured(pack(rows), Definition.PARAGRAPH)) == 6
+    assert columns(pack(rows), Definition.RUN) == ([BlockKind.PARAGRAPH], [28])
+    assert len(columns(pack(rows), Definition.PARAGRAPH)[0]) == 6
 
 
 def test_code_block_of_several_lines_is_one_code_block() -> None:
@@ -108,12 +97,10 @@ def test_code_block_of_several_lines_is_one_code_block() -> None:
 def test_runs_end_at_other_kinds() -> None:
     """Adjacent paragraphs merge; headings, items, cells, code and quotes stay single and end the run."""
     rows = [Block(kind, 10, 0, 0) for kind in (0, 0, 1, 0, 2, 2, 0, 3, 0, 0, 4, 5, 0)]
-    assert measured(pack(rows), Definition.RUN) == [
-        (kind, chars)
-        for kind, chars in zip(
-            (0, 1, 0, 2, 2, 0, 3, 0, 4, 5, 0), (20, 10, 10, 10, 10, 10, 10, 20, 10, 10, 10), strict=True
-        )
-    ]
+    assert columns(pack(rows), Definition.RUN) == (
+        [0, 1, 0, 2, 2, 0, 3, 0, 4, 5, 0],
+        [20, 10, 10, 10, 10, 10, 10, 20, 10, 10, 10],
+    )
 
 
 def test_line_feeds_of_a_dumped_page_end_blocks() -> None:
@@ -154,8 +141,8 @@ def test_definitions_share_the_characters(xml: str) -> None:
     _, rows = read(tree(xml))
     table = pack(rows)
     assert unpack(table) == rows
-    rowwise, runs = measured(table, Definition.PARAGRAPH), measured(table, Definition.RUN)
-    assert sum(chars for _, chars in rowwise) == sum(chars for _, chars in runs)
+    (_, rowwise), (_, runs) = columns(table, Definition.PARAGRAPH), columns(table, Definition.RUN)
+    assert sum(rowwise) == sum(runs)
     assert len(runs) <= len(rowwise) == len(rows)
 
 

@@ -109,22 +109,6 @@ def test_page_without_html_at_its_beginning_is_a_page() -> None:
     assert text_of(html) == "the end of the page"
 
 
-@pytest.mark.parametrize(
-    ("html", "error"),
-    [
-        ("", ExtractError.NOT_HTML),
-        ("a < b and b > c", ExtractError.NOT_HTML),
-        ("<!-- <b> -->", ExtractError.NO_TEXT),
-        ("<p>" + "x</html>" * 2_000, ExtractError.TOO_MANY_ELEMENTS),
-    ],
-)
-def test_what_is_no_page_is_named(html: str, error: ExtractError) -> None:
-    """Text without an element is no HTML, comments alone are a page without text; end tags cannot make elements."""
-    with pytest.raises(Unparsed) as refused:
-        parse(html)
-    assert refused.value.error == error
-
-
 @pytest.mark.parametrize("character", ["\0", "\x01", "\x1b", "\ufffe", "\uffff", "\ud800", "\udfff"])
 def test_characters_that_xml_does_not_have_end_nothing(character: str) -> None:
     """Controls and non-characters vanish, half surrogate pairs become question marks; the text goes on behind them."""

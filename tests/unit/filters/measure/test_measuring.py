@@ -13,14 +13,12 @@ import zstandard
 from filters.duplicates.shingles import outline
 from filters.measure.epoch import feature_epoch
 from filters.measure.page_measures import RawPage, measure, measure_raw, url_path
-from filters.quality.language import identify
 from filters.quality.measures import measure_quality
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 
 SETTINGS = MeasureSettings()
 LIBRARIES = {"py3langid rensa": [True, True], "trafilatura justext lxml": [True, False], "resiliparse": [False, True]}
-GERMAN = "Der Fluss stieg in der Nacht langsam an, und die Leute im Dorf brachten ihre Boote auf höheren Grund. "
 
 
 def zipped(html: str) -> bytes:
@@ -61,12 +59,6 @@ def test_a_body_is_inflated_under_the_cap() -> None:
     assert measure_raw(RawPage("u", "", b""), SETTINGS).error == "empty"
 
 
-def test_error_pages_keep_their_url_path() -> None:
-    """A page without text has its URL measured, the rest is unknown."""
-    found = measure("https://a.example/tag/x", "", "", SETTINGS)
-    assert (found.measures, found.quality) == ({"url_path": "/tag/x"}, {})
-
-
 @pytest.mark.parametrize(
     ("url", "path"),
     [("https://a.example", "/"), ("https://a.example/b?page=2#c", "/b?page=2"), ("http://[bad", ""), ("", None)],
@@ -83,47 +75,15 @@ def test_features_of_a_page_without_url(article: str) -> None:
         assert (features.url, features.measures["url_path"], features.id) == ("", None, "p")
 
 
-def test_language_is_identified_offline() -> None:
-    """English and German are told apart with a probability; a text without letters has no language."""
-    code, probability = identify(GERMAN * 30)
-    assert (code, probability > 0.9) == ("de", True)
-    assert identify("12 34 -- 56") == (None, 0.0)
-
-
-def test_unsure_sample_is_not_the_last_word() -> None:
-    """Where the middle of a text says little, more of the text decides."""
-    names = "Anna Maria Lorenz, Otto Lang, Ina Salo, " * 12
-    assert identify(GERMAN * 12 + names + GERMAN * 12)[0] == "de"
-    assert identify(GERMAN * 12 + "0123456789 " * 60 + GERMAN * 12)[0] == "de"
-
-
 def test_epoch_changes_with_what_features_mean() -> None:
     """Each setting that changes features changes the epoch; numbers of processes and time limits do not."""
-    epoch = feature_epoch(SETTINGS)
-    meaningful = {
-        "extractor": "other",
-        "retry_link_code_share": 0.3,
-        "max_html_bytes": 1,
-        "max_elements": 1,
-        "max_text_bytes": 1,
-        "tokenizer": "words",
-        "chunk_mode": "block",
-        "chunk_ids_per_site": 1,
-        "shingles_per_site": 1,
-        "pages_per_site": 1,
-    }
-    operational = {
-        "workers": 3,
-        "time_limit_s": 1.0,
-        "recycle_pages": 1,
-        "memory_bytes": 2**30 + 1,
-        "site_cache_bytes": 1,
-    }
-    assert {*meaningful, *operational} == set(MeasureSettings.__struct_fields__)
-    for field, value in meaningful.items():
-        assert feature_epoch(msgspec.structs.replace(SETTINGS, **{field: value})) != epoch
-    for field, value in operational.items():
-        assert feature_epoch(msgspec.structs.replace(SETTINGS, **{field: value})) == epoch
+    others = {"extractor": "resiliparse", "tokenizer": "words", "chunk_mode": "block"}
+    kept = set()
+    for field in MeasureSettings.__struct_fields__:
+        value = others.get(field) or getattr(SETTINGS, field) + 1
+        if feature_epoch(msgspec.structs.replace(SETTINGS, **{field: value})) == feature_epoch(SETTINGS):
+            kept.add(field)
+    assert kept == {"workers", "time_limit_s", "recycle_pages", "memory_bytes", "site_cache_bytes"}
 
 
 def test_epoch_has_the_libraries_in_use() -> None:
@@ -159,19 +119,3 @@ def test_importing_the_package_loads_no_extractor() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
-
-
-def test_measurer_knows_the_sites_earlier_pages(article: str) -> None:
-    """A page that repeats an earlier one of its site is all known, on another site new; errors are no pages."""
-    measurer = Measurer(SETTINGS)
-
-    def likeness(html: str, number: int, site: str = "a.example") -> tuple[object, ...]:
-        measures = measurer.measure(f"https://{site}/{number}", html, site).measures
-        return tuple(measures[name] for name in ("duplicate_share", "template_share", "simhash_distance"))
-
-    assert likeness("", 0) == (None, None, None)
-    assert likeness(article, 1) == (0, 0, None)
-    assert likeness(article, 2) == (1, 1, 0)
-    assert likeness(article, 1) == (0, 0, None)
-    assert likeness(article, 1, "b.example") == (0, 0, None)
-    assert measurer.epoch == feature_epoch(SETTINGS)

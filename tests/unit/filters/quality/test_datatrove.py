@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import functools
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,11 +15,11 @@ from farmwatch.labels.labelled_pages import LabelledPage
 from filters.quality.c4 import clean
 from filters.quality.characters import PUNCTUATION, TERMINAL_PUNCTUATION
 from filters.quality.measures import MEASURES, measure_quality
-from filters.quality.sentences import split_sentences
-from filters.quality.tokenizers import find_tokenizer
+from filters.quality.tokens import TOKENIZERS
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
-from stream.schema.records import Features
+from tests.support.numbered_pages import page_features
+from tests.support.sentences import split_sentences
 
 if not os.environ.get("FARMWATCH_REQUIRE_DATA"):  # there, what is missing fails
     pytest.importorskip("datatrove")
@@ -82,7 +80,7 @@ ruleset_of = functools.cache(load_ruleset)
 @pytest.fixture(scope="module", params=["whitespace", "words"])
 def tokenizer(request: pytest.FixtureRequest) -> Iterator[str]:
     """A tokenizer's name, which datatrove is fed as well; sentences are ours in both."""
-    tokenize = find_tokenizer(request.param)
+    tokenize = TOKENIZERS[request.param]
     with pytest.MonkeyPatch.context() as patch:
         for module in (gopher_quality_filter, gopher_repetition_filter, fineweb_quality_filter):
             patch.setattr(module, "split_into_words", lambda text, _language: tokenize(text))
@@ -92,7 +90,7 @@ def tokenizer(request: pytest.FixtureRequest) -> Iterator[str]:
 
 def differences(text: str, quality: dict[str, list[float | None]]) -> list[str]:
     """What datatrove says of a text, and its values, where ours are other ones."""
-    features = features_of(text, quality)
+    features = page_features(text, quality=quality, tokens=len(text.split()))
     found: list[str] = []
     for suite, (ruleset, make, names) in SUITES.items():
         document = Document(text=text, id="")
@@ -109,26 +107,10 @@ def differences(text: str, quality: dict[str, list[float | None]]) -> list[str]:
     return found
 
 
-def features_of(text: str, quality: dict[str, list[float | None]]) -> Features:
-    """Features that say what the rulesets ask of a text alone."""
-    return Features(
-        id="",
-        site="",
-        page_id="",
-        url="",
-        epoch="",
-        extract_path="recall",
-        extract_error="",
-        measures={"tokens": float(len(text.split()))},
-        text=text,
-        quality=quality,
-    )
-
-
 def value_differences(text: str, tokenizer: str, values: list[float | None]) -> list[str]:
     """Measures that datatrove's functions compute otherwise from a text."""
     named = dict(zip(MEASURES, values, strict=True))
-    words = list(find_tokenizer(tokenizer)(text))
+    words = list(TOKENIZERS[tokenizer](text))
     expected: dict[str, float | None] = {}
     for n in (2, 3, 4):
         grams = gopher_repetition_filter.get_n_grams(words, n)
@@ -190,7 +172,7 @@ def test_made_up_texts_are_judged_as_datatrove_judges_them(tokenizer: str, text:
     """Any text of a few words, many times: the same verdict and first failing rule, and the same values, but for what
     is explained.
     """
-    if not find_tokenizer(tokenizer)(text):
+    if not TOKENIZERS[tokenizer](text):
         return
     quality = measure_quality(text, tokenizer)
     assert set(differences(text, quality)) <= {BRACKET_FIRST}
@@ -211,22 +193,6 @@ def test_what_is_explained_is_a_bracket_before_lorem_ipsum_and_nothing_else(
     """The other order, or lorem ipsum in a line that goes, makes no difference."""
     text = "\n".join(lines)
     assert [what for what in differences(text, measure_quality(text, tokenizer)) if what[:3] == "c4:"] == expected
-
-
-@pytest.mark.parametrize(
-    ("required", "status"), [("1", pytest.ExitCode.INTERRUPTED), ("", pytest.ExitCode.NO_TESTS_COLLECTED)]
-)
-def test_the_peer_is_skipped_only_where_data_is_not_required(required: str, status: pytest.ExitCode) -> None:
-    """Without datatrove this module is an error where FARMWATCH_REQUIRE_DATA is set, and skipped elsewhere."""
-    code = "import sys, pytest; sys.modules['datatrove'] = None; sys.exit(pytest.main(sys.argv[1:]))"
-    options = ["--collect-only", "-q", "-p", "no:cacheprovider", "--import-mode=importlib", __file__]
-    run = subprocess.run(
-        [sys.executable, "-c", code, *options],
-        env={**os.environ, "FARMWATCH_REQUIRE_DATA": required},
-        capture_output=True,
-        check=False,
-    )
-    assert run.returncode == status, run.stdout.decode()
 
 
 def test_punctuation_is_datatroves() -> None:

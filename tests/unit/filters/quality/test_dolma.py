@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from farmwatch.labels.labelled_pages import LabelledPage
 from filters.quality.measures import MEASURES, measure_quality
-from filters.quality.ngrams import repeated_ngrams
-from filters.quality.periods import most_repetitions
+from filters.quality.ngrams import most_repetitions, repeated_ngrams
 from filters.quality.tokens import Tokens
 
 pytestmark = [pytest.mark.xdist_group("labelled"), pytest.mark.slow]
@@ -112,11 +111,3 @@ def test_repetitions_are_those_a_search_finds(parts: list[tuple[list[str], int]]
     words = [word for part, times in parts for word in part * times]
     tokens = Tokens.of(" ".join(words))
     assert most_repetitions(tokens, repeated_ngrams(tokens).longest) == searched(words)
-
-
-@pytest.mark.parametrize("period", [1, 2, 5, 13])
-def test_a_sequence_is_counted_whole(period: int) -> None:
-    """100 times a sequence and a part of it is 100 times; one of 14 tokens is none."""
-    sequence = [f"w{number}" for number in range(period)]
-    assert measures(" ".join(["x", *sequence * 100, *sequence[: period // 2]]))["dolma_repetitions"] == 100
-    assert measures(" ".join([f"w{number}" for number in range(14)] * 5))["dolma_repetitions"] == 0

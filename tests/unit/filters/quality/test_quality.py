@@ -12,14 +12,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from filters.errors import UnknownTokenizer
 from filters.quality import ngrams
 from filters.quality.c4 import clean
 from filters.quality.characters import TERMINAL_PUNCTUATION
 from filters.quality.measures import MEASURES, TEXTS, measure_quality
 from filters.quality.ngrams import DUPLICATE, repeated_ngrams
-from filters.quality.tokenizers import TOKENIZERS
-from filters.quality.tokens import Tokens
+from filters.quality.tokens import TOKENIZERS, Tokens
 
 ANY_TEXT = st.one_of(st.text(), st.text(st.sampled_from("ab \n\x85\x1c\u2028\u3000é😀\ud800"), max_size=40))
 
@@ -65,36 +63,6 @@ def walked(words: list[str], n: int) -> int:
             seen.add(gram)
             place += 1
     return chars
-
-
-WORDS = st.one_of(
-    st.lists(st.sampled_from(["a", "aa", "b", "ab", "ba"]), max_size=80),
-    st.tuples(st.lists(st.text(st.sampled_from("ab"), min_size=1, max_size=2), max_size=14), st.integers(1, 8)).map(
-        lambda drawn: drawn[0] * drawn[1]
-    ),
-)
-
-
-@settings(deadline=None)
-@given(WORDS)
-def test_walked_duplicates_are_the_definitions(words: list[str]) -> None:
-    """Also where different words make the same characters when joined."""
-    assert repeated_ngrams(Tokens.of(" ".join(words))).walked_chars == [walked(words, n) for n in DUPLICATE]
-
-
-@settings(deadline=None)
-@given(WORDS)
-def test_the_top_ngram_is_the_first_of_the_most_frequent(words: list[str]) -> None:
-    """As a counter that keeps the order of first sight has it."""
-    for n, top in zip((2, 3, 4), repeated_ngrams(Tokens.of(" ".join(words))).top, strict=True):
-        counts: dict[tuple[str, ...], int] = {}
-        for gram in zip(*(words[i:] for i in range(n)), strict=False):
-            counts[gram] = counts.get(gram, 0) + 1
-        if not counts:
-            assert top is None
-            continue
-        first = max(counts, key=lambda gram: counts[gram])
-        assert top == (sum(map(len, first)), counts[first])
 
 
 def test_gophers_words() -> None:
@@ -152,12 +120,6 @@ def test_the_cleaned_text_is_measured_as_if_it_were_a_main_text(text: str, strip
         of_cleaned, alone = measure_quality(text, tokenizer)["c4"], measure_quality(clean(text).text, tokenizer)["main"]
         for name, value, expected in zip(MEASURES, of_cleaned, alone, strict=True):
             assert value == expected or name.startswith("c4_"), name
-
-
-def test_an_unknown_tokenizer_is_refused_with_the_nearest_name() -> None:
-    """A misspelt name names the right one."""
-    with pytest.raises(UnknownTokenizer, match="'whitespace'"):
-        measure_quality("text", "whitspace")
 
 
 def test_words_and_marks_are_tokens_of_their_own() -> None:

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from filters.quality.sentences import count_sentences, split_sentences
+from filters.quality.sentences import count_sentences
+from tests.support.sentences import split_sentences
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from scoring.score_stage import ScoreStage
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.schema.records import Features, Score, ScoreRequest, Verdict, decode
+from tests.support.numbered_pages import page_features
 
 RULES = '[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n'
 MAIN, C4 = parse_ruleset(RULES, "main"), parse_ruleset('scores = "c4"\n' + RULES, "c4")
@@ -24,11 +25,7 @@ KEPT = "The river rose over night. Nobody slept.\nBy noon it had gone down again
 
 def page(text: str = TEXT, tokens: int = 20) -> Features:
     """A page with this main text."""
-    digest = xxhash.xxh3_128_hexdigest(text.encode())
-    measures: dict[str, float | str | None] = {"tokens": tokens}
-    return Features(
-        id="f", site="a.example", page_id="p", url="u", epoch="e", text=text, text_digest=digest, measures=measures
-    )
+    return page_features(text, xxhash.xxh3_128_hexdigest(text.encode()), tokens=tokens)
 
 
 def emitted(features: Features, ruleset_text: str) -> tuple[Verdict, list[ScoreRequest]]:
@@ -46,13 +43,6 @@ def test_the_cleaned_text_is_scored_where_the_ruleset_says_so() -> None:
     digest = xxhash.xxh3_128_hexdigest(KEPT.encode())
     assert [(request.text, request.text_digest) for request in requests] == [(KEPT, digest)]
     assert (verdict.verdict, verdict.text_digest) == ("article", digest)
-
-
-def test_the_main_text_is_scored_otherwise() -> None:
-    """Without the field, text and digest are those of the features."""
-    verdict, requests = emitted(page(), RULES)
-    assert [(request.text, request.text_digest) for request in requests] == [(TEXT, page().text_digest)]
-    assert verdict.text_digest == page().text_digest
 
 
 def test_dropped_pages_have_no_cleaned_text() -> None:

@@ -11,14 +11,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from filters.extraction.blocks import JOINED, Block, BlockKind, Definition, pack
-from filters.quality.language_codes import LANGUAGES
 from filters.quality.measures import MEASURES
+from filters.quality.names import LANGUAGES
 from filters.rules.catalogue import RULES
 from filters.rules.judgement import judge
 from filters.rules.kinds import MOST, PASSES
 from filters.rules.published import QUALITY_RULES
 from filters.rules.ruleset import Ruleset, load_ruleset, parse_ruleset
 from stream.schema.records import Features, Verdict, decode, encode
+from tests.support.numbered_pages import page_features
 
 NOTES = load_ruleset("notes")
 RUNS = replace(NOTES, name="runs", blocks=Definition.RUN)
@@ -31,36 +32,13 @@ GOOD: dict[str, Any] = {
     "url_path": "/how-rivers-rise",
     "duplicate_share": 0.1,
 }
-OF_ARTICLES = [
-    "extracted",
-    "min_tokens",
-    "link_code_share",
-    "longest_block",
-    "large_block_share",
-    "list_table_share",
-    "duplicate_share",
-    "language",
-    "url_kind",
-]
 LONG = Block(BlockKind.PARAGRAPH, 500, 0, 0)
 
 
 def features(*blocks: Block, error: str = "", path: str = "recall", **measures: Any) -> Features:
     """Features of a good article but for what is named."""
-    return Features(
-        id="f1",
-        site="a.example",
-        page_id="p1",
-        url="https://a.example/how-rivers-rise",
-        epoch="e1",
-        extract_path=path,
-        extract_error=error,
-        text="text",
-        text_digest="d1",
-        measures={**GOOD, **measures},
-        blocks=pack(blocks or [LONG] * 4),
-        fetched_at=7,
-    )
+    page = page_features(**{**GOOD, **measures})
+    return msgspec.structs.replace(page, extract_path=path, extract_error=error, blocks=pack(blocks or [LONG] * 4))
 
 
 def outcome(verdict: Verdict, rule: str) -> tuple[Any, str]:
@@ -76,10 +54,9 @@ def test_good_article_passes_every_rule() -> None:
         assert [(rule.name, rule.outcome) for rule in verdict.rules] == [
             (rule.name, "pass" if rule.threshold is not None else "n/a") for rule in ruleset.rules
         ]
-        assert [rule.name for rule in ruleset.rules if rule.threshold is not None] == OF_ARTICLES
-        assert (verdict.id, verdict.page_id, verdict.site, verdict.url) == ("f1", "p1", "a.example", features().url)
-        assert (verdict.ruleset, verdict.digest, verdict.epoch) == (ruleset.name, ruleset.digest, "e1")
-        assert (verdict.extract_path, verdict.text_digest, verdict.fetched_at) == ("recall", "d1", 7)
+        for field in ("id", "page_id", "site", "url", "epoch", "extract_path", "text_digest", "fetched_at"):
+            assert getattr(verdict, field) == getattr(features(), field)
+        assert (verdict.ruleset, verdict.digest) == (ruleset.name, ruleset.digest)
         assert (verdict.judged_at, verdict.run) == (9, "r1")
 
 
@@ -108,14 +85,9 @@ def test_longest_block_has_to_be_longer() -> None:
 
 def test_large_block_share_counts_blocks_of_200() -> None:
     """A block of 200 characters is large, one of 199 is not; 75% passes."""
-    large, small = Block(0, 200, 0, 0), Block(0, 199, 0, 0)
-    assert outcome(judge(features(large, small), NOTES), "large_block_share") == (200 / 399, "fail")
-    assert outcome(
-        judge(features(*[Block(0, 300, 0, 0)] * 3, *[Block(0, 150, 0, 0)] * 2), NOTES), "large_block_share"
-    ) == (
-        0.75,
-        "pass",
-    )
+    for sizes, expected in (((200, 199), (200 / 399, "fail")), ((300, 300, 300, 150, 150), (0.75, "pass"))):
+        page = features(*[Block(0, chars, 0, 0) for chars in sizes])
+        assert outcome(judge(page, NOTES), "large_block_share") == expected
 
 
 def test_list_table_share_counts_short_items_and_cells() -> None:
@@ -147,33 +119,22 @@ def test_code_in_a_line_splits_blocks_of_the_notes_only() -> None:
     assert outcome(judge(features(*line), RUNS), "longest_block") == (370, "pass")
 
 
-@pytest.mark.parametrize(
-    ("path", "kind"),
-    [
-        ("/", "index"),
-        ("/index.html", "index"),
-        ("/archive/", "index"),
-        ("/tag/rivers", "tag"),
-        ("/blog/tags/rivers/", "tag"),
-        ("/Category/News", "category"),
-        ("/search?q=river", "search"),
-        ("/?s=river", "search"),
-        ("/blog/page/3/", "paging"),
-        ("/blog?page=3", "paging"),
-        ("/how-to-search-a-river", "other"),
-        ("/?p=123", "other"),
-        ("/tagging-fish", "other"),
-        ("/2024/05/page-turners", "other"),
-        ("/index-of-rivers", "other"),
-    ],
-)
-def test_url_kinds(path: str, kind: str) -> None:
+URL_KINDS = {
+    "index": ["/", "/index.html", "/archive/"],
+    "tag": ["/tag/rivers", "/blog/tags/rivers/"],
+    "category": ["/Category/News"],
+    "search": ["/search?q=river", "/?s=river"],
+    "paging": ["/blog/page/3/", "/blog?page=3"],
+    "other": ["/how-to-search-a-river", "/?p=123", "/tagging-fish", "/2024/05/page-turners", "/index-of-rivers"],
+}
+
+
+@pytest.mark.parametrize("kind", URL_KINDS)
+def test_url_kinds(kind: str) -> None:
     """URLs of index, tag, category, search and paging pages are told from those of articles."""
-    for ruleset in (NOTES, RUNS):
-        assert outcome(judge(features(url_path=path), ruleset), "url_kind") == (
-            kind,
-            "pass" if kind == "other" else "fail",
-        )
+    for path in URL_KINDS[kind]:
+        found = outcome(judge(features(url_path=path), NOTES), "url_kind")
+        assert found == (kind, "pass" if kind == "other" else "fail"), path
 
 
 def test_a_url_that_cannot_be_read_is_of_no_kind() -> None:
@@ -184,15 +145,8 @@ def test_a_url_that_cannot_be_read_is_of_no_kind() -> None:
 
 def test_page_without_text_is_dropped_as_not_extracted() -> None:
     """An extraction error fails the first rule; the rules on the text are evaluated and say n/a."""
-    bare = Features(
-        id="f",
-        site="a.example",
-        page_id="p",
-        url="https://a.example/x",
-        epoch="e",
-        extract_path="none",
-        extract_error="timeout",
-        measures={"url_path": "/x", "duplicate_share": None},
+    bare = msgspec.structs.replace(
+        page_features(url_path="/x", duplicate_share=None), extract_path="none", extract_error="timeout"
     )
     verdict = judge(bare, NOTES)
     assert (verdict.verdict, verdict.first_failed, verdict.failed) == ("dropped", "extracted", ["extracted"])
@@ -293,9 +247,7 @@ def test_every_quality_measure_has_its_rule() -> None:
 
 def test_policy_of_the_ruleset_decides_on_unknown_measures() -> None:
     """With on_unknown = "drop" an n/a drops the page, and the rule is the one that failed."""
-    strict = parse_ruleset(
-        '[rules.extracted]\nthreshold = "ok"\n[rules.link_code_share]\nthreshold = 0.2\non_unknown = "drop"\n', "strict"
-    )
+    strict = ruled('[rules.link_code_share]\nthreshold = 0.2\non_unknown = "drop"\n')
     verdict = judge(features(link_code_share=None), strict)
     assert (verdict.verdict, verdict.first_failed) == ("dropped", "link_code_share")
     assert outcome(verdict, "link_code_share") == (None, "n/a")
@@ -303,7 +255,7 @@ def test_policy_of_the_ruleset_decides_on_unknown_measures() -> None:
 
 def test_rule_without_threshold_decides_nothing() -> None:
     """A disabled rule shows its value and neither fails nor drops, whatever its policy for unknown measures."""
-    off = parse_ruleset('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\non_unknown = "drop"\n', "off")
+    off = ruled('[rules.min_tokens]\non_unknown = "drop"\n')
     for tokens in (1, None):
         verdict = judge(features(tokens=tokens), off)
         assert verdict.verdict == "article"
@@ -312,20 +264,15 @@ def test_rule_without_threshold_decides_nothing() -> None:
 
 def test_unsure_language_is_unknown() -> None:
     """Below the ruleset's probability the language is n/a."""
-    sure = parse_ruleset(
-        '[rules.extracted]\nthreshold = "ok"\n[rules.language]\nthreshold = ["en"]\nmin_probability = 0.9\n', "sure"
-    )
+    sure = ruled('[rules.language]\nthreshold = ["en"]\nmin_probability = 0.9\n')
     assert outcome(judge(features(language="de", language_probability=0.5), sure), "language") == (None, "n/a")
     assert outcome(judge(features(language="de", language_probability=0.95), sure), "language") == ("de", "fail")
 
 
 def test_first_failed_is_in_the_rulesets_order() -> None:
     """All failures are listed; which comes first is the order of the file, not of the code."""
-    text = (
-        '[rules.extracted]\nthreshold = "ok"\n[rules.language]\nthreshold = ["en"]\n'
-        "[rules.min_tokens]\nthreshold = 200\n"
-    )
-    verdict = judge(features(tokens=1, language="de"), parse_ruleset(text, "mine"))
+    ruleset = ruled('[rules.language]\nthreshold = ["en"]\n', "[rules.min_tokens]\nthreshold = 200\n")
+    verdict = judge(features(tokens=1, language="de"), ruleset)
     assert (verdict.first_failed, verdict.failed) == ("language", ["language", "min_tokens"])
     assert judge(features(tokens=1, language="de"), NOTES).failed == ["min_tokens", "language"]
 

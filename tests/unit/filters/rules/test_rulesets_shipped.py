@@ -11,8 +11,19 @@ from filters.quality.measures import MEASURES
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from stream.schema.records import Features
+from tests.support.numbered_pages import page_features
 
 Published = list[tuple[str, str, str, float]]  # rule, measure, drops when the value is ... than, this
+
+
+def ngram_rules(prefix: str, measure: str, first: int, *limits: float) -> Published:
+    """Rules on the n-grams from `first` words on."""
+    kind = measure.removeprefix("dolma_")
+    return [
+        (f"{prefix}{kind}_{n}gram_share", f"{measure}_{n}gram_share", ">", limit)
+        for n, limit in enumerate(limits, start=first)
+    ]
+
 
 GOPHER: Published = [
     ("gopher_min_words", "words", "<", 50),
@@ -29,15 +40,8 @@ GOPHER: Published = [
     ("gopher_max_duplicate_paragraph_char_share", "duplicate_paragraph_char_share", ">", 0.2),
     ("gopher_max_duplicate_line_share", "duplicate_line_share", ">", 0.3),
     ("gopher_max_duplicate_line_char_share", "duplicate_line_char_share", ">", 0.2),
-    ("gopher_max_top_2gram_share", "top_2gram_share", ">", 0.2),
-    ("gopher_max_top_3gram_share", "top_3gram_share", ">", 0.18),
-    ("gopher_max_top_4gram_share", "top_4gram_share", ">", 0.16),
-    ("gopher_max_duplicate_5gram_share", "duplicate_5gram_share", ">", 0.15),
-    ("gopher_max_duplicate_6gram_share", "duplicate_6gram_share", ">", 0.14),
-    ("gopher_max_duplicate_7gram_share", "duplicate_7gram_share", ">", 0.13),
-    ("gopher_max_duplicate_8gram_share", "duplicate_8gram_share", ">", 0.12),
-    ("gopher_max_duplicate_9gram_share", "duplicate_9gram_share", ">", 0.11),
-    ("gopher_max_duplicate_10gram_share", "duplicate_10gram_share", ">", 0.1),
+    *ngram_rules("gopher_max_", "top", 2, 0.2, 0.18, 0.16),
+    *ngram_rules("gopher_max_", "duplicate", 5, 0.15, 0.14, 0.13, 0.12, 0.11, 0.1),
 ]
 C4: Published = [
     ("c4_lorem_ipsum", "c4_lorem_ipsum_lines", ">", 0),
@@ -62,15 +66,8 @@ DOLMA: Published = [
     ("dolma_max_ellipsis_line_share", "dolma_ellipsis_line_share", ">", 0.3),
     ("dolma_max_duplicate_line_share", "dolma_duplicate_line_share", ">", 0.3),
     ("dolma_max_duplicate_line_char_share", "dolma_duplicate_line_char_share", ">", 0.3),
-    ("dolma_max_top_2gram_share", "dolma_top_2gram_share", ">", 0.2),
-    ("dolma_max_top_3gram_share", "dolma_top_3gram_share", ">", 0.18),
-    ("dolma_max_top_4gram_share", "dolma_top_4gram_share", ">", 0.16),
-    ("dolma_max_duplicate_5gram_share", "dolma_duplicate_5gram_share", ">", 0.15),
-    ("dolma_max_duplicate_6gram_share", "dolma_duplicate_6gram_share", ">", 0.14),
-    ("dolma_max_duplicate_7gram_share", "dolma_duplicate_7gram_share", ">", 0.13),
-    ("dolma_max_duplicate_8gram_share", "dolma_duplicate_8gram_share", ">", 0.12),
-    ("dolma_max_duplicate_9gram_share", "dolma_duplicate_9gram_share", ">", 0.11),
-    ("dolma_max_duplicate_10gram_share", "dolma_duplicate_10gram_share", ">", 0.1),
+    *ngram_rules("dolma_max_", "dolma_top", 2, 0.2, 0.18, 0.16),
+    *ngram_rules("dolma_max_", "dolma_duplicate", 5, 0.15, 0.14, 0.13, 0.12, 0.11, 0.1),
     ("dolma_max_unpunctuated_line_share", "dolma_unpunctuated_line_share", ">", 0.5),
     ("dolma_max_repetitions", "dolma_repetitions", ">=", 100),
 ]
@@ -80,8 +77,7 @@ CASES = [(name, *published) for name, rules in PUBLISHED.items() for published i
 
 def features(values: dict[str, float | None], text: str = "main") -> Features:
     """A page with these quality measures of one text; the others are unknown."""
-    quality = {text: [values.get(measure) for measure in MEASURES]}
-    return Features(id="f", site="s", page_id="p", url="u", epoch="e", text="text", text_digest="d", quality=quality)
+    return page_features(quality={text: [values.get(measure) for measure in MEASURES]})
 
 
 def passing(published: Published) -> dict[str, float | None]:
@@ -151,8 +147,7 @@ def test_what_every_rule_passes_is_kept(name: str) -> None:
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_features_older_than_the_measures_are_dropped(name: str) -> None:
     """A page of which no quality is known is not kept unseen: one rule says so, and the others are n/a."""
-    old = Features(id="f", site="s", page_id="p", url="u", epoch="e", text="text", text_digest="d")
-    verdict = judge(old, load_ruleset(name))
+    verdict = judge(page_features(), load_ruleset(name))
     assert len(verdict.failed) == 1
     assert {rule.outcome for rule in verdict.rules[1:]} == {"n/a"}
 
@@ -162,3 +157,54 @@ def test_only_c4_scores_its_cleaned_text() -> None:
     found = {name: (load_ruleset(name).reads, load_ruleset(name).scores) for name in shipped_rulesets()}
     assert found.pop("c4") == ("main", "c4")
     assert set(found.values()) == {("main", "main")}
+
+
+DEFAULT, NOTES = load_ruleset("default"), load_ruleset("notes")
+
+
+def failed(url_path: str, tokens: int = 400, link_code_share: float | None = None) -> list[str]:
+    """What a page of English words fails."""
+    page = page_features(
+        tokens=tokens, language="en", duplicate_share=0.0, url_path=url_path, link_code_share=link_code_share
+    )
+    return judge(page, DEFAULT).failed
+
+
+def test_what_the_users_ask_is_in_force_and_their_other_rules_are_shown() -> None:
+    """Words, repeats, language and the notes' kinds of URL drop pages as in the notes; the rest has no threshold."""
+    notes = {rule.name: rule for rule in NOTES.rules}
+    assert [rule.name for rule in DEFAULT.rules] == list(notes)
+    in_force = {rule.name: rule for rule in DEFAULT.rules if rule.threshold is not None}
+    assert set(in_force) == {"extracted", "min_tokens", "duplicate_share", "language", "url_kind"}
+    for name in set(in_force) - {"url_kind"}:
+        assert in_force[name] == notes[name]
+    assert set(notes["url_kind"].threshold or ()) < set(in_force["url_kind"].threshold or ())  # type: ignore[arg-type]
+    assert in_force["url_kind"].patterns[: len(notes["url_kind"].patterns)] == notes["url_kind"].patterns
+
+
+NO_ARTICLES = """
+/ /tag/rivers /forum/boats/how-do-i-moor /threads/leaking-hull.123/ /viewtopic.php?t=99 /t/welcome/1
+/questions/4711/why-do-rivers-meander /r/boats/comments/1a2b3c/my_boat/ /products/oar /gp/product/B000 /Store/oars
+/app/1091500/Sailing /docs/install.html /en-us/docs/Web/API /collections/summer /c/oars /shop/boats/ /services
+/services/repair/ /pricing /about/team /contact?from=home
+"""
+ARTICLES = """
+/how-rivers-rise /2024/05/the-product-of-a-long-winter /p/a-letter-from-the-river /wiki/River /guide/mooring
+/features/the-last-ferryman /news/about-a-boat /blog/what-services-cost /docs-are-fun /boarding-the-ferry
+/blog/2023/collections-of-poems /story?id=5&title=forum
+"""
+
+
+def test_urls_of_articles_and_of_other_pages() -> None:
+    """Index and tag pages, forums, shops, documentation, collections and what a firm says of itself are dropped.
+
+    A word in a title is no kind, nor is a path that magazines, encyclopedias and letters share with shops.
+    """
+    assert [path for path in NO_ARTICLES.split() if failed(path) != ["url_kind"]] == []
+    assert [path for path in ARTICLES.split() if failed(path)] == []
+
+
+def test_an_article_that_only_the_blocks_speak_against_is_kept() -> None:
+    """Links and blocks are shown and decide nothing: the labels favour neither."""
+    assert failed("/a", link_code_share=0.9) == []
+    assert failed("/a", tokens=199, link_code_share=0.9) == ["min_tokens"]

