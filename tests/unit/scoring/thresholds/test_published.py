@@ -78,6 +78,18 @@ def test_any_set_comes_back(threshold: float, below: bool, slope: float, with_cu
     assert again == made and again.tag == made.tag
 
 
+def test_a_set_that_was_written_with_more_digits_keeps_its_digest(tmp_path: Path) -> None:
+    """Curves had 17 digits once: such a file is read as it is, so that scores kept under its identity stay its own."""
+    path = tmp_path / "mine.json"
+    path.write_text(
+        '{"curve": {"offset": 49.11250016177809, "slope": -54.720800269803526}, "detector": "binoculars/observer+'
+        'performer@0a1b2c3d/float32/512", "llm_below": true, "name": "mine", "number": "score", "published": false,'
+        ' "site_test": {"alpha": 0.001, "beta": 0.02, "clip": 3.0, "min_articles": 2, "min_pages": 1, "p0": 0.1,'
+        ' "p1": 0.9}, "threshold": 0.9056}'
+    )
+    assert read_thresholds(path).tag == "mine-87cd1519"
+
+
 def test_a_file_is_not_written_over_unasked(tmp_path: Path) -> None:
     """A set in use stays, unless it is asked for."""
     path = tmp_path / "mine.json"
