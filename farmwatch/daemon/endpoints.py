@@ -10,12 +10,12 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Protocol
 
 import structlog
 from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
+from stream.processing.health import Health
 from stream.text.user_errors import ConfigError
 
 _log = structlog.get_logger()
@@ -25,29 +25,13 @@ _REQUEST_S = 10.0  # for a request and its answer, however slowly the client rea
 _POLL_S = 0.1
 
 
-class HealthLike(Protocol):
-    """What the stage loop says of itself: `ok` = it ticked lately, `ready` = it holds partitions and can work."""
-
-    @property
-    def ok(self) -> bool:
-        """The loop ticked lately and makes progress."""
-
-    @property
-    def ready(self) -> bool:
-        """Assignment held, state restored, model loaded."""
-
-    @property
-    def detail(self) -> str:
-        """Why not, in words."""
-
-
 class Endpoints:
     """Serves the three pages from a thread. `port` is the real one after `start`, also where 0 was asked for."""
 
     def __init__(
         self,
         registry: CollectorRegistry,
-        health: Callable[[], HealthLike],
+        health: Callable[[], Health],
         host: str,
         port: int,
         request_s: float = _REQUEST_S,
@@ -84,7 +68,7 @@ class Endpoints:
                     told = True
                     stop.wait(min(1.0, patience_s))
                     continue
-                raise ConfigError(_refused(host, port, error)) from error
+                raise ConfigError(address_refused(host, port, error)) from error
         else:
             return
         self._server = server
@@ -182,7 +166,8 @@ class _Server(ThreadingHTTPServer):
             _log.exception("endpoint_failed")
 
 
-def _refused(host: str, port: int, error: OSError) -> str:
+def address_refused(host: str, port: int, error: OSError) -> str:
+    """Why nothing can be served there, with the setting to change."""
     said = f"cannot serve on {host}:{port}: {error.strerror}"
     if error.errno == errno.EADDRINUSE:
         return (

@@ -16,8 +16,8 @@ import pytest
 from farmwatch.config.config import Config, load
 from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.config.role_names import metrics_port
-from farmwatch.daemon.preflight import check_models
 from farmwatch.daemon.roles import build_stage, run_role
+from farmwatch.doctor.checks import require_fit
 from filters.rules.ruleset import load_ruleset
 from replay.runs.configured import tally_identity
 from scoring.detectors.registry import detector_identities, load_detectors
@@ -263,4 +263,4 @@ def test_an_uncalibrated_pair_is_refused_with_what_to_run(world: World) -> None:
     with pytest.raises(Uncalibrated, match=said):
         build_stage(Role.SCORE, config, Metrics())
     with pytest.raises(Uncalibrated, match=said):
-        check_models(config, [Role.SCORE])
+        require_fit(config, [Role.SCORE])

@@ -72,19 +72,18 @@ def crawl(
 
 
 def _run(config: Config, hits: list[Path], until_done: bool, member: str | None) -> int:
-    from farmwatch.commands.daemon.running import append_files, refuse_unfit
+    from farmwatch.commands.daemon.running import append_files
     from farmwatch.config.member_names import claimed_name, names_folder
     from farmwatch.crawl.observer import Onlooker
     from farmwatch.crawl.view import CrawlView
     from farmwatch.crawl.watch import CrawlWatch
-    from farmwatch.daemon.preflight import check_log
     from farmwatch.daemon.roles import run_role
     from farmwatch.daemon.supervisor import stop_on_signals
+    from farmwatch.doctor.preflight import prepare
     from farmwatch.terminal.messages import start_logging
     from stream.processing.metrics import Metrics
 
-    refuse_unfit(config, [Role.CRAWL])
-    check_log(config, [Role.CRAWL])
+    prepare(config, [Role.CRAWL])
     stop, hurry = threading.Event(), threading.Event()
     console = error_console()
     with ExitStack() as held:

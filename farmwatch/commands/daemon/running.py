@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -20,8 +21,6 @@ from stream.text.user_errors import Exit, UsageError
 if TYPE_CHECKING:
     from farmwatch.config.config import Config
     from farmwatch.daemon.supervisor import ChildSpec
-
-WHERE_THE_CONTACT_STANDS = "(in farmwatch.toml, by FARMWATCH_CRAWL_CONTACT, or by --set crawl.contact=...)"
 
 
 def up(
@@ -56,14 +55,16 @@ def up(
     of the roles on this embedded log: before any role starts.
     """
     from farmwatch.config.member_names import claimed_name, names_folder
-    from farmwatch.daemon.preflight import check_log, check_models
+    from farmwatch.config.opening import check_log_url
+    from farmwatch.doctor.checks import require_fit
+    from farmwatch.doctor.preflight import prepare
     from farmwatch.terminal.messages import start_logging
 
     roles = parse_roles(role or [])
     loaded = common.load(*(["crawl.allow_private=true"] if allow_private else []))
-    refuse_unfit(loaded.config, roles)
     if in_process and len(roles) != 1:
         raise UsageError("--in-process runs one role: give exactly one --role")
+    check_log_url(loaded.config)
     start_logging(role=roles[0].value if in_process else "supervisor")
     folder, name = names_folder(loaded.config), member
     with ExitStack() as held:
@@ -73,11 +74,12 @@ def up(
             alone = loaded.config.log.url.startswith("sqlite:")
             return held.enter_context(claimed_name(folder, roles, alone=alone))
 
-        if name is None and folder.is_dir():  # before all that takes time, but no folder is made for a wrong setting
+        if name is None and os.path.isdir(folder):  # noqa: PTH112 - no error for a folder of others; before all that takes time, but no folder is made for a wrong setting
             name = claim()
         if not in_process:
-            check_models(loaded.config, roles)
-            check_log(loaded.config, roles)
+            prepare(loaded.config, roles)
+        elif not leash:  # of a supervisor, which has checked
+            require_fit(loaded.config, roles)
         if name is None:
             name = claim()
         if member is None:
@@ -108,22 +110,6 @@ def parse_roles(names: list[str]) -> list[Role]:
     if unknown:
         raise UsageError(f"--role: no such role: {', '.join(unknown)}; there are {', '.join(Role)}")
     return [role for role in Role if not wanted or role in wanted]
-
-
-def refuse_unfit(config: Config, roles: list[Role]) -> None:
-    """Raises ConfigError, ArchiveUnwritable where the roles cannot run as configured, before any is started."""
-    if Role.CRAWL not in roles:
-        return
-    from crawler.errors import BadCrawlSettings, NoContact
-    from crawler.preflight import check_crawl
-    from stream.text.user_errors import ConfigError
-
-    try:
-        check_crawl(config.crawl)
-    except NoContact as error:
-        raise ConfigError(f"{error} {WHERE_THE_CONTACT_STANDS}") from error
-    except BadCrawlSettings as error:
-        raise ConfigError(str(error)) from error
 
 
 def child_command(role: Role, name: str, flags: list[str], config_file: Path | None) -> list[str]:
