@@ -10,9 +10,9 @@ from contextlib import closing, contextmanager
 
 from farmwatch.config.config import Config
 from farmwatch.config.opening import open_configured
-from farmwatch.crawl.completion import crawl_is_done
 from farmwatch.crawl.view import CrawlView, status_line
 from farmwatch.crawl.watch import CrawlWatch
+from farmwatch.daemon.quiescence import crawl_waits_for
 from farmwatch.terminal.messages import message
 from stream.log.errors import StreamError
 from stream.text.user_errors import Exit
@@ -98,12 +98,16 @@ class Onlooker:
 
     def _is_done(self) -> bool:
         every_s = _ASK_S[self._config.log.url.partition(":")[0]]
-        if time.monotonic() - self._asked < every_s or self._watch.figures().active:
+        if self._watch.figures().active:
+            self._watch.waits_for = ""
+            return False
+        if time.monotonic() - self._asked < every_s:
             return False
         self._asked = time.monotonic()
         try:
             with closing(open_configured(self._config, read_only=True)) as log:
-                return crawl_is_done(log, self._config.log.partitions)
+                self._watch.waits_for = crawl_waits_for(log, self._config.log.partitions)
+                return not self._watch.waits_for
         except StreamError as error:
             if error.retriable:  # it is asked again; the loop itself says what is wrong with the log
                 return False

@@ -6,15 +6,15 @@ Eight sites hold articles that a language model wrote (one of them too few for a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
 from itertools import cycle
 from typing import Literal, NamedTuple
 
 from farmwatch.demo.human_pages import HumanPage, human_pages
-from farmwatch.demo.searches import hit_rows
 from farmwatch.demo.server import Response
-from farmwatch.demo.site_pages import DemoSite, SiteText
-from farmwatch.demo.templates import Family
+from farmwatch.demo.site_pages import DemoSite, Family, SiteText
 from farmwatch.demo.texts import llm_articles
 
 Truth = Literal["llm", "human", "unclassifiable"]
@@ -72,10 +72,18 @@ def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
         delay_s = slow_s if host == SLOW_HOST else 0.0
         sites[host] = DemoSite(host, name, family, _site_texts(pages), author=_HUMAN_AUTHOR, delay_s=delay_s)
         truth[host] = "human"
-    onward = {host: cycle(site.articles) for host, site in sites.items()}
-    hits = list(hit_rows(lambda host: next(onward[host])))
     truth[CLOSED_HOST] = "unclassifiable"
-    return DemoWeb({**sites, CLOSED_HOST: _closed_site()}, hits, truth)
+    return DemoWeb({**sites, CLOSED_HOST: _closed_site()}, list(_hits(sites)), truth)
+
+
+def _hits(sites: Mapping[str, DemoSite]) -> Iterator[dict[str, object]]:
+    """What the searches found; a host alone stands for its next article."""
+    onward = {host: cycle(site.articles) for host, site in sites.items()}
+    searches = resources.files("farmwatch.demo").joinpath("searches.toml").read_text(encoding="utf-8")
+    for query, results in tomllib.loads(searches).items():
+        for rank, result in enumerate(results, 1):
+            host, slash, path = result.partition("/")
+            yield {"query": query, "rank": rank, "url": f"http://{host}{slash + path or next(onward[host])}"}
 
 
 def _dealt(pages: Sequence[HumanPage]) -> list[Sequence[HumanPage]]:

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from crawler.frontier.rows import TOTALS_KEY, Totals, pack
 from farmwatch.config.config import Config
 from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.config.settings import LogSettings
 from farmwatch.crawl import observer as crawl_onlooker
 from farmwatch.crawl.observer import Onlooker
 from farmwatch.crawl.watch import CrawlWatch
+from stream.log.contract import Commit, StateChange
 from stream.log.errors import LogUnavailable, UnknownTopic
 from stream.processing.metrics import Metrics
+from stream.schema.topics import FRONTIER_STORE, HITS
 from stream.text.user_errors import Exit
+from tests.support.farm import wait_for
 
 SOON_S = 20.0
 
@@ -54,6 +59,23 @@ def test_a_crawl_with_nothing_to_do_is_ended(config: Config) -> None:
     stop = threading.Event()
     with onlooker(config, stop, threading.Event()).looking_on():
         assert stop.wait(SOON_S)
+
+
+def test_sites_of_another_process_are_named(config: Config) -> None:
+    """Beside a running `up`, a crawl that is through waits for the sites that `up` crawls, and says so."""
+    with closing(open_configured(config)) as log:
+        other = log.join("crawl", [HITS], member="other", store=FRONTIER_STORE)
+        other.poll(0, 1, 1)
+        sums = pack(Totals(sites=2, active=2))
+        other.commit(Commit(state={0: [StateChange(TOTALS_KEY, sums)]}))
+        stop, watch = threading.Event(), CrawlWatch(Metrics())
+        looking = Onlooker(config, watch, None, stop, threading.Event(), until_done=True, every_s=0.01)
+        with looking.looking_on():
+            wait_for(lambda: watch.figures().waits_for == "2 sites that another process crawls", SOON_S, "the words")
+            assert not stop.is_set()
+            other.commit(Commit(state={0: [StateChange(TOTALS_KEY, pack(Totals(sites=2)))]}))
+            assert stop.wait(SOON_S)
+        other.close()
 
 
 def test_a_log_that_is_away_is_asked_again(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:

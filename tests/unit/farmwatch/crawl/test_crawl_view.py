@@ -19,6 +19,7 @@ from stream.schema.topics import HITS, PAGES
 from stream.text.spans import lasting, moment, queue_in_words, size, when
 
 FIGURES = CrawlFigures(
+    waits_for="",
     running_s=192.0,
     partitions=4,
     sites=381,
@@ -82,7 +83,9 @@ def test_the_view_has_every_figure() -> None:
 def test_a_narrow_terminal_cuts_the_lines(width: int) -> None:
     """Each fact stays on its line, whatever there is to tell: what is too long ends in an ellipsis."""
     outcomes = {f"a_long_reason_number_{n}": 1000 for n in range(8)}
-    figures = CrawlFigures(partitions=1, next_parked=f"{'a' * 200}.test, timeout", next_due_ms=5000, outcomes=outcomes)
+    figures = CrawlFigures(
+        waits_for="", partitions=1, next_parked=f"{'a' * 200}.test, timeout", next_due_ms=5000, outcomes=outcomes
+    )
     lines = rendered(figures, width).splitlines()
     assert [line.split()[0] for line in lines] == ["crawl", "pages", "in", "sites", "due", "left", "last"]
     assert max(map(len, lines)) == width and lines[-1].endswith("…")
@@ -94,11 +97,14 @@ def test_a_view_without_partitions_says_what_it_waits_for() -> None:
     assert "for the log to give this process its partitions" in text
     assert "0 URLs queued" in text
     assert "at this rate" not in text
+    assert status_line(CrawlFigures()).endswith("; waits for the log to give this process its partitions")
 
 
 def test_parked_sites_leave_no_end_to_tell() -> None:
     """Where all that is active is parked, the rate of the last minute says nothing of the end."""
-    figures = CrawlFigures(partitions=1, active=2, parked=2, queued=5, recent_per_s=3.0, next_due_ms=600_000)
+    figures = CrawlFigures(
+        waits_for="", partitions=1, active=2, parked=2, queued=5, recent_per_s=3.0, next_due_ms=600_000
+    )
     assert "at this rate" not in rendered(figures) and "the next in 10 min" in rendered(figures)
 
 
@@ -127,7 +133,7 @@ def test_what_a_crawl_waits_for_is_named() -> None:
 
 def test_nothing_of_a_page_steers_the_terminal() -> None:
     """A reason with control characters or markup, as a broken record may have, is drawn as plain text."""
-    figures = CrawlFigures(partitions=1, outcomes={"\x1b[2Jx[bold]y[/bold]": 1})
+    figures = CrawlFigures(waits_for="", partitions=1, outcomes={"\x1b[2Jx[bold]y[/bold]": 1})
     assert "\x1b" not in rendered(figures) and "x[bold]y[/bold] 1" in rendered(figures)
     assert "\x1b" not in status_line(figures)
 
@@ -145,7 +151,7 @@ def test_a_view_draws_on_its_console_and_ends() -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=100, no_color=True)
     with CrawlView(console, "sqlite:folder", 64) as view:
-        view.show(CrawlFigures(partitions=1))
+        view.show(CrawlFigures(waits_for="", partitions=1))
         view.show(FIGURES)
     assert "1,234 fetched" in out.getvalue()
 
