@@ -16,15 +16,16 @@ from functools import partial
 import structlog
 
 from crawler.crawl_stage import frontier_left
-from farmwatch.config.config import Config
+from farmwatch.config.settings import UpSettings
 from farmwatch.daemon.clock_watch import ClockWatch
-from farmwatch.daemon.series_keeper import SeriesKeeper
+from farmwatch.daemon.rate_series import SeriesKeeper
 from replay.runs.retention import needed, renew_idle
 from replay.runs.run_rules import RunRules
 from replay.runs.site_table import SiteTable
 from replay.runs.topology import lag_of, reads_of_live
 from scoring.rates.canary_errors import recent_canaries
 from scoring.rates.series import interval_start
+from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import has_verdict
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Log
@@ -33,6 +34,7 @@ from stream.processing import heartbeat
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
 from stream.schema.records import SiteState
+from stream.schema.topics import HITS
 from stream.schema.vocabulary import VERDICTS
 
 _log = structlog.get_logger()
@@ -47,7 +49,8 @@ class Upkeep:
     def __init__(
         self,
         log: Log,
-        config: Config,
+        settings: UpSettings,
+        rate: RateSettings,
         metrics: Metrics,
         live: RunRules,
         method: tuple[str, str],
@@ -58,7 +61,7 @@ class Upkeep:
         self._live = live
         self._method = method
         self._log = log
-        self._config = config
+        self._rate_settings = rate
         self._metrics = metrics
         self._clock = clock
         self._monotonic = monotonic
@@ -68,13 +71,12 @@ class Upkeep:
         self._reads = reads_of_live(live.names)
         self._rate = "none yet"
         self._renew_at = monotonic()
-        self._series = SeriesKeeper(log, config.rate, live.run.name)
-        up = config.up
+        self._series = SeriesKeeper(log, rate, live.run.name)
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
-            ("heartbeat", up.heartbeat_s, self.beat),
-            ("overview", up.overview_s, self.look),
-            ("status", up.status_s, self.tell),
-            ("retention", up.retention_s, self.expire),
+            ("heartbeat", settings.heartbeat_s, self.beat),
+            ("overview", settings.overview_s, self.look),
+            ("status", settings.status_s, self.tell),
+            ("retention", settings.retention_s, self.expire),
         )
         now_s = monotonic()
         self._due = {name: now_s + (0.0 if name == "heartbeat" else every_s) for name, every_s, _ in self._jobs}
@@ -114,7 +116,7 @@ class Upkeep:
 
     def beat(self) -> None:
         """Send a heartbeat through all stages."""
-        heartbeat.beat(self._log, self._config.log.partitions, int(self._clock() * 1000))
+        heartbeat.beat(self._log, self._log.topics()[HITS], int(self._clock() * 1000))
 
     def expire(self) -> None:
         """Apply retention and compaction, but for what runs have still to read; wait while the clock is in doubt."""
@@ -151,8 +153,8 @@ class Upkeep:
         The crawl is left out on a broker: its state would have to be read back from the changelog.
         """
         said: dict[str, int | str] = {}
-        if self._config.log.url.startswith("sqlite:"):
-            frontier = frontier_left(self._log, self._config.log.partitions)
+        if not self._log.forgets_offsets:  # as a broker does
+            frontier = frontier_left(self._log, self._log.topics()[HITS])
             said = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
         waiting = {group: lag_of(self._log, group, self._reads) for group in self._reads}
         said["run"] = self._live.run.name
@@ -178,7 +180,7 @@ class Upkeep:
         self._metrics.clear("sites")
         self._metrics.clear("farm_rate")
         for split in ("", "source"):
-            for line in rate_lines(rows, split, self._config.rate, now_ms=now_ms, run=run):
+            for line in rate_lines(rows, split, self._rate_settings, now_ms=now_ms, run=run):
                 if not split:
                     self._rate = "none yet" if line.rate is None else f"{line.rate:.1%} {line.method}"
                     for verdict in VERDICTS:
@@ -190,7 +192,7 @@ class Upkeep:
     def _look_at_canaries(self, rows: Sequence[SiteState]) -> None:
         self._metrics.clear("canary_sites")
         self._metrics.clear("canary_share")
-        found = recent_canaries(self._config.rate, rows, int(self._clock() * 1000))
+        found = recent_canaries(self._rate_settings, rows, int(self._clock() * 1000))
         if not found.last_at:
             return
         for truth, verdicts in found.sites.items():
@@ -215,7 +217,7 @@ class Upkeep:
 
     def _end_of_interval(self, now_s: float) -> float:
         """When the next interval of the series starts."""
-        series_s = self._config.rate.series_s
+        series_s = self._rate_settings.series_s
         return interval_start(now_s, series_s) / 1000 + series_s
 
     def _set_rate(self, line: RateLine, ruleset: str, source: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -15,7 +16,6 @@ from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.config.role_names import metrics_port
 from farmwatch.daemon.endpoints import Endpoints
 from farmwatch.daemon.exposition import Exposition
-from farmwatch.daemon.initial_series import export_zeros
 from farmwatch.daemon.maintenance import Upkeep
 from replay.runs.configured import site_method_of, tally_identity
 from stream.log.contract import CleanupPolicy, Log, Member, Topic
@@ -84,7 +84,8 @@ def build_stage(
 
     identity = live.run.detector or tally_identity(config)
     method = site_method_of(config, live.run)
-    canaries = canary_sender(config, names.sites, partial(canaries_sent_before, log, run))
+    sent_before = partial(canaries_sent_before, log, run)
+    canaries = canary_sender(config.canary, config.rate.canary_days, config.log.partitions, names.sites, sent_before)
     return TallyStage(identity, config.tally, run, method=method, canaries=canaries, names=names)
 
 
@@ -111,12 +112,9 @@ def run_role(
     endpoints = Endpoints(shown, process.health, config.metrics.host, port)
     endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
     try:
-        log = open_configured(config)
-        try:
+        with closing(open_configured(config)) as log:
             create_topics(log, config)
             process.run(log, stop)
-        finally:
-            log.close()
     finally:
         endpoints.close()
     _log.info("role_ended", member=member)
@@ -175,7 +173,8 @@ class _Process:
             self._begin(log, stage, names.measure_group, run).run(ended)
 
     def _begin(self, log: Log, stage: Stage, group: str, live: str) -> StageLoop:
-        export_zeros(stage, self._metrics, live)
+        for name, labels in stage.metric_series(stage.run or live):
+            self._metrics.touch(name, **labels)
         inputs = list(stage.inputs)
         joined = log.join(group, inputs, member=self._member, store=stage.store, background=stage.background)
         self._loop = StageLoop(stage, self._watched(joined), metrics=self._metrics, settings=self._config.loop)
@@ -184,7 +183,8 @@ class _Process:
     def _run_with_upkeep(self, loop: StageLoop, log: Log, live: RunRules, ended: threading.Event) -> None:
         upkeep_ended = threading.Event()
         method = site_method_of(self._config, live.run)
-        upkeep = Upkeep(log, self._config, self._metrics, live, (method.name, method.digest))
+        in_force = method.name, method.digest
+        upkeep = Upkeep(log, self._config.up, self._config.rate, self._metrics, live, in_force)
         thread = threading.Thread(target=upkeep.run, args=(upkeep_ended,), name="upkeep", daemon=True)
         thread.start()
         try:

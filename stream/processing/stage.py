@@ -5,7 +5,7 @@ The loop (stream.processing.loop) owns polling, decoding, transactions, retries 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 from stream.log.contract import NO_HEADERS, RECORD_CAP_BYTES, Headers, Output
@@ -16,6 +16,9 @@ from stream.schema.records import Record, encode
 
 BY_REPLAY = "replay"  # header of a verdict that a replay gave: it may have requested no score of the text
 PASSED_ON = ("traceparent", "run", "feature_epoch", "ruleset")  # headers that an output takes over from its input
+
+
+Series = tuple[str, Mapping[str, str]]  # metric, labels
 
 
 def passed_on(headers: Headers) -> Headers:
@@ -159,6 +162,16 @@ class Stage:
     def advanced(self) -> int:
         """A number that grows while slow work goes on, which distinguishes a long batch from one that stands still."""
         return 0
+
+    def metric_series(self, run: str) -> Iterator[Series]:  # noqa: ARG002 - for those that override it
+        """Series whose labels are known in advance, counted for `run`: they are exported as 0 before anything happens.
+
+        A series that appears with its first event hides that event from rates.
+        """
+        yield "stage_duration_seconds", {"stage": self.name}
+        for topic in self.inputs:
+            yield "log_records", {"topic": topic, "direction": "in"}
+            yield "log_expired_unread_records", {"topic": topic}
 
     def close(self) -> None:
         """Stop helpers; the loop calls it once, after the last commit."""

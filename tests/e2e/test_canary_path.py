@@ -18,7 +18,7 @@ from farmwatch.audit.audit import audit
 from farmwatch.config.config import Config, load
 from farmwatch.daemon.canaries import canary_sender, page_of_text, read_canaries
 from farmwatch.daemon.maintenance import Upkeep
-from farmwatch.daemon.rate_points import read_points
+from farmwatch.daemon.rate_series import read_points
 from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
@@ -105,11 +105,16 @@ class World:
 
     def work(self) -> None:
         """Let every stage read all that is there, TALLY first, which sends, and last, which counts."""
-        self._run(TallyStage(self.detector.identity, self.config.tally, canaries=canary_sender(self.config)))
+        self._tally()
         self._run(self.measure)
         self._run(JudgeStage(load_ruleset(self.config.judge.ruleset)))
         self._run(ScoreStage(lambda: [self.detector]))
-        self._run(TallyStage(self.detector.identity, self.config.tally, canaries=canary_sender(self.config)))
+        self._tally()
+
+    def _tally(self) -> None:
+        config = self.config
+        canaries = canary_sender(config.canary, config.rate.canary_days, config.log.partitions)
+        self._run(TallyStage(self.detector.identity, config.tally, canaries=canaries))
 
     def _run(self, stage: Stage) -> None:
         stage.poll_s = 0.001
@@ -243,7 +248,7 @@ def test_gauges_and_series_tell_of_it(world: World) -> None:
     ruleset = load_ruleset(world.config.judge.ruleset)
     run = Run(name="live", ruleset=ruleset.name, digest=ruleset.digest, detector=world.detector.identity, epoch="e")
     in_force = (RunRules(run, ruleset.source), (method.name, method.digest))
-    upkeep = Upkeep(world.log, world.config, world.metrics, *in_force, lambda: world.now_s)
+    upkeep = Upkeep(world.log, world.config.up, world.config.rate, world.metrics, *in_force, lambda: world.now_s)
     upkeep.look()
     page = generate_latest(world.metrics.registry).decode()
     assert 'farmwatch_canary_sites{truth="human",verdict="llm"} 1.0' in page
