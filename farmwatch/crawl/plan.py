@@ -16,7 +16,7 @@ from crawler.reasons import in_words, meaning_of_reason
 from crawler.web.hits_file import BadLine, read_hits
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
-from farmwatch.crawl.append_hits import input_lines
+from farmwatch.crawl.append_hits import input_lines, report_bad_line
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
 from stream.log.contract import Log, StateReader, partition_of
 from stream.memory.state import MemoryState
@@ -124,7 +124,7 @@ def _hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
             for found in read_hits(lines, now_ms=now_ms):
                 if isinstance(found, BadLine):
                     skipped += 1
-                    message(f"{file}: line {found.number}: {found.reason}")
+                    report_bad_line(file, found)
                 else:
                     hits.append(found)
     return hits, skipped

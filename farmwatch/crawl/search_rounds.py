@@ -29,7 +29,7 @@ from crawler.sources.usage import PARK_CAP_S
 from farmwatch.config.config import Config
 from farmwatch.config.opening import create_topics, opened
 from farmwatch.crawl.append_hits import input_lines
-from farmwatch.crawl.search_locks import IMPORTS_LOCK, locks_folder
+from farmwatch.crawl.archive_import import IMPORTS_LOCK, locks_folder
 from farmwatch.daemon.endpoints import Endpoints
 from farmwatch.daemon.exposition import Exposition
 from farmwatch.terminal.jsonl import STDIN

@@ -23,6 +23,8 @@ _TEXT = "text/plain; charset=utf-8"
 _CONNECTIONS = 16  # served at once, a thread each; further ones wait in the kernel's queue
 _REQUEST_S = 10.0  # for a request and its answer, however slowly the client reads and writes
 _POLL_S = 0.1
+_PORT_LOOK_S = 1.0
+_PORT_MEND = "if no farmwatch ends there just now, set metrics.port to another one, or to 0 for any"
 
 
 class Endpoints:
@@ -52,25 +54,21 @@ class Endpoints:
         """
         until = time.monotonic() + patience_s
         stop = stop or threading.Event()
-        told = False
-        while not stop.is_set():
+        host, port = self._address
+        server, warned = None, False
+        while server is None:
+            if stop.is_set():
+                return
             try:
                 server = _Server(self._address, self._handler(), self._request_s)
-                break
             except OSError as error:
-                host, port = self._address
-                if error.errno == errno.EADDRINUSE and time.monotonic() < until:
-                    if not told:
-                        mend = "if no farmwatch ends there just now, set metrics.port to another one, or to 0 for any"
-                        _log.warning(
-                            "metrics_port_taken", address=f"{host}:{port}", waits_s=round(patience_s), mend=mend
-                        )
-                    told = True
-                    stop.wait(min(1.0, patience_s))
-                    continue
-                raise ConfigError(address_refused(host, port, error)) from error
-        else:
-            return
+                left_s = until - time.monotonic()
+                if error.errno != errno.EADDRINUSE or left_s <= 0:
+                    raise ConfigError(address_refused(host, port, error)) from error
+                if not warned:
+                    _log.warning("metrics_port_taken", address=f"{host}:{port}", waits_s=round(left_s), mend=_PORT_MEND)
+                warned = True
+                stop.wait(min(_PORT_LOOK_S, left_s))
         self._server = server
         self.port = server.server_address[1]
         threading.Thread(target=server.serve_forever, name="endpoints", daemon=True, args=(_POLL_S,)).start()

@@ -72,7 +72,7 @@ def crawl(
 
 
 def _run(config: Config, hits: list[Path], until_done: bool, member: str | None) -> int:
-    from farmwatch.commands.daemon.running import append_files
+    from farmwatch.commands.daemon.running import append_hits_of
     from farmwatch.config.member_names import claimed_name, names_folder
     from farmwatch.crawl.observer import Onlooker
     from farmwatch.crawl.view import CrawlView
@@ -89,7 +89,7 @@ def _run(config: Config, hits: list[Path], until_done: bool, member: str | None)
     with ExitStack() as held:
         if member is None:
             member = f"{Role.CRAWL.value}-{held.enter_context(claimed_name(names_folder(config), [Role.CRAWL]))}"
-        skipped = append_files(config, hits)
+        skipped = append_hits_of(config, hits)
         metrics = Metrics()
         watch = CrawlWatch(metrics)
         view = None

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.config.opening import opened
 from farmwatch.config.role_names import metrics_port
 from farmwatch.terminal.messages import message
 from stream.schema.roles import Role
@@ -84,7 +83,7 @@ def up(
             name = claim()
         if member is None:
             member = f"{roles[0].value}-{name}" if in_process else name
-        skipped = append_files(loaded.config, hits or ())
+        skipped = append_hits_of(loaded.config, hits or ())
         if in_process:
             code = _run_one(roles[0], loaded.config, member, leash)
         else:
@@ -162,26 +161,12 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
     return Exit.OK
 
 
-def append_files(config: Config, files: Sequence[Path]) -> int:
+def append_hits_of(config: Config, files: Sequence[Path]) -> int:
     """Append the files' hits, and say how many of each are new; returns how many lines held none."""
-    from crawler.sources.known_hits import KnownHits
-    from farmwatch.config.opening import create_topics
-    from farmwatch.crawl.append_hits import append_hits, input_lines
+    from farmwatch.crawl.append_hits import append_files
 
-    if not files:
-        return 0
     skipped = 0
-    with opened(config, create=True) as log:
-        create_topics(log, config)
-        known = KnownHits(log)
-        for file in files:
-            with input_lines(file) as lines:
-                added = append_hits(
-                    log,
-                    lines,
-                    lambda bad, f=file: message(f"{f}: line {bad.number}: {bad.reason}"),  # type: ignore[misc]
-                    known=known,
-                )
-            message(f"{file}: {added.text}")
-            skipped += added.skipped
+    for file, added in append_files(config, files) if files else ():
+        message(f"{file}: {added.text}")
+        skipped += added.skipped
     return skipped
