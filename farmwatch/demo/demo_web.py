@@ -14,16 +14,15 @@ from typing import Literal, NamedTuple
 
 from farmwatch.demo.human_pages import HumanPage, human_pages
 from farmwatch.demo.server import Response
-from farmwatch.demo.site_pages import DemoSite, Family, SiteText
-from farmwatch.demo.texts import llm_articles
+from farmwatch.demo.site_pages import DemoSite, Family
+from farmwatch.demo.texts import Article, llm_articles
 
 Truth = Literal["llm", "human", "unclassifiable"]
 
 SLOW_HOST = "archive.patientpages.example"
 CLOSED_HOST = "members.closedshelf.example"
 SMALL_HOST = "strideandthrive.example"
-MOST_HUMAN_PAGES = 12
-"""Articles of a human site at most; how much prose the running Python has decides below that."""
+MOST_HUMAN_PAGES = 12  # of a site; below that, the amount of prose in the running Python decides
 
 _LLM_SITES: dict[str, tuple[str, Family, str]] = {
     "blog.leafycorner.example": ("Leafy Corner", Family.JOURNAL, "Ivy Marsh"),
@@ -65,12 +64,14 @@ def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
     truth: dict[str, Truth] = {}
     for host, articles in llm_articles().items():
         name, family, author = _LLM_SITES[host]
-        texts = [SiteText(article.slug, article.title, article.text) for article in articles]
-        sites[host] = DemoSite(host, name, family, texts, author=author)
+        sites[host] = DemoSite(host, name, family, articles, author=author)
         truth[host] = "unclassifiable" if host == SMALL_HOST else "llm"
     for (host, (name, family)), pages in zip(_HUMAN_SITES.items(), _dealt(human_pages()), strict=True):
         delay_s = slow_s if host == SLOW_HOST else 0.0
-        sites[host] = DemoSite(host, name, family, _site_texts(pages), author=_HUMAN_AUTHOR, delay_s=delay_s)
+        articles = [
+            Article(host, f"section-{n}", page.title, "\n\n".join(page.paragraphs)) for n, page in enumerate(pages, 1)
+        ]
+        sites[host] = DemoSite(host, name, family, articles, author=_HUMAN_AUTHOR, delay_s=delay_s)
         truth[host] = "human"
     truth[CLOSED_HOST] = "unclassifiable"
     return DemoWeb({**sites, CLOSED_HOST: _closed_site()}, list(_hits(sites)), truth)
@@ -90,12 +91,6 @@ def _dealt(pages: Sequence[HumanPage]) -> list[Sequence[HumanPage]]:
     """The pages in order, an equal number for each human site."""
     each = min(len(pages) // len(_HUMAN_SITES), MOST_HUMAN_PAGES)
     return [pages[number * each : (number + 1) * each] for number in range(len(_HUMAN_SITES))]
-
-
-def _site_texts(pages: Sequence[HumanPage]) -> list[SiteText]:
-    return [
-        SiteText(f"section-{number}", page.title, "\n\n".join(page.paragraphs)) for number, page in enumerate(pages, 1)
-    ]
 
 
 def _closed_site() -> dict[str, Response]:

@@ -49,18 +49,6 @@ class HumanPage(NamedTuple):
     paragraphs: tuple[str, ...]
     """Running prose without markup, one line each."""
 
-    @property
-    def words(self) -> int:
-        """Whitespace words in all paragraphs."""
-        return sum(len(paragraph.split()) for paragraph in self.paragraphs)
-
-
-def python_topics() -> Mapping[str, str]:
-    """The topics of the running Python: topic → text."""
-    from pydoc_data.topics import topics  # 700 KB that only the demo needs
-
-    return dict(topics)
-
 
 def prose(topics: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """Yield (heading, paragraph) for each distinct paragraph of prose, in the order of the topics' names."""
@@ -86,7 +74,7 @@ def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PA
     pages: list[HumanPage] = []
     titles: Counter[str] = Counter()
     title, paragraphs, words = "", list[str](), 0
-    for heading, paragraph in prose(python_topics() if topics is None else topics):
+    for heading, paragraph in prose(_python_topics() if topics is None else topics):
         title = title or heading
         paragraphs.append(paragraph)
         words += len(paragraph.split())
@@ -96,6 +84,12 @@ def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PA
             pages.append(HumanPage(title + part, tuple(paragraphs)))
             title, paragraphs, words = "", [], 0
     return pages
+
+
+def _python_topics() -> Mapping[str, str]:
+    from pydoc_data.topics import topics  # 700 KB that only the demo needs
+
+    return topics
 
 
 def _paragraph(lines: list[str]) -> str:

@@ -18,6 +18,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from farmwatch.demo.server import HTML, Response
+from farmwatch.demo.texts import Article
 
 _MONTH = re.compile(r"/calendar/([1-9]\d{3})/(0[1-9]|1[0-2])")
 
@@ -62,15 +63,6 @@ _ARTICLE_PATHS = {
 
 
 @dataclass(frozen=True, slots=True)
-class SiteText:
-    """An article of a site: last part of its path, title, and text with `## ` headings between blank lines."""
-
-    slug: str
-    title: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class PageContent:
     """What one page shows; `published` is an ISO date, "" for a page that is no article."""
 
@@ -85,7 +77,7 @@ class DemoSite(dict[str, Response]):
     """Path → response of one site. The calendar's months are made when asked: there are thousands."""
 
     def __init__(
-        self, host: str, name: str, family: Family, texts: Sequence[SiteText], *, author: str, delay_s: float = 0.0
+        self, host: str, name: str, family: Family, texts: Sequence[Article], *, author: str, delay_s: float = 0.0
     ) -> None:
         """Build all pages, each of which takes `delay_s` to answer; `texts` needs at least one article."""
         super().__init__()
@@ -129,7 +121,7 @@ class DemoSite(dict[str, Response]):
         self[last] = Response(headers={**HTML, "Content-Encoding": "gzip"}, body=zipped)
         self[REPEATED] = self._article(REPEATED, self.articles[last], 0, links[:3])
 
-    def _article(self, path: str, text: SiteText, number: int, related: Sequence[Link]) -> Response:
+    def _article(self, path: str, text: Article, number: int, related: Sequence[Link]) -> Response:
         published = f"2026-04-{1 + number % 28:02}"
         return self._page(PageContent(path, text.title, _text_html(text.text), published, related))
 

@@ -8,7 +8,7 @@ import msgspec
 
 
 class Article(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One article. `text` has paragraphs and `## ` headings, separated by blank lines."""
+    """One article of a site: `slug` ends its path, `text` has paragraphs and `## ` headings between blank lines."""
 
     site: str
     slug: str

@@ -19,7 +19,6 @@ from stream.text.user_errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from farmwatch.config.config import Config
-    from farmwatch.daemon.supervisor import ChildSpec
 
 
 def up(
@@ -133,12 +132,12 @@ def child_command(role: Role, name: str, flags: list[str], config_file: Path | N
 
 
 def _supervise(config: Config, roles: list[Role], name: str, common: Common, allow_private: bool, leash: bool) -> int:
-    from farmwatch.daemon.supervisor import ChildSpec, Supervisor, follow_parent, stop_on_signals
+    from farmwatch.daemon.supervisor import Supervisor, follow_parent, stop_on_signals
 
     flags = [*common.flags(), *(["crawl.allow_private=true"] if allow_private else [])]
-    children: list[ChildSpec] = []
+    children: dict[str, list[str]] = {}
     for role in roles:
-        children.append(ChildSpec(role.value, child_command(role, name, flags, common.config)))
+        children[role.value] = child_command(role, name, flags, common.config)
         port = metrics_port(config.metrics.port, role)
         where = f"http://{config.metrics.host}:{port}/metrics" if port else "on a free port, see endpoints_served"
         message(f"metrics of {role.value}: {where}")

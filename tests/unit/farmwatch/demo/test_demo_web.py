@@ -24,8 +24,8 @@ from farmwatch.demo.site_pages import (
     REPEATED,
     DemoSite,
     Family,
-    SiteText,
 )
+from farmwatch.demo.texts import Article
 from filters.extraction.extractor import extract
 from filters.measure.page_measures import measure
 from filters.rules.judgement import judge
@@ -215,8 +215,8 @@ def test_all_hits_but_the_missing_page_are_served(demo: DemoWeb) -> None:
 @pytest.mark.parametrize("family", Family)
 def test_texts_are_escaped(family: Family) -> None:
     """Markup in a text or a title is shown, not run."""
-    text = SiteText("one", "T & <i>", "## A & B\n\n<script>x</script>")
-    site = DemoSite("a.example", "<b>", family, [text, SiteText("two", "Two", "x")], author="<b>")
+    text = Article("a.example", "one", "T & <i>", "## A & B\n\n<script>x</script>")
+    site = DemoSite("a.example", "<b>", family, [text, Article("a.example", "two", "Two", "x")], author="<b>")
     page = site[next(iter(site.articles))].body.decode()
     assert "<h2>A &amp; B</h2>\n<p>&lt;script&gt;x&lt;/script&gt;</p>" in page and "T &amp; &lt;i&gt;" in page
     assert not re.search("<(i|b|script)>", page)
