@@ -74,9 +74,8 @@ def print_result(result: DemoResult) -> None:
         )
     judged = [row for row in result.rows if row.verdict in ("llm", "human")]
     right = sum(result.truth.get(row.site) == row.verdict for row in judged)
-    put(
-        f"Truth: the verdicts of {right} of the {len(judged)} decided sites are right; of all, {result.agreeing} of {len(result.rows)}"
-    )
+    of_all = f"of all, {result.agreeing} of {len(result.rows)}"
+    put(f"Truth: the verdicts of {right} of the {len(judged)} decided sites are right; {of_all}")
     put(f"Audit: {result.report.text}")
     put(f"Versions: ruleset {result.ruleset} {result.digest}, detector {result.detector}")
     put_wrapped(f"Warning: {result.warning}")
