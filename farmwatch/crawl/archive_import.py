@@ -1,12 +1,10 @@
 """Pages of archives onto the log, each once: the page goes onto `pages`, its hit onto `hits`, in one append.
 
-So a hit tells that its page is there. What the log's hits say is read before the first file, and nothing they name is
-appended again: an import that was interrupted is simply made again. That costs one pass over the topic `hits`, and
-about 150 bytes of memory for each page that was ever imported. It holds as long as the log keeps its hits.
+So a hit shows that its page is there. The log's hits are read before the first file, and nothing they name is appended
+again: an interrupted import is made again. That costs one pass over `hits` and about 150 bytes of memory for each page
+that was ever imported, and holds as long as the log keeps its hits.
 
-Imports and searches of archives may run beside each other on one machine: each holds a lock for the time of a batch,
-so they wait for each other no longer than an append takes. Held for a whole import it would be read by nobody else
-for hours, or, with an archive from a pipe, for as long as that pipe hangs.
+Imports and searches of archives may run beside each other on one machine: each holds a lock for the time of a batch.
 """
 
 from __future__ import annotations
@@ -45,8 +43,7 @@ def import_pages(
 ) -> Imported:
     """Append the pages of an archive that are not among `imports`; `on_broken` gets each broken record.
 
-    Raises as `Log.append` and `KnownHits.hold`, and OSError where the archive cannot be read on; what was appended
-    by then stays, and is known to the next import.
+    What was appended stays. Raises as `Log.append` and `KnownHits.hold`, and OSError for an unreadable archive.
     """
     partitions = log.topics()[HITS]
     so_far = Imported()

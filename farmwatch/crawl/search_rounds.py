@@ -30,8 +30,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.opening import create_topics, opened
 from farmwatch.crawl.append_hits import input_lines
 from farmwatch.crawl.archive_import import IMPORTS_LOCK, locks_folder
-from farmwatch.daemon.endpoints import Endpoints
-from farmwatch.daemon.exposition import Exposition
+from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.terminal.jsonl import STDIN
 from farmwatch.terminal.messages import message, put, put_json, start_logging
 from farmwatch.terminal.progress import counting
@@ -53,12 +52,12 @@ _TABLES = frozenset({".csv", ".tsv"})
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What was asked for: sources, queries, seconds between rounds (None = once), result pages (None = as set)."""
+    """What was asked for."""
 
     sources: Sequence[str]
     queries: Path
-    every_s: int | None
-    pages: int | None
+    every_s: int | None  # between rounds; None = once
+    pages: int | None  # of results; None = as set
 
 
 def run_search(
@@ -83,9 +82,8 @@ def run_search(
         for source in sources:
             if not held.enter_context(held_lock(locks / f"{source.name}.daemon.lock")):
                 raise FarmwatchError(f"another process searches {source.name} by a schedule on this log: one is enough")
-        endpoints = Endpoints(
-            Exposition(desk.metrics.registry, "search"), desk.health, config.metrics.host, _port(config)
-        )
+        port = config.metrics.port + len(Role) if config.metrics.port else 0  # behind those of the roles
+        endpoints = Endpoints(Exposition(desk.metrics.registry, "search"), desk.health, config.metrics.host, port)
         try:
             endpoints.start()
         except ConfigError as error:
@@ -207,8 +205,8 @@ class Desk:
 
     async def _rest(self, seconds: float) -> None:
         until = self._clock() + seconds
-        while not self._stopped() and (left := until - self._clock()) > 0:
-            await self._sleep(min(left, _SLICE_S))
+        while not self._stopped() and (left_s := until - self._clock()) > 0:
+            await self._sleep(min(left_s, _SLICE_S))
 
     def _searcher(self, source: Source, client: SourceClient, patience_s: float) -> Searcher:
         settings = with_pages(settings_for(self._config.search, source.name), self._wanted.pages)
@@ -308,8 +306,3 @@ def _queries(file: Path, *, quiet: bool = False) -> tuple[list[Query], int]:
     if not queries:
         raise FarmwatchError(f"{file}: no query in it")
     return queries, len(bad)
-
-
-def _port(config: Config) -> int:
-    """Port of /metrics: behind those of the roles; 0 = any."""
-    return config.metrics.port + len(Role) if config.metrics.port else 0

@@ -32,7 +32,6 @@ from stream.text.packed_files import DamagedFile, open_packed
 FOUND_BY = "canary"
 SITES_CAP = 500  # canary sites of a file
 PAGE_CAP_BYTES = 200_000  # of one page's text or HTML
-FILE_CAP_BYTES = 64 * 1024**2  # inflated
 HUMAN_BEFORE = date(2022, 11, 1)  # in that month models that write whole articles were opened to everyone
 
 _DAY_MS = 86_400_000
@@ -159,14 +158,11 @@ _decoder = msgspec.json.Decoder(CanaryLine)
 def _lines(file: Path) -> list[bytes]:
     try:
         with open_packed(file) as stream:
-            content = stream.read(FILE_CAP_BYTES + 1)
+            return stream.read().split(b"\n")
     except OSError as error:
         raise BadCanaries(f"{file}: cannot be read: {error.strerror}; canary.file names it") from error
     except DamagedFile as error:
         raise BadCanaries(str(error)) from error
-    if len(content) > FILE_CAP_BYTES:
-        raise BadCanaries(f"{file}: larger than {FILE_CAP_BYTES // 1024**2} MiB")
-    return content.split(b"\n")
 
 
 def _body(page: CanaryLine) -> bytes:

@@ -1,8 +1,7 @@
-"""What must happen now and then, in one place: heartbeats, retention, status, the overview of sites, rate and series.
+"""Periodic work: heartbeats, retention, status, the gauges of sites and rate, the series.
 
-It runs beside the TALLY role, in a thread of its own: that role is there whenever sites are, it is small, and its
-process is where the gauges of sites and rate belong. Two TALLY processes send two heartbeats, expire twice and keep
-each point of a series twice, under one key; none of it does harm.
+It runs in a thread of the TALLY role, which is small and there whenever sites are. That two TALLY processes do it twice
+does no harm: points of a series have one key.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ class Upkeep:
         heartbeat.beat(self._log, self._log.topics()[HITS], int(self._clock() * 1000))
 
     def expire(self) -> None:
-        """Apply retention and compaction, but for what runs have still to read; wait while the clock is in doubt."""
+        """Apply retention and compaction but to what runs have still to read; wait while the clock is in doubt."""
         control = Control(self._log)
         why = self._expire(control)
         if why and not self._waits:
@@ -148,12 +147,9 @@ class Upkeep:
         return ""
 
     def tell(self) -> None:
-        """One line of how far the run is: the crawl, the records that wait, and the rate of the last look.
-
-        The crawl is left out on a broker: its state would have to be read back from the changelog.
-        """
+        """One line: the crawl (not on a broker, which keeps its state in a changelog), waiting records, the rate."""
         said: dict[str, int | str] = {}
-        if not self._log.forgets_offsets:  # as a broker does
+        if not self._log.forgets_offsets:  # no broker
             frontier = frontier_left(self._log, self._log.topics()[HITS])
             said = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
         waiting = {group: lag_of(self._log, group, self._reads) for group in self._reads}
@@ -167,13 +163,10 @@ class Upkeep:
         self._series.keep(self._rows(), now_s)
 
     def look(self) -> None:
-        """Set the gauges of sites, rate and canaries from the live run's rows, for what is in force.
+        """Set the gauges of sites, rate and canaries from the live run's rows. Raises BadRuleset.
 
-        In force are the ruleset, the detector and the site method of that run; nothing of others is counted.
-
-        Their labels have no digest: sites judged by an earlier ruleset of the same name are left out, or the lines of
-        two digests would overwrite each other. Sites without a verdict count with the ruleset in force, which has its
-        series also before it has judged any. Raises BadRuleset.
+        Labels have no digest, so only rows of the ruleset, detector and site method in force count, or lines of two
+        digests would overwrite each other. Sites without a verdict count with the ruleset in force.
         """
         ruleset, run = self._live.ruleset, self._live.run.name
         rows, now_ms = self._rows(), int(self._clock() * 1000)

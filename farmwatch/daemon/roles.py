@@ -14,8 +14,7 @@ import structlog
 from farmwatch.config.config import Config
 from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.config.role_names import metrics_port
-from farmwatch.daemon.endpoints import Endpoints
-from farmwatch.daemon.exposition import Exposition
+from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.maintenance import Upkeep
 from replay.runs.configured import site_method_of, tally_identity
 from stream.log.contract import CleanupPolicy, Log, Member, Topic

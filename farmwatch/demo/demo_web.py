@@ -50,12 +50,9 @@ _HUMAN_AUTHOR = "the authors of the Python documentation"
 class DemoWeb(NamedTuple):
     """What `build_demo_web` makes."""
 
-    hosts: Mapping[str, Mapping[str, Response]]
-    """host → path → response, for `LoopbackWeb`."""
-    hits: list[dict[str, object]]
-    """Search results: rows with `query`, `rank` (from 1) and `url`."""
-    truth: dict[str, Truth]
-    """host → what its site verdict should be, for every host."""
+    hosts: Mapping[str, Mapping[str, Response]]  # host → path → response, for `LoopbackWeb`
+    hits: list[dict[str, object]]  # search results: `query`, `rank` (from 1) and `url`
+    truth: dict[str, Truth]  # host → what its site verdict should be
 
 
 def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
