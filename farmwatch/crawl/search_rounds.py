@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,7 +14,6 @@ from pathlib import Path
 
 import structlog
 
-from crawler.settings import CrawlSettings
 from crawler.sources.catalogue import open_source, settings_for, with_pages
 from crawler.sources.http_client import SourceClient
 from crawler.sources.keys import key_origin
@@ -60,13 +59,11 @@ class SearchRequest:
     pages: int | None  # of results; None = as set
 
 
-def run_search(
-    config: Config, wanted: SearchRequest, *, as_json: bool, environment: Mapping[str, str] = os.environ
-) -> int:
+def run_search(config: Config, wanted: SearchRequest, *, as_json: bool) -> int:
     """Ask the sources; returns the exit code. Raises as `open_source`, ConfigError, UsageError, LogUnavailable."""
     if wanted.every_s is not None and str(wanted.queries) in STDIN:
         raise ConfigError("--every reads the queries again each round: give --queries a file, not standard input")
-    sources = [open_source(config.search, name, environment, config.crawl) for name in wanted.sources]
+    sources = [open_source(config.search, name, os.environ, config.crawl) for name in wanted.sources]
     for source in sources:
         if wanted.pages is not None and wanted.pages > source.pages_cap:
             raise UsageError(f"--pages {wanted.pages}: {source.name} gives {source.pages_cap} at most")
@@ -95,26 +92,14 @@ def run_search(
 class Desk:
     """Runs the sources beside each other in one event loop. What one of them meets does not touch the others."""
 
-    def __init__(
-        self,
-        config: Config,
-        wanted: SearchRequest,
-        log: Log,
-        locks: Path,
-        *,
-        as_json: bool,
-        clock: Callable[[], float] = time.time,
-        environment: Mapping[str, str] = os.environ,
-    ) -> None:
-        """`locks` is a folder for files that keep processes apart; `clock` is Unix time in seconds."""
+    def __init__(self, config: Config, wanted: SearchRequest, log: Log, locks: Path, *, as_json: bool) -> None:
+        """`locks` is a folder for files that keep processes apart."""
         self.metrics = Metrics()
         self._config = config
         self._wanted = wanted
         self._log = log
         self._locks = locks
         self._as_json = as_json
-        self._clock = clock
-        self._environment = environment
         self._stop: asyncio.Event | None = None
         self._interrupted = False
         self._states: dict[str, str] = {}
@@ -127,7 +112,7 @@ class Desk:
     async def once(self, sources: Sequence[Source], queries: Sequence[Query]) -> int:
         """Ask every query of every source once; returns the exit code. Raises what ended a source, once all ended."""
         self._listen("what was found is kept; the next search begins anew")
-        started_ms = int(self._clock() * 1000)
+        started_ms = int(time.time() * 1000)
         with counting(len(queries) * len(sources), "queries") as advance:
             async with self._client() as client:
                 rounds = [
@@ -145,9 +130,8 @@ class Desk:
                 raise end
         if self._interrupted:
             return Exit.INTERRUPTED
-        whole = all(not summary.ended and not summary.outcomes["failed"] for summary in summaries)
-        refused = any(summary.outcomes["refused"] for summary in summaries)
-        return Exit.OK if whole and not refused else Exit.PROBLEM
+        faults = any(s.ended or s.outcomes["failed"] or s.outcomes["refused"] for s in summaries)
+        return Exit.PROBLEM if faults else Exit.OK
 
     async def always(self, sources: Sequence[Source], queries: Sequence[Query]) -> int:
         """Keep the schedule of every source until a signal; returns the exit code."""
@@ -185,7 +169,7 @@ class Desk:
         while not self._stopped():
             ledger = searcher.ledger
             queries = self._again(queries)
-            now_ms = int(self._clock() * 1000)
+            now_ms = int(time.time() * 1000)
             due_ms, round_ = next_round(ledger.round, digest_of(queries), len(queries), self._wanted.every_s, now_ms)
             if due_ms > now_ms:
                 if told_ms != (told_ms := due_ms):
@@ -197,15 +181,15 @@ class Desk:
             summary = await searcher.round(queries, round_, kept=True)
             self._tell(summary, len(queries) - round_.done)
             if not summary.ended:
-                self.metrics.set("search_round_timestamp_seconds", self._clock(), source=source.name)
+                self.metrics.set("search_round_timestamp_seconds", time.time(), source=source.name)
             elif summary.refused:
                 _log.warning("source_refuses", source=source.name, again_in_s=PARK_CAP_S)
                 self._states[source.name] = f"refused: {summary.ended}"
                 await self._rest(PARK_CAP_S)
 
     async def _rest(self, seconds: float) -> None:
-        until = self._clock() + seconds
-        while not self._stopped() and (left_s := until - self._clock()) > 0:
+        until = time.time() + seconds
+        while not self._stopped() and (left_s := until - time.time()) > 0:
             await self._sleep(min(left_s, _SLICE_S))
 
     def _searcher(self, source: Source, client: SourceClient, patience_s: float) -> Searcher:
@@ -213,9 +197,9 @@ class Desk:
         turns = PacedClient(
             source,
             settings,
-            Ledger(self._log, source.name, partial(file_lock, self._locks / f"{source.name}.lock"), self._clock),
+            Ledger(self._log, source.name, partial(file_lock, self._locks / f"{source.name}.lock"), time.time),
             client,
-            clock=self._clock,
+            clock=time.time,
             sleep=self._sleep,
             stopped=self._stopped,
             metrics=self.metrics,
@@ -224,8 +208,8 @@ class Desk:
         return Searcher(source, settings, turns, self._config.log.partitions, self.metrics, self._imports)
 
     def _client(self) -> SourceClient:
-        crawl: CrawlSettings = self._config.crawl
-        return SourceClient(crawl.user_agent if crawl.contact else crawl.name, self._clock)
+        crawl = self._config.crawl
+        return SourceClient(crawl.user_agent if crawl.contact else crawl.name, time.time)
 
     def _again(self, queries: Sequence[Query]) -> Sequence[Query]:
         """The queries as the file has them now; those before where it cannot be read."""
@@ -264,7 +248,7 @@ class Desk:
         """What a round came to: a line, a JSON object, or of a daemon an event in its log."""
         if summary.refused:
             mine = settings_for(self._config.search, summary.source)
-            summary.ended += f" ({key_origin(summary.source, mine, self._environment)})"
+            summary.ended += f" ({key_origin(summary.source, mine, os.environ)})"
         if self._as_json:
             said = {name: value for name, value in asdict(summary).items() if name != "refused"}
             counts = {"outcomes": dict(summary.outcomes), "skipped_reasons": dict(summary.skipped_reasons)}

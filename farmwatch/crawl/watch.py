@@ -19,6 +19,7 @@ from stream.schema.topics import PAGES
 
 PARTITIONS_TO_COME = "the log to give this process its partitions"
 _LOOK_S = 0.5  # between two looks at the frontier
+_SUMMED = ("sites", "active", "parked", "stopped", "queued", "fetched")
 _WINDOW_S = 60  # over which rates and outcomes are told
 
 
@@ -129,18 +130,14 @@ class CrawlWatch:
             outcomes: Counter[str] = sum((counts for _, counts in self._recent), Counter())
             totals, first_due = list(self._totals.values()), min(self._due, default=None)
             parked = self._parked
+        sums = {name: sum(getattr(each, name) for each in totals) for name in _SUMMED}
         running_s = now - self._began
         waits_ms = None if first_due is None else now_ms - first_due
         return CrawlFigures(
             running_s=running_s,
             partitions=len(totals),
-            sites=sum(t.sites for t in totals),
-            active=sum(t.active for t in totals),
-            parked=sum(t.parked for t in totals),
-            resting=sum(t.sites - t.active - t.stopped for t in totals),
-            stopped=sum(t.stopped for t in totals),
-            queued=sum(t.queued for t in totals),
-            fetched=sum(t.fetched for t in totals),
+            resting=sums["sites"] - sums["active"] - sums["stopped"],
+            **sums,
             fetched_now=self._fetched,
             recent_per_s=outcomes["fetched"] / min(max(running_s, 1.0), _WINDOW_S),
             in_flight=int(self._sum("fetch_inflight")),
@@ -148,7 +145,7 @@ class CrawlWatch:
             oldest_due_ms=waits_ms if waits_ms is not None and waits_ms >= 0 else None,
             next_due_ms=-waits_ms if waits_ms is not None and waits_ms < 0 else None,
             waits_for=self.waits_for or ("" if totals else PARTITIONS_TO_COME),
-            next_parked=parked[1] if parked is not None and parked[0] == first_due and _all_are_parked(totals) else "",
+            next_parked=parked[1] if parked and parked[0] == first_due and sums["active"] == sums["parked"] else "",
             outcomes=dict(outcomes.most_common()),
         )
 
@@ -160,10 +157,6 @@ class CrawlWatch:
             for sample in metric.samples
             if not sample.name.endswith("_created")
         )
-
-
-def _all_are_parked(totals: Iterable[Totals]) -> bool:
-    return all(sums.active == sums.parked for sums in totals)
 
 
 def _first_parked(state: StateReader, at_ms: int) -> Iterator[tuple[int, str]]:

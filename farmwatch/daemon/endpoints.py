@@ -30,6 +30,9 @@ _PORT_LOOK_S = 1.0
 _PORT_MEND = "if no farmwatch ends there just now, set metrics.port to another one, or to 0 for any"
 
 
+_Page = Callable[[str, str], tuple[int, str, bytes]]  # path, accept -> status, content type, body
+
+
 class Exposition(CollectorRegistry):
     """A registry with what another one has, and `process_*` and `python_*`; every sample has the label of the role.
 
@@ -89,7 +92,7 @@ class Endpoints:
             if stop.is_set():
                 return
             try:
-                server = _Server(self._address, self._handler(), self._request_s)
+                server = _Server(self._address, self.page, self._request_s)
             except OSError as error:
                 left_s = until - time.monotonic()
                 if error.errno != errno.EADDRINUSE or left_s <= 0:
@@ -124,31 +127,29 @@ class Endpoints:
             return (200 if good else 503), _TEXT, f"{'ok' if good else 'not ok'}: {health.detail}\n".encode()
         return 404, _TEXT, b"/metrics /healthz /readyz\n"
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        endpoints = self
 
-        class Handler(BaseHTTPRequestHandler):
-            """GET and HEAD of the pages; quiet, because scrapes are no events."""
+class _Handler(BaseHTTPRequestHandler):
+    """GET and HEAD of the pages; quiet, because scrapes are no events."""
 
-            def do_GET(self) -> None:
-                self._answer(with_body=True)
+    server: _Server
 
-            def do_HEAD(self) -> None:
-                self._answer(with_body=False)
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: ARG002 - the signature is the library's
-                return
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
 
-            def _answer(self, with_body: bool) -> None:
-                status, content_type, body = endpoints.page(self.path.partition("?")[0], self.headers.get("Accept", ""))
-                self.send_response(status)
-                self.send_header("Content-Type", content_type)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                if with_body:
-                    self.wfile.write(body)
+    def log_message(self, format: str, *args: object) -> None:  # noqa: ARG002 - the signature is the library's
+        return
 
-        return Handler
+    def _answer(self, with_body: bool) -> None:
+        status, content_type, body = self.server.page(self.path.partition("?")[0], self.headers.get("Accept", ""))
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
 
 
 class _Server(ThreadingHTTPServer):
@@ -157,11 +158,12 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], request_s: float) -> None:
+    def __init__(self, address: tuple[str, int], page: _Page, request_s: float) -> None:
+        self.page = page
         self._request_s = request_s
         self._places = threading.Semaphore(_CONNECTIONS)
         self._until: dict[socket.socket, float] = {}
-        super().__init__(address, handler)
+        super().__init__(address, _Handler)
 
     def get_request(self) -> tuple[socket.socket, object]:
         if not self._places.acquire(timeout=_POLL_S):

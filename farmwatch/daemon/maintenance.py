@@ -11,12 +11,12 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import structlog
 
 from crawler.crawl_stage import frontier_left
 from farmwatch.config.settings import UpSettings
-from farmwatch.daemon.clock_watch import ClockWatch
 from farmwatch.daemon.rate_series import SeriesKeeper
 from replay.runs.retention import needed, renew_idle
 from replay.runs.run_rules import RunRules
@@ -38,8 +38,45 @@ from stream.schema.vocabulary import VERDICTS
 
 _log = structlog.get_logger()
 _RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week
+_HOUR_S = 3600.0
 _MOST = 0.5  # share of a topic that retention may take before the clock is confirmed
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
+
+
+class ClockReading(NamedTuple):
+    """What is known of the wall clock at a moment."""
+
+    moved_s: float  # how far it has moved against the monotonic clock, not confirmed yet; 0 for less than an hour
+    is_confirmed: bool  # for an hour it has not moved
+    wall_s: float  # the time that was compared
+
+
+class ClockWatch:
+    """Compares the wall clock with the monotonic clock, which nobody sets.
+
+    An hour in which the two moved together confirms the wall clock, as it then is. A process that starts knows nothing
+    of the time before, so it begins with such an hour.
+    """
+
+    def __init__(self, wall: Callable[[], float], monotonic: Callable[[], float]) -> None:
+        """Both clocks are in seconds."""
+        self._wall = wall
+        self._monotonic = monotonic
+        self._since_s = self._based_s = monotonic()
+        self._believed_s = self._seen_s = wall() - self._since_s  # differences of the clocks
+
+    def look(self) -> ClockReading:
+        """Compare now."""
+        now_s, wall_s = self._monotonic(), self._wall()
+        difference_s = wall_s - now_s
+        if abs(difference_s - self._seen_s) > _HOUR_S:
+            self._seen_s, self._since_s = difference_s, now_s
+        is_confirmed = now_s - self._since_s >= _HOUR_S
+        if is_confirmed and now_s - self._based_s >= _HOUR_S:  # not at each look: a clock may move in small steps
+            self._believed_s = self._seen_s = difference_s
+            self._based_s = now_s
+        moved_s = difference_s - self._believed_s
+        return ClockReading(moved_s if abs(moved_s) > _HOUR_S else 0.0, is_confirmed, wall_s)
 
 
 class Upkeep:

@@ -111,9 +111,7 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         if keep.exists() and any(keep.iterdir()):
             raise UsageError(f"--keep {keep}: not empty; the demo wants a folder of its own")
         keep.mkdir(parents=True, exist_ok=True)
-        probe, name = tempfile.mkstemp(dir=keep)
-        os.close(probe)
-        Path(name).unlink()
+        tempfile.NamedTemporaryFile(dir=keep).close()
     except OSError as error:
         raise UsageError(f"--keep {keep}: no folder can be used there: {error.strerror}; name another one") from error
     yield keep.resolve()

@@ -14,8 +14,7 @@ from typing import Literal, NamedTuple
 
 from farmwatch.demo.human_pages import HumanPage, human_pages
 from farmwatch.demo.server import Response
-from farmwatch.demo.site_pages import DemoSite, Family
-from farmwatch.demo.texts import Article, llm_articles
+from farmwatch.demo.site_pages import Article, DemoSite, Family, llm_articles
 
 Truth = Literal["llm", "human", "unclassifiable"]
 

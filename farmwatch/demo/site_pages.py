@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
+from importlib import resources
 
+import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from farmwatch.demo.server import HTML, Response
-from farmwatch.demo.texts import Article
 
 _MONTH = re.compile(r"/calendar/([1-9]\d{3})/(0[1-9]|1[0-2])")
 
@@ -60,6 +61,27 @@ _ARTICLE_PATHS = {
     Family.JOURNAL: "/posts/{}.html",
     Family.MANUAL: "/book/{}",
 }
+
+
+class Article(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One article of a site: `slug` ends its path, `text` has paragraphs and `## ` headings between blank lines."""
+
+    site: str
+    slug: str
+    title: str
+    text: str
+
+
+def llm_articles() -> dict[str, list[Article]]:
+    """The articles that a language model wrote (see their README) by site, both in the order of the files."""
+    sites: dict[str, list[Article]] = {}
+    folder = resources.files("farmwatch.demo.articles")
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".jsonl"):
+            for line in entry.read_text(encoding="utf-8").splitlines():
+                article = msgspec.json.decode(line, type=Article)
+                sites.setdefault(article.site, []).append(article)
+    return sites
 
 
 @dataclass(frozen=True, slots=True)

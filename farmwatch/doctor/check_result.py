@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from farmwatch.config.config import Config
 from stream.log.contract import Log
@@ -41,16 +42,6 @@ class CheckResult:
 Results = Iterator[CheckResult]  # of one check; an error that it raises is a FAIL, and the message says how to mend it
 
 
-def ok(found: str) -> CheckResult:
-    """All is well."""
-    return CheckResult(CheckState.OK, found)
-
-
-def warn(found: str, mend: str = "") -> CheckResult:
-    """Farmwatch runs, and somebody should look."""
-    return CheckResult(CheckState.WARN, found, mend)
-
-
-def fail(found: str, mend: str = "") -> CheckResult:
-    """Farmwatch does not run, or its results are wrong."""
-    return CheckResult(CheckState.FAIL, found, mend)
+ok = partial(CheckResult, CheckState.OK)
+warn = partial(CheckResult, CheckState.WARN)
+fail = partial(CheckResult, CheckState.FAIL)

@@ -5,12 +5,10 @@ The roles find the same faults by themselves, but under a supervisor each would 
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
@@ -95,9 +93,7 @@ def _require_writable(config: Config) -> None:
     folder = names_folder(config)
     try:
         make_private(folder)
-        handle, name = tempfile.mkstemp(prefix=".writable-", dir=folder)
-        os.close(handle)
-        Path(name).unlink()
+        tempfile.NamedTemporaryFile(prefix=".writable-", dir=folder).close()
     except OSError as error:
         setting = "log.url" if config.log.url.startswith("sqlite:") else "log.state_folder"
         raise FarmwatchError(

@@ -116,9 +116,8 @@ def _write(lines: JsonLines[TextOfSite], scored: _Scored) -> None:
 def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -> Exit:
     """Page scores to site verdicts, of one detector: `detector` (name or identity), or else the only one that is named.
 
-    Lines of others are passed over and counted. A line that names none is of `detector`; without that it is bad beside
-    lines that name one, since nobody says whose it is. Raises UsageError where it is not clear whose scores are meant,
-    NoSiteTest where the method has no numbers for the detector, BadSiteNumbers.
+    Lines of others are counted and skipped. A line that names none is of `detector`; without that it is bad beside
+    lines that name one. Raises UsageError where it is not clear whose scores are meant, NoSiteTest, BadSiteNumbers.
     """
     lines = JsonLines(files, FlagOfDetector, "tally")
     placed = list(lines)

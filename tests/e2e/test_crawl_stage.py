@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import pytest
 from aiohttp import web
 
-from crawler.crawl_stage import CrawlStage, frontier_left
-from crawler.errors import NoContact
+from crawler.crawl_stage import frontier_left
 from crawler.settings import CrawlSettings
 from crawler.web.urls import page_id
 from stream.schema.records import Decision, Page
@@ -268,12 +267,6 @@ def test_closing_does_not_wait_for_slow_servers(loopback: Web) -> None:
     driver.close()
     assert not driver.stage.ready()
     assert not [thread for thread in threading.enumerate() if thread.name == "fetch"]
-
-
-def test_no_stage_without_a_contact() -> None:
-    """The stage refuses to be made without a contact, and says which setting is missing."""
-    with pytest.raises(NoContact, match=r"crawl\.contact"):
-        CrawlStage(CrawlSettings())
 
 
 def test_hosts_at_one_address_take_turns(loopback: Web) -> None:

@@ -189,7 +189,7 @@ def test_a_failure_of_this_program_is_logged() -> None:
         with _connected(endpoints, b"GET /healthz HTTP/1.0\r\n\r\n") as asked:
             assert asked.recv(1) == b""
         _patiently(lambda: _serving() == 0)
-    assert "endpoint_failed" in [entry["event"] for entry in logs]
+    assert [entry["event"] for entry in logs] == ["endpoint_failed"]
 
 
 def test_a_port_that_becomes_free_is_taken(served: Endpoints) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -289,48 +290,43 @@ def test_the_overview_of_a_run_without_rows_names_that_run(log: _Log) -> None:
     assert {sample.labels["run"] for sample in shown} == {"mine"}
 
 
-@pytest.mark.parametrize("old", ["0" * 16, "f" * 16])
-def test_the_overview_shows_the_ruleset_in_force_only(log: _Log, old: str) -> None:
-    """Sites judged before the ruleset was changed, under the same name, neither replace nor join those in force."""
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"digest": "0" * 16},
+        {"digest": "f" * 16},
+        {"ruleset": "notes", "digest": "1" * 16},
+        {"detector": "y/1"},
+        {"method": ("sprt", "ffff0000")},
+        {"method": ("deciles", "0123abcd")},
+        {"method": ("sprt", "")},
+    ],
+    ids=str,
+)
+def test_rows_that_are_not_in_force_are_nowhere(log: _Log, other: dict[str, Any]) -> None:
+    """Of an earlier text of the ruleset, of another ruleset, detector, test or number: in no gauge and no series."""
     metrics = Metrics()
-    log.append([_row(f"old{n}", "llm", digest=old) for n in range(5)])
-    log.append([_row("new", "human"), _row("b", "llm"), _row("c", "llm", ruleset="notes", digest="1" * 16)])
-    log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
-    _upkeep(log, _Clock(), metrics=metrics).look()
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 1
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="human"}') == 1
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="unclassifiable"}') == 1
+    log.append([_row(f"old{n}", "llm", **other) for n in range(5)])
+    log.append([_row("new", "human"), _row("b", "llm"), _row("unjudged", "unclassifiable", ruleset="", digest="")])
+    upkeep = _upkeep(log, _Clock(), metrics=metrics)
+    upkeep.look()
+    for verdict, count in {"llm": 1, "human": 1, "unclassifiable": 1, "undecided": 0}.items():
+        assert _value(metrics, f'sites{{ruleset="default",run="live",verdict="{verdict}"}}') == count
     assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="live",source="all"}') == 0.5
     assert 'ruleset="notes"' not in generate_latest(metrics.registry).decode()
-
-
-@pytest.mark.parametrize("other", [("sprt", "ffff0000"), ("deciles", "0123abcd"), ("sprt", "")])
-def test_sites_of_another_method_are_not_in_the_overview(log: _Log, other: tuple[str, str]) -> None:
-    """Verdicts of another test, of other numbers, or of before there were digests: neither in gauges nor in series."""
-    metrics = Metrics()
-    log.append([_row(f"old{n}", "llm", method=other) for n in range(5)])
-    log.append([_row("new", "human"), _row("unjudged", "unclassifiable", ruleset="", digest="", method=other)])
-    upkeep = _upkeep(log, _Clock(), metrics=metrics)
-    upkeep.look()
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 0
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="human"}') == 1
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="unclassifiable"}') == 1
     upkeep.keep(1.0)
     (point,) = [point for point in read_points(log) if not point.by]
-    assert (point.llm, point.human, point.site_method, point.site_method_digest) == (0, 1, *METHOD)
+    assert (point.llm, point.human, point.site_method, point.site_method_digest) == (1, 1, *METHOD)
 
 
-@pytest.mark.parametrize("rows", [0, 3])
-def test_the_ruleset_in_force_has_its_series_before_it_judges(log: _Log, rows: int) -> None:
-    """After a change of the ruleset, and in an empty log: zeros of the ruleset in force, and no series without one."""
+def test_the_ruleset_in_force_has_its_series_before_it_judges(log: _Log) -> None:
+    """In an empty log, as after a change of the ruleset: zeros of the ruleset in force, and no series without one."""
     metrics = Metrics()
-    log.append([_row(f"old{number}", "llm", digest="0" * 16) for number in range(rows)])
     upkeep = _upkeep(log, _Clock(), metrics=metrics)
     upkeep.look()
     assert _value(metrics, 'sites{ruleset="default",run="live",verdict="llm"}') == 0
     log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
     upkeep.look()
-    assert _value(metrics, 'sites{ruleset="default",run="live",verdict="unclassifiable"}') == 1
     page = generate_latest(metrics.registry).decode()
     assert not any('ruleset=""' in line for line in page.splitlines() if line.startswith("farmwatch_sites{"))
 

@@ -22,10 +22,10 @@ from farmwatch.demo.site_pages import (
     NEARLY_EMPTY,
     OLD_PATH,
     REPEATED,
+    Article,
     DemoSite,
     Family,
 )
-from farmwatch.demo.texts import Article
 from filters.extraction.extractor import extract
 from filters.measure.page_measures import measure
 from filters.rules.judgement import judge
