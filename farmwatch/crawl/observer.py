@@ -25,8 +25,7 @@ _JOIN_S = 5.0
 class Onlooker:
     """Looks at a crawl of this process, through its watch.
 
-    What it cannot do (a view that cannot be drawn, a log that nobody can open) ends the crawl: `stop` is set, and the
-    error is raised where the block of `looking_on` ends. A log that is away for a while is asked again.
+    A failure of its own sets `stop` and is raised at the end of `looking_on`; a log that is away is asked again.
     """
 
     def __init__(

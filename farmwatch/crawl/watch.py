@@ -162,10 +162,8 @@ class CrawlWatch:
 def _first_parked(state: StateReader, at_ms: int) -> Iterator[tuple[int, str]]:
     """When the site is asked again that is due first, with its name and why it is parked."""
     for key, value, due_ms in state.due(at_ms, 1):
-        if is_site_key(key):
-            row = unpack(SiteRow, value)
-            if row.parked_why:
-                yield due_ms, f"{row.site}, {row.parked_why}"
+        if is_site_key(key) and (row := unpack(SiteRow, value)).parked_why:
+            yield due_ms, f"{row.site}, {row.parked_why}"
 
 
 class _Watched:

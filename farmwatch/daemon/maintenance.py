@@ -26,7 +26,7 @@ from scoring.rates.canary_errors import recent_canaries
 from scoring.rates.series import interval_start
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import has_verdict
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import rate_lines
 from stream.log.contract import Log
 from stream.log.errors import TooMuchExpired
 from stream.processing import heartbeat
@@ -216,7 +216,10 @@ class Upkeep:
                     for verdict in VERDICTS:
                         count = int(getattr(line, verdict))
                         self._metrics.set("sites", count, run=line.run, ruleset=ruleset.name, verdict=verdict)
-                self._set_rate(line, ruleset.name, "all" if not split else _label(line.group))
+                labels = {"run": line.run, "ruleset": ruleset.name, "source": _label(line.group) if split else "all"}
+                for bound, value in (("low", line.low), ("point", line.rate), ("high", line.high)):
+                    if value is not None:
+                        self._metrics.set("farm_rate", value, **labels, bound=bound)
         self._look_at_canaries([row for row in rows if row.ruleset])
 
     def _look_at_canaries(self, rows: Sequence[SiteState]) -> None:
@@ -249,11 +252,6 @@ class Upkeep:
         """When the next interval of the series starts."""
         series_s = self._rate_settings.series_s
         return interval_start(now_s, series_s) / 1000 + series_s
-
-    def _set_rate(self, line: RateLine, ruleset: str, source: str) -> None:
-        for bound, value in (("low", line.low), ("point", line.rate), ("high", line.high)):
-            if value is not None:
-                self._metrics.set("farm_rate", value, run=line.run, ruleset=ruleset, source=source, bound=bound)
 
 
 def _label(source: str) -> str:

@@ -1,9 +1,8 @@
 """Waiting until everything is at rest: the crawl at its end, and every record dealt with by the live run.
 
-The proof needs one look: take the ends of all topics, see that every group has passed them and that the frontier has
-nothing left, and take the ends again. If nothing was appended in between, nothing can move any more, because whatever a
-stage still has under way it has not committed, and so its group has not passed it. Parts of the look are dear on Kafka
-(state is read from its changelog), so it is only made when no topic has grown since the look before.
+The proof: take the ends of all topics, see that every group has passed them and that the frontier has nothing left, and
+take the ends again. If nothing was appended in between, nothing can move any more: what a stage has under way is not
+committed, so its group has not passed it. On Kafka this is slow, so it waits until no topic has grown since the last.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A web on loopback: any number of hosts behind one port, told apart by the Host header.
 
-The crawler is sent here by a resolver override, so the pages keep their own host names. The server runs in a thread of
-its own and writes down every request, so that a test can ask afterwards who asked for what, and when.
+The crawler is sent here by a resolver override, so pages keep their own host names. Requests are recorded for tests.
 """
 
 from __future__ import annotations

@@ -143,15 +143,11 @@ def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -
 
 
 def _chosen(detector: str, named: Sequence[str]) -> str:
-    """Identity of the one detector that is tallied, of those that lines name; `detector` where they name none.
-
-    Raises UsageError where several are meant, or none of those that are there.
-    """
+    """Identity of the one detector that is tallied, of those `named` by lines; `detector` without them."""
     meant = [identity for identity in named if detector in ("", identity, name_of(identity))]
     if len(meant) > 1:
-        raise UsageError(
-            f"these are scores of {' and '.join(meant[:4])}, which are never pooled: choose one by --detector"
-        )
+        several = " and ".join(meant[:4])
+        raise UsageError(f"these are scores of {several}, which are never pooled: choose one by --detector")
     if named and not meant:
         raise UsageError(f"--detector {detector!r}: these are scores of {', '.join(named[:4])}")
     return meant[0] if meant else detector

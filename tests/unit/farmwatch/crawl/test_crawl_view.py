@@ -10,7 +10,7 @@ from rich.console import Console
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
 from farmwatch.crawl.view import CrawlView, drawn, status_line
 from farmwatch.crawl.watch import CrawlFigures, CrawlWatch
-from stream.log.contract import Commit, Output, StateChange, Topic
+from stream.log.contract import Commit, Member, Output, StateChange, Topic
 from stream.log.errors import Fenced
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
@@ -54,6 +54,16 @@ def page(number: int, outcome: str, reason: str = "") -> Output:
     """A page record as CRAWL appends it."""
     record = Page(id=f"i{number}", site="a.test", page_id="p", url="http://a.test/", outcome=outcome, reason=reason)
     return Output(PAGES, 0, b"a.test", encode(record))
+
+
+def watched(partitions: int, metrics: Metrics | None = None) -> tuple[Clock, CrawlWatch, Member, MemoryLog]:
+    """A watch over a member that has polled once."""
+    log, clock = MemoryLog(), Clock()
+    log.create([Topic(name, partitions) for name in (HITS, PAGES, "state.frontier")])
+    watch = CrawlWatch(metrics or Metrics(), clock=clock.ms, monotonic=clock.seconds)
+    member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
+    member.poll(0, 1, 1)
+    return clock, watch, member, log
 
 
 def rendered(figures: CrawlFigures, width: int = 100) -> str:
@@ -110,12 +120,7 @@ def test_parked_sites_leave_no_end_to_tell() -> None:
 
 def test_what_a_crawl_waits_for_is_named() -> None:
     """Where nothing but parked sites is left, the view names the one that is asked again first, and why."""
-    log = MemoryLog()
-    log.create([Topic(HITS, 2), Topic("state.frontier", 2)])
-    clock = Clock()
-    watch = CrawlWatch(Metrics(), clock=clock.ms, monotonic=clock.seconds)
-    member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
-    member.poll(0, 1, 1)
+    clock, watch, member, _ = watched(2)
     later = clock.ms() + 600_000
     row = SiteRow("a.test", "http://a.test", parked_until=later, parked_why="http_503")
     changes = [StateChange(site_key("a.test"), pack(row), due_at=later)]
@@ -158,13 +163,8 @@ def test_a_view_draws_on_its_console_and_ends() -> None:
 
 def test_only_what_was_committed_is_counted() -> None:
     """Records of a commit that the log refused are not in the figures; after a minute outcomes are forgotten."""
-    log = MemoryLog()
-    log.create([Topic(HITS, 1), Topic(PAGES, 1), Topic("state.frontier", 1)])
-    clock = Clock()
     metrics = Metrics()
-    watch = CrawlWatch(metrics, clock=clock.ms, monotonic=clock.seconds)
-    member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
-    member.poll(0, 1, 1)
+    clock, watch, member, log = watched(1, metrics)
     totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
     member.commit(
         Commit(
@@ -188,12 +188,7 @@ def test_only_what_was_committed_is_counted() -> None:
 
 def test_the_sums_of_the_frontier_are_looked_at() -> None:
     """The figures have the sums of the owned partitions, and how long the oldest site has been due."""
-    log = MemoryLog()
-    log.create([Topic(HITS, 2), Topic("state.frontier", 2)])
-    clock = Clock()
-    watch = CrawlWatch(Metrics(), clock=clock.ms, monotonic=clock.seconds)
-    member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
-    member.poll(0, 1, 1)
+    clock, watch, member, _ = watched(2)
     totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
     changes = [StateChange(TOTALS_KEY, pack(totals)), StateChange(site_key("a.test"), b"x", due_at=97_000)]
     member.commit(Commit(state={0: changes, 1: [StateChange(TOTALS_KEY, pack(totals))]}))
