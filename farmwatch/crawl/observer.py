@@ -1,4 +1,4 @@
-"""A thread beside a crawl: it shows how it goes, ends it when all is done, and cuts the drain short when told to."""
+"""A thread beside a crawl: it shows progress, ends the crawl when all is done, and cuts the drain short on request."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _ASK_S = {"sqlite": 0.5, "kafka": 5.0}  # between questions whether all is done;
 _JOIN_S = 5.0
 
 
-class Onlooker:
-    """Looks at a crawl of this process, through its watch.
+class CrawlObserver:
+    """Observes a crawl of this process, through its watch.
 
-    A failure of its own sets `stop` and is raised at the end of `looking_on`; a log that is away is asked again.
+    A failure of its own sets `stop` and is raised at the end of `observing`; a log that is away is asked again.
     """
 
     def __init__(
@@ -54,8 +54,8 @@ class Onlooker:
         self._error: Exception | None = None
 
     @contextmanager
-    def looking_on(self) -> Iterator[None]:
-        """Look on while the block runs, and say the last figures behind it."""
+    def observing(self) -> Iterator[None]:
+        """Observe while the block runs, then report the last figures."""
         ended = threading.Event()
         thread = threading.Thread(target=self._run, args=(ended,), name="crawl-view", daemon=True)
         thread.start()

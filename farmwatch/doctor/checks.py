@@ -83,10 +83,10 @@ def _failure(error: Exception) -> CheckResult:
 
 
 def require_fit(config: Config, roles: Collection[Role], log: Log | None = None) -> None:
-    """Raise what the first check finds that fails, of those that these roles need; print warnings.
+    """Raise the first failure among the checks that these roles need; print warnings.
 
-    Without `log`: the checks of configuration and machine, which make nothing on disk but the archive's folder.
-    With it: those of the log, once it is laid out. Raises FarmwatchError and the errors of the packages.
+    Without `log`: the checks of configuration and machine, which write nothing but the archive's folder. With it: those
+    of the log. Raises FarmwatchError and the errors of the packages.
     """
     subject = Subject(config, roles, log)
     for check in BEFORE_THE_LOG if log is None else ON_THE_LOG:

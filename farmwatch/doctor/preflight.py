@@ -1,7 +1,4 @@
-"""Before any role starts: the checks, and the log laid out.
-
-The roles find the same faults by themselves, but under a supervisor each would be started again for ever.
-"""
+"""Before any role starts: the checks, and the log laid out. The supervisor would restart a role at fault for ever."""
 
 from __future__ import annotations
 
@@ -36,11 +33,10 @@ _log = structlog.get_logger()
 
 
 def prepare(config: Config, roles: Sequence[Role]) -> None:
-    """Check that these roles can start, and lay out the log; JUDGE or TALLY, where they are the first, begin the run.
+    """Check that these roles can start, and lay out the log; the first JUDGE or TALLY ever begins the live run.
 
-    Warnings go to stderr. A broker that is away is no fault of the configuration: the roles wait for it.
-    Raises what the first check finds that fails, ConfigError, StreamError, and FarmwatchError for a folder that cannot
-    be written.
+    A broker that is away is no fault of the configuration: the roles wait for it. Raises as `require_fit`, ConfigError,
+    StreamError, and FarmwatchError for a folder that cannot be written.
     """
     check_log_url(config)
     require_fit(config, roles)

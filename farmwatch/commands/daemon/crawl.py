@@ -74,7 +74,7 @@ def crawl(
 def _run(config: Config, hits: list[Path], until_done: bool, member: str | None) -> int:
     from farmwatch.commands.daemon.running import append_hits_of
     from farmwatch.config.member_names import claimed_name, names_folder
-    from farmwatch.crawl.observer import Onlooker
+    from farmwatch.crawl.observer import CrawlObserver
     from farmwatch.crawl.view import CrawlView
     from farmwatch.crawl.watch import CrawlWatch
     from farmwatch.daemon.roles import run_role
@@ -97,6 +97,6 @@ def _run(config: Config, hits: list[Path], until_done: bool, member: str | None)
             view = held.enter_context(CrawlView(console, config.log.url, config.crawl.max_in_flight))
         start_logging(role=Role.CRAWL.value)  # behind the view, which takes stderr over
         stop_on_signals(stop, hurry)
-        held.enter_context(Onlooker(config, watch, view, stop, hurry, until_done=until_done).looking_on())
+        held.enter_context(CrawlObserver(config, watch, view, stop, hurry, until_done=until_done).observing())
         run_role(Role.CRAWL, config, member, stop, metrics=metrics, watched=watch.over)
     return Exit.PROBLEM if skipped else Exit.OK
