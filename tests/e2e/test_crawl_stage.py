@@ -185,13 +185,6 @@ def test_a_decision_stops_the_site_and_accounts_for_its_hits(loopback: Web) -> N
     assert len(loopback.paths("site0.test")) == 2 and len(loopback.paths("site1.test")) > 3
 
 
-def test_the_budget_holds_and_hits_come_first(loopback: Web) -> None:
-    """A budget of three pages is spent on the hits; the fourth hit is refused with the reason."""
-    hits = hits_of(*(f"http://site0.test/{path}" for path in ("hit/1", "map/0", "map/1", "map/2")))
-    pages = crawl(settings_for(loopback.target, page_budget=3), hits)
-    assert [(page.outcome, page.reason) for page in pages] == [("fetched", "")] * 3 + [("refused", "budget")]
-
-
 def test_overloaded_and_absent_hosts(loopback: Web) -> None:
     """429 is waited out and asked again; each hit of a host that is not there is refused with why."""
     answers = iter([429, 429, 200])
