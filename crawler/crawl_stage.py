@@ -20,9 +20,9 @@ import structlog
 from aiohttp.abc import AbstractResolver
 
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import ABSENT, FetchOutcome, FetchResult, Job
+from crawler.fetch.jobs import ABSENT, FetchOutcome, FetchResult, Job, RequestKind
 from crawler.fetch.network_health import NetworkWatch, is_absent, was_not_answered
-from crawler.fetch.request_labels import reason_label, status_label
+from crawler.fetch.request_labels import expected, reason_label, status_label
 from crawler.fetch.thread import ClaimResult, FetchThread
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.page_log import page_headers
@@ -31,10 +31,11 @@ from crawler.frontier.rows import TOTALS_KEY, Stop, Totals, refuse_other_format,
 from crawler.frontier.statuses import Status
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
+from crawler.warc.exchange import RECORD_TYPES
 from crawler.warc.writer import open_warc
 from stream.log.contract import Log
 from stream.processing.metrics import Meter, Metrics
-from stream.processing.stage import Context, Stage
+from stream.processing.stage import Context, Series, Stage
 from stream.schema.records import Decision, Hit, Record
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES
 
@@ -164,6 +165,20 @@ class CrawlStage(Stage):
     def ready(self) -> bool:
         """Whether the fetch thread is running."""
         return self._thread.alive
+
+    def metric_series(self, run: str) -> Iterator[Series]:
+        """See `Stage.metric_series`."""
+        yield from super().metric_series(run)
+        for kind in RequestKind:
+            for metric in ("fetch_response_bytes", "fetch_duration_seconds", "fetch_deferred"):
+                yield metric, {"kind": kind.value}
+            for outcome, status, reason in expected(kind):
+                labels = {"kind": kind.value, "outcome": outcome, "status": status, "reason": reason}
+                yield "fetch_requests", labels
+        for result in ("allowed", "disallowed"):
+            yield "robots_lookups", {"result": result}
+        for record_type in RECORD_TYPES:
+            yield "warc_records", {"type": record_type}
 
     def close(self) -> None:
         """Cancel all requests and end the thread."""

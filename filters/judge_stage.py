@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar
 
 import xxhash
 
 from filters.known_scores import KnownScores
-from filters.rules.judgement import ARTICLE, judge_and_text
+from filters.rules.judgement import ARTICLE, DROPPED, judge_and_text
 from filters.rules.ruleset import Ruleset
-from stream.processing.stage import BY_REPLAY, Context, Stage
+from stream.processing.stage import BY_REPLAY, Context, Series, Stage
 from stream.schema.records import Features, Record, ScoreRequest, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
 
@@ -64,6 +64,16 @@ class JudgeStage(Stage):
         if replays:
             self._headers[BY_REPLAY] = "1"
             self.forward, self.heartbeat_input, self.store = None, "", asked_store(run)
+
+    def metric_series(self, run: str) -> Iterator[Series]:
+        """See `Stage.metric_series`."""
+        yield from super().metric_series(run)
+        labels = {"run": run, "ruleset": self.ruleset.name}
+        for verdict in (ARTICLE, DROPPED):
+            yield "page_verdicts", {**labels, "verdict": verdict}
+            yield "stage_records", {**labels, "stage": self.name, "result": verdict}
+        for rule in self.ruleset.rules:
+            yield "rule_drops", {**labels, "rule": rule.name}
 
     def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing to prepare
         """Judge one features record."""

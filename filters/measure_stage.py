@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from filters.measure.epoch import feature_epoch
@@ -12,7 +12,7 @@ from filters.settings import MeasureSettings
 from filters.site_memory.measurer import features_of
 from filters.site_memory.memory import SiteMemory
 from stream.processing.metrics import Metrics
-from stream.processing.stage import Context, Stage
+from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
 from stream.schema.records import Page, Record
 from stream.schema.runs import LIVE, RunNames, memory_store, names_of
@@ -108,6 +108,14 @@ class MeasureStage(Stage):
     def ready(self) -> bool:
         """True once a worker process is ready."""
         return self._pool.ready()
+
+    def metric_series(self, run: str) -> Iterator[Series]:
+        """See `Stage.metric_series`."""
+        yield from super().metric_series(run)
+        for mode in ("recall", "precision"):
+            yield "extract_attempts", {"mode": mode, "outcome": "ok"}
+        for result in ("measured", "skipped", "extract_error"):
+            yield "stage_records", {"run": run, "ruleset": "", "stage": self.name, "result": result}
 
     def close(self) -> None:
         """End the worker processes."""

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
@@ -31,7 +31,7 @@ from scoring.interface import Detector, TextScore, refuse_uncalibrated
 from scoring.rates.canary import is_canary
 from scoring.score_memory import ScoreMemory, Scores
 from stream.processing.metrics import Metrics
-from stream.processing.stage import Context, Stage
+from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
 from stream.schema.records import Record, Score, ScoreRequest
 
@@ -157,6 +157,20 @@ class ScoreStage(Stage):
     def advanced(self) -> int:
         """Batches of the devices so far."""
         return self._panel.result().advanced() if self._works() else 0
+
+    def metric_series(self, run: str) -> Iterator[Series]:
+        """See `Stage.metric_series`."""
+        yield from super().metric_series(run)
+        for tokens in ("text", "padding"):
+            yield "score_tokens", {"kind": tokens}
+        for fault in ("oom", "lost", "poison"):
+            yield "score_device_errors", {"kind": fault}
+        for memory in MEMORY_KINDS:
+            yield "score_device_memory_bytes", {"kind": memory}
+        for result in ("hit", "miss"):
+            yield "score_cache_lookups", {"result": result}
+        for result in ("scored", "abstained"):
+            yield "stage_records", {"run": run, "ruleset": "", "stage": self.name, "result": result}
 
     def close(self) -> None:
         """Stop the detectors' threads; whoever waits for detectors that are still being loaded is let go."""

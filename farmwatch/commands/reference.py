@@ -24,7 +24,7 @@ from prometheus_client import CollectorRegistry
 from crawler.reasons import PAGES, STOPS, Meaning
 from farmwatch.config.config import Config
 from farmwatch.config.layers import allowed_values, encode, settings_of, shown_value
-from farmwatch.daemon.exposition import ROLE, Exposition
+from farmwatch.daemon.endpoints import ROLE, Exposition
 from farmwatch.terminal.generated import renewed
 from filters.quality.names import LANGUAGES
 from filters.rules.catalogue import RULES

@@ -49,12 +49,10 @@ def open_configured(config: Config, *, read_only: bool = False) -> Log:
 
     Raises StreamError, ConfigError for a URL of no known form, LogUnavailable.
     """
-    from farmwatch.config.brokers import broker_addresses
     from stream.opening import open_log
 
     options: dict[str, Any] = {}
     check_log_url(config)
-    broker_addresses(config.log.url)  # the client would fail at a wrong one with an error of Python's
     if config.log.url.startswith("kafka:"):
         options["state_folder"] = Path(config.log.state_folder)
         options["settings"] = config.kafka
@@ -77,9 +75,12 @@ def log_exists(config: Config) -> bool:
 
 def check_log_url(config: Config) -> None:
     """Raises ConfigError for a URL that cannot be a log's, and for an embedded log where a file stands."""
+    from farmwatch.config.brokers import broker_addresses
+
     scheme, _, place = config.log.url.partition(":")
     if scheme not in ("sqlite", "kafka") or not place:
         raise ConfigError(f"log.url is {config.log.url!r}: give sqlite:FOLDER or kafka:HOST:PORT")
+    broker_addresses(config.log.url)  # the client would fail at a wrong one with an error of Python's
     folder = Path(place).expanduser()
     with suppress(PermissionError):  # opening says so
         if scheme == "sqlite" and folder.exists() and not folder.is_dir():

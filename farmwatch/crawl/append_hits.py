@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from crawler.sources.known_hits import KnownHits
 from crawler.web.hits_file import LINE_CAP, BadLine, read_hits
+from farmwatch.config.config import Config
+from farmwatch.config.opening import create_topics, opened
 from farmwatch.terminal.jsonl import binary_input
+from farmwatch.terminal.messages import message
 from stream.log.contract import Log, partition_of
 from stream.schema.topics import HITS
 from stream.text.packed_files import bounded_lines
-from stream.text.wording import counted
+from stream.text.wording import counted, one_line
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
     """How many hits were read, how many of them the log did not have, and how many lines held none."""
 
-    hits: int
-    new: int
-    skipped: int
+    hits: int = 0
+    new: int = 0
+    skipped: int = 0
+
+    def __add__(self, other: Appended) -> Appended:
+        """Of several files."""
+        return Appended(self.hits + other.hits, self.new + other.new, self.skipped + other.skipped)
 
     @property
     def text(self) -> str:
@@ -31,16 +39,35 @@ class Appended:
         return f"{counted(self.hits, 'hit')} read, {self.new} new, {counted(self.skipped, 'line')} skipped"
 
 
+def append_files(config: Config, files: Sequence[Path]) -> Iterator[tuple[Path, Appended]]:
+    """Append the hits of each file that the log does not have; lines without one are named on stderr and skipped.
+
+    The log is made where there is none, once every file could be opened. Raises as `binary_input` and `append_hits`.
+    """
+    for file in files:
+        with input_lines(file):
+            pass
+    with opened(config, create=True) as log:
+        create_topics(log, config)
+        known = KnownHits(log)
+        for file in files:
+            with input_lines(file) as lines:
+                yield file, append_hits(log, lines, partial(report_bad_line, file), known=known)
+
+
+def report_bad_line(file: Path, bad: BadLine) -> None:
+    """Name a line that holds no hit."""
+    message(f"{file}: line {bad.number}: {one_line(bad.reason)}")
+
+
 def append_hits(
     log: Log,
     lines: Iterable[bytes],
-    told: Callable[[BadLine], None],
+    on_bad_line: Callable[[BadLine], None],
     clock: Callable[[], float] = time.time,
     known: KnownHits | None = None,
 ) -> Appended:
-    """Append the hits of a file that the log does not have; `told` hears of each broken line, which is skipped.
-
-    `known` is for several files, so that the log is read once.
+    """Append the hits of a file that the log does not have; `known` is for several files, so that it is read once.
 
     A line that does not say when it was fetched is as of now (`clock`, seconds). A hit's id digests what the file says
     of it, so a file appended twice adds nothing. That costs one pass over the partitions of `hits` that the file's
@@ -56,15 +83,14 @@ def append_hits(
     for found in read_hits(lines, now_ms=int(clock() * 1000)):
         if isinstance(found, BadLine):
             skipped += 1
-            told(found)
+            on_bad_line(found)
             continue
         hits += 1
-        if not known.is_new(found.id, partition_of(found.site, partitions)):
-            continue
-        new += 1
-        batch.add([hit_output(found, partitions)])
-        if batch.is_full:
-            log.append(batch.take())
+        if known.is_new(found.id, partition_of(found.site, partitions)):
+            new += 1
+            batch.add([hit_output(found, partitions)])
+            if batch.is_full:
+                log.append(batch.take())
     if batch:
         log.append(batch.take())
     return Appended(hits, new, skipped)

@@ -1,12 +1,10 @@
 """Pages of archives onto the log, each once: the page goes onto `pages`, its hit onto `hits`, in one append.
 
-So a hit tells that its page is there. What the log's hits say is read before the first file, and nothing they name is
-appended again: an import that was interrupted is simply made again. That costs one pass over the topic `hits`, and
-about 150 bytes of memory for each page that was ever imported. It holds as long as the log keeps its hits.
+So a hit shows that its page is there. The log's hits are read before the first file, and nothing they name is appended
+again: an interrupted import is made again. That costs one pass over `hits` and about 150 bytes of memory for each page
+that was ever imported, and holds as long as the log keeps its hits.
 
-Imports and searches of archives may run beside each other on one machine: each holds a lock for the time of a batch,
-so they wait for each other no longer than an append takes. Held for a whole import it would be read by nobody else
-for hours, or, with an archive from a pipe, for as long as that pipe hangs.
+Imports and searches of archives may run beside each other on one machine: each holds a lock for the time of a batch.
 """
 
 from __future__ import annotations
@@ -14,15 +12,21 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import BinaryIO
 
 from crawler.hit_records import OutputBatch, page_outputs
 from crawler.sources.known_hits import KnownHits
 from crawler.warc.pages import ArchivedPage, Skipped
+from farmwatch.config.config import Config
+from farmwatch.config.member_names import names_folder
 from stream.log.contract import Log
+from stream.log.private_folders import make_private
 from stream.schema.topics import HITS
+from stream.text.user_errors import FarmwatchError
 
 _MIB = 2**20
+IMPORTS_LOCK = "imports.lock"
 
 
 @dataclass(slots=True)
@@ -35,12 +39,11 @@ class Imported:
 
 
 def import_pages(
-    log: Log, found: Iterable[ArchivedPage | Skipped], imports: KnownHits, told: Callable[[Skipped], None]
+    log: Log, found: Iterable[ArchivedPage | Skipped], imports: KnownHits, on_broken: Callable[[Skipped], None]
 ) -> Imported:
-    """Append the pages of an archive that are not among `imports`; `told` hears of each broken record.
+    """Append the pages of an archive that are not among `imports`; `on_broken` gets each broken record.
 
-    Raises as `Log.append` and `KnownHits.hold`, and OSError where the archive cannot be read on; what was appended
-    by then stays, and is known to the next import.
+    What was appended stays. Raises as `Log.append` and `KnownHits.hold`, and OSError for an unreadable archive.
     """
     partitions = log.topics()[HITS]
     so_far = Imported()
@@ -63,7 +66,7 @@ def import_pages(
         if isinstance(one, Skipped):
             if one.is_fault:
                 so_far.broken += 1
-                told(one)
+                on_broken(one)
             else:
                 so_far.skipped[one.reason] += 1
         elif one.hit.id in ids or one.hit.id in imports.ids:  # the archive holds the record twice
@@ -77,20 +80,39 @@ def import_pages(
     return so_far
 
 
-class Watched:
-    """A stream that tells how many MiB were read of it since it told last."""
+class MeasuredStream:
+    """A stream that reports each MiB that was read of it."""
 
-    def __init__(self, stream: BinaryIO, told: Callable[[int], None]) -> None:
-        """Read `stream`."""
+    def __init__(self, stream: BinaryIO, on_progress: Callable[[int], None]) -> None:
+        """Read `stream`; `on_progress` gets how many MiB more."""
         self._stream = stream
-        self._told = told
-        self._untold_bytes = 0
+        self._on_progress = on_progress
+        self._unreported_bytes = 0
 
     def read(self, size: int = -1) -> bytes:
         """As the stream's own."""
         piece = self._stream.read(size)
-        self._untold_bytes += len(piece)
-        if self._untold_bytes >= _MIB:
-            self._told(self._untold_bytes // _MIB)
-            self._untold_bytes %= _MIB
+        more_mib, self._unreported_bytes = divmod(self._unreported_bytes + len(piece), _MIB)
+        if more_mib:
+            self._on_progress(more_mib)
         return piece
+
+
+def locks_folder(config: Config) -> Path:
+    """The folder of locks that keep searches and imports into one log apart. Raises FarmwatchError."""
+    folder = names_folder(config) / "search"
+    try:
+        make_private(folder)
+    except OSError as error:
+        raise FarmwatchError(f"{folder}: cannot be made: {error.strerror}; make it writable") from error
+    return folder
+
+
+def imports_lock(config: Config) -> Path:
+    """The file that imports hold, which can be written. Raises FarmwatchError."""
+    file = locks_folder(config) / IMPORTS_LOCK
+    try:
+        file.open("ab").close()
+    except OSError as error:
+        raise FarmwatchError(f"{file}: cannot be written: {error.strerror}; make it writable") from error
+    return file

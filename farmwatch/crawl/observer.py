@@ -1,4 +1,4 @@
-"""A thread beside a crawl: it shows how it goes, ends it when all is done, and cuts the drain short when told to."""
+"""A thread beside a crawl: it shows progress, ends the crawl when all is done, and cuts the drain short on request."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from contextlib import closing, contextmanager
 
 from farmwatch.config.config import Config
 from farmwatch.config.opening import open_configured
-from farmwatch.crawl.completion import crawl_is_done
 from farmwatch.crawl.view import CrawlView, status_line
 from farmwatch.crawl.watch import CrawlWatch
+from farmwatch.daemon.quiescence import crawl_waits_for
 from farmwatch.terminal.messages import message
 from stream.log.errors import StreamError
 from stream.text.user_errors import Exit
@@ -22,11 +22,10 @@ _ASK_S = {"sqlite": 0.5, "kafka": 5.0}  # between questions whether all is done;
 _JOIN_S = 5.0
 
 
-class Onlooker:
-    """Looks at a crawl of this process, through its watch.
+class CrawlObserver:
+    """Observes a crawl of this process, through its watch.
 
-    What it cannot do (a view that cannot be drawn, a log that nobody can open) ends the crawl: `stop` is set, and the
-    error is raised where the block of `looking_on` ends. A log that is away for a while is asked again.
+    A failure of its own sets `stop` and is raised at the end of `observing`; a log that is away is asked again.
     """
 
     def __init__(
@@ -55,8 +54,8 @@ class Onlooker:
         self._error: Exception | None = None
 
     @contextmanager
-    def looking_on(self) -> Iterator[None]:
-        """Look on while the block runs, and say the last figures behind it."""
+    def observing(self) -> Iterator[None]:
+        """Observe while the block runs, then report the last figures."""
         ended = threading.Event()
         thread = threading.Thread(target=self._run, args=(ended,), name="crawl-view", daemon=True)
         thread.start()
@@ -98,12 +97,16 @@ class Onlooker:
 
     def _is_done(self) -> bool:
         every_s = _ASK_S[self._config.log.url.partition(":")[0]]
-        if time.monotonic() - self._asked < every_s or self._watch.figures().active:
+        if self._watch.figures().active:
+            self._watch.waits_for = ""
+            return False
+        if time.monotonic() - self._asked < every_s:
             return False
         self._asked = time.monotonic()
         try:
             with closing(open_configured(self._config, read_only=True)) as log:
-                return crawl_is_done(log, self._config.log.partitions)
+                self._watch.waits_for = crawl_waits_for(log, self._config.log.partitions)
+                return not self._watch.waits_for
         except StreamError as error:
             if error.retriable:  # it is asked again; the loop itself says what is wrong with the log
                 return False

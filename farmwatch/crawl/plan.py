@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from pathlib import Path
@@ -16,7 +15,7 @@ from crawler.reasons import in_words, meaning_of_reason
 from crawler.web.hits_file import BadLine, read_hits
 from farmwatch.config.config import Config
 from farmwatch.config.opening import log_exists, opened
-from farmwatch.crawl.append_hits import input_lines
+from farmwatch.crawl.append_hits import input_lines, report_bad_line
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
 from stream.log.contract import Log, StateReader, partition_of
 from stream.memory.state import MemoryState
@@ -29,6 +28,13 @@ from stream.text.wording import counted, one_line
 
 R = TypeVar("R", bound=Record)
 _ALL = 10**9
+_WAITS_FOR = {
+    "delay": "the delay after its last request",
+    "parked": "parked",
+    "revisit": "rests until then, when what is known is asked for again",
+    "domain": "other hosts of {domain} come first (crawl.domain_delay_s)",
+    "begin": "a crawl that begins waits one delay",
+}
 _NOT_KNOWN = (
     "as if a crawl began now; no name is looked up, so the limits per IP address are not in it, nor is what a running"
     " crawl has under way"
@@ -124,7 +130,7 @@ def _hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
             for found in read_hits(lines, now_ms=now_ms):
                 if isinstance(found, BadLine):
                     skipped += 1
-                    message(f"{file}: line {found.number}: {found.reason}")
+                    report_bad_line(file, found)
                 else:
                     hits.append(found)
     return hits, skipped
@@ -134,15 +140,7 @@ def _tell(plans: Sequence[SitePlan], now_ms: int) -> None:
     put_table(
         ("site", "when", "request", "URL", "then", "queued", "why"),
         (
-            (
-                plan.site,
-                when(plan.requests[0].start_at, now_ms) if plan.requests else "-",
-                _kind(plan),
-                plan.requests[0].url if plan.requests else "",
-                _then(plan),
-                _queued(plan),
-                _why(plan, now_ms),
-            )
+            (plan.site, *_first_request(plan, now_ms), queue_in_words(plan.queued_in), _why(plan, now_ms))
             for plan in plans
         ),
         less=("queued", "then"),
@@ -152,13 +150,9 @@ def _tell(plans: Sequence[SitePlan], now_ms: int) -> None:
 
 
 def _tell_site(plan: SitePlan, now_ms: int) -> None:
-    put(
-        one_line(
-            f"{plan.site} ({plan.domain}): {counted(plan.fetched, 'page')} fetched, {_queued(plan) or 'no URL queued'}"
-        )
-    )
-    why = _why(plan, now_ms)
-    if why:
+    queued = queue_in_words(plan.queued_in) or "no URL queued"
+    put(one_line(f"{plan.site} ({plan.domain}): {counted(plan.fetched, 'page')} fetched, {queued}"))
+    if why := _why(plan, now_ms):
         put_wrapped(one_line(why), "  ")
     for text in plan.unusable:
         put_wrapped(one_line(f"no hit of this site: {text}"), "  ")
@@ -166,8 +160,8 @@ def _tell_site(plan: SitePlan, now_ms: int) -> None:
         ("when", "at", "request", "URL", ""),
         (
             (
-                when(each.start_at, now_ms),
-                moment(each.start_at),
+                when(at := each.start_at, now_ms),
+                moment(at),
                 each.kind,
                 each.url,
                 "if it has changed" if each.conditional else "",
@@ -186,19 +180,13 @@ def _tell_site(plan: SitePlan, now_ms: int) -> None:
         )
 
 
-def _kind(plan: SitePlan) -> str:
+def _first_request(plan: SitePlan, now_ms: int) -> tuple[str, str, str, str]:
+    """When, which kind, its URL, and the page that it prepares for."""
     if not plan.requests:
-        return "none"
-    return plan.requests[0].kind + (" if changed" if plan.requests[0].conditional else "")
-
-
-def _then(plan: SitePlan) -> str:
-    """The page that the first request prepares for."""
-    return plan.first_page if plan.requests and plan.requests[0].kind != "page" else ""
-
-
-def _queued(plan: SitePlan) -> str:
-    return queue_in_words(plan.queued_in)
+        return "-", "none", "", ""
+    first = plan.requests[0]
+    kind = first.kind + (" if changed" if first.conditional else "")
+    return when(first.start_at, now_ms), kind, first.url, plan.first_page if first.kind != "page" else ""
 
 
 def _why(plan: SitePlan, now_ms: int) -> str:
@@ -210,15 +198,7 @@ def _why(plan: SitePlan, now_ms: int) -> str:
     elif plan.parked_until:
         parts.append(f"parked for {lasting((plan.parked_until - now_ms) / 1000)} after {in_words(plan.parked_why)}")
     elif plan.waits_for:
-        parts.append(
-            {
-                "delay": "the delay after its last request",
-                "parked": "parked",
-                "revisit": "rests until then, when what is known is asked for again",
-                "domain": f"other hosts of {plan.domain} come first (crawl.domain_delay_s)",
-                "begin": "a crawl that begins waits one delay",
-            }[plan.waits_for]
-        )
+        parts.append(_WAITS_FOR[plan.waits_for].format(domain=plan.domain))
     elif not plan.requests:
         parts.append("nothing is left to ask for; it rests until the next hit")
     if plan.imported:
@@ -226,11 +206,6 @@ def _why(plan: SitePlan, now_ms: int) -> str:
     if plan.unusable:
         parts.append(f"hits that name no page of it: {plan.unusable[0]}")
     if plan.refused:
-        parts.append(f"{counted(plan.refused, 'URL')} refused without a request: {_refused(plan)}")
+        reasons = dict.fromkeys(f"{each.reason}{f' ({each.rule})' if each.rule else ''}" for each in plan.refusals)
+        parts.append(f"{counted(plan.refused, 'URL')} refused without a request: {', '.join(reasons)}")
     return "; ".join(parts)
-
-
-def _refused(plan: SitePlan) -> str:
-    """Reasons with the line of robots.txt where there is one."""
-    reasons = Counter(f"{each.reason}{f' ({each.rule})' if each.rule else ''}" for each in plan.refusals)
-    return ", ".join(reasons)

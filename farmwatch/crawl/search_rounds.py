@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -14,7 +14,6 @@ from pathlib import Path
 
 import structlog
 
-from crawler.settings import CrawlSettings
 from crawler.sources.catalogue import open_source, settings_for, with_pages
 from crawler.sources.http_client import SourceClient
 from crawler.sources.keys import key_origin
@@ -29,9 +28,8 @@ from crawler.sources.usage import PARK_CAP_S
 from farmwatch.config.config import Config
 from farmwatch.config.opening import create_topics, opened
 from farmwatch.crawl.append_hits import input_lines
-from farmwatch.crawl.search_locks import IMPORTS_LOCK, locks_folder
-from farmwatch.daemon.endpoints import Endpoints
-from farmwatch.daemon.exposition import Exposition
+from farmwatch.crawl.archive_import import IMPORTS_LOCK, locks_folder
+from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.terminal.jsonl import STDIN
 from farmwatch.terminal.messages import message, put, put_json, start_logging
 from farmwatch.terminal.progress import counting
@@ -53,21 +51,19 @@ _TABLES = frozenset({".csv", ".tsv"})
 
 @dataclass(frozen=True, slots=True)
 class SearchRequest:
-    """What was asked for: sources, queries, seconds between rounds (None = once), result pages (None = as set)."""
+    """What was asked for."""
 
     sources: Sequence[str]
     queries: Path
-    every_s: int | None
-    pages: int | None
+    every_s: int | None  # between rounds; None = once
+    pages: int | None  # of results; None = as set
 
 
-def run_search(
-    config: Config, wanted: SearchRequest, *, as_json: bool, environment: Mapping[str, str] = os.environ
-) -> int:
+def run_search(config: Config, wanted: SearchRequest, *, as_json: bool) -> int:
     """Ask the sources; returns the exit code. Raises as `open_source`, ConfigError, UsageError, LogUnavailable."""
     if wanted.every_s is not None and str(wanted.queries) in STDIN:
         raise ConfigError("--every reads the queries again each round: give --queries a file, not standard input")
-    sources = [open_source(config.search, name, environment, config.crawl) for name in wanted.sources]
+    sources = [open_source(config.search, name, os.environ, config.crawl) for name in wanted.sources]
     for source in sources:
         if wanted.pages is not None and wanted.pages > source.pages_cap:
             raise UsageError(f"--pages {wanted.pages}: {source.name} gives {source.pages_cap} at most")
@@ -83,9 +79,8 @@ def run_search(
         for source in sources:
             if not held.enter_context(held_lock(locks / f"{source.name}.daemon.lock")):
                 raise FarmwatchError(f"another process searches {source.name} by a schedule on this log: one is enough")
-        endpoints = Endpoints(
-            Exposition(desk.metrics.registry, "search"), desk.health, config.metrics.host, _port(config)
-        )
+        port = config.metrics.port + len(Role) if config.metrics.port else 0  # behind those of the roles
+        endpoints = Endpoints(Exposition(desk.metrics.registry, "search"), desk.health, config.metrics.host, port)
         try:
             endpoints.start()
         except ConfigError as error:
@@ -97,26 +92,14 @@ def run_search(
 class Desk:
     """Runs the sources beside each other in one event loop. What one of them meets does not touch the others."""
 
-    def __init__(
-        self,
-        config: Config,
-        wanted: SearchRequest,
-        log: Log,
-        locks: Path,
-        *,
-        as_json: bool,
-        clock: Callable[[], float] = time.time,
-        environment: Mapping[str, str] = os.environ,
-    ) -> None:
-        """`locks` is a folder for files that keep processes apart; `clock` is Unix time in seconds."""
+    def __init__(self, config: Config, wanted: SearchRequest, log: Log, locks: Path, *, as_json: bool) -> None:
+        """`locks` is a folder for files that keep processes apart."""
         self.metrics = Metrics()
         self._config = config
         self._wanted = wanted
         self._log = log
         self._locks = locks
         self._as_json = as_json
-        self._clock = clock
-        self._environment = environment
         self._stop: asyncio.Event | None = None
         self._interrupted = False
         self._states: dict[str, str] = {}
@@ -129,7 +112,7 @@ class Desk:
     async def once(self, sources: Sequence[Source], queries: Sequence[Query]) -> int:
         """Ask every query of every source once; returns the exit code. Raises what ended a source, once all ended."""
         self._listen("what was found is kept; the next search begins anew")
-        started_ms = int(self._clock() * 1000)
+        started_ms = int(time.time() * 1000)
         with counting(len(queries) * len(sources), "queries") as advance:
             async with self._client() as client:
                 rounds = [
@@ -147,9 +130,8 @@ class Desk:
                 raise end
         if self._interrupted:
             return Exit.INTERRUPTED
-        whole = all(not summary.ended and not summary.outcomes["failed"] for summary in summaries)
-        refused = any(summary.outcomes["refused"] for summary in summaries)
-        return Exit.OK if whole and not refused else Exit.PROBLEM
+        faults = any(s.ended or s.outcomes["failed"] or s.outcomes["refused"] for s in summaries)
+        return Exit.PROBLEM if faults else Exit.OK
 
     async def always(self, sources: Sequence[Source], queries: Sequence[Query]) -> int:
         """Keep the schedule of every source until a signal; returns the exit code."""
@@ -187,7 +169,7 @@ class Desk:
         while not self._stopped():
             ledger = searcher.ledger
             queries = self._again(queries)
-            now_ms = int(self._clock() * 1000)
+            now_ms = int(time.time() * 1000)
             due_ms, round_ = next_round(ledger.round, digest_of(queries), len(queries), self._wanted.every_s, now_ms)
             if due_ms > now_ms:
                 if told_ms != (told_ms := due_ms):
@@ -199,25 +181,25 @@ class Desk:
             summary = await searcher.round(queries, round_, kept=True)
             self._tell(summary, len(queries) - round_.done)
             if not summary.ended:
-                self.metrics.set("search_round_timestamp_seconds", self._clock(), source=source.name)
+                self.metrics.set("search_round_timestamp_seconds", time.time(), source=source.name)
             elif summary.refused:
                 _log.warning("source_refuses", source=source.name, again_in_s=PARK_CAP_S)
                 self._states[source.name] = f"refused: {summary.ended}"
                 await self._rest(PARK_CAP_S)
 
     async def _rest(self, seconds: float) -> None:
-        until = self._clock() + seconds
-        while not self._stopped() and (left := until - self._clock()) > 0:
-            await self._sleep(min(left, _SLICE_S))
+        until = time.time() + seconds
+        while not self._stopped() and (left_s := until - time.time()) > 0:
+            await self._sleep(min(left_s, _SLICE_S))
 
     def _searcher(self, source: Source, client: SourceClient, patience_s: float) -> Searcher:
         settings = with_pages(settings_for(self._config.search, source.name), self._wanted.pages)
         turns = PacedClient(
             source,
             settings,
-            Ledger(self._log, source.name, partial(file_lock, self._locks / f"{source.name}.lock"), self._clock),
+            Ledger(self._log, source.name, partial(file_lock, self._locks / f"{source.name}.lock"), time.time),
             client,
-            clock=self._clock,
+            clock=time.time,
             sleep=self._sleep,
             stopped=self._stopped,
             metrics=self.metrics,
@@ -226,8 +208,8 @@ class Desk:
         return Searcher(source, settings, turns, self._config.log.partitions, self.metrics, self._imports)
 
     def _client(self) -> SourceClient:
-        crawl: CrawlSettings = self._config.crawl
-        return SourceClient(crawl.user_agent if crawl.contact else crawl.name, self._clock)
+        crawl = self._config.crawl
+        return SourceClient(crawl.user_agent if crawl.contact else crawl.name, time.time)
 
     def _again(self, queries: Sequence[Query]) -> Sequence[Query]:
         """The queries as the file has them now; those before where it cannot be read."""
@@ -266,7 +248,7 @@ class Desk:
         """What a round came to: a line, a JSON object, or of a daemon an event in its log."""
         if summary.refused:
             mine = settings_for(self._config.search, summary.source)
-            summary.ended += f" ({key_origin(summary.source, mine, self._environment)})"
+            summary.ended += f" ({key_origin(summary.source, mine, os.environ)})"
         if self._as_json:
             said = {name: value for name, value in asdict(summary).items() if name != "refused"}
             counts = {"outcomes": dict(summary.outcomes), "skipped_reasons": dict(summary.skipped_reasons)}
@@ -308,8 +290,3 @@ def _queries(file: Path, *, quiet: bool = False) -> tuple[list[Query], int]:
     if not queries:
         raise FarmwatchError(f"{file}: no query in it")
     return queries, len(bad)
-
-
-def _port(config: Config) -> int:
-    """Port of /metrics: behind those of the roles; 0 = any."""
-    return config.metrics.port + len(Role) if config.metrics.port else 0

@@ -19,6 +19,7 @@ def status_line(figures: CrawlFigures) -> str:
         f"{figures.fetched_now:,} pages fetched ({figures.recent_per_s:.1f}/s), {figures.in_flight} requests in flight,"
         f" sites {_sites(figures, ', ')}; {figures.queued:,} URLs queued{_left(figures)}; due: {_due(figures)};"
         f" {size(figures.received_bytes)} received; last minute: {_outcomes(figures)}"
+        + (f"; waits for {figures.waits_for}" if figures.waits_for else "")
     )
 
 
@@ -36,8 +37,8 @@ def drawn(figures: CrawlFigures, where: str, most_in_flight: int) -> RenderableT
         "left": f"{figures.queued:,} URLs queued{_left(figures)}",
         "last minute": _outcomes(figures),
     }
-    if not figures.partitions:
-        facts = {"waiting": "for the log to give this process its partitions", **facts}
+    if figures.waits_for:
+        facts = {"waiting": f"for {figures.waits_for}", **facts}
     heading = _line((one_line(f"crawl on {where}, {lasting(figures.running_s)}"), "bold"))
     return Group(heading, *(_line((f"{name:<13}", "bold"), fact) for name, fact in facts.items()))
 

@@ -7,16 +7,19 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, is_site_key, unpack
 from stream.log.clock import Clock, wall_ms
-from stream.log.contract import At, Commit, Member, Message, Output, StateReader
+from stream.log.contract import Commit, Member, Message, Output, StateReader
 from stream.processing.metrics import Metrics
 from stream.schema.projection import projection_of
 from stream.schema.records import Page, Record, decode
 from stream.schema.topics import PAGES
 
+PARTITIONS_TO_COME = "the log to give this process its partitions"
 _LOOK_S = 0.5  # between two looks at the frontier
+_SUMMED = ("sites", "active", "parked", "stopped", "queued", "fetched")
 _WINDOW_S = 60  # over which rates and outcomes are told
 
 
@@ -47,6 +50,7 @@ class CrawlFigures:
     received_bytes: int = 0  # inflated
     oldest_due_ms: int | None = None  # how long the site waits that waits longest; None = none is due
     next_due_ms: int | None = None  # how long until the next site is due; None = one is due, or none ever
+    waits_for: str = PARTITIONS_TO_COME  # or what is left elsewhere, once nothing is left in these partitions
     next_parked: str = ""  # where all that is active is parked: the site that is asked again first, and why it is
     outcomes: Mapping[str, int] = field(default_factory=dict)  # reason or "fetched" -> records of the last minute
 
@@ -64,6 +68,7 @@ class CrawlWatch:
         self, metrics: Metrics, *, clock: Clock = wall_ms, monotonic: Callable[[], float] = time.monotonic
     ) -> None:
         """Read the fetcher's counts from `metrics`."""
+        self.waits_for = ""
         self._metrics = metrics
         self._clock = clock
         self._monotonic = monotonic
@@ -78,7 +83,7 @@ class CrawlWatch:
 
     def over(self, member: Member) -> Member:
         """The member, watched."""
-        return WatchedMember(member, self)
+        return cast(Member, _Watched(member, self))
 
     def committed(self, outputs: Iterable[Output]) -> None:
         """Count the page records among what has become visible."""
@@ -125,25 +130,22 @@ class CrawlWatch:
             outcomes: Counter[str] = sum((counts for _, counts in self._recent), Counter())
             totals, first_due = list(self._totals.values()), min(self._due, default=None)
             parked = self._parked
+        sums = {name: sum(getattr(each, name) for each in totals) for name in _SUMMED}
         running_s = now - self._began
         waits_ms = None if first_due is None else now_ms - first_due
         return CrawlFigures(
             running_s=running_s,
             partitions=len(totals),
-            sites=sum(t.sites for t in totals),
-            active=sum(t.active for t in totals),
-            parked=sum(t.parked for t in totals),
-            resting=sum(t.sites - t.active - t.stopped for t in totals),
-            stopped=sum(t.stopped for t in totals),
-            queued=sum(t.queued for t in totals),
-            fetched=sum(t.fetched for t in totals),
+            resting=sums["sites"] - sums["active"] - sums["stopped"],
+            **sums,
             fetched_now=self._fetched,
             recent_per_s=outcomes["fetched"] / min(max(running_s, 1.0), _WINDOW_S),
             in_flight=int(self._sum("fetch_inflight")),
             received_bytes=int(self._sum("fetch_response_bytes")),
             oldest_due_ms=waits_ms if waits_ms is not None and waits_ms >= 0 else None,
             next_due_ms=-waits_ms if waits_ms is not None and waits_ms < 0 else None,
-            next_parked=parked[1] if parked is not None and parked[0] == first_due and _all_are_parked(totals) else "",
+            waits_for=self.waits_for or ("" if totals else PARTITIONS_TO_COME),
+            next_parked=parked[1] if parked and parked[0] == first_due and sums["active"] == sums["parked"] else "",
             outcomes=dict(outcomes.most_common()),
         )
 
@@ -157,61 +159,27 @@ class CrawlWatch:
         )
 
 
-def _all_are_parked(totals: Iterable[Totals]) -> bool:
-    return all(sums.active == sums.parked for sums in totals)
-
-
 def _first_parked(state: StateReader, at_ms: int) -> Iterator[tuple[int, str]]:
     """When the site is asked again that is due first, with its name and why it is parked."""
     for key, value, due_ms in state.due(at_ms, 1):
-        if is_site_key(key):
-            row = unpack(SiteRow, value)
-            if row.parked_why:
-                yield due_ms, f"{row.site}, {row.parked_why}"
+        if is_site_key(key) and (row := unpack(SiteRow, value)).parked_why:
+            yield due_ms, f"{row.site}, {row.parked_why}"
 
 
-class WatchedMember:
-    """A member that tells a watch what it has committed, and has it look now and then."""
+class _Watched:
+    """A member that has a watch look now and then, and reports to it what it has committed."""
 
     def __init__(self, member: Member, watch: CrawlWatch) -> None:
-        """Stand in front of `member`."""
         self._member = member
         self._watch = watch
 
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._member, name)
+
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
-        """As `Member.poll`; looks first."""
         self._watch.look(self._member)
         return self._member.poll(timeout_s, max_records, max_bytes)
 
     def commit(self, commit: Commit) -> None:
-        """As `Member.commit`; what it raises was not committed, and is not counted."""
         self._member.commit(commit)
         self._watch.committed(commit.outputs)
-
-    def assignment(self) -> Mapping[int, int]:
-        """As `Member.assignment`."""
-        return self._member.assignment()
-
-    def state(self, partition: int) -> StateReader:
-        """As `Member.state`."""
-        return self._member.state(partition)
-
-    def rewind(self) -> None:
-        """As `Member.rewind`."""
-        self._member.rewind()
-
-    def pause(self, partitions: Iterable[int] | None = None) -> None:
-        """As `Member.pause`."""
-        self._member.pause(partitions)
-
-    def resume(self) -> None:
-        """As `Member.resume`."""
-        self._member.resume()
-
-    def lag(self) -> Mapping[At, int]:
-        """As `Member.lag`."""
-        return self._member.lag()
-
-    def close(self) -> None:
-        """As `Member.close`."""
-        self._member.close()

@@ -20,7 +20,6 @@ import xxhash
 import zstandard
 
 from crawler.web.urls import fetch_id, page_id
-from farmwatch.config.config import Config
 from farmwatch.config.errors import BadCanaries
 from farmwatch.config.settings import CanarySettings
 from farmwatch.daemon.canary_rounds import CanaryRounds
@@ -33,7 +32,6 @@ from stream.text.packed_files import DamagedFile, open_packed
 FOUND_BY = "canary"
 SITES_CAP = 500  # canary sites of a file
 PAGE_CAP_BYTES = 200_000  # of one page's text or HTML
-FILE_CAP_BYTES = 64 * 1024**2  # inflated
 HUMAN_BEFORE = date(2022, 11, 1)  # in that month models that write whole articles were opened to everyone
 
 _DAY_MS = 86_400_000
@@ -131,22 +129,27 @@ def read_canaries(settings: CanarySettings) -> list[CanarySite]:
 
 
 def canary_sender(
-    config: Config, rows: str = SITES, sent_before: Callable[[int], int] = lambda _: -1
+    settings: CanarySettings,
+    canary_days: float,
+    partitions: int,
+    rows: str = SITES,
+    sent_before: Callable[[int], int] = lambda _: -1,
 ) -> Callable[[Mapping[int, Context]], None]:
     """What TALLY calls at each tick to send the configured canaries and take old ones away. Raises BadCanaries.
 
-    The file is read again for each round: pages may have been added to it. Without a file the canaries of before, if
-    there were any, are taken away all the same. `rows` and `sent_before` are as `CanaryRounds` has them.
+    A site's row goes a week after it counts no more, which is after `canary_days`. The file is read again for each
+    round: pages may have been added to it. Without a file, canaries sent earlier are taken away all the same. `rows`
+    and `sent_before` are as `CanaryRounds` has them.
     """
-    read_canaries(config.canary)
+    read_canaries(settings)
 
     def pages_of(number: int, now_ms: int) -> Iterator[Page]:
-        for site in read_canaries(config.canary):
+        for site in read_canaries(settings):
             yield from site.records(number, now_ms)
 
-    keep_ms = int(config.rate.canary_days * _DAY_MS) + _KEPT_ON_MS
-    sent = pages_of if config.canary.file else None
-    return CanaryRounds(sent, config.canary.every_s, keep_ms, config.log.partitions, rows, sent_before).tick
+    keep_ms = int(canary_days * _DAY_MS) + _KEPT_ON_MS
+    sent = pages_of if settings.file else None
+    return CanaryRounds(sent, settings.every_s, keep_ms, partitions, rows, sent_before).tick
 
 
 _decoder = msgspec.json.Decoder(CanaryLine)
@@ -155,14 +158,11 @@ _decoder = msgspec.json.Decoder(CanaryLine)
 def _lines(file: Path) -> list[bytes]:
     try:
         with open_packed(file) as stream:
-            content = stream.read(FILE_CAP_BYTES + 1)
+            return stream.read().split(b"\n")
     except OSError as error:
         raise BadCanaries(f"{file}: cannot be read: {error.strerror}; canary.file names it") from error
     except DamagedFile as error:
         raise BadCanaries(str(error)) from error
-    if len(content) > FILE_CAP_BYTES:
-        raise BadCanaries(f"{file}: larger than {FILE_CAP_BYTES // 1024**2} MiB")
-    return content.split(b"\n")
 
 
 def _body(page: CanaryLine) -> bytes:

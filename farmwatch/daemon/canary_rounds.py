@@ -1,13 +1,11 @@
 """Sending canary pages: once a round and partition, in the same transaction that remembers it.
 
-A round has a number: how many intervals have passed since 1970. Each partition's state holds when the last round began
-whose pages were sent there (not its number, which means another time where the interval is changed), and the pages of
-the canary sites that fall into it are appended in the transaction that writes this time. So whatever crashes, restarts
-or moves to another process, no page is sent twice and none of a round that was begun is lost; a round in which nobody
-ran is left out. Another run that becomes live has a state of its own: it asks what those before it have sent.
+A round's number is the number of intervals since 1970. Each partition's state holds when the last round began whose
+pages were sent there (a time, since the interval may change), written in the transaction that appends the pages. So no
+crash, restart or move sends a page twice or loses one of a round that was begun; a round in which nobody ran is left
+out. Another run that becomes live has a state of its own: it asks for what those before it have sent.
 
-Names of canary sites are new each round, and a daemon runs for months: a site's row and tally are taken away again
-`keep_ms` after it was sent, whether canaries are still being sent or not.
+Names of canary sites are new each round: a site's row and tally are removed `keep_ms` after it was sent.
 """
 
 from __future__ import annotations
@@ -28,12 +26,11 @@ _TRY_AGAIN_MS = 300_000  # after a round whose pages could not be made
 
 _log = structlog.get_logger()
 
-
 PagesOf = Callable[[int, int], Iterable[Page]]  # (round, now in ms) -> the pages of the round, sites together
 
 
 class CanaryRounds:
-    """What TALLY does for canaries at each tick. `pages_of` may raise what it likes: the round is then tried again."""
+    """What TALLY does for canaries at each tick. Where `pages_of` raises, the round is tried again."""
 
     def __init__(
         self,
@@ -44,10 +41,9 @@ class CanaryRounds:
         rows: str = topics.SITES,
         sent_before: Callable[[int], int] = lambda _: -1,
     ) -> None:
-        """Send `pages_of(round, now_ms)` every `every_s` seconds to a log of so many partitions; None: none.
+        """Send `pages_of(round, now_ms)` every `every_s` seconds; None: send none. `rows` is the topic of sites' rows.
 
-        `rows` is the topic of the sites' rows. `sent_before` says of a partition when the last round began whose pages
-        other runs have sent there, -1 = none; it is asked once a partition, and may be slow.
+        `sent_before(partition)`: when the last round of other runs began there, -1 = none; asked once, may be slow.
         """
         self._pages_of = pages_of
         self._rows = rows

@@ -1,10 +1,8 @@
-"""Live groups that would read a topic again from its beginning, or without what they remembered: found at the start.
+"""Live groups that would read a topic again from its beginning, or without their state.
 
-A broker forgets the offsets of a group that nobody was in for a week, and an operator may delete a group or a topic.
-The group then reads those records again. Sites and rates stay right, since TALLY counts a page once. But features and
-verdicts are written twice, which the audit reports, and pages are measured and scored again. A group whose store is
-gone resumes without its memory: it counts or crawls again. `up` warns and starts: a daemon that a supervisor starts at
-night would otherwise stand still until somebody looks.
+A broker forgets the offsets of a group without members after a week, and an operator may delete a group or a topic.
+Sites and rates stay right, since TALLY counts a page once, but features and verdicts are written twice. A group whose
+store is gone counts or crawls again. `up` warns and starts: at night nobody would look at a daemon that stands still.
 """
 
 from __future__ import annotations
@@ -73,7 +71,9 @@ def groups_starting_over(log: Log, roles: Collection[Role] = tuple(Role)) -> Ite
                 yield StartOver(group, lost, f"has no offsets{of}, though {made} holds what it made")
         if known and role in stores:
             store, product = stores[role]
-            if product in existing and any(log.end(product)) and not _holds(log, f"state.{store}"):
+            changelog = f"state.{store}"
+            is_empty = not any(size.records for size in log.sizes([changelog]).values())
+            if is_empty and product in existing and any(log.end(product)):
                 yield StartOver(group, {}, f"has offsets, but its store {store} is empty", tuple(there))
 
 
@@ -92,22 +92,14 @@ def _was_read(log: Log, topic: str, made: str) -> bool:
     )
 
 
-def _holds(log: Log, topic: str) -> bool:
-    return any(size.records for size in log.sizes([topic]).values())
-
-
 def remedy(log: Log, prefix: str, found: StartOver) -> str:
     """How the operator prevents it, in words."""
     if not log.forgets_offsets:
         return "to prevent that, stop farmwatch now and restore the log's folder from a backup"
     topics = " ".join(f"--topic {prefix}{topic}" for topic in found.records or found.inputs)
     command = f"kafka-consumer-groups.sh --bootstrap-server HOST:PORT --group {prefix}{found.group} {topics}"
-    if not found.records:
-        return (
-            "to rebuild it from the records that are kept, stop farmwatch now and let the group read them again:"
-            f" {command} --reset-offsets --to-earliest --execute"
-        )
-    return (
-        "to prevent that, stop farmwatch now and set the offsets to the end of what was read:"
-        f" {command} --reset-offsets --to-latest --execute (or --to-datetime)"
-    )
+    if found.records:
+        why = "to prevent that, stop farmwatch now and set the offsets to the end of what was read"
+        return f"{why}: {command} --reset-offsets --to-latest --execute (or --to-datetime)"
+    why = "to rebuild it from the records that are kept, stop farmwatch now and let the group read them again"
+    return f"{why}: {command} --reset-offsets --to-earliest --execute"

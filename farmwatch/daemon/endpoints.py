@@ -7,38 +7,56 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import copy
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Protocol
+from itertools import chain
 
 import structlog
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, GCCollector, Metric, PlatformCollector, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
+from stream.processing.health import Health
 from stream.text.user_errors import ConfigError
 
+ROLE = "role"  # the label that every sample gets
 _log = structlog.get_logger()
 _TEXT = "text/plain; charset=utf-8"
 _CONNECTIONS = 16  # served at once, a thread each; further ones wait in the kernel's queue
 _REQUEST_S = 10.0  # for a request and its answer, however slowly the client reads and writes
 _POLL_S = 0.1
+_PORT_LOOK_S = 1.0
+_PORT_MEND = "if no farmwatch ends there just now, set metrics.port to another one, or to 0 for any"
 
 
-class HealthLike(Protocol):
-    """What the stage loop says of itself: `ok` = it ticked lately, `ready` = it holds partitions and can work."""
+_Page = Callable[[str, str], tuple[int, str, bytes]]  # path, accept -> status, content type, body
 
-    @property
-    def ok(self) -> bool:
-        """The loop ticked lately and makes progress."""
 
-    @property
-    def ready(self) -> bool:
-        """Assignment held, state restored, model loaded."""
+class Exposition(CollectorRegistry):
+    """A registry with what another one has, and `process_*` and `python_*`; every sample has the label of the role.
 
-    @property
-    def detail(self) -> str:
-        """Why not, in words."""
+    `_created`, the start of a series, is left out: a sixth of all lines, and nobody asks for it.
+    """
+
+    def __init__(self, metrics: CollectorRegistry, role: str) -> None:
+        """Show `metrics`, as they are when they are collected."""
+        super().__init__()
+        self._metrics = metrics
+        self._role = {ROLE: role}
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self)
+
+    def collect(self) -> Iterator[Metric]:
+        """Every family, with its samples as shown."""
+        for family in chain(self._metrics.collect(), super().collect()):
+            shown = copy(family)
+            shown.samples = [
+                sample._replace(labels={**sample.labels, **self._role})
+                for sample in family.samples
+                if not sample.name.endswith("_created")
+            ]
+            yield shown
 
 
 class Endpoints:
@@ -47,7 +65,7 @@ class Endpoints:
     def __init__(
         self,
         registry: CollectorRegistry,
-        health: Callable[[], HealthLike],
+        health: Callable[[], Health],
         host: str,
         port: int,
         request_s: float = _REQUEST_S,
@@ -68,25 +86,21 @@ class Endpoints:
         """
         until = time.monotonic() + patience_s
         stop = stop or threading.Event()
-        told = False
-        while not stop.is_set():
+        host, port = self._address
+        server, warned = None, False
+        while server is None:
+            if stop.is_set():
+                return
             try:
-                server = _Server(self._address, self._handler(), self._request_s)
-                break
+                server = _Server(self._address, self.page, self._request_s)
             except OSError as error:
-                host, port = self._address
-                if error.errno == errno.EADDRINUSE and time.monotonic() < until:
-                    if not told:
-                        mend = "if no farmwatch ends there just now, set metrics.port to another one, or to 0 for any"
-                        _log.warning(
-                            "metrics_port_taken", address=f"{host}:{port}", waits_s=round(patience_s), mend=mend
-                        )
-                    told = True
-                    stop.wait(min(1.0, patience_s))
-                    continue
-                raise ConfigError(_refused(host, port, error)) from error
-        else:
-            return
+                left_s = until - time.monotonic()
+                if error.errno != errno.EADDRINUSE or left_s <= 0:
+                    raise ConfigError(address_refused(host, port, error)) from error
+                if not warned:
+                    _log.warning("metrics_port_taken", address=f"{host}:{port}", waits_s=round(left_s), mend=_PORT_MEND)
+                warned = True
+                stop.wait(min(_PORT_LOOK_S, left_s))
         self._server = server
         self.port = server.server_address[1]
         threading.Thread(target=server.serve_forever, name="endpoints", daemon=True, args=(_POLL_S,)).start()
@@ -113,31 +127,29 @@ class Endpoints:
             return (200 if good else 503), _TEXT, f"{'ok' if good else 'not ok'}: {health.detail}\n".encode()
         return 404, _TEXT, b"/metrics /healthz /readyz\n"
 
-    def _handler(self) -> type[BaseHTTPRequestHandler]:
-        endpoints = self
 
-        class Handler(BaseHTTPRequestHandler):
-            """GET and HEAD of the pages; quiet, because scrapes are no events."""
+class _Handler(BaseHTTPRequestHandler):
+    """GET and HEAD of the pages; quiet, because scrapes are no events."""
 
-            def do_GET(self) -> None:
-                self._answer(with_body=True)
+    server: _Server
 
-            def do_HEAD(self) -> None:
-                self._answer(with_body=False)
+    def do_GET(self) -> None:
+        self._answer(with_body=True)
 
-            def log_message(self, format: str, *args: object) -> None:  # noqa: ARG002 - the signature is the library's
-                return
+    def do_HEAD(self) -> None:
+        self._answer(with_body=False)
 
-            def _answer(self, with_body: bool) -> None:
-                status, content_type, body = endpoints.page(self.path.partition("?")[0], self.headers.get("Accept", ""))
-                self.send_response(status)
-                self.send_header("Content-Type", content_type)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                if with_body:
-                    self.wfile.write(body)
+    def log_message(self, format: str, *args: object) -> None:  # noqa: ARG002 - the signature is the library's
+        return
 
-        return Handler
+    def _answer(self, with_body: bool) -> None:
+        status, content_type, body = self.server.page(self.path.partition("?")[0], self.headers.get("Accept", ""))
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if with_body:
+            self.wfile.write(body)
 
 
 class _Server(ThreadingHTTPServer):
@@ -146,11 +158,12 @@ class _Server(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, address: tuple[str, int], handler: type[BaseHTTPRequestHandler], request_s: float) -> None:
+    def __init__(self, address: tuple[str, int], page: _Page, request_s: float) -> None:
+        self.page = page
         self._request_s = request_s
         self._places = threading.Semaphore(_CONNECTIONS)
         self._until: dict[socket.socket, float] = {}
-        super().__init__(address, handler)
+        super().__init__(address, _Handler)
 
     def get_request(self) -> tuple[socket.socket, object]:
         if not self._places.acquire(timeout=_POLL_S):
@@ -182,7 +195,8 @@ class _Server(ThreadingHTTPServer):
             _log.exception("endpoint_failed")
 
 
-def _refused(host: str, port: int, error: OSError) -> str:
+def address_refused(host: str, port: int, error: OSError) -> str:
+    """Why nothing can be served there, with the setting to change."""
     said = f"cannot serve on {host}:{port}: {error.strerror}"
     if error.errno == errno.EADDRINUSE:
         return (

@@ -1,8 +1,7 @@
-"""What must happen now and then, in one place: heartbeats, retention, status, the overview of sites, rate and series.
+"""Periodic work: heartbeats, retention, status, the gauges of sites and rate, the series.
 
-It runs beside the TALLY role, in a thread of its own: that role is there whenever sites are, it is small, and its
-process is where the gauges of sites and rate belong. Two TALLY processes send two heartbeats, expire twice and keep
-each point of a series twice, under one key; none of it does harm.
+It runs in a thread of the TALLY role, which is small and there whenever sites are. That two TALLY processes do it twice
+does no harm: points of a series have one key.
 """
 
 from __future__ import annotations
@@ -12,33 +11,72 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import structlog
 
 from crawler.crawl_stage import frontier_left
-from farmwatch.config.config import Config
-from farmwatch.daemon.clock_watch import ClockWatch
-from farmwatch.daemon.series_keeper import SeriesKeeper
+from farmwatch.config.settings import UpSettings
+from farmwatch.daemon.rate_series import SeriesKeeper
 from replay.runs.retention import needed, renew_idle
 from replay.runs.run_rules import RunRules
 from replay.runs.site_table import SiteTable
 from replay.runs.topology import lag_of, reads_of_live
 from scoring.rates.canary_errors import recent_canaries
 from scoring.rates.series import interval_start
+from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import has_verdict
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import rate_lines
 from stream.log.contract import Log
 from stream.log.errors import TooMuchExpired
 from stream.processing import heartbeat
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
 from stream.schema.records import SiteState
+from stream.schema.topics import HITS
 from stream.schema.vocabulary import VERDICTS
 
 _log = structlog.get_logger()
 _RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week
+_HOUR_S = 3600.0
 _MOST = 0.5  # share of a topic that retention may take before the clock is confirmed
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
+
+
+class ClockReading(NamedTuple):
+    """What is known of the wall clock at a moment."""
+
+    moved_s: float  # how far it has moved against the monotonic clock, not confirmed yet; 0 for less than an hour
+    is_confirmed: bool  # for an hour it has not moved
+    wall_s: float  # the time that was compared
+
+
+class ClockWatch:
+    """Compares the wall clock with the monotonic clock, which nobody sets.
+
+    An hour in which the two moved together confirms the wall clock, as it then is. A process that starts knows nothing
+    of the time before, so it begins with such an hour.
+    """
+
+    def __init__(self, wall: Callable[[], float], monotonic: Callable[[], float]) -> None:
+        """Both clocks are in seconds."""
+        self._wall = wall
+        self._monotonic = monotonic
+        self._since_s = self._based_s = monotonic()
+        self._believed_s = self._seen_s = wall() - self._since_s  # differences of the clocks
+
+    def look(self) -> ClockReading:
+        """Compare now."""
+        now_s, wall_s = self._monotonic(), self._wall()
+        difference_s = wall_s - now_s
+        if abs(difference_s - self._seen_s) > _HOUR_S:
+            self._seen_s, self._since_s = difference_s, now_s
+        is_confirmed = now_s - self._since_s >= _HOUR_S
+        if is_confirmed and now_s - self._based_s >= _HOUR_S:  # not at each look: a clock may move in small steps
+            self._believed_s = self._seen_s = difference_s
+            self._based_s = now_s
+        moved_s = difference_s - self._believed_s
+        return ClockReading(moved_s if abs(moved_s) > _HOUR_S else 0.0, is_confirmed, wall_s)
 
 
 class Upkeep:
@@ -47,7 +85,8 @@ class Upkeep:
     def __init__(
         self,
         log: Log,
-        config: Config,
+        settings: UpSettings,
+        rate: RateSettings,
         metrics: Metrics,
         live: RunRules,
         method: tuple[str, str],
@@ -58,7 +97,7 @@ class Upkeep:
         self._live = live
         self._method = method
         self._log = log
-        self._config = config
+        self._rate_settings = rate
         self._metrics = metrics
         self._clock = clock
         self._monotonic = monotonic
@@ -68,13 +107,12 @@ class Upkeep:
         self._reads = reads_of_live(live.names)
         self._rate = "none yet"
         self._renew_at = monotonic()
-        self._series = SeriesKeeper(log, config.rate, live.run.name)
-        up = config.up
+        self._series = SeriesKeeper(log, rate, live.run.name)
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
-            ("heartbeat", up.heartbeat_s, self.beat),
-            ("overview", up.overview_s, self.look),
-            ("status", up.status_s, self.tell),
-            ("retention", up.retention_s, self.expire),
+            ("heartbeat", settings.heartbeat_s, self.beat),
+            ("overview", settings.overview_s, self.look),
+            ("status", settings.status_s, self.tell),
+            ("retention", settings.retention_s, self.expire),
         )
         now_s = monotonic()
         self._due = {name: now_s + (0.0 if name == "heartbeat" else every_s) for name, every_s, _ in self._jobs}
@@ -114,10 +152,10 @@ class Upkeep:
 
     def beat(self) -> None:
         """Send a heartbeat through all stages."""
-        heartbeat.beat(self._log, self._config.log.partitions, int(self._clock() * 1000))
+        heartbeat.beat(self._log, self._log.topics()[HITS], int(self._clock() * 1000))
 
     def expire(self) -> None:
-        """Apply retention and compaction, but for what runs have still to read; wait while the clock is in doubt."""
+        """Apply retention and compaction but to what runs have still to read; wait while the clock is in doubt."""
         control = Control(self._log)
         why = self._expire(control)
         if why and not self._waits:
@@ -146,13 +184,10 @@ class Upkeep:
         return ""
 
     def tell(self) -> None:
-        """One line of how far the run is: the crawl, the records that wait, and the rate of the last look.
-
-        The crawl is left out on a broker: its state would have to be read back from the changelog.
-        """
+        """One line: the crawl (not on a broker, which keeps its state in a changelog), waiting records, the rate."""
         said: dict[str, int | str] = {}
-        if self._config.log.url.startswith("sqlite:"):
-            frontier = frontier_left(self._log, self._config.log.partitions)
+        if not self._log.forgets_offsets:  # no broker
+            frontier = frontier_left(self._log, self._log.topics()[HITS])
             said = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
         waiting = {group: lag_of(self._log, group, self._reads) for group in self._reads}
         said["run"] = self._live.run.name
@@ -165,32 +200,32 @@ class Upkeep:
         self._series.keep(self._rows(), now_s)
 
     def look(self) -> None:
-        """Set the gauges of sites, rate and canaries from the live run's rows, for what is in force.
+        """Set the gauges of sites, rate and canaries from the live run's rows. Raises BadRuleset.
 
-        In force are the ruleset, the detector and the site method of that run; nothing of others is counted.
-
-        Their labels have no digest: sites judged by an earlier ruleset of the same name are left out, or the lines of
-        two digests would overwrite each other. Sites without a verdict count with the ruleset in force, which has its
-        series also before it has judged any. Raises BadRuleset.
+        Labels have no digest, so only rows of the ruleset, detector and site method in force count, or lines of two
+        digests would overwrite each other. Sites without a verdict count with the ruleset in force.
         """
         ruleset, run = self._live.ruleset, self._live.run.name
         rows, now_ms = self._rows(), int(self._clock() * 1000)
         self._metrics.clear("sites")
         self._metrics.clear("farm_rate")
         for split in ("", "source"):
-            for line in rate_lines(rows, split, self._config.rate, now_ms=now_ms, run=run):
+            for line in rate_lines(rows, split, self._rate_settings, now_ms=now_ms, run=run):
                 if not split:
                     self._rate = "none yet" if line.rate is None else f"{line.rate:.1%} {line.method}"
                     for verdict in VERDICTS:
                         count = int(getattr(line, verdict))
                         self._metrics.set("sites", count, run=line.run, ruleset=ruleset.name, verdict=verdict)
-                self._set_rate(line, ruleset.name, "all" if not split else _label(line.group))
+                labels = {"run": line.run, "ruleset": ruleset.name, "source": _label(line.group) if split else "all"}
+                for bound, value in (("low", line.low), ("point", line.rate), ("high", line.high)):
+                    if value is not None:
+                        self._metrics.set("farm_rate", value, **labels, bound=bound)
         self._look_at_canaries([row for row in rows if row.ruleset])
 
     def _look_at_canaries(self, rows: Sequence[SiteState]) -> None:
         self._metrics.clear("canary_sites")
         self._metrics.clear("canary_share")
-        found = recent_canaries(self._config.rate, rows, int(self._clock() * 1000))
+        found = recent_canaries(self._rate_settings, rows, int(self._clock() * 1000))
         if not found.last_at:
             return
         for truth, verdicts in found.sites.items():
@@ -215,13 +250,8 @@ class Upkeep:
 
     def _end_of_interval(self, now_s: float) -> float:
         """When the next interval of the series starts."""
-        series_s = self._config.rate.series_s
+        series_s = self._rate_settings.series_s
         return interval_start(now_s, series_s) / 1000 + series_s
-
-    def _set_rate(self, line: RateLine, ruleset: str, source: str) -> None:
-        for bound, value in (("low", line.low), ("point", line.rate), ("high", line.high)):
-            if value is not None:
-                self._metrics.set("farm_rate", value, run=line.run, ruleset=ruleset, source=source, bound=bound)
 
 
 def _label(source: str) -> str:

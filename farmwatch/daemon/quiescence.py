@@ -1,38 +1,28 @@
 """Waiting until everything is at rest: the crawl at its end, and every record dealt with by the live run.
 
-The proof needs one look: take the ends of all topics, see that every group has passed them and that the frontier has
-nothing left, and take the ends again. If nothing was appended in between, nothing can move any more, because whatever a
-stage still has under way it has not committed, and so its group has not passed it. Parts of the look are dear on Kafka
-(state is read from its changelog), so it is only made when no topic has grown since the look before.
+The proof: take the ends of all topics, see that every group has passed them and that the frontier has nothing left, and
+take the ends again. If nothing was appended in between, nothing can move any more: what a stage has under way is not
+committed, so its group has not passed it. On Kafka this is slow, so it waits until no topic has grown since the last.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 
 from crawler.crawl_stage import FrontierCounts, frontier_left
 from farmwatch.config.config import Config
 from farmwatch.config.errors import NotSettled
 from replay.runs.lookup import names_of_live
-from replay.runs.topology import Reads, lag_of, reads_of_live
+from replay.runs.topology import READS, Reads, lag_of, reads_of_live
 from stream.log.contract import Log
 from stream.schema.control import Control
-from stream.schema.topics import HITS, PAGES
+from stream.schema.topics import HITS
+from stream.text.wording import counted
 
 _LOOK_S = 0.2
 
 Ends = dict[str, list[int]]
-
-
-@dataclass(frozen=True, slots=True)
-class SettleProgress:
-    """How far a run is. On Kafka the counts of records include transaction markers."""
-
-    pages: int  # records of pages
-    waiting: dict[str, int]  # group -> records it has not passed
-    frontier: FrontierCounts | None  # None where it was not looked at this time
 
 
 def settle(
@@ -40,12 +30,14 @@ def settle(
     config: Config,
     timeout_s: float,
     *,
-    told: Callable[[SettleProgress], None] = lambda _: None,
+    on_progress: Callable[[Mapping[str, int]], None] = lambda _: None,
     still_running: Callable[[], bool] = lambda: True,
     monotonic: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
 ) -> FrontierCounts:
-    """Wait until the run is at rest and return what its frontier counts; `told` hears of each look.
+    """Wait until the run is at rest and return what its frontier counts.
+
+    `on_progress` gets group -> records that it has not passed (on Kafka with transaction markers), at each look.
 
     Raises NotSettled after `timeout_s`, or at once when `still_running` says that nobody works on it any more.
     """
@@ -56,14 +48,13 @@ def settle(
         control.refresh()
         reads = reads_of_live(names_of_live(control))
         ends = _ends(log, reads)
-        frontier = None
         if ends and ends == before and sum(ends[HITS]) > 0:
             frontier = frontier_left(log, config.log.partitions)
             if frontier.active == 0 and passed.all(ends, reads) and _ends(log, reads) == ends:
                 return frontier
         before = ends
         waiting = {group: lag_of(log, group, reads) for group in reads} if ends else {}
-        told(SettleProgress(sum(ends.get(PAGES, ())), waiting, frontier))
+        on_progress(waiting)
         alive = still_running()
         if not alive or monotonic() > deadline:
             why = f"not at rest after {timeout_s:.0f} s" if alive else "the roles ended before the run was at rest"
@@ -71,6 +62,20 @@ def settle(
             records = ", ".join(f"{group} {count}" for group, count in waiting.items() if count) or "no records"
             raise NotSettled(f"{why}: {left.active} sites and {left.queued} URLs still open, waiting: {records}")
         sleep(_LOOK_S)
+
+
+def crawl_waits_for(log: Log, partitions: int) -> str:
+    """What a crawl that has nothing left in its own partitions still waits for; "" when all of it is at its end.
+
+    Sites that rest wait for another day, and count as done.
+    """
+    reads = {"crawl": READS["crawl"]}
+    ends = _ends(log, reads)
+    if not _Passed(log).all(ends, reads):
+        return "hits or decisions that no process has read yet"
+    if active := frontier_left(log, partitions).active:
+        return f"{counted(active, 'site')} that another process crawls"
+    return "" if _ends(log, reads) == ends else "records that were appended just now"
 
 
 class _Passed:

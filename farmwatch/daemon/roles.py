@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -13,9 +14,7 @@ import structlog
 from farmwatch.config.config import Config
 from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.config.role_names import metrics_port
-from farmwatch.daemon.endpoints import Endpoints
-from farmwatch.daemon.exposition import Exposition
-from farmwatch.daemon.initial_series import export_zeros
+from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.maintenance import Upkeep
 from replay.runs.configured import site_method_of, tally_identity
 from stream.log.contract import CleanupPolicy, Log, Member, Topic
@@ -84,7 +83,8 @@ def build_stage(
 
     identity = live.run.detector or tally_identity(config)
     method = site_method_of(config, live.run)
-    canaries = canary_sender(config, names.sites, partial(canaries_sent_before, log, run))
+    sent_before = partial(canaries_sent_before, log, run)
+    canaries = canary_sender(config.canary, config.rate.canary_days, config.log.partitions, names.sites, sent_before)
     return TallyStage(identity, config.tally, run, method=method, canaries=canaries, names=names)
 
 
@@ -111,12 +111,9 @@ def run_role(
     endpoints = Endpoints(shown, process.health, config.metrics.host, port)
     endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
     try:
-        log = open_configured(config)
-        try:
+        with closing(open_configured(config)) as log:
             create_topics(log, config)
             process.run(log, stop)
-        finally:
-            log.close()
     finally:
         endpoints.close()
     _log.info("role_ended", member=member)
@@ -141,9 +138,9 @@ class _Process:
 
     def run(self, log: Log, stop: threading.Event) -> None:
         """Work until `stop`."""
-        role, metrics = self._role, self._metrics
-        if role not in (Role.MEASURE, Role.JUDGE, Role.TALLY):
-            stage = build_stage(role, self._config, metrics, log=log)
+        role, config, metrics = self._role, self._config, self._metrics
+        if role in (Role.CRAWL, Role.SCORE):
+            stage = build_stage(role, config, metrics, log=log)
             self._begin(log, stage, stage.name, Control(log).alias.run).run(stop)
             return
         from replay.live.fitness import require_live
@@ -151,46 +148,45 @@ class _Process:
         from replay.live.live_run import first_rules
 
         def fit(control: Control, live: RunRules) -> None:
-            require_live(control, self._config, live, [role])
+            require_live(control, config, live, [role])
 
-        live = first_rules(role, log, self._config)
-        follow(role, log, live, metrics, stop, partial(self._carry_on, log), fit)
+        follow(role, log, first_rules(role, log, config), metrics, stop, partial(self._carry_on, log), fit)
 
     def _carry_on(self, log: Log, live: RunRules, ended: threading.Event) -> None:
         """Work for a run until `ended`."""
         self._loop = None  # of the run before: not ready while this one begins
-        for lag in ("log_lag_records", "log_lag_seconds"):
-            self._metrics.clear(lag)  # nobody here reads the topics of the run before any more
+        for gauge in ("log_lag_records", "log_lag_seconds", "ruleset_info"):
+            self._metrics.clear(gauge)  # of the run before
         stage, names = build_stage(self._role, self._config, self._metrics, live, log), live.names
-        run = live.run.name
+        if self._role is Role.MEASURE and stage.store is not None:  # of another epoch than the run's, it may be missing
+            log.create([Topic(f"state.{stage.store}", self._config.log.partitions, CleanupPolicy.COMPACT)])
         if self._role is Role.JUDGE:
-            self._metrics.clear("ruleset_info")
             self._metrics.set("ruleset_info", 1, ruleset=live.ruleset.name, digest=live.ruleset.digest)
-            self._begin(log, stage, names.judge_group, run).run(ended)
-        elif self._role is Role.TALLY:
-            self._run_with_upkeep(self._begin(log, stage, names.tally_group, run), log, live, ended)
-        else:
-            if stage.store is not None:  # of another epoch than the run began with, it may not be there
-                log.create([Topic(f"state.{stage.store}", self._config.log.partitions, CleanupPolicy.COMPACT)])
-            self._begin(log, stage, names.measure_group, run).run(ended)
+        groups = {Role.MEASURE: names.measure_group, Role.JUDGE: names.judge_group, Role.TALLY: names.tally_group}
+        loop = self._begin(log, stage, groups[self._role], live.run.name)
+        with self._upkeep(log, live) if self._role is Role.TALLY else nullcontext():
+            loop.run(ended)
 
     def _begin(self, log: Log, stage: Stage, group: str, live: str) -> StageLoop:
-        export_zeros(stage, self._metrics, live)
+        for name, labels in stage.metric_series(stage.run or live):
+            self._metrics.touch(name, **labels)
         inputs = list(stage.inputs)
         joined = log.join(group, inputs, member=self._member, store=stage.store, background=stage.background)
         self._loop = StageLoop(stage, self._watched(joined), metrics=self._metrics, settings=self._config.loop)
         return self._loop
 
-    def _run_with_upkeep(self, loop: StageLoop, log: Log, live: RunRules, ended: threading.Event) -> None:
-        upkeep_ended = threading.Event()
+    @contextmanager
+    def _upkeep(self, log: Log, live: RunRules) -> Iterator[None]:
+        ended = threading.Event()
         method = site_method_of(self._config, live.run)
-        upkeep = Upkeep(log, self._config, self._metrics, live, (method.name, method.digest))
-        thread = threading.Thread(target=upkeep.run, args=(upkeep_ended,), name="upkeep", daemon=True)
+        in_force = method.name, method.digest
+        upkeep = Upkeep(log, self._config.up, self._config.rate, self._metrics, live, in_force)
+        thread = threading.Thread(target=upkeep.run, args=(ended,), name="upkeep", daemon=True)
         thread.start()
         try:
-            loop.run(ended)
+            yield
         finally:
-            upkeep_ended.set()
+            ended.set()
             thread.join(_UPKEEP_END_S)
 
 

@@ -14,9 +14,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import structlog
 
@@ -28,31 +28,27 @@ _LOOK_S = 0.1  # between looks at the children
 _HEALTHY_S = 60.0  # a child that lived this long starts its back-off anew
 
 
-@dataclass(frozen=True, slots=True)
-class ChildSpec:
-    """A child to keep running: its name in the logs and its command line."""
-
-    name: str
-    command: Sequence[str]
-
-
 @dataclass(slots=True)
 class _Child:
-    spec: ChildSpec
+    name: str
+    command: Sequence[str]
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     due_at: float = 0.0  # when to start (again)
-    failures: int = field(default=0)
+    failures: int = 0
 
 
 class Supervisor:
     """Keeps the children running until told to stop."""
 
     def __init__(
-        self, children: Sequence[ChildSpec], settings: UpSettings, monotonic: Callable[[], float] = time.monotonic
+        self,
+        children: Mapping[str, Sequence[str]],
+        settings: UpSettings,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take what to run; nothing starts before `run`."""
-        self._children = [_Child(spec) for spec in children]
+        """Take the command line of each child, by its name in the logs; nothing starts before `run`."""
+        self._children = [_Child(name, command) for name, command in children.items()]
         self._settings = settings
         self._monotonic = monotonic
 
@@ -76,7 +72,7 @@ class Supervisor:
 
     def pids(self) -> dict[str, int]:
         """Name -> process id of the children that run now."""
-        return {child.spec.name: child.process.pid for child in self._children if child.process is not None}
+        return {child.name: child.process.pid for child in self._children if child.process is not None}
 
     def _look_after(self, child: _Child) -> int | None:
         now = self._monotonic()
@@ -89,41 +85,38 @@ class Supervisor:
             return None
         child.process = None
         if code == Exit.USAGE:  # it said why; trying again cannot help
-            _log.error("role_refused", role=child.spec.name, code=code)
+            _log.error("role_refused", role=child.name, code=code)
             return code
         lived_s = now - child.started_at
         child.failures = 1 if lived_s >= _HEALTHY_S else child.failures + 1
         wait_s = min(self._settings.restart_max_s, self._settings.restart_min_s * 2.0 ** min(child.failures - 1, 20))
         child.due_at = now + wait_s
-        _log.warning("role_died", role=child.spec.name, code=code, lived_s=round(lived_s, 1), restart_in_s=wait_s)
+        _log.warning("role_died", role=child.name, code=code, lived_s=round(lived_s, 1), restart_in_s=wait_s)
         return None
 
     def _start(self, child: _Child, now: float) -> None:
-        child.process = subprocess.Popen(list(child.spec.command), stdin=subprocess.PIPE, process_group=0)
+        child.process = subprocess.Popen(list(child.command), stdin=subprocess.PIPE, process_group=0)
         child.started_at = now
-        _log.info("role_started", role=child.spec.name, pid=child.process.pid)
+        _log.info("role_started", role=child.name, pid=child.process.pid)
 
     def _drain(self, hurry: threading.Event) -> bool:
         """Ask all to finish, wait, kill what is left; True if nothing had to be killed."""
-        running = [child for child in self._children if child.process is not None]
-        for child in running:
-            assert child.process is not None
+        running = {child.name: child.process for child in self._children if child.process is not None}
+        for process in running.values():
             with suppress(ProcessLookupError):
-                child.process.terminate()
+                process.terminate()
         started = self._monotonic()
         deadline = started + self._settings.drain_s
-        while running and self._monotonic() < deadline and not hurry.is_set():
-            running = [child for child in running if child.process is not None and _ended(child.process) is None]
-            if running:
-                hurry.wait(_LOOK_S)
-        # looked at once more: a hurry must not kill, nor blame, what has ended meanwhile
-        running = [child for child in running if child.process is not None and _ended(child.process) is None]
-        for child in running:
-            assert child.process is not None
+        # looked at once more at the end: a hurry must not kill, nor blame, what has ended meanwhile
+        while running := {name: process for name, process in running.items() if _ended(process) is None}:
+            if self._monotonic() >= deadline or hurry.is_set():
+                break
+            hurry.wait(_LOOK_S)
+        for name, process in running.items():
             drained_s = round(self._monotonic() - started, 1)
-            _log.error("role_killed", role=child.spec.name, drained_s=drained_s, hurried=hurry.is_set())
-            _kill_group(child.process.pid)
-            child.process.wait()
+            _log.error("role_killed", role=name, drained_s=drained_s, hurried=hurry.is_set())
+            _kill_group(process.pid)
+            process.wait()
         for child in self._children:
             child.process = None
         return not running

@@ -7,10 +7,9 @@ import os
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from crawler.crawl_stage import FrontierCounts, frontier_left
 from farmwatch.audit.audit import audit
@@ -19,15 +18,14 @@ from farmwatch.config.config import Config, load
 from farmwatch.config.configured import load_configured_detector
 from farmwatch.config.layers import ENV_PREFIX
 from farmwatch.config.opening import open_configured
-from farmwatch.daemon.quiescence import SettleProgress, settle
+from farmwatch.daemon.quiescence import settle
 from farmwatch.daemon.supervisor import this_program
-from farmwatch.demo.demo_web import Truth, build_demo_web
+from farmwatch.demo.demo_web import build_demo_web
 from farmwatch.demo.report import DemoResult, print_json, print_result
 from farmwatch.demo.server import LoopbackWeb
 from farmwatch.terminal.messages import error_console, message
 from replay.runs.configured import load_configured_ruleset
 from replay.runs.site_table import read_sites
-from stream.log.contract import Log
 from stream.schema.records import SiteState
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 
@@ -56,14 +54,6 @@ _SAY_EVERY_S = 2.0
 _TAIL_CHARACTERS = 3000
 
 
-class _Run(NamedTuple):
-    """What a finished run left in its log."""
-
-    rows: list[SiteState]
-    report: AuditReport
-    pages: int
-
-
 def run_demo(keep: Path | None, *, as_json: bool) -> Exit:
     """Run the demo and print what came out; `keep` holds log and configuration afterwards.
 
@@ -77,11 +67,26 @@ def run_demo(keep: Path | None, *, as_json: bool) -> Exit:
             config = load(file, (), {}).config
             hits = folder / "hits.jsonl"
             hits.write_text("".join(json.dumps(row) + "\n" for row in demo.hits), encoding="utf-8")
-            message(f"a web of {len(demo.hosts)} sites on {web.address}; {_results(demo.hits)} lead there")
-            run = _carry_through(folder, file, hits, config)
-        result = _result(run, config, demo.truth, time.monotonic() - started, folder if keep else None)
+            distinct = len({row["url"] for row in demo.hits})
+            found = f"{len(demo.hits)} search results ({distinct} distinct pages)"
+            message(f"a web of {len(demo.hosts)} sites on {web.address}; {found} lead there")
+            rows, report, pages = _carry_through(folder, file, hits, config)
+        detector, ruleset = load_configured_detector(config), load_configured_ruleset(config)
+        result = DemoResult(
+            rows=rows,
+            truth=dict(demo.truth),
+            report=report,
+            pages=pages,
+            seconds=time.monotonic() - started,
+            detector=detector.identity,
+            warning=detector.warning,
+            ruleset=ruleset.name,
+            digest=ruleset.digest,
+            rate=config.rate,
+            kept=folder if keep else None,
+        )
     (print_json if as_json else print_result)(result)
-    return Exit.OK if run.report.ok else Exit.PROBLEM
+    return Exit.OK if report.ok else Exit.PROBLEM
 
 
 def write_configuration(folder: Path, web_address: str) -> Path:
@@ -106,15 +111,14 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         if keep.exists() and any(keep.iterdir()):
             raise UsageError(f"--keep {keep}: not empty; the demo wants a folder of its own")
         keep.mkdir(parents=True, exist_ok=True)
-        probe, name = tempfile.mkstemp(dir=keep)
-        os.close(probe)
-        Path(name).unlink()
+        tempfile.NamedTemporaryFile(dir=keep).close()
     except OSError as error:
         raise UsageError(f"--keep {keep}: no folder can be used there: {error.strerror}; name another one") from error
     yield keep.resolve()
 
 
-def _carry_through(folder: Path, file: Path, hits: Path, config: Config) -> _Run:
+def _carry_through(folder: Path, file: Path, hits: Path, config: Config) -> tuple[list[SiteState], AuditReport, int]:
+    """Run `up` until all is at rest; returns the rows of sites, the audit, and how many pages were fetched."""
     output = folder / "up.log"
     with ExitStack() as stack:
         written = stack.enter_context(output.open("wb"))
@@ -126,15 +130,17 @@ def _carry_through(folder: Path, file: Path, hits: Path, config: Config) -> _Run
             stderr=written,
         )
         stack.callback(_end, process)
-        log = stack.enter_context(_opened(config))
-        told = stack.enter_context(_telling(lambda: frontier_left(log, config.log.partitions)))
+        log = stack.enter_context(closing(open_configured(config)))
+        on_progress = stack.enter_context(_progress(lambda: frontier_left(log, config.log.partitions)))
         try:
-            frontier = settle(log, config, _SETTLE_S, told=told, still_running=lambda: process.poll() is None)
+            frontier = settle(
+                log, config, _SETTLE_S, on_progress=on_progress, still_running=lambda: process.poll() is None
+            )
         except FarmwatchError as error:
-            raise type(error)(f"{error}\n{_tail(output)}") from error
-        process.terminate()
-        process.wait(_DRAIN_S)
-        return _Run(read_sites(log), audit(log, config=config), frontier.fetched)
+            tail = output.read_text(encoding="utf-8", errors="replace")[-_TAIL_CHARACTERS:]
+            raise type(error)(f"{error}\n{tail}") from error
+        _end(process)
+        return read_sites(log), audit(log, config=config), frontier.fetched
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -150,65 +156,30 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 
 
 @contextmanager
-def _opened(config: Config) -> Iterator[Log]:
-    log = open_configured(config)
-    try:
-        yield log
-    finally:
-        log.close()
-
-
-@contextmanager
-def _telling(look: Callable[[], FrontierCounts]) -> Iterator[Callable[[SettleProgress], None]]:
+def _progress(look: Callable[[], FrontierCounts]) -> Iterator[Callable[[Mapping[str, int]], None]]:
     """Progress on stderr: one moving line on a terminal, a plain line now and then elsewhere.
 
     `look` counts what the frontier has: the same pages that the result counts.
     """
     console = error_console()
-    started = time.monotonic()
-    if console.is_terminal:
-        with console.status("starting the roles") as status:
-            yield lambda progress: status.update(_in_words(progress, look(), time.monotonic() - started))
-        return
-    said = started
+    started = said = time.monotonic()
 
-    def tell(progress: SettleProgress) -> None:
+    def line(waiting: Mapping[str, int]) -> str:
+        frontier = look()
+        records = ", ".join(f"{group} {count}" for group, count in waiting.items() if count) or "none"
+        return (
+            f"{time.monotonic() - started:4.0f} s: {frontier.fetched} pages fetched, {frontier.active} of"
+            f" {frontier.sites} sites open, records waiting: {records}"
+        )
+
+    def say(waiting: Mapping[str, int]) -> None:
         nonlocal said
         if time.monotonic() - said >= _SAY_EVERY_S:
             said = time.monotonic()
-            message(_in_words(progress, look(), said - started))
+            message(line(waiting))
 
-    yield tell
-
-
-def _in_words(progress: SettleProgress, frontier: FrontierCounts, seconds: float) -> str:
-    sites = f", {frontier.active} of {frontier.sites} sites open"
-    waiting = ", ".join(f"{group} {records}" for group, records in progress.waiting.items() if records) or "none"
-    return f"{seconds:4.0f} s: {frontier.fetched} pages fetched{sites}, records waiting: {waiting}"
-
-
-def _results(hits: Sequence[Mapping[str, object]]) -> str:
-    distinct = len({row["url"] for row in hits})
-    return f"{len(hits)} search results ({distinct} distinct pages)"
-
-
-def _tail(output: Path) -> str:
-    return output.read_text(encoding="utf-8", errors="replace")[-_TAIL_CHARACTERS:]
-
-
-def _result(run: _Run, config: Config, truth: dict[str, Truth], seconds: float, kept: Path | None) -> DemoResult:
-    detector = load_configured_detector(config)
-    ruleset = load_configured_ruleset(config)
-    return DemoResult(
-        rows=run.rows,
-        truth=dict(truth),
-        report=run.report,
-        pages=run.pages,
-        seconds=seconds,
-        detector=detector.identity,
-        warning=detector.warning,
-        ruleset=ruleset.name,
-        digest=ruleset.digest,
-        rate=config.rate,
-        kept=kept,
-    )
+    if console.is_terminal:
+        with console.status("starting the roles") as status:
+            yield lambda waiting: status.update(line(waiting))
+    else:
+        yield say

@@ -6,24 +6,22 @@ Eight sites hold articles that a language model wrote (one of them too few for a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from importlib import resources
 from itertools import cycle
 from typing import Literal, NamedTuple
 
 from farmwatch.demo.human_pages import HumanPage, human_pages
-from farmwatch.demo.searches import hit_rows
 from farmwatch.demo.server import Response
-from farmwatch.demo.site_pages import DemoSite, SiteText
-from farmwatch.demo.templates import Family
-from farmwatch.demo.texts import llm_articles
+from farmwatch.demo.site_pages import Article, DemoSite, Family, llm_articles
 
 Truth = Literal["llm", "human", "unclassifiable"]
 
 SLOW_HOST = "archive.patientpages.example"
 CLOSED_HOST = "members.closedshelf.example"
 SMALL_HOST = "strideandthrive.example"
-MOST_HUMAN_PAGES = 12
-"""Articles of a human site at most; how much prose the running Python has decides below that."""
+MOST_HUMAN_PAGES = 12  # of a site; below that, the amount of prose in the running Python decides
 
 _LLM_SITES: dict[str, tuple[str, Family, str]] = {
     "blog.leafycorner.example": ("Leafy Corner", Family.JOURNAL, "Ivy Marsh"),
@@ -51,12 +49,9 @@ _HUMAN_AUTHOR = "the authors of the Python documentation"
 class DemoWeb(NamedTuple):
     """What `build_demo_web` makes."""
 
-    hosts: Mapping[str, Mapping[str, Response]]
-    """host → path → response, for `LoopbackWeb`."""
-    hits: list[dict[str, object]]
-    """Search results: rows with `query`, `rank` (from 1) and `url`."""
-    truth: dict[str, Truth]
-    """host → what its site verdict should be, for every host."""
+    hosts: Mapping[str, Mapping[str, Response]]  # host → path → response, for `LoopbackWeb`
+    hits: list[dict[str, object]]  # search results: `query`, `rank` (from 1) and `url`
+    truth: dict[str, Truth]  # host → what its site verdict should be
 
 
 def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
@@ -65,29 +60,33 @@ def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
     truth: dict[str, Truth] = {}
     for host, articles in llm_articles().items():
         name, family, author = _LLM_SITES[host]
-        texts = [SiteText(article.slug, article.title, article.text) for article in articles]
-        sites[host] = DemoSite(host, name, family, texts, author=author)
+        sites[host] = DemoSite(host, name, family, articles, author=author)
         truth[host] = "unclassifiable" if host == SMALL_HOST else "llm"
     for (host, (name, family)), pages in zip(_HUMAN_SITES.items(), _dealt(human_pages()), strict=True):
         delay_s = slow_s if host == SLOW_HOST else 0.0
-        sites[host] = DemoSite(host, name, family, _site_texts(pages), author=_HUMAN_AUTHOR, delay_s=delay_s)
+        articles = [
+            Article(host, f"section-{n}", page.title, "\n\n".join(page.paragraphs)) for n, page in enumerate(pages, 1)
+        ]
+        sites[host] = DemoSite(host, name, family, articles, author=_HUMAN_AUTHOR, delay_s=delay_s)
         truth[host] = "human"
-    onward = {host: cycle(site.articles) for host, site in sites.items()}
-    hits = list(hit_rows(lambda host: next(onward[host])))
     truth[CLOSED_HOST] = "unclassifiable"
-    return DemoWeb({**sites, CLOSED_HOST: _closed_site()}, hits, truth)
+    return DemoWeb({**sites, CLOSED_HOST: _closed_site()}, list(_hits(sites)), truth)
+
+
+def _hits(sites: Mapping[str, DemoSite]) -> Iterator[dict[str, object]]:
+    """What the searches found; a host alone stands for its next article."""
+    onward = {host: cycle(site.articles) for host, site in sites.items()}
+    searches = resources.files("farmwatch.demo").joinpath("searches.toml").read_text(encoding="utf-8")
+    for query, results in tomllib.loads(searches).items():
+        for rank, result in enumerate(results, 1):
+            host, slash, path = result.partition("/")
+            yield {"query": query, "rank": rank, "url": f"http://{host}{slash + path or next(onward[host])}"}
 
 
 def _dealt(pages: Sequence[HumanPage]) -> list[Sequence[HumanPage]]:
     """The pages in order, an equal number for each human site."""
     each = min(len(pages) // len(_HUMAN_SITES), MOST_HUMAN_PAGES)
     return [pages[number * each : (number + 1) * each] for number in range(len(_HUMAN_SITES))]
-
-
-def _site_texts(pages: Sequence[HumanPage]) -> list[SiteText]:
-    return [
-        SiteText(f"section-{number}", page.title, "\n\n".join(page.paragraphs)) for number, page in enumerate(pages, 1)
-    ]
 
 
 def _closed_site() -> dict[str, Response]:

@@ -1,11 +1,9 @@
 """Pages written by people, cut at run time from the language reference that ships with every Python.
 
 `pydoc_data.topics` holds what `help("topic")` prints: some fifty thousand words by the authors of the Python
-documentation, the same for every installation of one version, so the demo needs neither a download nor a copy. Only
-running prose is taken: headings name the pages; code, grammar, tables, footnotes and version notes are left out; markup
-is removed. Passages that several topics share are taken once, since a page that repeats its site is no article.
-
-The text differs a little from version to version, so nothing here depends on particular topics or on their number.
+documentation, so the demo needs neither a download nor a copy. Only running prose is taken, without markup; headings
+name the pages. Passages that several topics share are taken once, since a page that repeats its site is no article.
+Nothing here depends on particular topics: they differ from version to version.
 """
 
 from __future__ import annotations
@@ -16,11 +14,8 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-PAGE_WORDS = 300
-"""A page is closed as soon as it has this many words."""
-
-MIN_PARAGRAPH_WORDS = 12
-"""Shorter paragraphs are signatures, captions and connecting lines between examples."""
+PAGE_WORDS = 300  # a page is closed as soon as it has so many
+_MIN_PARAGRAPH_WORDS = 12  # shorter ones are signatures, captions and connecting lines between examples
 
 _FUNCTION_WORDS = re.compile(
     r"\b(?:an?|the|and|or|but|if|is|are|be|was|as|at|by|for|from|in|into|its?|not?|of|on|tha[nt]|then|this|to|when|which"
@@ -44,22 +39,8 @@ _SECTION_REFERENCE = re.compile(r"\s*\((?:see|See)[^()]*\)")
 class HumanPage(NamedTuple):
     """One page of prose."""
 
-    title: str
-    """The heading under which its first paragraph stands, numbered where several pages begin under it."""
-    paragraphs: tuple[str, ...]
-    """Running prose without markup, one line each."""
-
-    @property
-    def words(self) -> int:
-        """Whitespace words in all paragraphs."""
-        return sum(len(paragraph.split()) for paragraph in self.paragraphs)
-
-
-def python_topics() -> Mapping[str, str]:
-    """The topics of the running Python: topic → text."""
-    from pydoc_data.topics import topics  # 700 KB that only the demo needs
-
-    return dict(topics)
+    title: str  # the heading of its first paragraph, numbered where several pages begin under it
+    paragraphs: tuple[str, ...]  # one line each
 
 
 def prose(topics: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -86,7 +67,7 @@ def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PA
     pages: list[HumanPage] = []
     titles: Counter[str] = Counter()
     title, paragraphs, words = "", list[str](), 0
-    for heading, paragraph in prose(python_topics() if topics is None else topics):
+    for heading, paragraph in prose(_python_topics() if topics is None else topics):
         title = title or heading
         paragraphs.append(paragraph)
         words += len(paragraph.split())
@@ -98,6 +79,12 @@ def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PA
     return pages
 
 
+def _python_topics() -> Mapping[str, str]:
+    from pydoc_data.topics import topics  # 700 KB that only the demo needs
+
+    return topics
+
+
 def _paragraph(lines: list[str]) -> str:
     """The block as one line of plain prose, or "" where it is anything else."""
     text = _FOOTNOTE.sub("", " ".join(line.strip() for line in _body(lines)))
@@ -105,7 +92,7 @@ def _paragraph(lines: list[str]) -> str:
         return ""
     text = _plain(text)
     words = len(text.split())
-    if words < MIN_PARAGRAPH_WORDS or len(_FUNCTION_WORDS.findall(text)) < _MIN_FUNCTION_WORD_SHARE * words:
+    if words < _MIN_PARAGRAPH_WORDS or len(_FUNCTION_WORDS.findall(text)) < _MIN_FUNCTION_WORD_SHARE * words:
         return ""
     return text
 

@@ -67,19 +67,21 @@ def print_result(result: DemoResult) -> None:
     put_wrapped(COLUMNS)
     put("")
     for line in result.rates:
-        put(f"Rate: {line.text}")
+        put_wrapped(f"Rate: {line.text}", " " * 6)
         put(
             f"      {line.sites} sites = {line.llm} llm + {line.human} human + {line.undecided} undecided"
             f" + {line.unclassifiable} unclassifiable"
         )
     judged = [row for row in result.rows if row.verdict in ("llm", "human")]
     right = sum(result.truth.get(row.site) == row.verdict for row in judged)
-    put(f"Truth: {result.agreeing} of {len(result.rows)} sites right, {right} of the {len(judged)} decided ones")
+    of_all = f"of all, {result.agreeing} of {len(result.rows)}"
+    put(f"Truth: the verdicts of {right} of the {len(judged)} decided sites are right; {of_all}")
     put(f"Audit: {result.report.text}")
-    put(f"Behind it: ruleset {result.ruleset} {result.digest}, detector {result.detector}")
-    put_wrapped(f"Mind: {result.warning}")
+    put(f"Versions: ruleset {result.ruleset} {result.digest}, detector {result.detector}")
+    put_wrapped(f"Warning: {result.warning}")
     put_wrapped(
-        "The web was made for this, on this machine: the rate says that the parts work, and nothing about the real web."
+        "This web was made on this machine for the demo: the rate shows that the parts work, and says nothing about the"
+        " real web."
     )
     put("")
     for line_of_advice in _advice(result.kept):
@@ -88,29 +90,20 @@ def print_result(result: DemoResult) -> None:
 
 def print_json(result: DemoResult) -> None:
     """For programs."""
+    columns = ("site", "verdict", "pages", "articles", "flagged", "pages_used")
+    sites = [
+        {"truth": result.truth.get(row.site), **{name: getattr(row, name) for name in columns}} for row in result.rows
+    ]
+    versions = {name: getattr(result, name) for name in ("ruleset", "digest", "detector", "warning")}
     put_json(
         {
             "seconds": round(result.seconds, 1),
             "pages": result.pages,
-            "sites": [
-                {
-                    "site": row.site,
-                    "truth": result.truth.get(row.site),
-                    "verdict": row.verdict,
-                    "pages": row.pages,
-                    "articles": row.articles,
-                    "flagged": row.flagged,
-                    "pages_used": row.pages_used,
-                }
-                for row in result.rows
-            ],
+            "sites": sites,
             "rates": [msgspec.to_builtins(line) for line in result.rates],
             "agreeing": result.agreeing,
             "audit_ok": result.report.ok,
-            "ruleset": result.ruleset,
-            "digest": result.digest,
-            "detector": result.detector,
-            "warning": result.warning,
+            **versions,
             "kept": str(result.kept) if result.kept else None,
         }
     )

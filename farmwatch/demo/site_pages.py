@@ -11,10 +11,15 @@ import gzip
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from html import escape
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from farmwatch.demo.server import HTML, Response
-from farmwatch.demo.templates import Family, Link, PageContent, PageStyle, article_path, links_html, render, text_html
 
 _MONTH = re.compile(r"/calendar/([1-9]\d{3})/(0[1-9]|1[0-2])")
 
@@ -26,31 +31,82 @@ NEARLY_EMPTY = "/contact"
 FIRST_MONTH = "/calendar/2026/01"
 OLD_PATH = "/old/first"
 REPEATED = "/syndicated/copy"
+_MENU = (
+    ("/", "Home"),
+    (LINK_LIST, "Resources"),
+    (TAG_INDEX, "Topics"),
+    (FIRST_MONTH, "Calendar"),
+    (NEARLY_EMPTY, "Contact"),
+    (LOGIN, "Log in"),
+    (DISALLOWED, "Drafts"),
+)
+_LOGIN_FORM = Markup(
+    '<form method="post"><p>User <input name="user"></p><p>Password <input type="password" name="password"></p>'
+    "<button>Log in</button></form>"
+)
+
+Link = tuple[str, str]  # (href, text)
 
 
-@dataclass(frozen=True, slots=True)
-class SiteText:
-    """An article of a site: last part of its path, title, and text with `## ` headings between blank lines."""
+class Family(StrEnum):
+    """Which template a site uses: they differ in what stands around the text, in element names and in URLs."""
 
+    MAGAZINE = "magazine"
+    JOURNAL = "journal"
+    MANUAL = "manual"
+
+
+_ARTICLE_PATHS = {
+    Family.MAGAZINE: "/2026/04/{}/",
+    Family.JOURNAL: "/posts/{}.html",
+    Family.MANUAL: "/book/{}",
+}
+
+
+class Article(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One article of a site: `slug` ends its path, `text` has paragraphs and `## ` headings between blank lines."""
+
+    site: str
     slug: str
     title: str
     text: str
+
+
+def llm_articles() -> dict[str, list[Article]]:
+    """The articles that a language model wrote (see their README) by site, both in the order of the files."""
+    sites: dict[str, list[Article]] = {}
+    folder = resources.files("farmwatch.demo.articles")
+    for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
+        if entry.name.endswith(".jsonl"):
+            for line in entry.read_text(encoding="utf-8").splitlines():
+                article = msgspec.json.decode(line, type=Article)
+                sites.setdefault(article.site, []).append(article)
+    return sites
+
+
+@dataclass(frozen=True, slots=True)
+class PageContent:
+    """What one page shows; `published` is an ISO date, "" for a page that is no article."""
+
+    path: str
+    title: str
+    main: Markup
+    published: str = ""
+    related: Sequence[Link] = ()
 
 
 class DemoSite(dict[str, Response]):
     """Path → response of one site. The calendar's months are made when asked: there are thousands."""
 
     def __init__(
-        self, host: str, name: str, family: Family, texts: Sequence[SiteText], *, author: str, delay_s: float = 0.0
+        self, host: str, name: str, family: Family, texts: Sequence[Article], *, author: str, delay_s: float = 0.0
     ) -> None:
         """Build all pages, each of which takes `delay_s` to answer; `texts` needs at least one article."""
         super().__init__()
-        self.host = host
+        self.host, self.name, self.author, self.menu = host, name, author, _MENU
+        self._family = family
         self._delay_s = delay_s
-        self.articles = {article_path(family, text.slug): text for text in texts}
-        menu = [("/", "Home"), (LINK_LIST, "Resources"), (TAG_INDEX, "Topics"), (FIRST_MONTH, "Calendar")]
-        menu += [(NEARLY_EMPTY, "Contact"), (LOGIN, "Log in"), (DISALLOWED, "Drafts")]
-        self._look = PageStyle(host, name, family, author, menu)
+        self.articles = {_ARTICLE_PATHS[family].format(text.slug): text for text in texts}
         self._add_articles()
         self._add_indexes()
         self._add_oddities()
@@ -63,13 +119,16 @@ class DemoSite(dict[str, Response]):
         if not month:
             raise KeyError(path)
         at = int(month[1]) * 12 + int(month[2]) - 1
-        neighbours: list[Link] = [(_month_path(at + 1), "Next month"), (_month_path(at - 1), "Previous month")]
-        days = "".join(f"<td>{day}</td>" for day in range(1, 29))
-        main = f"<table><tr>{days}</tr></table><p>No events this month.</p>{links_html(neighbours)}"
-        return replace(self._page(path, f"Calendar {month[1]}-{month[2]}", main), delay_s=self._delay_s)
+        neighbours = [(_month_path(at + 1), "Next month"), (_month_path(at - 1), "Previous month")]
+        days = Markup("").join(Markup("<td>{}</td>").format(day) for day in range(1, 29))
+        main = Markup("<table><tr>{}</tr></table><p>No events this month.</p>{}").format(days, _links_html(neighbours))
+        return replace(self._page(PageContent(path, f"Calendar {month[1]}-{month[2]}", main)), delay_s=self._delay_s)
 
-    def _page(self, path: str, title: str, main: str) -> Response:
-        return Response(body=render(self._look, PageContent(path, title, main)))
+    def _page(self, page: PageContent) -> Response:
+        return Response(body=_templates().get_template(f"{self._family}.html").render(site=self, page=page).encode())
+
+    def _add_page(self, path: str, title: str, main: Markup) -> None:
+        self[path] = self._page(PageContent(path, title, main))
 
     def _links(self) -> list[Link]:
         return [(path, text.title) for path, text in self.articles.items()]
@@ -80,34 +139,27 @@ class DemoSite(dict[str, Response]):
             related = [links[(number + step) % len(links)] for step in (1, 2, 3)]
             self[path] = self._article(path, text, number, related)
         last = next(reversed(self.articles))
-        self[last] = Response(
-            headers={**HTML, "Content-Encoding": "gzip"}, body=gzip.compress(self[last].body, mtime=0)
-        )
+        zipped = gzip.compress(self[last].body, mtime=0)
+        self[last] = Response(headers={**HTML, "Content-Encoding": "gzip"}, body=zipped)
         self[REPEATED] = self._article(REPEATED, self.articles[last], 0, links[:3])
 
-    def _article(self, path: str, text: SiteText, number: int, related: Sequence[Link]) -> Response:
+    def _article(self, path: str, text: Article, number: int, related: Sequence[Link]) -> Response:
         published = f"2026-04-{1 + number % 28:02}"
-        page = PageContent(path, text.title, text_html(text.text), published=published, related=related)
-        return Response(body=render(self._look, page))
+        return self._page(PageContent(path, text.title, _text_html(text.text), published, related))
 
     def _add_indexes(self) -> None:
-        teasers = "".join(
-            f'<div class="card"><h3><a href="{path}">{escape(text.title)}</a></h3>'
-            f"<p>{escape(_teaser(text.text))}</p></div>"
-            for path, text in self.articles.items()
-        )
-        self["/"] = self._page("/", self._look.name, teasers)
-        self[TAG_INDEX] = self._page(TAG_INDEX, "All topics", links_html(self._links()))
-        extra: list[Link] = [(REPEATED, "From our partners"), (OLD_PATH, "Where we began"), ("/gone", "Archive")]
-        self[LINK_LIST] = self._page(LINK_LIST, "Useful resources", links_html([*extra, *self._links()]))
+        card = Markup('<div class="card"><h3><a href="{}">{}</a></h3><p>{}</p></div>')
+        teasers = [card.format(path, text.title, _teaser(text.text)) for path, text in self.articles.items()]
+        self._add_page("/", self.name, Markup("").join(teasers))
+        self._add_page(TAG_INDEX, "All topics", _links_html(self._links()))
+        extra = [(REPEATED, "From our partners"), (OLD_PATH, "Where we began"), ("/gone", "Archive")]
+        self._add_page(LINK_LIST, "Useful resources", _links_html([*extra, *self._links()]))
 
     def _add_oddities(self) -> None:
-        fields = '<p>User <input name="user"></p><p>Password <input type="password" name="password"></p>'
-        form = f'<form method="post">{fields}<button>Log in</button></form>'
-        self[LOGIN] = self._page(LOGIN, "Log in", form)
-        self[NEARLY_EMPTY] = self._page(NEARLY_EMPTY, "Contact", "<p>Write to us any time.</p>")
-        draft = "<p>This page is disallowed by robots.txt: a crawler that shows it has not asked.</p>"
-        self[DISALLOWED] = self._page(DISALLOWED, "Drafts", draft)
+        self._add_page(LOGIN, "Log in", _LOGIN_FORM)
+        self._add_page(NEARLY_EMPTY, "Contact", Markup("<p>Write to us any time.</p>"))
+        draft = Markup("<p>This page is disallowed by robots.txt: a crawler that shows it has not asked.</p>")
+        self._add_page(DISALLOWED, "Drafts", draft)
         self[OLD_PATH] = Response(301, {"Location": next(iter(self.articles))})
 
     def _add_for_crawlers(self) -> None:
@@ -125,6 +177,28 @@ class DemoSite(dict[str, Response]):
 {entries}</urlset>
 """
         self["/sitemap.xml"] = Response(headers={"Content-Type": "application/xml"}, body=xml.encode())
+
+
+@cache
+def _templates() -> Environment:
+    loader = PackageLoader("farmwatch.demo", "pages")
+    templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    templates.globals["links"] = _links_html
+    return templates
+
+
+def _text_html(text: str) -> Markup:
+    """Paragraphs and `## ` headings as HTML."""
+    blocks = [block.strip() for block in text.split("\n\n") if block.strip()]
+    return Markup("\n").join(
+        Markup("<h2>{}</h2>").format(block[3:]) if block.startswith("## ") else Markup("<p>{}</p>").format(block)
+        for block in blocks
+    )
+
+
+def _links_html(links: Sequence[Link]) -> Markup:
+    items = Markup("").join(Markup('<li><a href="{}">{}</a></li>').format(href, text) for href, text in links)
+    return Markup("<ul>{}</ul>").format(items)
 
 
 def _month_path(months: int) -> str:

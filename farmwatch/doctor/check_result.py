@@ -1,9 +1,15 @@
-"""What the doctor finds: one line a check."""
+"""What a check looks at, and what it finds."""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from functools import partial
+
+from farmwatch.config.config import Config
+from stream.log.contract import Log
+from stream.schema.roles import Role
 
 
 class CheckState(enum.StrEnum):
@@ -14,11 +20,28 @@ class CheckState(enum.StrEnum):
     FAIL = "FAIL"
 
 
+@dataclass(slots=True)
+class Subject:
+    """What is checked: the configuration for these roles, and the log once it is open."""
+
+    config: Config
+    roles: Collection[Role] = tuple(Role)
+    log: Log | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """One line of the doctor: what was looked at, what was found, and how to mend it."""
+    """What a check found, and how to mend it; the list of checks fills in the name."""
 
-    check: str
     state: CheckState
     found: str
     mend: str = ""
+    check: str = ""
+
+
+Results = Iterator[CheckResult]  # of one check; an error that it raises is a FAIL, and the message says how to mend it
+
+
+ok = partial(CheckResult, CheckState.OK)
+warn = partial(CheckResult, CheckState.WARN)
+fail = partial(CheckResult, CheckState.FAIL)

@@ -30,6 +30,7 @@ from stream.schema.records import Features, Verdict
 from stream.text.user_errors import Exit
 
 _NUMBERS = frozenset(kind.of for kind in RULES.values() if kind.threshold is float)
+_RULE_FIELDS = ("name", "value", "op", "threshold", "outcome")
 _PAGES_PER_JOB = 8  # read ahead: enough to keep the processes busy, little enough to stay small in memory
 
 
@@ -155,22 +156,6 @@ def features_of(line: FeaturesLine) -> Features:
 
 def verdict_line(verdict: Verdict) -> dict[str, Any]:
     """A verdict with the stable names of the pipe."""
-    return {
-        "url": verdict.url,
-        "site": verdict.site,
-        "verdict": verdict.verdict,
-        "first_failed": verdict.first_failed,
-        "failed": verdict.failed,
-        "rules": [
-            {
-                "name": rule.name,
-                "value": rule.value,
-                "op": rule.op,
-                "threshold": rule.threshold,
-                "outcome": rule.outcome,
-            }
-            for rule in verdict.rules
-        ],
-        "ruleset": verdict.ruleset,
-        "digest": verdict.digest,
-    }
+    line = {name: getattr(verdict, name) for name in ("url", "site", "verdict", "first_failed", "failed")}
+    rules = [{name: getattr(rule, name) for name in _RULE_FIELDS} for rule in verdict.rules]
+    return {**line, "rules": rules, "ruleset": verdict.ruleset, "digest": verdict.digest}

@@ -116,9 +116,8 @@ def _write(lines: JsonLines[TextOfSite], scored: _Scored) -> None:
 def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -> Exit:
     """Page scores to site verdicts, of one detector: `detector` (name or identity), or else the only one that is named.
 
-    Lines of others are passed over and counted. A line that names none is of `detector`; without that it is bad beside
-    lines that name one, since nobody says whose it is. Raises UsageError where it is not clear whose scores are meant,
-    NoSiteTest where the method has no numbers for the detector, BadSiteNumbers.
+    Lines of others are counted and skipped. A line that names none is of `detector`; without that it is bad beside
+    lines that name one. Raises UsageError where it is not clear whose scores are meant, NoSiteTest, BadSiteNumbers.
     """
     lines = JsonLines(files, FlagOfDetector, "tally")
     placed = list(lines)
@@ -144,15 +143,11 @@ def tally_lines(files: Sequence[Path], detector: str, settings: TallySettings) -
 
 
 def _chosen(detector: str, named: Sequence[str]) -> str:
-    """Identity of the one detector that is tallied, of those that lines name; `detector` where they name none.
-
-    Raises UsageError where several are meant, or none of those that are there.
-    """
+    """Identity of the one detector that is tallied, of those `named` by lines; `detector` without them."""
     meant = [identity for identity in named if detector in ("", identity, name_of(identity))]
     if len(meant) > 1:
-        raise UsageError(
-            f"these are scores of {' and '.join(meant[:4])}, which are never pooled: choose one by --detector"
-        )
+        several = " and ".join(meant[:4])
+        raise UsageError(f"these are scores of {several}, which are never pooled: choose one by --detector")
     if named and not meant:
         raise UsageError(f"--detector {detector!r}: these are scores of {', '.join(named[:4])}")
     return meant[0] if meant else detector

@@ -19,6 +19,9 @@ BY_REPLAY = "replay"  # header of a verdict that a replay gave: it may have requ
 PASSED_ON = ("traceparent", "run", "feature_epoch", "ruleset")  # headers that an output takes over from its input
 
 
+Series = tuple[str, Mapping[str, str]]  # metric, labels
+
+
 def passed_on(headers: Headers) -> Headers:
     """The headers of a record that its outputs carry on."""
     return {name: headers[name] for name in PASSED_ON if name in headers}
@@ -133,6 +136,16 @@ class Stage:
     def advanced(self) -> int:
         """A number that grows while slow work goes on, which distinguishes a long batch from one that hangs."""
         return 0
+
+    def metric_series(self, run: str) -> Iterator[Series]:  # noqa: ARG002 - for those that override it
+        """Series whose labels are known in advance, counted for `run`: they are exported as 0 before anything happens.
+
+        A series that appears with its first event hides that event from rates.
+        """
+        yield "stage_duration_seconds", {"stage": self.name}
+        for topic in self.inputs:
+            yield "log_records", {"topic": topic, "direction": "in"}
+            yield "log_expired_unread_records", {"topic": topic}
 
     def close(self) -> None:
         """Stop helpers; the loop calls it once, after the last commit."""

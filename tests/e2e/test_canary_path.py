@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import random
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,14 +17,13 @@ from farmwatch.audit.audit import audit
 from farmwatch.config.config import Config, load
 from farmwatch.daemon.canaries import canary_sender, page_of_text, read_canaries
 from farmwatch.daemon.maintenance import Upkeep
-from farmwatch.daemon.rate_points import read_points
+from farmwatch.daemon.rate_series import read_points
 from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
 from replay.runs.site_table import read_sites
-from replay.runs.topology import lag_of
 from scoring.detectors.testing import FakeDetector
 from scoring.method_choice import site_method
 from scoring.rates.canary import canary_name, is_canary
@@ -33,14 +31,13 @@ from scoring.rates.canary_counts import canary_summary
 from scoring.rates.split_rates import RateLine, rate_lines
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
-from stream.log.contract import Output, partition_of
 from stream.memory.log import MemoryLog
-from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
-from stream.schema.records import Hit, Page, Record, encode
+from stream.schema.records import Hit, Page
 from stream.schema.runs import Run
 from stream.schema.topics import HITS, PAGES, all_topics
+from tests.support.stage_work import put, work
 
 SITES, PAGES_EACH, PARTITIONS = 8, 8, 2
 TURNED = (6, 10)  # pages of one more LLM site: so many flagged ones, then so many that are not
@@ -105,21 +102,19 @@ class World:
 
     def work(self) -> None:
         """Let every stage read all that is there, TALLY first, which sends, and last, which counts."""
-        self._run(TallyStage(self.detector.identity, self.config.tally, canaries=canary_sender(self.config)))
-        self._run(self.measure)
-        self._run(JudgeStage(load_ruleset(self.config.judge.ruleset)))
-        self._run(ScoreStage(lambda: [self.detector]))
-        self._run(TallyStage(self.detector.identity, self.config.tally, canaries=canary_sender(self.config)))
+        self._tally()
+        self._work(self.measure)
+        self._work(JudgeStage(load_ruleset(self.config.judge.ruleset)))
+        self._work(ScoreStage(lambda: [self.detector]))
+        self._tally()
 
-    def _run(self, stage: Stage) -> None:
-        stage.poll_s = 0.001
-        member = self.log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
-        loop = StageLoop(stage, member, metrics=Metrics(), clock=lambda: int(self.now_s * 1000))
-        for _ in range(200):
-            loop.cycle(threading.Event())
-            if not lag_of(self.log, stage.name):
-                break
-        member.close()
+    def _tally(self) -> None:
+        config = self.config
+        canaries = canary_sender(config.canary, config.rate.canary_days, config.log.partitions)
+        self._work(TallyStage(self.detector.identity, config.tally, canaries=canaries))
+
+    def _work(self, stage: Stage) -> None:
+        work(self.log, stage, lambda: int(self.now_s * 1000))
 
     def lines(self) -> list[RateLine]:
         """The rates now."""
@@ -140,21 +135,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
 
 def put_real_site(log: MemoryLog) -> None:
     """Hits and fetched pages of a site whose pages are flagged."""
-    outputs = []
-
-    def put(topic: str, record: Record) -> None:
-        outputs.append(Output(topic, partition_of(record.site, PARTITIONS), record.site.encode(), encode(record)))
-
+    site = "real.example"
     for number in range(PAGES_EACH):
-        url = f"https://real.example/{number}"
-        html = page_of_text(f"Real {number}", prose(url, "LLM")).encode()
-        put(HITS, Hit(id=url, site="real.example", url=url, query_id="q", fetched_at=int(START_S * 1000)))
-        body = zstandard.ZstdCompressor().compress(html)
-        put(
-            PAGES,
-            Page(id=fetch_id(url, 1), site="real.example", page_id=page_id(url), url=url, body=body, fetched_at=1),
-        )
-    log.append(outputs)
+        url = f"https://{site}/{number}"
+        body = zstandard.ZstdCompressor().compress(page_of_text(f"Real {number}", prose(url, "LLM")).encode())
+        put(log, HITS, Hit(id=url, site=site, url=url, query_id="q", fetched_at=int(START_S * 1000)))
+        put(log, PAGES, Page(id=fetch_id(url, 1), site=site, page_id=page_id(url), url=url, body=body, fetched_at=1))
 
 
 def test_canaries_are_judged_like_any_site(world: World) -> None:
@@ -243,7 +229,7 @@ def test_gauges_and_series_tell_of_it(world: World) -> None:
     ruleset = load_ruleset(world.config.judge.ruleset)
     run = Run(name="live", ruleset=ruleset.name, digest=ruleset.digest, detector=world.detector.identity, epoch="e")
     in_force = (RunRules(run, ruleset.source), (method.name, method.digest))
-    upkeep = Upkeep(world.log, world.config, world.metrics, *in_force, lambda: world.now_s)
+    upkeep = Upkeep(world.log, world.config.up, world.config.rate, world.metrics, *in_force, lambda: world.now_s)
     upkeep.look()
     page = generate_latest(world.metrics.registry).decode()
     assert 'farmwatch_canary_sites{truth="human",verdict="llm"} 1.0' in page

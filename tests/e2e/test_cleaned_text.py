@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from contextlib import closing
-from typing import TypeVar
 
 import pytest
 import xxhash
@@ -19,20 +17,15 @@ from filters.measure_stage import MeasureStage
 from filters.quality.c4 import clean
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from replay.runs.topology import lag_of
 from scoring.detectors.registry import load_detector
 from scoring.interface import TextScore
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
-from stream.log.contract import Output
 from stream.memory.log import MemoryLog
-from stream.processing.loop import StageLoop
-from stream.processing.metrics import Metrics
-from stream.processing.stage import Stage
-from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
+from stream.schema.records import Features, Hit, Page, Score, ScoreRequest, SiteState, Verdict
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
+from tests.support.stage_work import put, records, work
 
-T = TypeVar("T", bound=Record)
 SITE = "river.example"
 SETTINGS = MeasureSettings(workers=1)
 MENU = ("Home and garden", "More about the village and its river", "Please accept the use of cookies on this page.")
@@ -77,23 +70,6 @@ def page(subject: str) -> Page:
     )
 
 
-def work(log: MemoryLog, stage: Stage) -> None:
-    """Let a stage read all that is there."""
-    stage.poll_s = 0.001
-    member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
-    loop = StageLoop(stage, member, metrics=Metrics())
-    for _ in range(50):
-        loop.cycle(threading.Event())
-        if not lag_of(log, stage.name):
-            break
-    member.close()
-
-
-def put(log: MemoryLog, topic: str, *records: Record) -> None:
-    """Records under their site's key."""
-    log.append([Output(topic, 0, record.site.encode(), encode(record)) for record in records])
-
-
 @pytest.fixture(scope="module")
 def reader() -> Reader:
     """The detector of the run."""
@@ -114,11 +90,6 @@ def log(reader: Reader) -> MemoryLog:
     work(log, ScoreStage(lambda: [reader]))
     work(log, TallyStage(reader.identity))
     return log
-
-
-def records(log: MemoryLog, topic: str, kind: type[T]) -> list[T]:
-    """All records of a topic."""
-    return [decode(kind, message.value) for message in log.read(topic, 0) if message.value]
 
 
 def test_the_scored_text_is_the_cleaned_one(log: MemoryLog, reader: Reader) -> None:

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 import pytest
 from aiohttp import web
 
-from crawler.crawl_stage import CrawlStage, frontier_left
-from crawler.errors import NoContact
+from crawler.crawl_stage import frontier_left
 from crawler.settings import CrawlSettings
 from crawler.web.urls import page_id
 from stream.schema.records import Decision, Page
@@ -186,13 +185,6 @@ def test_a_decision_stops_the_site_and_accounts_for_its_hits(loopback: Web) -> N
     assert len(loopback.paths("site0.test")) == 2 and len(loopback.paths("site1.test")) > 3
 
 
-def test_the_budget_holds_and_hits_come_first(loopback: Web) -> None:
-    """A budget of three pages is spent on the hits; the fourth hit is refused with the reason."""
-    hits = hits_of(*(f"http://site0.test/{path}" for path in ("hit/1", "map/0", "map/1", "map/2")))
-    pages = crawl(settings_for(loopback.target, page_budget=3), hits)
-    assert [(page.outcome, page.reason) for page in pages] == [("fetched", "")] * 3 + [("refused", "budget")]
-
-
 def test_overloaded_and_absent_hosts(loopback: Web) -> None:
     """429 is waited out and asked again; each hit of a host that is not there is refused with why."""
     answers = iter([429, 429, 200])
@@ -268,12 +260,6 @@ def test_closing_does_not_wait_for_slow_servers(loopback: Web) -> None:
     driver.close()
     assert not driver.stage.ready()
     assert not [thread for thread in threading.enumerate() if thread.name == "fetch"]
-
-
-def test_no_stage_without_a_contact() -> None:
-    """The stage refuses to be made without a contact, and says which setting is missing."""
-    with pytest.raises(NoContact, match=r"crawl\.contact"):
-        CrawlStage(CrawlSettings())
 
 
 def test_hosts_at_one_address_take_turns(loopback: Web) -> None:

@@ -9,15 +9,15 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
 from farmwatch.config.config import Config, load
 from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.config.role_names import metrics_port
-from farmwatch.daemon.preflight import check_models
 from farmwatch.daemon.roles import build_stage, run_role
+from farmwatch.doctor.checks import require_fit
 from filters.rules.ruleset import load_ruleset
 from replay.runs.configured import tally_identity
 from scoring.detectors.registry import detector_identities, load_detectors
@@ -115,29 +115,23 @@ def _text(number: int) -> str:
     )
 
 
-def put_articles(log: Log, ruleset_name: str = "default", *, topic: str = SCORE_REQUESTS, run: str = "live") -> None:
+def put_articles(log: Log, *, topic: str = SCORE_REQUESTS, run: str = "live") -> None:
     """What JUDGE leaves of six articles of a site."""
-    ruleset = load_ruleset(ruleset_name)
-    outputs: list[Output] = []
-
-    def put(to: str, record: Record) -> None:
-        outputs.append(Output(to, 0, record.site.encode(), encode(record), {"run": run}))
-
+    ruleset = load_ruleset("default")
+    by: dict[str, Any] = {"ruleset": ruleset.name, "digest": ruleset.digest}
     for n in range(ARTICLES):
-        url, page, digest = f"http://{SITE}/{n}", f"p{n}", f"digest{n}"
+        page: dict[str, Any] = {
+            "id": f"f{n}",
+            "site": SITE,
+            "page_id": f"p{n}",
+            "url": f"http://{SITE}/{n}",
+            "text_digest": f"t{n}",
+        }
+        put: dict[str, Record] = {topic: ScoreRequest(**page, text=_text(n), run=run)}
         if run == "live":
-            put(HITS, Hit(id=f"h{n}", site=SITE, url=url))
-            verdict = Verdict(id=f"f{n}", site=SITE, page_id=page, url=url, verdict="article", text_digest=digest)
-            put(VERDICTS, _by(verdict, ruleset.name, ruleset.digest))
-        request = ScoreRequest(id=f"f{n}", site=SITE, page_id=page, url=url, text_digest=digest, text=_text(n), run=run)
-        put(topic, request)
-    log.append(outputs)
-
-
-def _by(verdict: Verdict, ruleset: str, digest: str) -> Verdict:
-    import msgspec
-
-    return msgspec.structs.replace(verdict, ruleset=ruleset, digest=digest)
+            put[HITS] = Hit(id=f"h{n}", site=SITE, url=page["url"])
+            put[VERDICTS] = Verdict(**page, verdict="article", **by)
+        log.append([Output(to, 0, SITE.encode(), encode(record), {"run": run}) for to, record in put.items()])
 
 
 @contextmanager
@@ -263,4 +257,4 @@ def test_an_uncalibrated_pair_is_refused_with_what_to_run(world: World) -> None:
     with pytest.raises(Uncalibrated, match=said):
         build_stage(Role.SCORE, config, Metrics())
     with pytest.raises(Uncalibrated, match=said):
-        check_models(config, [Role.SCORE])
+        require_fit(config, [Role.SCORE])

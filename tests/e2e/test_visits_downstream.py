@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from contextlib import closing
-from typing import TypeVar
 
 import pytest
 from aiohttp import web
@@ -18,21 +17,18 @@ from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from replay.runs.topology import lag_of
 from scoring.detectors.registry import load_detector
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
-from stream.log.contract import Output
 from stream.memory.log import MemoryLog
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.processing.stage import Stage
-from stream.schema.records import Features, Page, Record, SiteState, Verdict, decode, encode
+from stream.schema.records import Features, Page, SiteState, Verdict
 from stream.schema.topics import FEATURES, HITS, PAGES, SITES, VERDICTS, all_topics
 from tests.support.crawl_driver import hits_of, settings_for
 from tests.support.loopback import Web
+from tests.support.stage_work import put, records, work
 
-T = TypeVar("T", bound=Record)
 SITE = "river.test"
 SETTINGS = MeasureSettings(workers=1)
 
@@ -44,23 +40,6 @@ def article(subject: str) -> str:
         for day in range(1, 20)
     )
     return f"<html><body><article><h1>The {subject} of the river</h1><p>{text}</p></article></body></html>"
-
-
-def work(log: MemoryLog, stage: Stage) -> None:
-    """Let a stage read all that is there."""
-    stage.poll_s = 0.001
-    member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
-    loop = StageLoop(stage, member, metrics=Metrics())
-    for _ in range(50):
-        loop.cycle(threading.Event())
-        if not lag_of(log, stage.name):
-            break
-    member.close()
-
-
-def records(log: MemoryLog, topic: str, kind: type[T]) -> list[T]:
-    """All records of a topic."""
-    return [decode(kind, message.value) for message in log.read(topic, 0) if message.value]
 
 
 def visited(log: MemoryLog, settings: CrawlSettings, visits: int) -> list[Page]:
@@ -89,7 +68,7 @@ def log() -> MemoryLog:
     log = MemoryLog()
     log.create(all_topics(1, feature_epoch(SETTINGS)))
     hits = hits_of(*(f"http://{SITE}/{name}" for name in ("same", "other", "gone")))
-    log.append([Output(HITS, 0, hit.site.encode(), encode(hit)) for hit in hits])
+    put(log, HITS, *hits)
     with Web() as served:
 
         async def same(request: web.Request) -> web.Response:

@@ -18,7 +18,7 @@ def doctor(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     findings = []
     for finding in examine(common.load().config):
         failed = failed or finding.state is CheckState.FAIL
-        findings.append(asdict(finding))
+        findings.append({"check": finding.check, **asdict(finding)})
         if not json:
             mend = f" -> {finding.mend}" if finding.mend else ""
             put_wrapped(f"{finding.state.value:<4}  {finding.check:<13}{finding.found}{mend}", " " * 19)

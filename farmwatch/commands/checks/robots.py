@@ -127,7 +127,7 @@ def _from_site(settings: CrawlSettings, url: str) -> _Source:
     from crawler.fetch.jobs import FetchOutcome
     from crawler.fetch.robots_request import ask_site
     from crawler.robots.rules import RobotsAnswer
-    from farmwatch.commands.daemon.running import WHERE_THE_CONTACT_STANDS
+    from farmwatch.doctor.crawl_checks import WHERE_THE_CONTACT_STANDS
 
     try:
         answers = ask_site(settings, url)

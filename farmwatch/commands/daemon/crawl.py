@@ -72,25 +72,24 @@ def crawl(
 
 
 def _run(config: Config, hits: list[Path], until_done: bool, member: str | None) -> int:
-    from farmwatch.commands.daemon.running import append_files, refuse_unfit
+    from farmwatch.commands.daemon.running import append_hits_of
     from farmwatch.config.member_names import claimed_name, names_folder
-    from farmwatch.crawl.observer import Onlooker
+    from farmwatch.crawl.observer import CrawlObserver
     from farmwatch.crawl.view import CrawlView
     from farmwatch.crawl.watch import CrawlWatch
-    from farmwatch.daemon.preflight import check_log
     from farmwatch.daemon.roles import run_role
     from farmwatch.daemon.supervisor import stop_on_signals
+    from farmwatch.doctor.preflight import prepare
     from farmwatch.terminal.messages import start_logging
     from stream.processing.metrics import Metrics
 
-    refuse_unfit(config, [Role.CRAWL])
-    check_log(config, [Role.CRAWL])
+    prepare(config, [Role.CRAWL])
     stop, hurry = threading.Event(), threading.Event()
     console = error_console()
     with ExitStack() as held:
         if member is None:
             member = f"{Role.CRAWL.value}-{held.enter_context(claimed_name(names_folder(config), [Role.CRAWL]))}"
-        skipped = append_files(config, hits)
+        skipped = append_hits_of(config, hits)
         metrics = Metrics()
         watch = CrawlWatch(metrics)
         view = None
@@ -98,6 +97,6 @@ def _run(config: Config, hits: list[Path], until_done: bool, member: str | None)
             view = held.enter_context(CrawlView(console, config.log.url, config.crawl.max_in_flight))
         start_logging(role=Role.CRAWL.value)  # behind the view, which takes stderr over
         stop_on_signals(stop, hurry)
-        held.enter_context(Onlooker(config, watch, view, stop, hurry, until_done=until_done).looking_on())
+        held.enter_context(CrawlObserver(config, watch, view, stop, hurry, until_done=until_done).observing())
         run_role(Role.CRAWL, config, member, stop, metrics=metrics, watched=watch.over)
     return Exit.PROBLEM if skipped else Exit.OK

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -11,7 +12,6 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.config.opening import opened
 from farmwatch.config.role_names import metrics_port
 from farmwatch.terminal.messages import message
 from stream.schema.roles import Role
@@ -19,9 +19,6 @@ from stream.text.user_errors import Exit, UsageError
 
 if TYPE_CHECKING:
     from farmwatch.config.config import Config
-    from farmwatch.daemon.supervisor import ChildSpec
-
-WHERE_THE_CONTACT_STANDS = "(in farmwatch.toml, by FARMWATCH_CRAWL_CONTACT, or by --set crawl.contact=...)"
 
 
 def up(
@@ -56,14 +53,16 @@ def up(
     of the roles on this embedded log: before any role starts.
     """
     from farmwatch.config.member_names import claimed_name, names_folder
-    from farmwatch.daemon.preflight import check_log, check_models
+    from farmwatch.config.opening import check_log_url
+    from farmwatch.doctor.checks import require_fit
+    from farmwatch.doctor.preflight import prepare
     from farmwatch.terminal.messages import start_logging
 
     roles = parse_roles(role or [])
     loaded = common.load(*(["crawl.allow_private=true"] if allow_private else []))
-    refuse_unfit(loaded.config, roles)
     if in_process and len(roles) != 1:
         raise UsageError("--in-process runs one role: give exactly one --role")
+    check_log_url(loaded.config)
     start_logging(role=roles[0].value if in_process else "supervisor")
     folder, name = names_folder(loaded.config), member
     with ExitStack() as held:
@@ -73,16 +72,17 @@ def up(
             alone = loaded.config.log.url.startswith("sqlite:")
             return held.enter_context(claimed_name(folder, roles, alone=alone))
 
-        if name is None and folder.is_dir():  # before all that takes time, but no folder is made for a wrong setting
+        if name is None and os.path.isdir(folder):  # noqa: PTH112 - no error for a folder of others; before all that takes time, but no folder is made for a wrong setting
             name = claim()
         if not in_process:
-            check_models(loaded.config, roles)
-            check_log(loaded.config, roles)
+            prepare(loaded.config, roles)
+        elif not leash:  # of a supervisor, which has checked
+            require_fit(loaded.config, roles)
         if name is None:
             name = claim()
         if member is None:
             member = f"{roles[0].value}-{name}" if in_process else name
-        skipped = append_files(loaded.config, hits or ())
+        skipped = append_hits_of(loaded.config, hits or ())
         if in_process:
             code = _run_one(roles[0], loaded.config, member, leash)
         else:
@@ -110,22 +110,6 @@ def parse_roles(names: list[str]) -> list[Role]:
     return [role for role in Role if not wanted or role in wanted]
 
 
-def refuse_unfit(config: Config, roles: list[Role]) -> None:
-    """Raises ConfigError, ArchiveUnwritable where the roles cannot run as configured, before any is started."""
-    if Role.CRAWL not in roles:
-        return
-    from crawler.errors import BadCrawlSettings, NoContact
-    from crawler.preflight import check_crawl
-    from stream.text.user_errors import ConfigError
-
-    try:
-        check_crawl(config.crawl)
-    except NoContact as error:
-        raise ConfigError(f"{error} {WHERE_THE_CONTACT_STANDS}") from error
-    except BadCrawlSettings as error:
-        raise ConfigError(str(error)) from error
-
-
 def child_command(role: Role, name: str, flags: list[str], config_file: Path | None) -> list[str]:
     """Command line of one role's process, with the flags and the configuration file of this one."""
     from farmwatch.daemon.supervisor import this_program
@@ -148,12 +132,12 @@ def child_command(role: Role, name: str, flags: list[str], config_file: Path | N
 
 
 def _supervise(config: Config, roles: list[Role], name: str, common: Common, allow_private: bool, leash: bool) -> int:
-    from farmwatch.daemon.supervisor import ChildSpec, Supervisor, follow_parent, stop_on_signals
+    from farmwatch.daemon.supervisor import Supervisor, follow_parent, stop_on_signals
 
     flags = [*common.flags(), *(["crawl.allow_private=true"] if allow_private else [])]
-    children: list[ChildSpec] = []
+    children: dict[str, list[str]] = {}
     for role in roles:
-        children.append(ChildSpec(role.value, child_command(role, name, flags, common.config)))
+        children[role.value] = child_command(role, name, flags, common.config)
         port = metrics_port(config.metrics.port, role)
         where = f"http://{config.metrics.host}:{port}/metrics" if port else "on a free port, see endpoints_served"
         message(f"metrics of {role.value}: {where}")
@@ -176,26 +160,12 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
     return Exit.OK
 
 
-def append_files(config: Config, files: Sequence[Path]) -> int:
+def append_hits_of(config: Config, files: Sequence[Path]) -> int:
     """Append the files' hits, and say how many of each are new; returns how many lines held none."""
-    from crawler.sources.known_hits import KnownHits
-    from farmwatch.config.opening import create_topics
-    from farmwatch.crawl.append_hits import append_hits, input_lines
+    from farmwatch.crawl.append_hits import append_files
 
-    if not files:
-        return 0
     skipped = 0
-    with opened(config, create=True) as log:
-        create_topics(log, config)
-        known = KnownHits(log)
-        for file in files:
-            with input_lines(file) as lines:
-                added = append_hits(
-                    log,
-                    lines,
-                    lambda bad, f=file: message(f"{f}: line {bad.number}: {bad.reason}"),  # type: ignore[misc]
-                    known=known,
-                )
-            message(f"{file}: {added.text}")
-            skipped += added.skipped
+    for file, added in append_files(config, files) if files else ():
+        message(f"{file}: {added.text}")
+        skipped += added.skipped
     return skipped

@@ -50,12 +50,13 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
 
 def _refusal(config: Config) -> str:
     """Why SCORE or TALLY would not start; "" where they would."""
-    from farmwatch.daemon.preflight import check_detectors
+    from farmwatch.doctor import model_checks
+    from farmwatch.doctor.check_result import Subject
     from scoring.errors import ScoringError
-    from stream.schema.roles import Role
 
     try:
-        check_detectors(config, [Role.SCORE, Role.TALLY])
+        for check in (model_checks.detectors, model_checks.pair, model_checks.sites):
+            list(check(Subject(config)))
     except ScoringError as error:
         return str(error)
     return ""

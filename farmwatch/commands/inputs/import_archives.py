@@ -46,8 +46,7 @@ def import_archives(
     from crawler.sources.known_hits import KnownHits
     from crawler.warc.pages import pages_of
     from farmwatch.config.opening import create_topics
-    from farmwatch.crawl.archive_import import Imported, Watched, import_pages
-    from farmwatch.crawl.search_locks import imports_lock
+    from farmwatch.crawl.archive_import import Imported, MeasuredStream, import_pages, imports_lock
     from farmwatch.terminal.jsonl import STDIN, binary_input
     from farmwatch.terminal.progress import counting
 
@@ -70,7 +69,7 @@ def import_archives(
         for file in files:
             with binary_input(file, packed=False) as stream:  # of .warc.gz, each member is told
                 found = pages_of(
-                    cast(BinaryIO, Watched(stream, advance)),
+                    cast(BinaryIO, MeasuredStream(stream, advance)),
                     config.crawl,
                     now_ms=int(time.time() * 1000),
                     source=source,

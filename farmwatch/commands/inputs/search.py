@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put, put_json
+from farmwatch.terminal.messages import put, put_json
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
-from stream.text.wording import one_line
 
 if TYPE_CHECKING:
     from farmwatch.config.config import Config
@@ -96,28 +94,13 @@ def _seconds(every: str | None) -> int | None:
 
 
 def _append(config: Config, files: list[Path], as_json: bool) -> int:
-    from crawler.sources.known_hits import KnownHits
-    from farmwatch.config.opening import create_topics
-    from farmwatch.crawl.append_hits import Appended, append_hits, input_lines
+    from farmwatch.crawl.append_hits import Appended, append_files
 
-    for file in files:
-        with input_lines(file):  # before a log is made for what is not there
-            pass
-    total = Appended(0, 0, 0)
-    with opened(config, create=True) as log:
-        create_topics(log, config)
-        known = KnownHits(log)
-        for file in files:
-            with input_lines(file) as lines:
-                added = append_hits(
-                    log,
-                    lines,
-                    lambda bad, f=file: message(f"{f}: line {bad.number}: {one_line(bad.reason)}"),  # type: ignore[misc]
-                    known=known,
-                )
-            if added == Appended(0, 0, 0):
-                raise FarmwatchError(f"{file}: no hit in it")
-            total = Appended(total.hits + added.hits, total.new + added.new, total.skipped + added.skipped)
+    total = Appended()
+    for file, added in append_files(config, files):
+        if added == Appended():
+            raise FarmwatchError(f"{file}: no hit in it")
+        total += added
     if as_json:
         put_json({"source": FILE, **asdict(total)})
     else:

@@ -11,7 +11,7 @@ import msgspec
 from farmwatch.config.caveats import caveats, tell
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
-from farmwatch.daemon.rate_points import read_points
+from farmwatch.daemon.rate_series import read_points
 from farmwatch.terminal.messages import message, put_json, put_table
 from replay.runs.lookup import find_run
 from scoring.rates.cuts import Cut

@@ -201,8 +201,7 @@ class _Process:
     """What the process has of its own, before the run is begun: its name in the groups, and /metrics."""
 
     def __init__(self, config: Config, member: str, port: int) -> None:
-        from farmwatch.daemon.endpoints import Endpoints
-        from farmwatch.daemon.exposition import Exposition
+        from farmwatch.daemon.endpoints import Endpoints, Exposition
         from stream.processing.metrics import Metrics
 
         self.member = member

@@ -117,13 +117,13 @@ def test_a_wrong_setting_is_exit_2_in_one_line(farmwatch: Runner) -> None:
         ("up.drain_s=1", "up.drain_s (1.0) is shorter than loop.drain_s"),
     ],
 )
-@pytest.mark.parametrize("command", [("config", "show"), ("up", "--log", "foo")])
+@pytest.mark.parametrize("command", [("config", "show"), ("up", "--log", "sqlite:/dev/null/log")])
 def test_config_show_refuses_what_up_refuses(
     farmwatch: Runner, command: tuple[str, ...], setting: str, said: str
 ) -> None:
     """A number out of range, a text that no parser should get, settings at odds: exit 2, one line, the same of both.
 
-    The log of `up` is none, so that it would not start in any case.
+    The log of `up` cannot be made, so that it would not start in any case.
     """
     contact = () if setting.startswith("crawl.contact") else ("--set", "crawl.contact=owner@a.example")
     ran = farmwatch(*command, "--set", setting, *contact)

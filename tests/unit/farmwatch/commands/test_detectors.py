@@ -11,7 +11,7 @@ import pytest
 
 from farmwatch.config.caveats import caveats
 from farmwatch.config.config import Config, load
-from farmwatch.daemon.preflight import check_models
+from farmwatch.doctor.checks import require_fit
 from replay.runs.configured import site_test_of, tallied_name, tally_identity
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import BadThresholds, DeviceLost, MissingExtra, MissingModel, PoisonText
@@ -236,7 +236,7 @@ def test_a_machine_without_the_models_can_watch_and_tally() -> None:
         f"tally.detector={PAIR_ELSEWHERE}",
     ]
     config = load(None, flags, {"HOME": "/nowhere"}).config
-    check_models(config, [Role.TALLY])
+    require_fit(config, [Role.TALLY])
     assert site_test_of(config) is None
     own = LiteNgram.load()
     found = caveats(config, [own.identity, PAIR_ELSEWHERE, "binoculars/odd", "gone/1"])
@@ -244,7 +244,7 @@ def test_a_machine_without_the_models_can_watch_and_tally() -> None:
     assert "published threshold accuracy" in found[PAIR_ELSEWHERE]
     assert found["gone/1"] == found["binoculars/odd"] != ""
     with pytest.raises(MissingModel):
-        check_models(config, [Role.SCORE])
+        require_fit(config, [Role.SCORE])
 
 
 def test_thresholds_other_than_those_of_the_identity_are_refused() -> None:

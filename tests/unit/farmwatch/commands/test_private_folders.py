@@ -11,8 +11,8 @@ import pytest
 
 from farmwatch.config.config import Config, load
 from farmwatch.config.member_names import claimed_name, names_folder
-from farmwatch.crawl.search_locks import imports_lock
-from farmwatch.daemon.preflight import check_log
+from farmwatch.crawl.archive_import import imports_lock
+from farmwatch.doctor.preflight import prepare
 from stream.kafka.state import LocalState
 from stream.opening import open_log
 from stream.schema.roles import Role
@@ -38,7 +38,7 @@ def _claim(config: Config) -> None:
 
 MAKERS: dict[str, Callable[[Config], object]] = {
     "opening": lambda config: open_log(config.log.url).close(),
-    "preflight": lambda config: check_log(config, [Role.CRAWL]),
+    "preflight": lambda config: prepare(config, [Role.MEASURE]),
     "a member's name": _claim,
     "an import": imports_lock,
 }

@@ -14,8 +14,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from farmwatch.daemon.rate_points import read_points
-from farmwatch.daemon.series_keeper import SeriesKeeper
+from farmwatch.daemon.rate_series import SeriesKeeper, read_points
 from scoring.rates.series import GROUPS_CAP, THIN_AFTER_DAYS
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Output

@@ -10,7 +10,7 @@ from rich.console import Console
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
 from farmwatch.crawl.view import CrawlView, drawn, status_line
 from farmwatch.crawl.watch import CrawlFigures, CrawlWatch
-from stream.log.contract import Commit, Output, StateChange, Topic
+from stream.log.contract import Commit, Member, Output, StateChange, Topic
 from stream.log.errors import Fenced
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
@@ -19,6 +19,7 @@ from stream.schema.topics import HITS, PAGES
 from stream.text.spans import lasting, moment, queue_in_words, size, when
 
 FIGURES = CrawlFigures(
+    waits_for="",
     running_s=192.0,
     partitions=4,
     sites=381,
@@ -55,6 +56,16 @@ def page(number: int, outcome: str, reason: str = "") -> Output:
     return Output(PAGES, 0, b"a.test", encode(record))
 
 
+def watched(partitions: int, metrics: Metrics | None = None) -> tuple[Clock, CrawlWatch, Member, MemoryLog]:
+    """A watch over a member that has polled once."""
+    log, clock = MemoryLog(), Clock()
+    log.create([Topic(name, partitions) for name in (HITS, PAGES, "state.frontier")])
+    watch = CrawlWatch(metrics or Metrics(), clock=clock.ms, monotonic=clock.seconds)
+    member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
+    member.poll(0, 1, 1)
+    return clock, watch, member, log
+
+
 def rendered(figures: CrawlFigures, width: int = 100) -> str:
     """The view as text."""
     console = Console(record=True, width=width, file=io.StringIO())
@@ -82,7 +93,9 @@ def test_the_view_has_every_figure() -> None:
 def test_a_narrow_terminal_cuts_the_lines(width: int) -> None:
     """Each fact stays on its line, whatever there is to tell: what is too long ends in an ellipsis."""
     outcomes = {f"a_long_reason_number_{n}": 1000 for n in range(8)}
-    figures = CrawlFigures(partitions=1, next_parked=f"{'a' * 200}.test, timeout", next_due_ms=5000, outcomes=outcomes)
+    figures = CrawlFigures(
+        waits_for="", partitions=1, next_parked=f"{'a' * 200}.test, timeout", next_due_ms=5000, outcomes=outcomes
+    )
     lines = rendered(figures, width).splitlines()
     assert [line.split()[0] for line in lines] == ["crawl", "pages", "in", "sites", "due", "left", "last"]
     assert max(map(len, lines)) == width and lines[-1].endswith("…")
@@ -94,22 +107,20 @@ def test_a_view_without_partitions_says_what_it_waits_for() -> None:
     assert "for the log to give this process its partitions" in text
     assert "0 URLs queued" in text
     assert "at this rate" not in text
+    assert status_line(CrawlFigures()).endswith("; waits for the log to give this process its partitions")
 
 
 def test_parked_sites_leave_no_end_to_tell() -> None:
     """Where all that is active is parked, the rate of the last minute says nothing of the end."""
-    figures = CrawlFigures(partitions=1, active=2, parked=2, queued=5, recent_per_s=3.0, next_due_ms=600_000)
+    figures = CrawlFigures(
+        waits_for="", partitions=1, active=2, parked=2, queued=5, recent_per_s=3.0, next_due_ms=600_000
+    )
     assert "at this rate" not in rendered(figures) and "the next in 10 min" in rendered(figures)
 
 
 def test_what_a_crawl_waits_for_is_named() -> None:
     """Where nothing but parked sites is left, the view names the one that is asked again first, and why."""
-    log = MemoryLog()
-    log.create([Topic(HITS, 2), Topic("state.frontier", 2)])
-    clock = Clock()
-    watch = CrawlWatch(Metrics(), clock=clock.ms, monotonic=clock.seconds)
-    member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
-    member.poll(0, 1, 1)
+    clock, watch, member, _ = watched(2)
     later = clock.ms() + 600_000
     row = SiteRow("a.test", "http://a.test", parked_until=later, parked_why="http_503")
     changes = [StateChange(site_key("a.test"), pack(row), due_at=later)]
@@ -127,7 +138,7 @@ def test_what_a_crawl_waits_for_is_named() -> None:
 
 def test_nothing_of_a_page_steers_the_terminal() -> None:
     """A reason with control characters or markup, as a broken record may have, is drawn as plain text."""
-    figures = CrawlFigures(partitions=1, outcomes={"\x1b[2Jx[bold]y[/bold]": 1})
+    figures = CrawlFigures(waits_for="", partitions=1, outcomes={"\x1b[2Jx[bold]y[/bold]": 1})
     assert "\x1b" not in rendered(figures) and "x[bold]y[/bold] 1" in rendered(figures)
     assert "\x1b" not in status_line(figures)
 
@@ -145,20 +156,15 @@ def test_a_view_draws_on_its_console_and_ends() -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, width=100, no_color=True)
     with CrawlView(console, "sqlite:folder", 64) as view:
-        view.show(CrawlFigures(partitions=1))
+        view.show(CrawlFigures(waits_for="", partitions=1))
         view.show(FIGURES)
     assert "1,234 fetched" in out.getvalue()
 
 
 def test_only_what_was_committed_is_counted() -> None:
     """Records of a commit that the log refused are not in the figures; after a minute outcomes are forgotten."""
-    log = MemoryLog()
-    log.create([Topic(HITS, 1), Topic(PAGES, 1), Topic("state.frontier", 1)])
-    clock = Clock()
     metrics = Metrics()
-    watch = CrawlWatch(metrics, clock=clock.ms, monotonic=clock.seconds)
-    member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
-    member.poll(0, 1, 1)
+    clock, watch, member, log = watched(1, metrics)
     totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
     member.commit(
         Commit(
@@ -182,12 +188,7 @@ def test_only_what_was_committed_is_counted() -> None:
 
 def test_the_sums_of_the_frontier_are_looked_at() -> None:
     """The figures have the sums of the owned partitions, and how long the oldest site has been due."""
-    log = MemoryLog()
-    log.create([Topic(HITS, 2), Topic("state.frontier", 2)])
-    clock = Clock()
-    watch = CrawlWatch(Metrics(), clock=clock.ms, monotonic=clock.seconds)
-    member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
-    member.poll(0, 1, 1)
+    clock, watch, member, _ = watched(2)
     totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
     changes = [StateChange(TOTALS_KEY, pack(totals)), StateChange(site_key("a.test"), b"x", due_at=97_000)]
     member.commit(Commit(state={0: changes, 1: [StateChange(TOTALS_KEY, pack(totals))]}))

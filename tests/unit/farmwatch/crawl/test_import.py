@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -69,6 +69,13 @@ def on(log: Log) -> tuple[list[Hit], list[Page]]:
             assert partition_of(pages[-1].site, PARTITIONS) == partition
             assert "run" not in message.headers and pages[-1].id in message.headers["traceparent"]
     return hits, pages
+
+
+@contextmanager
+def _memory_log() -> Iterator[MemoryLog]:
+    with closing(MemoryLog()) as log:
+        log.create(all_topics(PARTITIONS, "e"))
+        yield log
 
 
 @pytest.fixture
@@ -172,8 +179,7 @@ def test_an_interrupted_import_is_made_again(tmp_path: Path, monkeypatch: pytest
     captures = [capture(number) for number in range(6)]
     (file,) = write(tmp_path, captures + captures[:2])  # the last two are other records of the same URLs
     for batches in range(9):
-        with closing(MemoryLog()) as log:
-            log.create(all_topics(PARTITIONS, "e"))
+        with _memory_log() as log:
             for end in (batches, 99):
                 _import(log, file, end)
             hits, pages = on(log)
@@ -208,8 +214,7 @@ def test_imports_that_began_together_append_a_record_once(tmp_path: Path) -> Non
     """Both had read what is known before either appended: the later one finds it out at its batch, and counts it."""
     (file,) = write(tmp_path, [capture(number) for number in range(5)])
     pages = _pages(file)
-    with closing(MemoryLog()) as log:
-        log.create(all_topics(PARTITIONS, "e"))
+    with _memory_log() as log:
         first, second = (KnownHits(log, tmp_path / "lock") for _ in range(2))
         for imports in (first, second):
             with imports.hold():
@@ -224,8 +229,7 @@ def test_who_imports_alone_reads_the_log_once(tmp_path: Path, monkeypatch: pytes
     (file,) = write(tmp_path, [capture(number) for number in range(6)])
     pages = _pages(file)
     looks: list[str] = []
-    with closing(MemoryLog()) as log:
-        log.create(all_topics(PARTITIONS, "e"))
+    with _memory_log() as log:
         end, append = log.end, log.append
 
         def looked(topic: str) -> list[int]:
@@ -289,8 +293,7 @@ def test_processes_beside_each_other_append_a_record_once(tmp_path: Path) -> Non
 def test_heartbeats_among_the_hits_are_passed_over(tmp_path: Path) -> None:
     """A log that a daemon works on has them; what was imported before and after them is known all the same."""
     (file,) = write(tmp_path, [capture(number) for number in range(3)])
-    with closing(MemoryLog()) as log:
-        log.create(all_topics(PARTITIONS, "e"))
+    with _memory_log() as log:
         heartbeat.beat(log, PARTITIONS, 1)
         _import(log, file, 99)
         heartbeat.beat(log, PARTITIONS, 2)
@@ -312,23 +315,19 @@ def test_a_record_twice_in_one_batch_is_one_page(tmp_path: Path) -> None:
     (file,) = write(tmp_path, [capture(1)])
     twice = tmp_path / "twice.warc.gz"
     twice.write_bytes(file.read_bytes() * 2)
-    with closing(MemoryLog()) as log:
-        log.create(all_topics(PARTITIONS, "e"))
-        with twice.open("rb") as stream:
-            done = import_pages(log, pages_of(stream, CrawlSettings(), now_ms=2 * 10**12), _known(log), print)
+    with _memory_log() as log, twice.open("rb") as stream:
+        done = import_pages(log, pages_of(stream, CrawlSettings(), now_ms=2 * 10**12), _known(log), print)
     assert (done.pages, done.skipped, done.broken) == (1, {"known": 1}, 0)
 
 
 def test_small_pages_do_not_make_a_large_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages of next to nothing become visible, and leave the memory, thousands of records at a time."""
     (file,) = write(tmp_path, [capture(1)])
-    with file.open("rb") as stream:
-        (page,) = pages_of(stream, CrawlSettings(), now_ms=2 * 10**12)
+    (page,) = _pages(file)
     assert isinstance(page, ArchivedPage)
     hits = (msgspec.structs.replace(page.hit, id=f"{number:032x}") for number in range(5000))
     sizes: list[int] = []
-    with closing(MemoryLog()) as log:
-        log.create(all_topics(PARTITIONS, "e"))
+    with _memory_log() as log:
         append = log.append
 
         def watched(outputs: Sequence[Output]) -> None:

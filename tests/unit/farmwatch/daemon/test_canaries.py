@@ -15,7 +15,7 @@ from farmwatch.config.config import load
 from farmwatch.config.errors import BadCanaries
 from farmwatch.config.settings import CanarySettings
 from farmwatch.daemon.canaries import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, page_of_text, read_canaries
-from farmwatch.daemon.preflight import check_models
+from farmwatch.doctor.checks import require_fit
 from scoring.rates.canary import truth_of
 from stream.schema.records import Page
 from stream.schema.roles import Role
@@ -155,6 +155,6 @@ def test_a_broken_file_is_refused_before_any_role_starts(tmp_path: Path) -> None
     settings = write(tmp_path, "{")
     config = load(None, [f"canary.file={settings.file}"], {}).config
     with pytest.raises(BadCanaries, match="line 1") as caught:
-        check_models(config, [Role.TALLY])
+        require_fit(config, [Role.TALLY])
     assert caught.value.exit == Exit.USAGE
-    check_models(config, [Role.MEASURE])
+    require_fit(config, [Role.MEASURE])

@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 
 import pytest
 import structlog.testing
@@ -42,6 +42,25 @@ def served(says: _Says) -> Iterator[Endpoints]:
     endpoints.close()
 
 
+@contextmanager
+def _endpoints(
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    health: Callable[[], Health] = lambda: Health(True, True, "ok"),
+    request_s: float = 10.0,
+    patience_s: float = 0.0,
+    stop: threading.Event | None = None,
+) -> Iterator[Endpoints]:
+    """Further endpoints, started and closed."""
+    endpoints = Endpoints(Metrics().registry, health, host, port, request_s)
+    endpoints.start(patience_s, stop)
+    try:
+        yield endpoints
+    finally:
+        endpoints.close()
+
+
 def _get(endpoints: Endpoints, path: str) -> tuple[int, str, str]:
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{endpoints.port}{path}", timeout=10) as answer:
@@ -58,18 +77,20 @@ def test_metrics_are_exposed(served: Endpoints) -> None:
     assert 'farmwatch_dead_letters_total{reason="BadRecord",stage="judge"} 3.0' in body
 
 
-def test_health_and_readiness_are_told_apart(served: Endpoints, says: _Says) -> None:
-    """A loop that ticks but holds no partition is healthy and not ready; the page says why."""
-    assert _get(served, "/readyz")[0] == 200
-    says.health = Health(True, False, "no partitions")
-    assert _get(served, "/healthz")[0] == 200
-    assert _get(served, "/readyz")[::2] == (503, "not ok: no partitions\n")
-
-
-def test_a_stalled_loop_is_unhealthy(served: Endpoints, says: _Says) -> None:
-    """/healthz answers 503 with the loop's own words."""
-    says.health = Health(False, True, "input waits")
-    assert _get(served, "/healthz")[::2] == (503, "not ok: input waits\n")
+@pytest.mark.parametrize(
+    ("health", "healthz", "readyz"),
+    [
+        (Health(True, True, "ok"), (200, "ok: ok\n"), (200, "ok: ok\n")),
+        (Health(True, False, "no partitions"), (200, "ok: no partitions\n"), (503, "not ok: no partitions\n")),
+        (Health(False, True, "input waits"), (503, "not ok: input waits\n"), (200, "ok: input waits\n")),
+    ],
+)
+def test_health_and_readiness_are_told_apart(
+    served: Endpoints, says: _Says, health: Health, healthz: tuple[int, str], readyz: tuple[int, str]
+) -> None:
+    """A loop that ticks but holds no partition is healthy and not ready; one that stands still is not healthy."""
+    says.health = health
+    assert (_get(served, "/healthz")[::2], _get(served, "/readyz")[::2]) == (healthz, readyz)
 
 
 def test_other_paths_are_not_found(served: Endpoints) -> None:
@@ -136,8 +157,6 @@ def test_malformed_requests_are_no_event(served: Endpoints, capfd: pytest.Captur
 
 def test_slow_clients_hold_few_threads_and_not_for_long() -> None:
     """Of clients that send nothing, or a byte now and then, a few are served at once, and others get their turn."""
-    endpoints = Endpoints(Metrics().registry, lambda: Health(True, True, "ok"), "127.0.0.1", 0, request_s=0.5)
-    endpoints.start()
     ended, most = threading.Event(), 0
 
     def drip(connections: list[socket.socket]) -> None:
@@ -147,7 +166,7 @@ def test_slow_clients_hold_few_threads_and_not_for_long() -> None:
                     connection.send(b"x")
 
     with ExitStack() as held:
-        held.callback(endpoints.close)
+        endpoints = held.enter_context(_endpoints(request_s=0.5))
         slow = [held.enter_context(_connected(endpoints)) for _ in range(40)]
         dripping = threading.Thread(target=drip, args=(slow[:20],))
         dripping.start()
@@ -166,64 +185,40 @@ def test_a_failure_of_this_program_is_logged() -> None:
     def fails() -> Health:
         raise RuntimeError("broken")
 
-    endpoints = Endpoints(Metrics().registry, fails, "127.0.0.1", 0)
-    endpoints.start()
-    try:
-        with structlog.testing.capture_logs() as logs, _connected(endpoints, b"GET /healthz HTTP/1.0\r\n\r\n") as asked:
+    with _endpoints(health=fails) as endpoints, structlog.testing.capture_logs() as logs:
+        with _connected(endpoints, b"GET /healthz HTTP/1.0\r\n\r\n") as asked:
             assert asked.recv(1) == b""
-            _patiently(lambda: _serving() == 0)
-        assert [entry["event"] for entry in logs] == ["endpoint_failed"]
-    finally:
-        endpoints.close()
+        _patiently(lambda: _serving() == 0)
+    assert [entry["event"] for entry in logs] == ["endpoint_failed"]
 
 
-def test_a_taken_port_is_a_clear_error(served: Endpoints) -> None:
-    """A second process on the same port learns which setting to change."""
-    second = Endpoints(Metrics().registry, lambda: Health(True, True, ""), "127.0.0.1", served.port)
-    with pytest.raises(ConfigError, match=r"metrics\.port"):
-        second.start()
-
-
-def test_a_port_that_becomes_free_is_taken() -> None:
+def test_a_port_that_becomes_free_is_taken(served: Endpoints) -> None:
     """A process that starts while the one before it drains waits for its port, and says so once, with the remedy."""
-    first = Endpoints(Metrics().registry, lambda: Health(True, True, "ok"), "127.0.0.1", 0)
-    first.start()
-    second = Endpoints(Metrics().registry, lambda: Health(True, True, "ok"), "127.0.0.1", first.port)
-    timer = threading.Timer(1.5, first.close)  # it tries once a second
+    timer = threading.Timer(1.5, served.close)  # it tries once a second
     timer.start()
-    try:
-        with structlog.testing.capture_logs() as logs:
-            second.start(patience_s=20)
-        assert second.port == first.port
-        taken = [entry for entry in logs if entry["event"] == "metrics_port_taken"]
-        assert len(taken) == 1 and "metrics.port" in taken[0]["mend"]
-    finally:
-        timer.join()
-        second.close()
+    with structlog.testing.capture_logs() as logs, _endpoints(port=served.port, patience_s=20) as second:
+        assert second.port == served.port
+    timer.join()
+    taken = [entry for entry in logs if entry["event"] == "metrics_port_taken"]
+    assert len(taken) == 1 and "metrics.port" in taken[0]["mend"]
 
 
-def test_a_taken_port_and_a_strange_host_are_told_apart(served: Endpoints) -> None:
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [("127.0.0.1", r"metrics\.port: .*another farmwatch"), ("192.0.2.1", r"metrics\.host: .*the host")],
+)
+def test_a_taken_port_and_a_strange_host_are_told_apart(served: Endpoints, host: str, said: str) -> None:
     """A taken port names who may have it; a host that is not this machine's names the setting of the host."""
-    registry = Metrics().registry
-    with pytest.raises(ConfigError, match=r"metrics\.port: .*another farmwatch"):
-        Endpoints(registry, lambda: Health(True, True, ""), "127.0.0.1", served.port).start()
-    with pytest.raises(ConfigError, match=r"metrics\.host: .*the host"):
-        Endpoints(registry, lambda: Health(True, True, ""), "192.0.2.1", 0).start()
+    with pytest.raises(ConfigError, match=said), _endpoints(host, served.port):
+        pass
 
 
-def test_waiting_for_a_port_ends_when_told_to_stop() -> None:
+def test_waiting_for_a_port_ends_when_told_to_stop(served: Endpoints) -> None:
     """A process that is told to stop while it waits for its port ends at once, and serves nothing."""
-    first = Endpoints(Metrics().registry, lambda: Health(True, True, "ok"), "127.0.0.1", 0)
-    first.start()
-    second = Endpoints(Metrics().registry, lambda: Health(True, True, "ok"), "127.0.0.1", first.port)
     stop = threading.Event()
     timer = threading.Timer(0.2, stop.set)
     timer.start()
     started = time.monotonic()
-    try:
-        second.start(patience_s=60, stop=stop)
+    with _endpoints(port=served.port, patience_s=60, stop=stop):
         assert time.monotonic() - started < 30
-    finally:
-        timer.join()
-        second.close()
-        first.close()
+    timer.join()

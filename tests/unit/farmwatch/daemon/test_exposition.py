@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as text
 
 from farmwatch.commands.runs.replay import _Process
 from farmwatch.config.config import load
-from farmwatch.daemon.exposition import ROLE, Exposition
+from farmwatch.daemon.endpoints import ROLE, Exposition
 from stream.processing.metrics import SPECS, Metrics
 
 

@@ -147,11 +147,3 @@ def test_skipped_lines_of_hits_show_in_the_exit_code(tmp_path: Path, started: li
     up.until("hits.txt: 1 hit read, 1 new, 1 line skipped")
     up.until("event=assigned")
     assert up.stop() == Exit.PROBLEM
-
-
-def test_a_configuration_that_a_role_refuses_ends_the_supervisor(tmp_path: Path, started: list[_Process]) -> None:
-    """A ruleset that does not exist is not tried again and again: exit code 2."""
-    up = _Process(tmp_path, "--role", "judge", *_flags(f"sqlite:{tmp_path / 'log'}"), "--set", "judge.ruleset=absent")
-    started.append(up)
-    assert up.process.wait(_PATIENCE_S) == Exit.USAGE
-    assert "absent" in up.said()

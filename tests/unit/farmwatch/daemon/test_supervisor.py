@@ -15,7 +15,7 @@ import pytest
 import structlog
 
 from farmwatch.config.settings import UpSettings
-from farmwatch.daemon.supervisor import ChildSpec, Supervisor, stop_on_signals
+from farmwatch.daemon.supervisor import Supervisor, stop_on_signals
 from stream.text.user_errors import Exit
 from tests.support.paths import ROOT
 
@@ -50,9 +50,8 @@ stop.wait()
 _PARENT = """
 import sys, threading
 from farmwatch.config.settings import UpSettings
-from farmwatch.daemon.supervisor import ChildSpec, Supervisor
-child = ChildSpec("x", [sys.executable, "-c", sys.argv[1], sys.argv[2]])
-Supervisor([child], UpSettings()).run(threading.Event())
+from farmwatch.daemon.supervisor import Supervisor
+Supervisor({"x": [sys.executable, "-c", sys.argv[1], sys.argv[2]]}, UpSettings()).run(threading.Event())
 """
 
 
@@ -64,15 +63,15 @@ def _until(seen: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def _child(code: str, folder: Path) -> ChildSpec:
-    return ChildSpec("child", [sys.executable, "-c", code, str(folder)])
+def _child(code: str, folder: Path) -> list[str]:
+    return [sys.executable, "-c", code, str(folder)]
 
 
 class _Running:
     """A supervisor in a thread."""
 
-    def __init__(self, spec: ChildSpec, settings: UpSettings = _QUICK) -> None:
-        self.supervisor = Supervisor([spec], settings)
+    def __init__(self, command: list[str], settings: UpSettings = _QUICK) -> None:
+        self.supervisor = Supervisor({"child": command}, settings)
         self.stop, self.hurry = threading.Event(), threading.Event()
         self.outcome: Exit | None = None
         self._thread = threading.Thread(target=self._run)
@@ -93,8 +92,8 @@ def run() -> Iterator[Callable[..., _Running]]:
     """Start supervisors; all are ended after the test."""
     started: list[_Running] = []
 
-    def start(spec: ChildSpec, settings: UpSettings = _QUICK) -> _Running:
-        started.append(_Running(spec, settings))
+    def start(command: list[str], settings: UpSettings = _QUICK) -> _Running:
+        started.append(_Running(command, settings))
         return started[-1]
 
     yield start

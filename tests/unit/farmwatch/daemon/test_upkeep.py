@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 import pytest
@@ -11,7 +12,7 @@ from structlog.testing import capture_logs
 
 from farmwatch.config.config import Config, load
 from farmwatch.daemon.maintenance import Upkeep
-from farmwatch.daemon.rate_points import read_points
+from farmwatch.daemon.rate_series import read_points
 from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
 from scoring.rates.canary import CanaryName
@@ -38,6 +39,13 @@ class _Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def _upkeep(
+    log: MemoryLog, *clocks: Callable[[], float], metrics: Metrics | None = None, live: RunRules = LIVE
+) -> Upkeep:
+    """Upkeep with these clocks, wall and monotonic."""
+    return Upkeep(log, CONFIG.up, CONFIG.rate, metrics or Metrics(), live, METHOD, *clocks)
 
 
 class _Log(MemoryLog):
@@ -96,7 +104,7 @@ def _heartbeats(log: MemoryLog) -> int:
 def test_each_job_runs_at_its_interval(log: _Log) -> None:
     """A heartbeat at once and every minute; retention after its own interval."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock, clock)
+    upkeep = _upkeep(log, clock, clock)
     upkeep.round()
     upkeep.round()
     assert _heartbeats(log) == 1
@@ -124,7 +132,9 @@ class _Place:
 
     def start(self) -> None:
         """A process starts."""
-        self.upkeep = Upkeep(self.log, CONFIG, Metrics(), LIVE, METHOD, lambda: self.wall_s, lambda: self.monotonic_s)
+        self.upkeep = Upkeep(
+            self.log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD, lambda: self.wall_s, lambda: self.monotonic_s
+        )
 
     def rounds(self, minutes: float) -> list[str]:
         """Let time pass, with a round of retention every five minutes; the events that were said."""
@@ -205,7 +215,7 @@ def test_a_log_that_was_idle_for_long_expires() -> None:
 def test_no_job_waits_for_a_clock_that_was_ahead(log: _Log) -> None:
     """A round while the clock is a year ahead does not put off the next one by a year."""
     wall, monotonic = _Clock(), _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, wall, monotonic)
+    upkeep = _upkeep(log, wall, monotonic)
     wall.now += YEAR_S
     upkeep.round()
     wall.now += CONFIG.up.heartbeat_s - YEAR_S
@@ -229,7 +239,7 @@ def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log, monkeypatch: pyt
             raise LogUnavailable("the broker is away")
 
     monkeypatch.setattr("farmwatch.daemon.maintenance.renew_idle", renew)
-    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock, clock)
+    upkeep = _upkeep(log, clock, clock)
     for hour in (1, 2, 3, 24, 26):
         clock.now = 1_000.0 + hour * 3600
         upkeep.round()
@@ -239,7 +249,7 @@ def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log, monkeypatch: pyt
 def test_a_job_that_fails_does_not_end_the_others(log: _Log) -> None:
     """Retention fails, the heartbeat of the same round is sent, and retention is tried again."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock, clock)
+    upkeep = _upkeep(log, clock, clock)
     log.broken = True
     clock.now += CONFIG.up.retention_s
     upkeep.round()
@@ -253,7 +263,7 @@ def test_a_job_that_fails_does_not_end_the_others(log: _Log) -> None:
 def test_the_overview_shows_the_newest_rows_of_the_detector_in_use(log: _Log) -> None:
     """Gauges follow the topic: a changed verdict moves, other detectors' sites do not count, sources stay bounded."""
     metrics = Metrics()
-    upkeep = Upkeep(log, CONFIG, metrics, LIVE, METHOD, _Clock())
+    upkeep = _upkeep(log, _Clock(), metrics=metrics)
     log.append([_row("a", "undecided"), _row("b", "human"), _row("c", "llm", "y/1"), _row("d", "llm", source="We!rd")])
     upkeep.look()
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="undecided"}') == 1
@@ -272,7 +282,7 @@ def test_the_overview_of_a_run_without_rows_names_that_run(log: _Log) -> None:
     metrics = Metrics()
     moved = RunRules(msgspec.structs.replace(LIVE.run, name="mine"), LIVE.text)
     log.create([Topic("sites.mine", 2, CleanupPolicy.COMPACT)])
-    Upkeep(log, CONFIG, metrics, moved, METHOD, _Clock()).look()
+    _upkeep(log, _Clock(), metrics=metrics, live=moved).look()
     shown = [sample for family in metrics.registry.collect() for sample in family.samples if "run" in sample.labels]
     assert {(sample.labels["run"], sample.value) for sample in shown if sample.name == "farmwatch_sites"} == {
         ("mine", 0)
@@ -280,48 +290,43 @@ def test_the_overview_of_a_run_without_rows_names_that_run(log: _Log) -> None:
     assert {sample.labels["run"] for sample in shown} == {"mine"}
 
 
-@pytest.mark.parametrize("old", ["0" * 16, "f" * 16])
-def test_the_overview_shows_the_ruleset_in_force_only(log: _Log, old: str) -> None:
-    """Sites judged before the ruleset was changed, under the same name, neither replace nor join those in force."""
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"digest": "0" * 16},
+        {"digest": "f" * 16},
+        {"ruleset": "notes", "digest": "1" * 16},
+        {"detector": "y/1"},
+        {"method": ("sprt", "ffff0000")},
+        {"method": ("deciles", "0123abcd")},
+        {"method": ("sprt", "")},
+    ],
+    ids=str,
+)
+def test_rows_that_are_not_in_force_are_nowhere(log: _Log, other: dict[str, Any]) -> None:
+    """Of an earlier text of the ruleset, of another ruleset, detector, test or number: in no gauge and no series."""
     metrics = Metrics()
-    log.append([_row(f"old{n}", "llm", digest=old) for n in range(5)])
-    log.append([_row("new", "human"), _row("b", "llm"), _row("c", "llm", ruleset="notes", digest="1" * 16)])
-    log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
-    Upkeep(log, CONFIG, metrics, LIVE, METHOD, _Clock()).look()
-    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 1
-    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="human"}') == 1
-    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="unclassifiable"}') == 1
+    log.append([_row(f"old{n}", "llm", **other) for n in range(5)])
+    log.append([_row("new", "human"), _row("b", "llm"), _row("unjudged", "unclassifiable", ruleset="", digest="")])
+    upkeep = _upkeep(log, _Clock(), metrics=metrics)
+    upkeep.look()
+    for verdict, count in {"llm": 1, "human": 1, "unclassifiable": 1, "undecided": 0}.items():
+        assert _value(metrics, f'sites{{ruleset="default",run="first",verdict="{verdict}"}}') == count
     assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="first",source="all"}') == 0.5
     assert 'ruleset="notes"' not in generate_latest(metrics.registry).decode()
-
-
-@pytest.mark.parametrize("other", [("sprt", "ffff0000"), ("deciles", "0123abcd"), ("sprt", "")])
-def test_sites_of_another_method_are_not_in_the_overview(log: _Log, other: tuple[str, str]) -> None:
-    """Verdicts of another test, of other numbers, or of before there were digests: neither in gauges nor in series."""
-    metrics = Metrics()
-    log.append([_row(f"old{n}", "llm", method=other) for n in range(5)])
-    log.append([_row("new", "human"), _row("unjudged", "unclassifiable", ruleset="", digest="", method=other)])
-    upkeep = Upkeep(log, CONFIG, metrics, LIVE, METHOD, _Clock())
-    upkeep.look()
-    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 0
-    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="human"}') == 1
-    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="unclassifiable"}') == 1
     upkeep.keep(1.0)
     (point,) = [point for point in read_points(log) if not point.by]
-    assert (point.llm, point.human, point.site_method, point.site_method_digest) == (0, 1, *METHOD)
+    assert (point.llm, point.human, point.site_method, point.site_method_digest) == (1, 1, *METHOD)
 
 
-@pytest.mark.parametrize("rows", [0, 3])
-def test_the_ruleset_in_force_has_its_series_before_it_judges(log: _Log, rows: int) -> None:
-    """After a change of the ruleset, and in an empty log: zeros of the ruleset in force, and no series without one."""
+def test_the_ruleset_in_force_has_its_series_before_it_judges(log: _Log) -> None:
+    """In an empty log, as after a change of the ruleset: zeros of the ruleset in force, and no series without one."""
     metrics = Metrics()
-    log.append([_row(f"old{number}", "llm", digest="0" * 16) for number in range(rows)])
-    upkeep = Upkeep(log, CONFIG, metrics, LIVE, METHOD, _Clock())
+    upkeep = _upkeep(log, _Clock(), metrics=metrics)
     upkeep.look()
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 0
     log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
     upkeep.look()
-    assert _value(metrics, 'sites{ruleset="default",run="first",verdict="unclassifiable"}') == 1
     page = generate_latest(metrics.registry).decode()
     assert not any('ruleset=""' in line for line in page.splitlines() if line.startswith("farmwatch_sites{"))
 
@@ -336,7 +341,7 @@ def _value(metrics: Metrics, name: str) -> float | None:
 def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
     """One line at its interval: the crawl, what waits for whom, and the rate of the last look."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock, clock)
+    upkeep = _upkeep(log, clock, clock)
     log.append([_row("a", "llm"), _row("b", "human")])
     with capture_logs() as before:
         upkeep.round()
@@ -353,7 +358,7 @@ def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
 def test_series_are_kept_at_each_full_interval(log: _Log) -> None:
     """Not at the start but when the next hour begins, and then once an hour: sites of the ruleset in force only."""
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, clock, clock)
+    upkeep = _upkeep(log, clock, clock)
     log.append([_row("a", "llm"), _row("old", "human", digest="0" * 16), _row("b", "human", "y/1")])
     upkeep.round()
     assert list(read_points(log)) == []
@@ -367,7 +372,7 @@ def test_series_are_kept_at_each_full_interval(log: _Log) -> None:
 def test_a_wrong_clock_writes_no_point(log: _Log) -> None:
     """A year ahead for a minute: no point then. A step back of half an hour: the point that is there stays."""
     wall, monotonic = _Clock(), _Clock()
-    upkeep = Upkeep(log, CONFIG, Metrics(), LIVE, METHOD, wall, monotonic)
+    upkeep = _upkeep(log, wall, monotonic)
     log.append([_row("a", "llm")])
 
     def after(seconds: float, jump_s: float = 0.0) -> list[tuple[int, int]]:
@@ -388,7 +393,7 @@ def test_canaries_have_gauges_of_their_own(log: _Log) -> None:
     """Sites by truth and verdict, shares, and the time of the last one; none of it before any came through."""
     metrics = Metrics()
     clock = _Clock()
-    upkeep = Upkeep(log, CONFIG, metrics, LIVE, METHOD, clock, clock)
+    upkeep = _upkeep(log, clock, clock, metrics=metrics)
     log.append([_row("a", "llm")])
     upkeep.look()
     assert "canary_sites{" not in generate_latest(metrics.registry).decode()

@@ -46,10 +46,10 @@ def test_the_rate_is_printed_with_everything_that_belongs_to_it(capsys: pytest.C
         "Rate: too few sites for a rate: 2 of 4 classifiable sites called llm (95% interval ",
         "1 of 5 sites unclassifiable",
         "5 sites = 2 llm + 1 human + 1 undecided + 1 unclassifiable",
-        "4 of 5 sites right, 3 of the 3 decided ones",
+        "3 of the 3 decided sites are right; of all, 4 of 5",
         "ruleset default d1, detector x/1",
-        "Mind: indicative only",
-        "nothing about the real web",
+        "Warning: indicative only",
+        "says nothing about the real web",
     ):
         assert part in printed
 

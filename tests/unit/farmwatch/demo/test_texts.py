@@ -8,7 +8,7 @@ from itertools import chain
 
 import pytest
 
-from farmwatch.demo.texts import Article, llm_articles
+from farmwatch.demo.site_pages import Article, llm_articles
 
 ARTICLES = list(chain.from_iterable(llm_articles().values()))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import gzip
 import socket
+import time
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
 
 import pytest
 
-from farmwatch.demo.server import LoopbackWeb, Response, host_name
+from farmwatch.demo.server import LoopbackWeb, Response
 
 HOSTS = {
     "a.example": {
@@ -74,12 +75,13 @@ def test_status_headers_and_encoded_body_go_out_as_given(web: LoopbackWeb) -> No
     assert _get(web, "a.example", "/", "HEAD")[1] == b""
 
 
-def test_requests_are_logged_with_times_and_user_agent(web: LoopbackWeb) -> None:
-    """The log has host, path, agent, status, and a duration that covers the delay."""
+def test_requests_are_logged_and_answers_delayed(web: LoopbackWeb) -> None:
+    """The log has host, path and start; an answer takes as long as asked."""
+    began = time.monotonic()
     assert _get(web, "a.example", "/slow?q=1")[0].headers["Retry-After"] == "7"
+    assert time.monotonic() - began >= 0.05
     last = web.requests[-1]
-    assert (last.host, last.path, last.user_agent, last.status) == ("a.example", "/slow?q=1", "tester/1", 503)
-    assert last.ended - last.started >= 0.05
+    assert (last.host, last.path, last.started >= began) == ("a.example", "/slow?q=1", True)
 
 
 def test_a_mapping_may_make_its_pages_when_asked() -> None:
@@ -96,29 +98,9 @@ def test_a_mapping_may_make_its_pages_when_asked() -> None:
         assert _get(web, "echo.example", "/m/42")[0].status == 404
 
 
-def test_the_port_is_free_again_after_stop() -> None:
-    """stop closes the port, stop again does nothing, and the web can be started a second time."""
-    web = LoopbackWeb(HOSTS)
-    web.start()
-    first = web.port
-    web.stop()
-    web.stop()
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", first), timeout=5)
-    with web:
+def test_the_port_is_free_again_at_the_end() -> None:
+    """Nobody listens there any more."""
+    with LoopbackWeb(HOSTS) as web:
         assert _get(web, "b.example", "/")[1] == b"front of b"
-
-
-def test_a_taken_port_is_an_error_at_start(web: LoopbackWeb) -> None:
-    """start raises where the port is taken, instead of failing out of sight in its thread."""
-    with pytest.raises(OSError):
-        LoopbackWeb(HOSTS, port=web.port).start()
-
-
-@pytest.mark.parametrize(
-    ("authority", "host"),
-    [("Example.org:80", "example.org"), ("example.org.", "example.org"), ("[::1]:80", "[::1]"), ("", "")],
-)
-def test_host_name(authority: str, host: str) -> None:
-    """The host is lower case, without port and final dot."""
-    assert host_name(authority) == host
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.1", web.port), timeout=5)

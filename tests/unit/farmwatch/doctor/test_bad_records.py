@@ -110,7 +110,7 @@ def findings(url: str, *checks: str) -> list[CheckResult]:
 
 def test_the_doctor_tells_of_dead_letters(finished: str) -> None:
     """By stage and error, with origin and error of the newest; a dead letter that is itself damaged is told too."""
-    assert findings(finished, "dead letters") == [CheckResult("dead letters", CheckState.OK, "none")]
+    assert findings(finished, "dead letters") == [CheckResult(CheckState.OK, "none", check="dead letters")]
     with closing(open_log(finished)) as log:
         for offset, stage, error in (
             (4, "measure", BadRecord("segment x is damaged at byte 7")),

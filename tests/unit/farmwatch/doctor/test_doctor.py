@@ -5,162 +5,128 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from farmwatch.config.config import Config, load
-from farmwatch.doctor import checks as doctor
+from farmwatch.doctor import log_checks, machine_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState
 from farmwatch.doctor.checks import examine
 from filters.extraction.extractor import EXTRACTORS
 from filters.measure.epoch import feature_epoch
-from filters.settings import JudgeSettings
 from scoring.errors import NoDevice
 from scoring.pair.check import PairCheck
-from scoring.pair.settings import PairSettings
-from scoring.sites.sprt import SprtParams
 from stream.log.contract import Output, Topic
-from stream.log.errors import LogUnavailable
 from stream.opening import open_log
 from stream.schema.topics import HITS, RATES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
 
+OK, WARN, FAIL = CheckState.OK, CheckState.WARN, CheckState.FAIL
+Configure = Callable[..., Config]
+
 
 @pytest.fixture
-def config(tmp_path: Path) -> Config:
-    """A configuration that is fit to run, on a log that was not made yet."""
-    flags = [f"log.url=sqlite:{tmp_path / 'log'}", "crawl.contact=https://operator.example/", "log.partitions=2"]
-    return load(None, flags, {"HOME": str(tmp_path), "XDG_CONFIG_HOME": str(tmp_path)}).config
+def configure(tmp_path: Path) -> Configure:
+    """A configuration that is fit to run, on a log that was not made yet, with further flags."""
+
+    def configured(*flags: str) -> Config:
+        fit = [f"log.url=sqlite:{tmp_path / 'log'}", "crawl.contact=https://operator.example/", "log.partitions=2"]
+        return load(None, [*fit, "metrics.port=0", *flags], {"HOME": str(tmp_path)}).config
+
+    return configured
 
 
 def _found(config: Config, check: str) -> CheckResult:
-    return next(finding for finding in examine(config) if finding.check == check)
+    return next(result for result in examine(config) if result.check == check)
 
 
-def test_a_fit_installation_has_no_fail(config: Config) -> None:
-    """Python, imports, Trafilatura, log, clock, disk, ruleset and contact of this checkout are fit."""
-    states = {finding.check: finding.state for finding in examine(config)}
-    for check in ("python", "imports", "trafilatura", "log", "ruleset", "contact"):
-        assert states[check] is CheckState.OK, check
+def _make(config: Config, topics: Sequence[Topic]) -> None:
+    log = open_log(config.log.url)
+    log.create(topics)
+    log.close()
 
 
-def test_looking_makes_no_log(config: Config, tmp_path: Path) -> None:
-    """The doctor leaves nothing behind."""
-    list(examine(config))
+def test_a_fit_installation_has_no_fail(configure: Configure, tmp_path: Path) -> None:
+    """Of this checkout all is fit; no line is shown for what is not there, and looking makes no log."""
+    results = list(examine(configure()))
+    assert [result for result in results if result.state is FAIL] == []
+    names = {result.check for result in results}
+    assert {"python", "imports", "trafilatura", "extractor", "log", "clock", "disk", "ruleset", "crawl"} <= names
+    assert not {"broker", "pair", "segments"} & names
     assert not (tmp_path / "log").exists()
 
 
-def test_a_crawl_that_up_would_refuse_is_a_fail(config: Config, tmp_path: Path) -> None:
-    """A bad nameserver and an archive where no file can be made, each with the setting; where all is well, one OK."""
+@pytest.mark.parametrize("contact", ["", "  "])
+def test_no_contact_is_a_fail_with_the_setting_to_mend(configure: Configure, contact: str) -> None:
+    """The crawler would not start, be the contact empty or blank; the line says which setting is missing."""
+    found = _found(configure(f"crawl.contact={contact}"), "crawl")
+    assert (found.state, "set crawl.contact to a URL or a mail address" in found.found) == (FAIL, True)
+
+
+@pytest.mark.parametrize("setting", ["crawl.nameservers=['foo']", "crawl.warc_folder={}/file/warc"])
+def test_a_crawl_that_up_would_refuse_is_a_fail(configure: Configure, tmp_path: Path, setting: str) -> None:
+    """A bad nameserver, and an archive where no file can be made, each with the setting."""
     (tmp_path / "file").touch()
-    for fields in ({"nameservers": ["foo"]}, {"warc_folder": str(tmp_path / "file" / "warc")}):
-        (setting,) = fields
-        crawl = msgspec.structs.replace(config.crawl, **fields)
-        finding = _found(msgspec.structs.replace(config, crawl=crawl), "crawl")
-        assert finding.state is CheckState.FAIL and f"crawl.{setting}" in finding.found
-    assert _found(config, "crawl").state is CheckState.OK
+    found = _found(configure(setting.format(tmp_path)), "crawl")
+    assert (found.state, setting.partition("=")[0] in found.found) == (FAIL, True)
 
 
-def test_a_taken_port_is_told_with_its_remedy(config: Config) -> None:
-    """It may be farmwatch itself that runs there, so this is no FAIL; port 0 is never taken."""
+def test_ports_are_tried(configure: Configure) -> None:
+    """One that is taken may be farmwatch's own: a warning. A host that is not this machine's is a FAIL of one line."""
     with socket.create_server(("127.0.0.1", 0)) as holder:
-        metrics = msgspec.structs.replace(config.metrics, host="127.0.0.1", port=holder.getsockname()[1])
-        finding = _found(msgspec.structs.replace(config, metrics=metrics), "ports")
-    assert finding.state is CheckState.WARN and "crawl" in finding.found and "metrics.port" in finding.mend
-    metrics = msgspec.structs.replace(config.metrics, port=0)
-    assert _found(msgspec.structs.replace(config, metrics=metrics), "ports").state is CheckState.OK
+        found = _found(configure(f"metrics.port={holder.getsockname()[1]}"), "ports")
+    assert (found.state, "(crawl)" in found.found, "metrics.port" in found.mend) == (WARN, True, True)
+    found = _found(configure("metrics.host=203.0.113.9"), "ports")
+    assert (found.state, found.found.startswith("metrics.host: cannot serve on 203.0.113.9:0")) == (FAIL, True)
 
 
-def test_no_contact_is_a_fail_with_the_setting_to_mend(config: Config) -> None:
-    """The crawler would not start; the line says which setting is missing."""
-    without = msgspec.structs.replace(config, crawl=msgspec.structs.replace(config.crawl, contact=""))
-    finding = _found(without, "contact")
-    assert (finding.state, finding.mend != "") == (CheckState.FAIL, True)
-
-
-def test_a_stranger_among_the_packages_is_a_fail(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stranger_among_the_packages_is_a_fail(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     """When `stream` comes from elsewhere, the line names the place."""
-    folder = doctor._folder
+    folder = machine_checks.folder_of
 
     def elsewhere(package: str) -> Path | None:
         return Path("/somewhere/else") if package == "stream" else folder(package)
 
-    monkeypatch.setattr(doctor, "_folder", elsewhere)
-    finding = _found(config, "imports")
-    assert finding.state is CheckState.FAIL
-    assert "/somewhere/else" in finding.found
+    monkeypatch.setattr(machine_checks, "folder_of", elsewhere)
+    found = _found(configure(), "imports")
+    assert (found.state, "/somewhere/else" in found.found) == (FAIL, True)
 
 
-def test_another_number_of_partitions_is_a_fail(config: Config) -> None:
-    """The topics were made with 3 partitions, the setting says 2."""
-    log = open_log(config.log.url)
-    log.create([Topic(HITS, 3)])
-    log.close()
-    assert _found(config, "log").state is CheckState.FAIL
+@pytest.mark.parametrize(
+    ("topics", "said"), [([Topic(HITS, 3)], "hits has 3"), ([Topic(RATES, 2)], "rates has 2"), (None, "")]
+)
+def test_another_number_of_partitions_is_a_fail(configure: Configure, topics: list[Topic] | None, said: str) -> None:
+    """The number that counts is the topic's own, which is 1 for some; the log that `up` makes is OK."""
+    config = configure()
+    _make(config, topics or all_topics(2, feature_epoch(config.measure)))
+    found = _found(config, "log")
+    assert (found.state, found.found.endswith(said)) == (FAIL if said else OK, True)
 
 
-def test_the_log_that_up_makes_is_ok(config: Config) -> None:
-    """Topics of one partition by design, control and rates, are no fault; one of another number than theirs is."""
-    log = open_log(config.log.url)
-    log.create(all_topics(config.log.partitions, feature_epoch(config.measure)))
-    log.close()
-    assert _found(config, "log").state is CheckState.OK
-
-
-def test_topics_of_one_partition_must_have_one(config: Config) -> None:
-    """The number that counts is the topic's own."""
-    log = open_log(config.log.url)
-    log.create([Topic(RATES, 2)])
-    log.close()
-    assert _found(config, "log").found == "log.partitions is 2, but rates has 2"
-
-
-def test_a_site_test_that_can_never_say_llm_is_a_warning(config: Config) -> None:
-    """With the numbers, and what to do: the test takes more pages than are read of a site."""
-    tally = msgspec.structs.replace(config.tally, sprt=SprtParams(p0=0.8, p1=0.98))
-    found = _found(msgspec.structs.replace(config, tally=tally), "sites")
-    assert found.state is CheckState.WARN and "34 pages at least to say llm" in found.found
+def test_whose_scores_judge_sites_is_a_line(configure: Configure) -> None:
+    """With the method; a FAIL where there are no numbers for it, a warning where it can never say llm."""
+    found = _found(configure(), "sites")
+    assert (found.state, found.found.startswith("judged by sprt from scores of lite-ngram/")) == (OK, True)
+    found = _found(configure("tally.sprt={p0=0.8, p1=0.98}"), "sites")
+    assert (found.state, "34 pages at least to say llm" in found.found) == (WARN, True)
     assert "tally.enough_articles" in found.mend
+    found = _found(configure("tally.detector=gone/1/x", "tally.method=gaussian"), "sites")
+    assert (found.state, "gone/1/x" in found.found) == (FAIL, True)
 
 
-def test_whose_scores_judge_sites_is_a_line(config: Config) -> None:
-    """With the method, and a FAIL where there are no numbers for it, since `up` would refuse."""
-    found = _found(config, "sites")
-    assert found.state is CheckState.OK
-    assert found.found.startswith("judged by sprt from scores of lite-ngram/")
-    tally = msgspec.structs.replace(config.tally, detector="gone/1/x", method="gaussian")
-    found = _found(msgspec.structs.replace(config, tally=tally), "sites")
-    assert found.state is CheckState.FAIL
-    assert "gone/1/x" in found.found
-
-
-def test_the_canary_file_is_looked_at(config: Config, tmp_path: Path) -> None:
+def test_the_canary_file_is_looked_at(configure: Configure, tmp_path: Path) -> None:
     """None is fine, a good one is counted, a broken one is a FAIL with its line."""
-
-    def found(content: str | None) -> CheckResult:
-        file = tmp_path / "canaries.jsonl"
-        if content is not None:
-            file.write_text(content)
-        canary = msgspec.structs.replace(config.canary, file="" if content is None else str(file))
-        return _found(msgspec.structs.replace(config, canary=canary), "canaries")
-
+    file = tmp_path / "canaries.jsonl"
     page = {"truth": "llm", "site": "shop", "text": "A page."}
-    assert (found(None).state, "not set" in found(None).found) == (CheckState.OK, True)
-    assert found(json.dumps(page)).found.endswith("0 human sites and 1 llm site a round")
-    broken = found(json.dumps({**page, "truth": "bot"}))
-    assert (broken.state, "line 1" in broken.found) == (CheckState.FAIL, True)
-
-
-def test_a_log_that_cannot_be_opened_is_a_fail(config: Config) -> None:
-    """A URL of no known form is told, and the other checks still run."""
-    broken = msgspec.structs.replace(config, log=msgspec.structs.replace(config.log, url="x:y"))
-    findings = {finding.check: finding.state for finding in examine(broken)}
-    assert findings["log"] is CheckState.FAIL
-    assert findings["contact"] is CheckState.OK
+    assert "not set" in _found(configure(), "canaries").found
+    file.write_text(json.dumps(page))
+    assert _found(configure(f"canary.file={file}"), "canaries").found.endswith("0 human sites and 1 llm site a round")
+    file.write_text(json.dumps({**page, "truth": "bot"}))
+    broken = _found(configure(f"canary.file={file}"), "canaries")
+    assert (broken.state, "line 1" in broken.found) == (FAIL, True)
 
 
 class _Broker:
@@ -175,148 +141,135 @@ class _Broker:
     def topics(self) -> dict[str, int]:
         return self._topics
 
-    def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        return self.end(topic)
-
-    def end(self, topic: str) -> list[int]:
-        return [0] * self._topics[topic]
-
     def check(self, topics: Sequence[Topic]) -> list[tuple[str, bool, str]]:
-        self.asked = [f"{topic.name}/{topic.partitions}" for topic in topics]
+        self.asked = [topic.name for topic in topics]
         return self._findings
 
     def close(self) -> None:
         self.closed = True
 
 
-def _on_broker(config: Config, broker: _Broker, monkeypatch: pytest.MonkeyPatch) -> list[CheckResult]:
-    monkeypatch.setattr("farmwatch.config.opening.open_configured", lambda config, read_only: broker)
-    monkeypatch.setattr("farmwatch.doctor.checks.require_broker", lambda config: None)
-    log = msgspec.structs.replace(config.log, url="kafka:broker.example:9092")
-    found = [finding for finding in examine(msgspec.structs.replace(config, log=log)) if finding.check == "broker"]
-    assert broker.closed
-    return found
-
-
-def test_what_is_wrong_with_a_broker_is_told(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each finding about the broker and the topics that are there is a line: OK or FAIL, with how to mend it."""
+@pytest.mark.parametrize("topics", [{}, {"other": 2}])
+def test_what_is_wrong_with_a_broker_is_told(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch, topics: dict[str, int]
+) -> None:
+    """Each finding is a line, OK or FAIL, with how to mend it; before the first `up` no topic is asked about."""
     wrong = "transaction timeout", False, "60000 ms, the broker allows 1000 ms: see transaction_timeout_s"
-    topics = [*all_topics(2, feature_epoch(config.measure))]
-    broker = _Broker({topic.name: topic.partitions for topic in topics}, [("kafka version", True, "3.9"), wrong])
-    version, transaction = _on_broker(config, broker, monkeypatch)
-    assert (version.state, version.found) == (CheckState.OK, "kafka version: 3.9")
-    assert transaction.state is CheckState.FAIL
-    assert transaction.found == "transaction timeout: 60000 ms, the broker allows 1000 ms: see transaction_timeout_s"
-    assert broker.asked == [f"{topic.name}/{topic.partitions}" for topic in topics]
+    broker = _Broker(topics, [("kafka version", True, "3.9"), wrong])
+    monkeypatch.setattr(log_checks, "open_configured", lambda config, read_only: broker)
+    monkeypatch.setattr(log_checks, "require_broker", lambda config: None)
+    config = configure("log.url=kafka:broker.example:9092")
+    version, transaction = [result for result in examine(config) if result.check == "broker"]
+    assert (version.state, version.found) == (OK, "kafka version: 3.9")
+    assert (transaction.state, transaction.found) == (FAIL, f"{wrong[0]}: {wrong[2]}")
+    assert broker.asked == [topic.name for topic in all_topics(2, feature_epoch(config.measure)) if topics]
+    assert broker.closed
 
 
-def test_topics_that_up_would_make_are_no_fail(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before the first `up` only the broker is asked about, not the topics that are all still to be made."""
-    broker = _Broker({}, [("kafka version", True, "3.9")])
-    assert [finding.state for finding in _on_broker(config, broker, monkeypatch)] == [CheckState.OK]
-    assert broker.asked == []
-
-
-def test_an_embedded_log_has_no_broker(config: Config) -> None:
-    """No line is shown for what is not there."""
-    assert not any(finding.check == "broker" for finding in examine(config))
-
-
-def test_a_broker_that_is_away_says_how_to_mend_it(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The broker is reached only when it is asked: that failure too comes with its remedy."""
-
-    class _Away(_Broker):
-        def topics(self) -> dict[str, int]:
-            raise LogUnavailable("no broker answers")
-
-    broker = _Away({}, [])
-    monkeypatch.setattr("farmwatch.config.opening.open_configured", lambda config, read_only: broker)
-    monkeypatch.setattr("farmwatch.doctor.checks.require_broker", lambda config: None)
-    log = msgspec.structs.replace(config.log, url="kafka:broker.example:9092")
-    findings = {finding.check: finding for finding in examine(msgspec.structs.replace(config, log=log))}
-    assert (findings["log"].state, "start the broker" in findings["log"].mend) == (CheckState.FAIL, True)
-    assert "clock" in findings
-
-
-def test_one_fault_of_the_log_is_one_line_with_its_own_remedy(config: Config, tmp_path: Path) -> None:
-    """Nobody listens: start the broker. A folder that is a file: another folder. The clock does not say it again."""
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        (
+            "kafka:127.0.0.1:{port}",
+            "no broker answers (127.0.0.1:{port}: Connection refused); start it, or set log.url",
+        ),
+        ("kafka:localhost", "log.url: 'localhost' is no HOST:PORT; a Kafka log is kafka:HOST:PORT[,HOST:PORT]"),
+        ("x:y", "log.url is 'x:y': give sqlite:FOLDER or kafka:HOST:PORT"),
+        ("sqlite:{folder}/damaged", "is damaged (file is not a database): check the disk and restore the folder"),
+        ("sqlite:{folder}/other", "there is no log in {folder}/other: name another folder, or make one by"),
+    ],
+)
+def test_one_fault_of_the_log_is_one_line_with_one_remedy(
+    configure: Configure, tmp_path: Path, url: str, said: str
+) -> None:
+    """The message says what to do, and nothing beside it says otherwise; no other check fails for it, or breaks."""
+    for name, file in (("damaged", "log.sqlite"), ("other", "file")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / file).write_bytes(b"no database at all" * 100)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
-        port = unused.getsockname()[1]
-        away = msgspec.structs.replace(config.log, url=f"kafka:127.0.0.1:{port}")
-        findings = {finding.check: finding for finding in examine(msgspec.structs.replace(config, log=away))}
-    assert (findings["log"].state, "start the broker" in findings["log"].mend) == (CheckState.FAIL, True)
-    assert findings["clock"].state is not CheckState.FAIL
-    assert "broker" not in findings
-    (tmp_path / "log").mkdir()
-    (tmp_path / "log" / "log.sqlite").write_bytes(b"no database at all" * 100)
-    finding = _found(config, "log")
-    assert (finding.state, "broker" in finding.mend, "folder" in finding.mend) == (CheckState.FAIL, False, True)
-    assert _found(config, "clock").state is not CheckState.FAIL
+        facts = {"port": unused.getsockname()[1], "folder": tmp_path}
+        results = {result.check: result for result in examine(configure(f"log.url={url.format(**facts)}"))}
+    assert [name for name, result in results.items() if result.state is FAIL] == ["log"]
+    assert (said.format(**facts) in results["log"].found, results["log"].mend) == (True, "")
+    assert "Error" not in results["log"].found
+    assert {"clock", "search"} <= results.keys()
 
 
-def test_hits_from_the_future_are_a_fail(config: Config) -> None:
+def test_hits_from_the_future_are_a_fail(configure: Configure) -> None:
     """Records that are an hour ahead of this machine's clock mean that one of the two clocks is wrong."""
+    config = configure()
+    _make(config, all_topics(2, "e"))
+    assert _found(config, "clock").state is not FAIL
     log = open_log(config.log.url)
-    log.create(all_topics(2, "e"))
-    assert _found(config, "clock").state is not CheckState.FAIL
-    ahead_ms = time.time_ns() // 1_000_000 + 3_600_000
-    log.append([Output(HITS, 0, b"s", b"v", timestamp_ms=ahead_ms)])
+    log.append([Output(HITS, 0, b"s", b"v", timestamp_ms=time.time_ns() // 1_000_000 + 3_600_000)])
     log.close()
-    assert _found(config, "clock").state is CheckState.FAIL
+    assert _found(config, "clock").state is FAIL
 
 
-def test_a_full_disk_is_a_fail(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_fail(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     """Less than a gibibyte free stops a run soon."""
     monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 10_000_000})())
-    assert _found(config, "disk").state is CheckState.FAIL
+    assert _found(configure(), "disk").state is FAIL
 
 
-def test_a_check_that_breaks_is_a_fail_of_its_own(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An unknown detector does not end the examination."""
-    broken = msgspec.structs.replace(config, score=msgspec.structs.replace(config.score, detectors=["nothing"]))
-    findings = {finding.check: finding for finding in examine(broken)}
-    assert findings["detector"].state is CheckState.FAIL
-    assert "nothing" in findings["detector"].found
-    assert "contact" in findings
+def test_who_may_only_read_is_not_asked_for_more(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reading a log needs no right to write: a warning that this user cannot run `up` there."""
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    found = _found(configure(), "disk")
+    assert (found.state, "this user can read the log" in found.found) == (WARN, True)
 
 
-def _with_extractor(config: Config, name: str) -> Config:
-    return msgspec.structs.replace(config, measure=msgspec.structs.replace(config.measure, extractor=name))
+@pytest.mark.parametrize(
+    ("flag", "check", "said"),
+    [
+        ("score.detectors=nothing", "detector", "nothing"),
+    ],
+)
+def test_a_check_that_breaks_is_a_fail_of_its_own(configure: Configure, flag: str, check: str, said: str) -> None:
+    """What is named and not there is told with the names that are, and does not end the examination."""
+    results = {result.check: result for result in examine(configure(flag))}
+    assert (results[check].state, said in results[check].found) == (FAIL, True)
+    assert "search" in results
 
 
-def test_the_configured_extractor_is_tried(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A misspelt one is answered with the names, one whose package is absent with what installs it, a fit one is OK."""
-    assert _found(config, "extractor") == CheckResult("extractor", CheckState.OK, "trafilatura")
+def test_a_mistake_of_farmwatch_is_named(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An error that nobody raises on purpose: its class helps who mends it, and the other checks still run."""
+
+    def broken(_: str) -> None:
+        raise ZeroDivisionError("oh")
+
+    monkeypatch.setattr("shutil.which", broken)
+    results = {result.check: result for result in examine(configure())}
+    assert (results["gpu"].state, results["gpu"].found) == (FAIL, "ZeroDivisionError: oh")
+    assert "search" in results
+
+
+def test_the_configured_extractor_is_tried(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One whose package is absent is answered with what installs it; one that finds nothing is broken."""
     monkeypatch.setattr("filters.extraction.extractor._installed", lambda name: name != "resiliparse")
-    finding = _found(_with_extractor(config, "resiliparse"), "extractor")
-    assert finding.state is CheckState.FAIL
-    assert "pip install 'farmwatch[resiliparse]'" in finding.found
-
-
-def test_an_extractor_that_finds_nothing_is_a_fail(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its package is there and broken: the plain page comes back without a text."""
+    found = _found(configure("measure.extractor=resiliparse"), "extractor")
+    assert (found.state, "pip install 'farmwatch[resiliparse]'" in found.found) == (FAIL, True)
 
     def broken(_html: str, _settings: object) -> None:
         raise ImportError("undefined symbol")
 
     monkeypatch.setitem(EXTRACTORS, "trafilatura", broken)
-    finding = _found(config, "extractor")
-    assert (finding.state, "reinstall trafilatura" in finding.mend) == (CheckState.FAIL, True)
+    found = _found(configure(), "extractor")
+    assert (found.state, "reinstall trafilatura" in found.mend) == (FAIL, True)
 
 
-def test_a_mistake_in_a_ruleset_is_told_with_what_to_do(config: Config, tmp_path: Path) -> None:
-    """One line: file, the first mistake of how many, without the name of a class, and how to mend it."""
+def test_mistakes_in_a_ruleset_are_told_with_what_to_do(configure: Configure, tmp_path: Path) -> None:
+    """One line: file, each mistake, without the name of a class, and how to mend it."""
     file = tmp_path / "mine.toml"
-    file.write_text('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokenz]\nthreshold = 1\n', encoding="utf-8")
-    finding = _found(msgspec.structs.replace(config, judge=JudgeSettings(ruleset=str(file))), "ruleset")
-    assert finding.state is CheckState.FAIL
-    assert finding.found.startswith(f"{file}: ")
-    assert "farmwatch rulesets check" in finding.mend and "judge.ruleset" in finding.mend
-    assert "more mistake" not in finding.found
-    file.write_text('[rules.extracted]\nthreshold = "ok"\n[rules.a]\n[rules.b]\n[rules.c]\n', encoding="utf-8")
-    finding = _found(msgspec.structs.replace(config, judge=JudgeSettings(ruleset=str(file))), "ruleset")
-    assert finding.found == f"{file}: unknown rule 'a' (and more mistakes: `farmwatch rulesets check` tells them)"
+    file.write_text('[rules.extracted]\nthreshold = "ok"\n[rules.a]\n[rules.b]\n', encoding="utf-8")
+    found = _found(configure(f"judge.ruleset={file}"), "ruleset")
+    assert (found.state, found.found.startswith(f"{file}: unknown rule 'a'"), "'b'" in found.found) == (
+        FAIL,
+        True,
+        True,
+    )
+    assert "farmwatch rulesets check" in found.mend and "judge.ruleset" in found.mend
 
 
 def test_the_exit_code_says_whether_anything_failed(farmwatch: Runner) -> None:
@@ -326,45 +279,35 @@ def test_the_exit_code_says_whether_anything_failed(farmwatch: Runner) -> None:
     assert any(line.startswith("FAIL") and "crawl.contact" in line for line in ran.out.splitlines())
     findings = json.loads(farmwatch("doctor", "--json").out)
     assert len(findings) == len(ran.out.splitlines())
+    assert list(findings[0]) == ["check", "state", "found", "mend"]
 
 
-def _with_score(config: Config, **score: object) -> Config:
-    return msgspec.structs.replace(config, score=msgspec.structs.replace(config.score, **score))
-
-
-def test_a_pair_that_cannot_run_is_told_without_loading_it(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pair_that_cannot_run_is_told_without_loading_it(
+    configure: Configure, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """What the look at it found is one line with what to do; so is a detector without models or thresholds."""
 
     def absent(_settings: object) -> None:
         raise NoDevice("torch sees 0 CUDA cards")
 
     monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", absent)
-    pair = PairSettings(observer="/nowhere/observer")
-    chosen = _with_score(config, detectors=["lite-ngram", "binoculars"], pair=pair)
-    assert _found(chosen, "pair") == CheckResult(
-        "pair",
-        CheckState.FAIL,
-        "torch sees 0 CUDA cards",
-        "do what it says, or take another detector in score.detectors (`farmwatch detectors`)",
-    )
-    own, other = [finding for finding in examine(chosen) if finding.check == "detector"]
-    assert (own.state, other.state) == (CheckState.OK, CheckState.FAIL)
-    assert "/nowhere/observer" in other.found
+    config = configure("score.detectors=lite-ngram,binoculars", "score.pair.observer=/nowhere/observer")
+    mend = "do what it says, or take another detector in score.detectors (`farmwatch detectors`)"
+    assert _found(config, "pair") == CheckResult(FAIL, "torch sees 0 CUDA cards", mend, "pair")
+    own, other = [result for result in examine(config) if result.check == "detector"]
+    assert (own.state, other.state, "/nowhere/observer" in other.found) == (OK, FAIL, True)
 
 
-def test_without_a_pair_nothing_is_asked_of_a_card(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The built-in detector needs no GPU: its absence is no warning, and no line is about a pair."""
+def test_without_a_pair_nothing_is_asked_of_a_card(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The built-in detector needs no GPU: its absence is no warning."""
     monkeypatch.setattr("shutil.which", lambda _: None)
-    assert _found(config, "gpu").state is CheckState.OK
-    assert "pair" not in {finding.check for finding in examine(config)}
+    assert _found(configure(), "gpu").state is OK
 
 
-def test_a_card_too_full_for_the_models_is_a_warning(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_card_too_full_for_the_models_is_a_warning(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     """SCORE itself may hold the memory, so it is no FAIL; enough of it is OK."""
-    chosen = _with_score(config, detectors=["binoculars"])
-    for free, state in ((10, CheckState.WARN), (1000, CheckState.OK)):
+    for free, state in ((10, WARN), (1000, OK)):
         found = PairCheck("torch 2", "some card", free_bytes=free * 2**30, weight_bytes=28 * 2**30)
         monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", lambda _, found=found: found)
-        finding = _found(chosen, "pair")
-        assert finding.state is state
-        assert "weights 28.0 GiB" in finding.found
+        result = _found(configure("score.detectors=binoculars"), "pair")
+        assert (result.state, "weights 28.0 GiB" in result.found) == (state, True)

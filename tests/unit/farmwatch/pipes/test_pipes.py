@@ -156,11 +156,6 @@ def test_features_without_a_text_are_no_article(farmwatch: Runner, tmp_path: Pat
     assert farmwatch("judge", "--articles", "--ruleset", "notes", file).out == ""
 
 
-def test_an_unknown_ruleset_is_a_usage_error(farmwatch: Runner, tmp_path: Path) -> None:
-    """The ruleset is loaded before the first line is read."""
-    assert farmwatch("judge", "--ruleset", "defualt", _write(tmp_path)).code == Exit.USAGE
-
-
 def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> None:
     """Flags in page order become site verdicts in the order of the sites, and those become the rate."""
     flags = [{"site": "farm", "flag": True, "score": 1.0, "detector": "lite-ngram/x"} for _ in range(12)]
@@ -224,59 +219,52 @@ def test_score_is_the_same_in_several_processes(farmwatch: Runner, tmp_path: Pat
     assert farmwatch("score", "-j", "-1", file).code == Exit.USAGE
 
 
-def test_an_unknown_detector_is_a_usage_error(farmwatch: Runner, tmp_path: Path) -> None:
-    """The message lists the detectors that there are."""
-    ran = farmwatch("score", "--detector", "falcon", _write(tmp_path))
-    assert (ran.code, "lite-ngram" in ran.err) == (Exit.USAGE, True)
+def _flags(*detectors: str) -> list[dict[str, Any]]:
+    """A line for each detector, "" = none is named; the site is called as the detector."""
+    named = [{"site": name.partition("/")[0], "flag": True, "score": 1, "detector": name} for name in detectors]
+    return [line if line["detector"] else {"site": "", "flag": True, "score": 1} for line in named]
 
 
-def test_scores_of_two_detectors_are_never_pooled(farmwatch: Runner, tmp_path: Path) -> None:
-    """Lines that name several: one error that names them and the option, and no verdict."""
-    lines = [{"site": "a", "flag": True, "score": 1, "detector": name} for name in ("x/1", "y/1", "x/1")]
-    ran = farmwatch("tally", _write(tmp_path, *lines))
-    assert (ran.code, ran.out) == (Exit.USAGE, "")
-    assert "scores of x/1 and y/1" in ran.err and "--detector" in ran.err and len(ran.err.splitlines()) == 1
+@pytest.mark.parametrize(
+    ("detectors", "chosen", "said"),
+    [
+        (["x/1", "y/1", "x/1"], "", ["scores of x/1 and y/1", "--detector"]),
+        (["x/1", "x/2"], "x", ["x/1", "x/2"]),
+        (["x/1", "x/2"], "z", ["x/1", "x/2"]),
+    ],
+)
+def test_scores_of_two_detectors_are_never_pooled(
+    farmwatch: Runner, tmp_path: Path, detectors: list[str], chosen: str, said: list[str]
+) -> None:
+    """Two sets of thresholds are two detectors: one error that names what is there, and no verdict."""
+    ran = farmwatch("tally", "--detector", chosen, _write(tmp_path, *_flags(*detectors)))
+    assert (ran.code, ran.out, len(ran.err.splitlines())) == (Exit.USAGE, "", 1)
+    assert all(part in ran.err for part in said)
 
 
-@pytest.mark.parametrize("detector", ["x", "x/1"])
-def test_one_of_several_detectors_is_chosen(farmwatch: Runner, tmp_path: Path, detector: str) -> None:
-    """--detector takes its lines, by name or identity; those of the others are no mistake, only counted."""
-    lines = [{"site": "a", "flag": True, "score": 1, "detector": name} for name in ("y/1", "x/1", "y/1", "x/1", "x/1")]
-    ran = farmwatch("tally", "--detector", detector, _write(tmp_path, *lines))
-    assert (ran.code, ran.err) == (Exit.OK, "2 scores of other detectors than x/1 passed over\n")
-    (site,) = _lines(ran.out)
-    assert (site["pages"], site["detector"]) == (3, "x/1")
+@pytest.mark.parametrize(
+    ("detectors", "chosen", "of", "pages", "said"),
+    [
+        (["y/1", "x/1", "y/1", "x/1", "x/1"], "x", "x/1", 3, "2 scores of other detectors than x/1 passed over\n"),
+        (["y/1", "x/1", "y/1", "x/1", "x/1"], "x/1", "x/1", 3, "2 scores of other detectors than x/1 passed over\n"),
+        (["", ""], "m/w", "m/w", 2, ""),
+        (["", "m/w", "x/1", ""], "m/w", "m/w", 3, "1 score of other detectors than m/w passed over\n"),
+        ([""], "", "lite-ngram", 1, ""),
+        (["", "x/1", "x/1"], "", "x/1", 2, "line 1: score of a detector that is not named, not of x/1\n"),
+    ],
+)
+def test_one_of_several_detectors_is_chosen(
+    farmwatch: Runner, tmp_path: Path, detectors: list[str], chosen: str, of: str, pages: int, said: str
+) -> None:
+    """--detector takes its lines, by name or identity, and those that name none; lines of others are only counted.
 
-
-def test_a_name_that_several_identities_have_chooses_none(farmwatch: Runner, tmp_path: Path) -> None:
-    """Two sets of thresholds are two detectors; one that is not there is told with those that are."""
-    lines = [{"site": "a", "flag": True, "score": 1, "detector": name} for name in ("x/1", "x/2")]
-    for detector in ("x", "z"):
-        ran = farmwatch("tally", "--detector", detector, _write(tmp_path, *lines))
-        assert (ran.code, ran.out) == (Exit.USAGE, "")
-        assert "x/1" in ran.err and "x/2" in ran.err
-
-
-def test_scores_without_a_name_are_the_named_detectors(farmwatch: Runner, tmp_path: Path) -> None:
-    """With --detector unnamed lines are its own, beside lines that name it and where no line names any."""
-    mine, other = {"site": "a", "flag": True, "score": 1}, {"site": "b", "flag": True, "score": 1, "detector": "x/1"}
-    for lines, pages in (([mine, mine], 2), ([{**mine, "detector": "lite-ngram/w"}, other, mine, mine], 3)):
-        ran = farmwatch("tally", "--detector", "lite-ngram/w", _write(tmp_path, *lines))
-        assert ran.code == Exit.OK
-        assert [(line["site"], line["pages"], line["detector"]) for line in _lines(ran.out)] == [
-            ("a", pages, "lite-ngram/w")
-        ]
-
-
-def test_scores_without_a_name_belong_to_no_detector_that_other_lines_name(farmwatch: Runner, tmp_path: Path) -> None:
-    """Without --detector the first named one decides and unnamed lines are bad; where none is named, none is bad."""
-    unnamed, named = {"site": "a", "flag": True, "score": 1}, {"site": "b", "flag": True, "score": 1, "detector": "x/1"}
-    ran = farmwatch("tally", _write(tmp_path, unnamed, named, named))
-    assert ran.code == Exit.PROBLEM
-    assert "line 1: " in ran.err and "not named" in ran.err
-    assert [(line["site"], line["pages"], line["detector"]) for line in _lines(ran.out)] == [("b", 2, "x/1")]
-    ran = farmwatch("tally", _write(tmp_path, unnamed))
-    assert (ran.code, _lines(ran.out)[0]["detector"]) == (Exit.OK, "lite-ngram")
+    Without it the one that is named is meant, and lines that name none are bad beside it.
+    """
+    ran = farmwatch("tally", "--detector", chosen, _write(tmp_path, *_flags(*detectors)))
+    assert (ran.code, ran.err) == (Exit.PROBLEM if said.startswith("line") else Exit.OK, said)
+    sites = _lines(ran.out)
+    assert {site["detector"] for site in sites} == {of}
+    assert sum(site["pages"] for site in sites) == pages
 
 
 def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Path) -> None:
@@ -325,10 +313,21 @@ def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> N
     assert json.loads(done.stdout)["site"] == "a.example"
 
 
-def test_a_file_that_is_not_there_is_exit_3(farmwatch: Runner) -> None:
-    """A missing input file is one line on stderr."""
-    ran = farmwatch("judge", "absent.jsonl")
-    assert (ran.code, "absent.jsonl: cannot be read" in ran.err) == (Exit.UNAVAILABLE, True)
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["judge", "absent.jsonl"], Exit.UNAVAILABLE, "absent.jsonl: cannot be read"),
+        (["judge", "--ruleset", "defualt", "in.jsonl"], Exit.USAGE, "did you mean 'default'"),
+        (["score", "--detector", "falcon", "in.jsonl"], Exit.USAGE, "lite-ngram"),
+    ],
+)
+def test_what_is_not_there_is_told_before_the_first_line(
+    farmwatch: Runner, tmp_path: Path, arguments: list[str], code: Exit, said: str
+) -> None:
+    """A missing file is exit 3, an unknown ruleset or detector a usage error with those that there are."""
+    _write(tmp_path)
+    ran = farmwatch(*arguments)
+    assert (ran.code, said in ran.err) == (code, True), ran.err
 
 
 def test_several_files_are_named_in_messages(farmwatch: Runner, tmp_path: Path) -> None:

@@ -261,9 +261,10 @@ def test_a_round_of_canaries_is_not_sent_again_by_the_next_run(world: CutoverWor
     lines = [{"truth": "llm", "site": f"c{n}", "text": f"Text {n}."} for n in range(8)]
     file.write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
     config = config_of(world.config.log.url, f"canary.file={file}")
+    canary = config.canary, config.rate.canary_days, config.log.partitions
     world.begin_live()
     world.features(20)
-    world.work("tally", TallyStage(DETECTOR, config.tally, canaries=canary_sender(config)))
+    world.work("tally", TallyStage(DETECTOR, config.tally, canaries=canary_sender(*canary)))
     sent = _pages(world)
     assert len(sent) == 8
     run = world.begin("r1")
@@ -271,7 +272,7 @@ def test_a_round_of_canaries_is_not_sent_again_by_the_next_run(world: CutoverWor
     cut_over(world.log, CutoverRequest("r1", "me", max_lag=1000))
     world.features(20)
     names = run.names(is_live=True)
-    sender = canary_sender(config, names.sites, lambda partition: canaries_sent_before(world.log, "r1", partition))
+    sender = canary_sender(*canary, names.sites, lambda partition: canaries_sent_before(world.log, "r1", partition))
     world.work(names.tally_group, TallyStage(DETECTOR, config.tally, "r1", canaries=sender, names=names))
     assert _pages(world) == sent
 

@@ -102,7 +102,7 @@ def test_upkeep_leaves_what_live_has_not_read(world: CutoverWorld) -> None:
     rules, since_s = RunRules(run, load_ruleset("default").source), [0.0]
     later_s = wall_ms() / 1000 + 365 * 86_400
     clocks = (lambda: later_s + since_s[0], lambda: since_s[0])
-    upkeep = Upkeep(world.log, world.config, Metrics(), rules, ("sprt", "d"), *clocks)
+    upkeep = Upkeep(world.log, world.config.up, world.config.rate, Metrics(), rules, ("sprt", "d"), *clocks)
     since_s[0] = 3600.0  # the clock is confirmed
     upkeep.expire()
     assert _features(world) == 3

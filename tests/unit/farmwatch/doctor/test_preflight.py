@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
-import structlog
 
 from farmwatch.config.member_names import claimed_name
 from stream.log.contract import Output
@@ -21,36 +19,50 @@ from tests.support.front_door import PARTITIONS, Runner
 
 
 @pytest.fixture(autouse=True)
-def _no_roles(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A role that is started would be restarted for ever; here it is a failure of the test."""
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The starts of the roles, which are recorded in place of being made."""
+    made: list[object] = []
 
-    def start(*_arguments: object) -> int:
-        raise AssertionError("a role was started")
+    def start(*arguments: object) -> int:
+        made.append(arguments)
+        return Exit.OK
 
     monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", start)
     monkeypatch.setenv("FARMWATCH_CRAWL_CONTACT", "https://operator.example/")
-    yield
-    structlog.reset_defaults()  # `up` logs to the stderr of the one test
+    monkeypatch.setenv("FARMWATCH_METRICS_PORT", "0")
+    return made
+
+
+_OF_ANY_ROLE = [
+    ("crawl.contact= ", "crawl.contact", Exit.USAGE),
+    ("metrics.host=203.0.113.9", "metrics.host", Exit.USAGE),
+    ("log.url=nope:x", "nope:x", Exit.USAGE),
+    ("log.url=kafka:localhost", "kafka:HOST:PORT", Exit.USAGE),
+]
+_OF_UP = [
+    ("judge.ruleset=nope", "nope", Exit.USAGE),
+    ("score.detectors=nope", "nope", Exit.USAGE),
+    ("tally.detector=nope", "nope", Exit.USAGE),
+    ("score.weights=/nowhere/weights", "/nowhere/weights", Exit.UNAVAILABLE),
+    ("measure.extractor=nope", "nope", Exit.USAGE),
+    *_OF_ANY_ROLE,
+]
 
 
 @pytest.mark.parametrize(
-    ("setting", "said", "code"),
+    ("command", "setting", "said", "code"),
     [
-        ("judge.ruleset=nope", "nope", Exit.USAGE),
-        ("score.detectors=nope", "nope", Exit.USAGE),
-        ("tally.detector=nope", "nope", Exit.USAGE),
-        ("score.weights=/nowhere/weights", "/nowhere/weights", Exit.UNAVAILABLE),
-        ("measure.extractor=nope", "nope", Exit.USAGE),
-        ("log.url=nope:x", "nope:x", Exit.USAGE),
+        *(("up", *case) for case in _OF_UP),
+        *((command, *case) for command in ("up --role crawl --in-process", "crawl") for case in _OF_ANY_ROLE),
     ],
 )
 def test_a_setting_that_names_nothing_ends_up_at_once(
-    farmwatch: Runner, tmp_path: Path, setting: str, said: str, code: Exit
+    farmwatch: Runner, tmp_path: Path, starts: list[object], command: str, setting: str, said: str, code: Exit
 ) -> None:
-    """Exit 2 or 3 as the other commands have it, one line that names the setting's value, and no log is made."""
-    ran = farmwatch("up", "--set", setting)
+    """Exit 2 or 3 as the other commands have it, one line that names the setting's value; nothing is made on disk."""
+    ran = farmwatch(*command.split(), "--set", setting)
     assert (ran.code, said in ran.err, len(ran.err.splitlines())) == (code, True, 1)
-    assert list(tmp_path.iterdir()) == []
+    assert (list(tmp_path.iterdir()), starts) == ([], [])
 
 
 def test_another_number_of_partitions_ends_up_at_once(farmwatch: Runner, tmp_path: Path) -> None:
@@ -89,10 +101,9 @@ def test_segments_without_their_database_end_every_command(farmwatch: Runner, tm
     ("arguments", "code"), [((), Exit.UNAVAILABLE), (("--role", "score"), Exit.OK), (("--member", "two"), Exit.OK)]
 )
 def test_a_second_up_on_an_embedded_log_is_refused_at_once(
-    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], code: Exit
+    farmwatch: Runner, tmp_path: Path, arguments: tuple[str, ...], code: Exit
 ) -> None:
     """While another one runs the same roles: one line names log and process. Other roles may run, and named members."""
-    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     folder = tmp_path / "farmwatch-data"
     with claimed_name(folder, [Role.CRAWL, Role.JUDGE]):
         ran = farmwatch("up", *arguments)
@@ -103,11 +114,8 @@ def test_a_second_up_on_an_embedded_log_is_refused_at_once(
         assert not (folder / "log.sqlite").exists()
 
 
-def test_the_roles_start_where_nothing_is_wrong(
-    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_roles_start_where_nothing_is_wrong(farmwatch: Runner, tmp_path: Path) -> None:
     """A fit configuration passes, and the topics are there before the roles are."""
-    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     assert farmwatch("up").code == Exit.OK
     log = open_log(f"sqlite:{tmp_path / 'farmwatch-data'}")
     assert log.topics()[HITS] == PARTITIONS
@@ -124,11 +132,8 @@ def test_the_roles_start_where_nothing_is_wrong(
         (["tally.enough_articles=7"], "11 pages at least to say llm and 8 pages at least to say human, and a site is"),
     ],
 )
-def test_a_site_test_that_can_never_decide_is_told(
-    farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, settings: list[str], said: str
-) -> None:
+def test_a_site_test_that_can_never_decide_is_told(farmwatch: Runner, settings: list[str], said: str) -> None:
     """A test that takes more pages for a verdict than are read: `up` says so, with the numbers, and starts."""
-    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     ran = farmwatch("up", *(part for setting in settings for part in ("--set", setting)))
     assert ran.code == Exit.OK
     assert ("the site test (p0" in ran.err) == bool(said)
@@ -143,11 +148,8 @@ def test_a_site_test_that_can_never_decide_is_told(
         (["--role", "crawl", "--set", "judge.ruleset=notes"], False),
     ],
 )
-def test_sites_of_another_ruleset_are_told(
-    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch, arguments: list[str], told: bool
-) -> None:
+def test_sites_of_another_ruleset_are_told(farmwatch: Runner, finished: str, arguments: list[str], told: bool) -> None:
     """`up` with another ruleset than the log's rows are of: one line says how many, and that they stay as they are."""
-    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     ran = farmwatch("up", "--log", finished, *arguments)
     assert ran.code == Exit.OK
     lines = [line for line in ran.err.splitlines() if line.startswith("judged before: 2 sites by default ")]
@@ -155,11 +157,8 @@ def test_sites_of_another_ruleset_are_told(
     assert ("judged before" in ran.err) is told
 
 
-def test_a_typo_in_the_rules_does_not_stop_a_live_run(
-    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_typo_in_the_rules_does_not_stop_a_live_run(farmwatch: Runner, tmp_path: Path) -> None:
     """`up` says what is wrong and by what the live run goes on; a first start, which has nothing else, is refused."""
-    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     rules = tmp_path / "mine.toml"
     rules.write_text("[rules.extracted\n")
     arguments = ("up", "--log", f"sqlite:{tmp_path / 'log'}", "--set", f"judge.ruleset={rules}")
@@ -176,11 +175,8 @@ def test_a_typo_in_the_rules_does_not_stop_a_live_run(
     assert "; the live run first goes on with mine " in warnings[0]
 
 
-def test_a_row_that_cannot_be_read_does_not_stop_up(
-    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_row_that_cannot_be_read_does_not_stop_up(farmwatch: Runner, finished: str) -> None:
     """A row that cannot be read keeps no role from starting: it is told, and what the others say is told as well."""
-    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     with closing(open_log(finished)) as log:
         log.append([Output(SITES, 0, b"a.example", b"\x93\x02\xa1a\xa1b")])
     ran = farmwatch("up", "--log", finished, "--set", "judge.ruleset=notes")
@@ -193,31 +189,25 @@ def test_a_broker_that_is_away_is_waited_for(farmwatch: Runner, monkeypatch: pyt
     def away(_config: object) -> None:
         raise LogUnavailable("no broker answers")
 
-    monkeypatch.setattr("farmwatch.daemon.preflight.open_configured", away)
-    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
+    monkeypatch.setattr("farmwatch.doctor.preflight.open_configured", away)
     ran = farmwatch("up", "--log", "kafka:broker.example:9092")
     assert (ran.code, "broker_away" in ran.err) == (Exit.OK, True)
 
 
-def test_groups_that_start_over_are_told_before_a_role_starts(
-    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_groups_that_start_over_are_told_before_a_role_starts(farmwatch: Runner, finished: str) -> None:
     """A line for each group that has worked and has no offsets; `up` starts all the same. The doctor warns of them."""
-    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     ran = farmwatch("up", "--log", finished)
     assert ran.code == Exit.OK
     told = [line for line in ran.err.splitlines() if line.startswith("warning: the group ")]
     assert [line.split()[3] for line in told] == ["measure", "judge", "tally"]
     assert "judge has no offsets, though verdicts holds what it made, so it reads features (2 records) again" in told[1]
     assert "; to prevent that, stop farmwatch now" in told[1]
-    assert ran.err.count("group_starts_over") == 3
     assert "warning: the group" not in farmwatch("up", "--log", finished, "--role", "crawl").err
     assert farmwatch("doctor", "--log", finished).out.count("the group judge has no offsets") == 1
 
 
-def test_topics_that_were_deleted_are_told(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_topics_that_were_deleted_are_told(farmwatch: Runner, finished: str) -> None:
     """`up` makes them anew, empty, and says which; on a log that is made just now there is nothing to say."""
-    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     with closing(open_log(finished)) as log:
         log.remove(topics=[VERDICTS, PAGES, "state.tally"])
     ran = farmwatch("up", "--log", finished)

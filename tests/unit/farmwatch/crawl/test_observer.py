@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from crawler.frontier.rows import TOTALS_KEY, Totals, pack
 from farmwatch.config.config import Config
 from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.config.settings import LogSettings
-from farmwatch.crawl import observer as crawl_onlooker
-from farmwatch.crawl.observer import Onlooker
+from farmwatch.crawl import observer as observer
+from farmwatch.crawl.observer import CrawlObserver
 from farmwatch.crawl.watch import CrawlWatch
+from stream.log.contract import Commit, StateChange
 from stream.log.errors import LogUnavailable, UnknownTopic
 from stream.processing.metrics import Metrics
+from stream.schema.topics import FRONTIER_STORE, HITS
 from stream.text.user_errors import Exit
+from tests.support.farm import wait_for
 
 SOON_S = 20.0
 
@@ -43,17 +48,36 @@ def config(tmp_path: Path) -> Config:
     return found
 
 
-def onlooker(config: Config, stop: threading.Event, hurry: threading.Event, ends: Ends | None = None) -> Onlooker:
+def observer_of(
+    config: Config, stop: threading.Event, hurry: threading.Event, ends: Ends | None = None
+) -> CrawlObserver:
     """One that looks all the time and waits for the end of all work."""
     watch = CrawlWatch(Metrics())
-    return Onlooker(config, watch, None, stop, hurry, until_done=True, end_process=ends or Ends(), every_s=0.01)
+    return CrawlObserver(config, watch, None, stop, hurry, until_done=True, end_process=ends or Ends(), every_s=0.01)
 
 
 def test_a_crawl_with_nothing_to_do_is_ended(config: Config) -> None:
     """--until-done sets `stop` once no hit is unread and no site active."""
     stop = threading.Event()
-    with onlooker(config, stop, threading.Event()).looking_on():
+    with observer_of(config, stop, threading.Event()).observing():
         assert stop.wait(SOON_S)
+
+
+def test_sites_of_another_process_are_named(config: Config) -> None:
+    """Beside a running `up`, a crawl that is through waits for the sites that `up` crawls, and says so."""
+    with closing(open_configured(config)) as log:
+        other = log.join("crawl", [HITS], member="other", store=FRONTIER_STORE)
+        other.poll(0, 1, 1)
+        sums = pack(Totals(sites=2, active=2))
+        other.commit(Commit(state={0: [StateChange(TOTALS_KEY, sums)]}))
+        stop, watch = threading.Event(), CrawlWatch(Metrics())
+        looking = CrawlObserver(config, watch, None, stop, threading.Event(), until_done=True, every_s=0.01)
+        with looking.observing():
+            wait_for(lambda: watch.figures().waits_for == "2 sites that another process crawls", SOON_S, "the words")
+            assert not stop.is_set()
+            other.commit(Commit(state={0: [StateChange(TOTALS_KEY, pack(Totals(sites=2)))]}))
+            assert stop.wait(SOON_S)
+        other.close()
 
 
 def test_a_log_that_is_away_is_asked_again(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,10 +90,10 @@ def test_a_log_that_is_away_is_asked_again(config: Config, monkeypatch: pytest.M
             raise LogUnavailable("away for a while")
         return open_configured(asked, read_only=read_only)
 
-    monkeypatch.setattr(crawl_onlooker, "open_configured", away)
-    monkeypatch.setattr(crawl_onlooker, "_ASK_S", {"sqlite": 0.0})
+    monkeypatch.setattr(observer, "open_configured", away)
+    monkeypatch.setattr(observer, "_ASK_S", {"sqlite": 0.0})
     stop = threading.Event()
-    with onlooker(config, stop, threading.Event()).looking_on():
+    with observer_of(config, stop, threading.Event()).observing():
         assert stop.wait(SOON_S)
     assert len(failed) == 2
 
@@ -80,9 +104,9 @@ def test_what_no_second_try_mends_ends_the_crawl_and_is_told(config: Config, mon
     def broken(_: Config, *, read_only: bool) -> object:
         raise UnknownTopic("hits")
 
-    monkeypatch.setattr(crawl_onlooker, "open_configured", broken)
+    monkeypatch.setattr(observer, "open_configured", broken)
     stop, hurry, ends = threading.Event(), threading.Event(), Ends()
-    with pytest.raises(UnknownTopic), onlooker(config, stop, hurry, ends).looking_on():
+    with pytest.raises(UnknownTopic), observer_of(config, stop, hurry, ends).observing():
         assert stop.wait(SOON_S)
         hurry.set()
         assert ends.called.wait(SOON_S)

@@ -1,21 +1,23 @@
-"""Keeping the series of rates: a point of each at each full interval, and fewer of them as they grow old."""
+"""The series of rates: a point of each at each full interval, and fewer of them as they grow old."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import structlog
 
-from farmwatch.daemon.rate_points import read_points
 from scoring.rates.series import SERIES, THIN_AFTER_DAYS, interval_start, largest, point_of, thinned
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Log, Output
-from stream.schema.records import RatePoint, SiteState, encode
+from stream.processing.topic_reader import rows_of
+from stream.schema.records import RatePoint, SiteState, decode, encode
 from stream.schema.topics import RATES
 
+_VERSIONS = ("ruleset", "digest", "detector", "site_method", "site_method_digest", "run", "mixed")
 _THIN_BACK_DAYS = 7  # days that are thinned again, in case nobody was there to do it
+_EARLY = timedelta(days=1)  # a point may have been appended a little before or after the time that it stands for
 
 _log = structlog.get_logger()
 
@@ -50,21 +52,38 @@ class SeriesKeeper:
     def _points(self, rows: Sequence[SiteState], by: str, at: int, now_ms: int) -> Iterator[RatePoint]:
         lines: list[RateLine] = rate_lines(rows, by, self._settings, now_ms=now_ms, run=self._run)
         groups = set(largest({line.group: line.sites for line in lines}))
-        if len(groups) < len({line.group for line in lines}):
-            left_out = len({line.group for line in lines} - groups)
-            _log.warning("series_left_out", by=by, groups=left_out, kept=len(groups))
+        if left_out := {line.group for line in lines} - groups:
+            _log.warning("series_left_out", by=by, groups=len(left_out), kept=len(groups))
         for line in lines:
             if line.group in groups:
-                yield point_of(
-                    line,
-                    at,
-                    by,
-                    line.group,
-                    ruleset=line.ruleset,
-                    digest=line.digest,
-                    detector=line.detector,
-                    site_method=line.site_method,
-                    site_method_digest=line.site_method_digest,
-                    run=line.run,
-                    mixed=line.mixed,
-                )
+                versions = {name: getattr(line, name) for name in _VERSIONS}
+                yield point_of(line, at, by, line.group, **versions)
+
+
+def read_points(log: Log, since: date | None = None, until: date | None = None) -> Iterator[RatePoint]:
+    """The newest record of each point whose day lies from `since` to `until`, both included.
+
+    It holds only these in memory. What was appended long after `until` is looked through for points taken away only.
+    """
+    if RATES not in log.topics():
+        return
+    start, end = log.beginning(RATES)[0], None
+    first, last = 0, None
+    if since is not None:
+        start = max(start, log.offset_at(RATES, _ms(since - _EARLY))[0])
+        first = _ms(since)
+    if until is not None and until < date.max - 2 * _EARLY:
+        end = log.offset_at(RATES, _ms(until + 2 * _EARLY))[0]
+        last = _ms(until + timedelta(days=1))
+    newest: dict[bytes, bytes] = {}
+    for kept, point in rows_of(RatePoint, log.read(RATES, 0, start)):
+        if point is None or kept.value is None:
+            newest.pop(kept.key, None)
+        elif (end is None or kept.offset < end) and first <= point.at and (last is None or point.at < last):
+            newest[kept.key] = kept.value
+    for value in newest.values():
+        yield decode(RatePoint, value)
+
+
+def _ms(day: date) -> int:
+    return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp() * 1000)

@@ -1,0 +1,145 @@
+"""Checks of the log, of its dead letters and files, and of the runs on it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import ExitStack, closing, suppress
+from typing import TYPE_CHECKING, cast
+
+from farmwatch.config.brokers import require_broker
+from farmwatch.config.opening import log_exists, open_configured
+from farmwatch.daemon.deleted_groups import groups_starting_over, remedy
+from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
+from filters.errors import BadRuleset
+from filters.measure.epoch import feature_epoch
+from replay.live.fitness import require_live
+from replay.live.live_run import differences
+from replay.runs.run_rules import live_now, method_name
+from replay.runs.run_state import STOPPED, state_of
+from stream.log.contract import At
+from stream.processing.dead_letters import DeadLetter
+from stream.processing.topic_reader import UnreadableCounter, dead_letters_of
+from stream.schema.control import Control
+from stream.schema.topics import DEAD_LETTERS, all_topics
+from stream.text.spans import moment
+from stream.text.wording import counted, one_line
+
+if TYPE_CHECKING:
+    from stream.embedded.log import EmbeddedLog
+    from stream.kafka.log import KafkaLog
+
+_NEWEST = 100  # dead letters looked at, of each partition: a letter holds the record that it buries
+_ERROR_CHARS = 200
+
+
+def log(at: Subject, held: ExitStack) -> Results:
+    """Open the log to be read, until `held` ends, for the checks that follow. Raises FarmwatchError, StreamError."""
+    config = at.config
+    if not log_exists(config):
+        yield ok(f"{config.log.url}: not made yet; `farmwatch up` makes it")
+        return
+    require_broker(config)
+    opened = held.enter_context(closing(open_configured(config, read_only=True)))
+    topics = opened.topics()
+    at.log = opened
+    due = {topic.name: topic.partitions for topic in all_topics(config.log.partitions, feature_epoch(config.measure))}
+    odd = [f"{name} has {n}" for name, n in sorted(topics.items()) if n != due.get(name, config.log.partitions)]
+    if odd:
+        found = f"log.partitions is {config.log.partitions}, but {', '.join(odd[:3])}"
+        yield fail(found, "restore log.partitions, or set another log.prefix")
+    elif not topics:
+        yield ok(f"{config.log.url}: no topics yet; `farmwatch up` makes them")
+    else:
+        yield ok(f"{config.log.url}: {len(topics)} topics of {config.log.partitions} partitions")
+
+
+def broker(at: Subject) -> Results:
+    """Version and limits of a Kafka broker, and the settings of its topics; what is found says how to mend it."""
+    if at.log is None or not at.config.log.url.startswith("kafka:"):
+        return
+    # before the first `up` all topics are missing, and that is as it should be
+    needed = all_topics(at.config.log.partitions, feature_epoch(at.config.measure)) if at.log.topics() else []
+    for what, right, found in cast("KafkaLog", at.log).check(needed):
+        yield ok(f"{what}: {found}") if right else fail(f"{what}: {found}")
+
+
+def segments(at: Subject) -> Results:
+    """Segment files of the embedded log that records need and that are gone."""
+    if at.log is None or not at.config.log.url.startswith("sqlite:"):
+        return
+    missing = cast("EmbeddedLog", at.log).missing_segments()
+    if not missing:
+        yield ok("every file that records need is there")
+        return
+    files = ", ".join(str(path) for path in list(missing)[:3])
+    found = f"{counted(sum(missing.values()), 'record')} cannot be read, their files are gone: {files}"
+    yield fail(found, "restore the files from a backup (docs/how-to/recover.md)")
+
+
+def dead_letters(at: Subject) -> Results:
+    """Dead letters by stage and error, and where the newest one comes from."""
+    if at.log is None or DEAD_LETTERS not in at.log.topics():
+        return
+    spans = list(zip(at.log.beginning(DEAD_LETTERS), at.log.end(DEAD_LETTERS), strict=True))
+    found: Counter[str] = Counter()
+    newest: tuple[int, DeadLetter] | None = None
+    unreadable = UnreadableCounter()
+    newest_of_each = {At(DEAD_LETTERS, p): (max(first, end - _NEWEST), end) for p, (first, end) in enumerate(spans)}
+    for message, letter in dead_letters_of(at.log.read_all(newest_of_each), unreadable):
+        found[f"{letter.stage} {letter.error.partition(':')[0]}"] += 1
+        if newest is None or newest[0] <= message.timestamp_ms:
+            newest = message.timestamp_ms, letter
+    if newest is None and not unreadable.lines():
+        yield ok("none")
+        return
+    said = [f"{name} {count:,}" for name, count in found.most_common()]
+    if any(end - first > _NEWEST for first, end in spans):
+        said.append(f"of the newest {_NEWEST} of each partition")
+    if newest is not None:
+        at_ms, letter = newest
+        origin = f"{letter.topic} partition {letter.partition} offset {letter.offset}"
+        said.append(f"the newest, {moment(at_ms)}, is {origin}: {letter.error[:_ERROR_CHARS]}")
+    mend = "if it says damaged, check the disk (dmesg); errors: docs/reference/topics.md, When something is wrong"
+    yield warn(one_line("; ".join([*said, *unreadable.lines()])), mend)
+
+
+def live_run(at: Subject) -> Results:
+    """What the live stages work by, and what is configured otherwise. Raises LiveRunUnfit."""
+    if at.log is None:
+        return
+    control = Control(at.log)
+    live = live_now(control)
+    if live is None:
+        return
+    require_live(control, at.config, live, at.roles)
+    differs = False
+    with suppress(BadRuleset):  # of the configuration, which has a check of its own
+        for said in differences(live, at.config, control):
+            differs = True
+            yield warn(one_line(said))
+    if not differs:
+        detector = f" and scores of {live.run.detector}" if live.run.detector else ""
+        method = f", sites by {method_name(live.run.site_method)}" if live.run.site_method else ""
+        yield ok(f"{live.run.shown}: {live.ruleset.name} {live.ruleset.digest}{detector}{method}")
+
+
+def groups(at: Subject) -> Results:
+    """Live groups that would read a topic again."""
+    if at.log is not None:
+        for found in groups_starting_over(at.log, at.roles):
+            yield warn(found.said, remedy(at.log, at.config.log.prefix, found))
+
+
+def runs(at: Subject) -> Results:
+    """Runs that have not finished and that no process works on; nothing where there is only the live one."""
+    if at.log is None:
+        return
+    control = Control(at.log)
+    others = [run for run in control.runs.values() if run.name != control.alias.run]
+    stopped = [run for run in others if state_of(at.log, control, run) == STOPPED]
+    for run in stopped:
+        why = f", by an error: {run.error}" if run.error else ""
+        mend = f"`farmwatch replay --name {run.shown}` resumes it, `farmwatch runs cancel {run.shown}` ends it"
+        yield warn(one_line(f"{run.shown} is stopped{why}"), mend)
+    if others and not stopped:
+        yield ok(f"{counted(len(others), 'run')} beside the live one, and none is stopped")

@@ -1,0 +1,134 @@
+"""Checks of the machine: Python, packages, clock, disk, card and ports."""
+
+from __future__ import annotations
+
+import errno
+import importlib.util
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from importlib.metadata import packages_distributions
+from pathlib import Path
+
+from farmwatch.config.member_names import names_folder
+from farmwatch.config.role_names import metrics_port
+from farmwatch.daemon.endpoints import address_refused
+from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
+from stream.schema.topics import HITS
+from stream.text.user_errors import ConfigError
+
+PACKAGES = ("stream", "crawler", "filters", "scoring", "replay", "farmwatch")
+PLAIN_PAGE = "<html><body><article><p>" + "One sentence of text. " * 20 + "</p></article></body></html>"
+_GIB = 1024**3
+_DISK_FAIL_BYTES, _DISK_WARN_BYTES = 1 * _GIB, 10 * _GIB
+_CLOCK_SLACK_MS = 60_000  # records of another machine may be this far ahead
+
+
+def python(_: Subject) -> Results:
+    """A copied tree may run under any Python."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    yield ok(version) if sys.version_info >= (3, 11) else fail(version, "use Python 3.11 or newer")
+
+
+def imports(_: Subject) -> Results:
+    """`stream` and `filters` are ordinary words: another distribution may have put packages of these names in front."""
+    home = folder_of("farmwatch")
+    owners = packages_distributions()
+    others = {name: sorted(set(owners.get(name, ())) - {"farmwatch"}) for name in PACKAGES}
+    found = [f"{name} comes from {folder_of(name)}" for name in PACKAGES if folder_of(name) != home]
+    found += [f"{name} is also in {', '.join(of)}" for name, of in others.items() if of]
+    if found:
+        yield fail(", ".join(found), "install farmwatch in a virtual environment of its own")
+    else:
+        yield ok(f"all packages from {home}")
+
+
+def folder_of(package: str) -> Path | None:
+    """The folder that a package is imported from."""
+    spec = importlib.util.find_spec(package)
+    return Path(spec.origin).resolve().parent.parent if spec is not None and spec.origin else None
+
+
+def trafilatura(_: Subject) -> Results:
+    """MEASURE works with no other extractor's text alone."""
+    try:
+        import trafilatura as library
+    except ImportError as error:
+        yield fail(str(error), "pip install 'trafilatura>=2.3.1' lxml_html_clean")
+        return
+    if library.extract(PLAIN_PAGE):
+        yield ok(str(library.__version__))
+    else:
+        yield fail("extracts nothing from a plain page", "reinstall trafilatura and lxml")
+
+
+def gpu(at: Subject) -> Results:
+    """Needed by pairs of language models alone."""
+    score = at.config.score
+    if names := _output("nvidia-smi", "--query-gpu=name", "--format=csv,noheader"):
+        yield ok(", ".join(names.splitlines()))
+    elif not score.uses_pair or score.pair.device == "cpu":
+        yield ok("none, and none is needed by the configured detectors")
+    else:
+        yield warn("nvidia-smi sees none", "mend the driver, or set score.pair.device to cpu with small models")
+
+
+def ports(at: Subject) -> Results:
+    """Whether each role can serve its metrics. Raises ConfigError for an address that is not this machine's."""
+    host, first = at.config.metrics.host, at.config.metrics.port
+    taken = []
+    for role in at.roles:
+        port = metrics_port(first, role)
+        try:
+            socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise ConfigError(address_refused(host, port, error)) from error
+            taken.append(f"{port} ({role.value})")
+    if taken:
+        mend = "if it is not farmwatch that runs there, set metrics.port to another one, or to 0 for any"
+        yield warn(f"metrics ports in use on {host}: {', '.join(taken)}", mend)
+    else:
+        yield ok(f"metrics on {host}:{first} to {first + len(at.roles) - 1}" if first else "metrics on free ports")
+
+
+def disk(at: Subject) -> Results:
+    """Room for the log, and for local state on Kafka. To read a log, no right to write is needed."""
+    folder = names_folder(at.config).absolute()
+    existing = next(path for path in (folder, *folder.parents) if os.path.exists(path))  # noqa: PTH110 - no error
+    free = shutil.disk_usage(existing).free
+    found = f"{free / _GIB:.1f} GiB free at {existing}"
+    if not os.access(existing, os.W_OK):
+        yield warn(f"{found}; this user can read the log and not write it", "run `farmwatch up` as the folder's owner")
+    elif free < _DISK_FAIL_BYTES:
+        yield fail(found, "free disk, or lower the retention of `pages`")
+    elif free < _DISK_WARN_BYTES:
+        yield warn(found, "months of pages want more; watch it")
+    else:
+        yield ok(found)
+
+
+def clock(at: Subject) -> Results:
+    """The clock is synchronised, and no hit of the log is from the future."""
+    now_ms = time.time_ns() // 1_000_000
+    if at.log and HITS in at.log.topics() and at.log.offset_at(HITS, now_ms + _CLOCK_SLACK_MS) != at.log.end(HITS):
+        yield fail("the log holds hits from the future", "set this machine's clock")
+    elif _output("timedatectl", "show", "-p", "NTPSynchronized", "--value") == "no":
+        yield warn("not synchronised", "turn on NTP: timedatectl set-ntp true")
+    else:
+        yield ok(time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now_ms / 1000)))
+
+
+def _output(*command: str) -> str:
+    """What a program prints, or nothing where it is not installed or fails."""
+    program = shutil.which(command[0])
+    if program is None:
+        return ""
+    try:
+        done = subprocess.run([program, *command[1:]], capture_output=True, text=True, timeout=10, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""

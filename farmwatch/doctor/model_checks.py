@@ -1,0 +1,128 @@
+"""Checks of what the roles load: extractor, ruleset, detectors, site method, canaries."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import msgspec
+
+from farmwatch.config.config import Config
+from farmwatch.config.opening import log_exists, open_configured
+from farmwatch.daemon.canaries import read_canaries
+from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
+from farmwatch.doctor.machine_checks import PLAIN_PAGE
+from filters.errors import BadRuleset
+from replay.runs.configured import configured_site_method, load_configured_ruleset, tally_identity
+from scoring.interface import SiteMethod, refuse_uncalibrated
+from stream.log.errors import StreamError
+from stream.schema.control import Control
+from stream.text.wording import counted, one_line
+
+_GIB = 1024**3
+
+
+def extractor(at: Subject) -> Results:
+    """It is installed, and finds the text of a plain page. Raises UnknownExtractor, MissingExtractor."""
+    from filters.extraction.extractor import extract
+
+    name = at.config.measure.extractor
+    if error := extract(PLAIN_PAGE, "", at.config.measure).error:
+        mend = f"reinstall {name}, or set measure.extractor to another one"
+        yield fail(f"{name} extracts nothing from a plain page: {error}", mend)
+    else:
+        yield ok(name)
+
+
+def ruleset(at: Subject) -> Results:
+    """A ruleset that does not load is only a warning where the live run judges by a text of its own.
+
+    Raises BadRuleset.
+    """
+    try:
+        configured = load_configured_ruleset(at.config)
+    except BadRuleset as error:
+        goes_on = _live_as_it_is(at.config)
+        if not goes_on:
+            raise
+        yield warn(one_line(f"judge.ruleset: {error}; {goes_on}"))
+    else:
+        yield ok(f"{configured.name} {configured.digest}")
+
+
+def _live_as_it_is(config: Config) -> str:
+    """How the live run goes on by the text that the log has; "" where it has none."""
+    if not log_exists(config):
+        return ""
+    try:
+        with closing(open_configured(config, read_only=True)) as log:
+            control = Control(log)
+    except StreamError as error:
+        if not error.retriable:
+            return ""
+        return "the log does not answer: the live run, if one has begun, goes on with the rules that it has there"
+    live = control.live
+    if live is None or not control.ruleset_text(live):
+        return ""
+    return f"the live run {live.shown} goes on with {live.ruleset} {live.digest}, which the log has"
+
+
+def detectors(at: Subject) -> Results:
+    """Each configured detector is there, with thresholds of its own. Raises ScoringError."""
+    from scoring.detectors.registry import detector_identities
+
+    for name in at.config.score.detectors:
+        identities = detector_identities(msgspec.structs.replace(at.config.score, detectors=[name]))
+        refuse_uncalibrated(identities)
+        yield ok(identities[0])
+
+
+def pair(at: Subject) -> Results:
+    """Libraries, tokenizers, device and memory of a configured pair, without its weights. Raises ScoringError."""
+    if not at.config.score.uses_pair:
+        return
+    from scoring.pair.check import refuse_unfit_pair
+
+    found = refuse_unfit_pair(at.config.score.pair)
+    said = f"{found.libraries}; one tokenizer; on {found.device}; weights {found.weight_bytes / _GIB:.1f} GiB"
+    if found.device != "cpu":
+        said = f"{said}, {found.free_bytes / _GIB:.1f} GiB free"
+        if found.free_bytes < found.weight_bytes:
+            yield warn(said, "end what else runs on the card (SCORE itself may), or take another")
+            return
+    yield ok(said)
+
+
+def sites(at: Subject) -> Results:
+    """Whose scores judge sites, and by which method: there are numbers for it. Raises ConfigError, ScoringError."""
+    identity = tally_identity(at.config)
+    refuse_uncalibrated([identity])
+    if said := _undecidable(configured_site_method(at.config), at.config.tally.enough_articles):
+        yield warn(said, "raise tally.enough_articles, or calibrate at another --fpr")
+    else:
+        yield ok(f"judged by {at.config.tally.method} from scores of {identity}")
+
+
+def _undecidable(method: SiteMethod, enough_articles: int) -> str:
+    """What a sequential test cannot say of any site before its crawl stops; "" where it can say both."""
+    from scoring.sites.sprt import SiteTest, fewest_pages
+
+    if not isinstance(method, SiteTest):
+        return ""
+    least = fewest_pages(method.params)._asdict()
+    late = [f"{pages} pages at least to say {word}" for word, pages in least.items() if pages > enough_articles]
+    if not late:
+        return ""
+    return (
+        f"the site test (p0 {method.params.p0:g}, p1 {method.params.p1:g}) takes {' and '.join(late)}, and a site is"
+        f" left at {enough_articles} usable ones"
+    )
+
+
+def canaries(at: Subject) -> Results:
+    """The canary file. Raises BadCanaries."""
+    if not at.config.canary.file:
+        yield ok("none are sent: canary.file is not set")
+        return
+    found = read_canaries(at.config.canary)
+    of = [counted(sum(site.truth == truth for site in found), f"{truth} site") for truth in ("human", "llm")]
+    yield ok(f"{at.config.canary.file}: {' and '.join(of)} a round")

@@ -1,0 +1,41 @@
+"""Stages run over a log in memory: records put there, the work done, and what came of it."""
+
+from __future__ import annotations
+
+import threading
+from typing import TypeVar
+
+from replay.runs.topology import lag_of
+from stream.log.clock import Clock, wall_ms
+from stream.log.contract import Output, partition_of
+from stream.memory.log import MemoryLog
+from stream.processing.loop import StageLoop
+from stream.processing.metrics import Metrics
+from stream.processing.stage import Stage
+from stream.schema.records import Record, decode, encode
+from stream.schema.topics import HITS
+
+T = TypeVar("T", bound=Record)
+
+
+def put(log: MemoryLog, topic: str, *records: Record) -> None:
+    """Records under their site's key, in its partition."""
+    partitions = log.topics()[HITS]
+    log.append([Output(topic, partition_of(r.site, partitions), r.site.encode(), encode(r)) for r in records])
+
+
+def records(log: MemoryLog, topic: str, kind: type[T]) -> list[T]:
+    """All records of the first partition of a topic."""
+    return [decode(kind, message.value) for message in log.read(topic, 0) if message.value]
+
+
+def work(log: MemoryLog, stage: Stage, clock: Clock = wall_ms) -> None:
+    """Let a stage read all that is there."""
+    stage.poll_s = 0.001
+    member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
+    loop = StageLoop(stage, member, metrics=Metrics(), clock=clock)
+    for _ in range(200):
+        loop.cycle(threading.Event())
+        if not lag_of(log, stage.name):
+            break
+    member.close()

@@ -1,0 +1,53 @@
+"""Every series that is known in advance is one that a stage can count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from crawler.crawl_stage import CrawlStage
+from crawler.settings import CrawlSettings
+from filters.judge_stage import JudgeStage
+from filters.measure_stage import MeasureStage
+from filters.rules.ruleset import load_ruleset
+from filters.settings import MeasureSettings
+from scoring.detectors.testing import FakeDetector
+from scoring.score_stage import ScoreStage
+from scoring.tally_stage import TallyStage
+from stream.processing.metrics import SPECS
+from stream.processing.stage import Series, Stage
+
+
+@pytest.fixture(scope="module")
+def series() -> Iterator[dict[str, list[Series]]]:
+    """What each stage exports while the run `mine` is live."""
+    with ExitStack() as held:
+        stages: list[Stage] = [
+            CrawlStage(CrawlSettings(contact="https://operator.example/")),
+            MeasureStage(MeasureSettings(), run="mine"),
+            JudgeStage(load_ruleset("default"), run="mine"),
+            ScoreStage(lambda: [FakeDetector()]),
+            TallyStage(FakeDetector().identity, run="mine"),
+        ]
+        for stage in stages:
+            held.callback(stage.close)
+        yield {stage.name: list(stage.metric_series("mine")) for stage in stages}
+
+
+def test_labels_are_those_of_the_metric(series: dict[str, list[Series]]) -> None:
+    """Each series has exactly the labels that its metric is documented with, and is of the run that is counted for."""
+    labels = {spec.name: set(spec.labels) for spec in SPECS}
+    for name, given in (each for of_stage in series.values() for each in of_stage):
+        assert set(given) == labels[name], name
+        assert given.get("run", "mine") == "mine"
+
+
+def test_what_may_happen_is_known_before_it_does(series: dict[str, list[Series]]) -> None:
+    """The rules of the ruleset, and what may come of a request."""
+    assert ("rule_drops", {"run": "mine", "ruleset": "default", "rule": "min_tokens"}) in series["judge"]
+    refused = {"kind": "robots", "outcome": "failed", "status": "429", "reason": "status"}
+    assert ("fetch_requests", refused) in series["crawl"]
+    assert ("log_records", {"topic": "features", "direction": "in"}) in series["judge"]
+    assert len(series["tally"]) == 1 + 2 * 3
