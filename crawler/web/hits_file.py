@@ -30,7 +30,7 @@ LINE_CAP = 1_000_000  # characters of one record
 QUERY_ID_CAP = 200  # characters of a query id that is made from the query
 _SPAN_CAP = 50  # lines that one quoted CSV record may span before its first line counts as broken
 _TEXTS = ("query_id", "query", "source", "engine", "title", "snippet")
-_NUMBERS = ("rank", "result_page")
+_NUMBERS = {"rank": 1, "result_page": 0}  # and the least of each; 0 is stored if there is none
 _DELIMITERS = (",", ";", "\t")
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")  # names in DNS (with the underscore that some have), IPv6
 _WHOLE = re.compile(r"(\d{1,10})(?:\.0*)?", re.ASCII)  # a table with gaps writes 3 as 3.0
@@ -66,7 +66,7 @@ def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> H
     texts.setdefault("source", source)
     if not texts.get("query_id", "").strip():
         texts["query_id"] = " ".join(texts.get("query", "").split())[:QUERY_ID_CAP]
-    numbers = {name: _position(name, fields.get(name)) for name in _NUMBERS}
+    numbers = {name: _whole_number(name, fields.get(name), least) for name, least in _NUMBERS.items()}
     fetched_at = _time_ms(fields.get("fetched_at"), now_ms)
     ident = hit_id(texts["source"], texts["query_id"], texts.get("engine", ""), numbers["rank"], url, fetched_at)
     site = host_of(hit_url(url))
@@ -232,13 +232,12 @@ def _text_of(name: str, value: Any) -> str:
         raise ValueError(f"{name} {error}") from None
 
 
-def _position(name: str, value: Any) -> int:
-    """A rank or a result page, from 1; 0 if there is none."""
+def _whole_number(name: str, value: Any, least: int) -> int:
     if value in (None, ""):
         return 0
     found = None if isinstance(value, bool) else _WHOLE.fullmatch(str(value).strip())
-    if found is None or not 0 < int(found[1]) < 2**31:
-        raise ValueError(f"{name} is {str(value)[:40]!r}, not a whole number from 1")
+    if found is None or not least <= int(found[1]) < 2**31:
+        raise ValueError(f"{name} is {str(value)[:40]!r}, not a whole number from {least}")
     return int(found[1])
 
 
