@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from crawler.fetch.fetcher import Fetcher
@@ -56,15 +55,10 @@ async def _ask(settings: CrawlSettings, url: str) -> SiteAnswers:
         return SiteAnswers(robots, meaning, await _fetched(fetcher, job))
 
 
-async def _fetched(
-    fetcher: Fetcher,
-    job: Job,
-    clock: Callable[[], float] = time.time,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-) -> FetchResult:
+async def _fetched(fetcher: Fetcher, job: Job) -> FetchResult:
     """The result of a job; a deferred job is repeated."""
     while True:
         answer = await fetcher.fetch(job)
         if answer.outcome is not FetchOutcome.DEFERRED:
             return answer
-        await sleep(max(0.1, answer.not_before_ms / 1000 - clock()))
+        await asyncio.sleep(max(0.1, answer.not_before_ms / 1000 - time.time()))

@@ -8,7 +8,7 @@ from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
 from crawler.frontier.arrivals import SiteStops
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
-from crawler.frontier.parking import hold, park, reset_level
+from crawler.frontier.parking import hold, park
 from crawler.frontier.rows import CUT_OFF, Priority, SiteRow, Stop, UrlRow
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import SiteStore
@@ -69,7 +69,7 @@ class Answers:
         elif answer.status:
             row.failures = 0
             if not answer.transient:
-                reset_level(row)
+                row.park_level = 0
         match answer.job.kind:
             case RequestKind.ROBOTS:
                 self._take_robots(row, answer)

@@ -40,11 +40,6 @@ def hold(row: SiteRow, answer: FetchResult, wait_s: float) -> None:
     row.next_start = max(row.next_start, row.parked_until)
 
 
-def reset_level(row: SiteRow) -> None:
-    """Reset the count of failures in a row."""
-    row.park_level = 0
-
-
 def release(row: SiteRow, now_ms: int) -> None:
     """End a park that is over."""
     if row.parked_until <= now_ms:

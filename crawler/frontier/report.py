@@ -9,6 +9,7 @@ import heapq
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -35,6 +36,8 @@ from crawler.settings import CrawlSettings
 from stream.log.contract import Log, StateReader
 from stream.processing.state import KeyedState
 from stream.schema.topics import FRONTIER_STORE
+
+T = TypeVar("T")
 
 _PAGE = 1000  # rows read at a time
 _STATES = ("active", "parked", "resting", "stopped")
@@ -135,10 +138,10 @@ class FrontierReader:
             urls={status.label: 0 for status in Status},
             queued_in=dict.fromkeys(QUEUES.values(), 0),
         )
-        self._oldest = _Shortlist(limit, lambda line: line.due_at)
-        self._parked = _Shortlist(limit, lambda line: line.parked_until)
-        self._stopped = _Shortlist(limit, lambda line: -line.stopped_at)
-        self._revisits = _Shortlist(limit, lambda line: line.revisit_at)
+        self._oldest = _Shortlist[FrontierSiteLine](limit, lambda line: (line.due_at, line.site))
+        self._parked = _Shortlist[FrontierSiteLine](limit, lambda line: (line.parked_until, line.site))
+        self._stopped = _Shortlist[FrontierSiteLine](limit, lambda line: (-line.stopped_at, line.site))
+        self._revisits = _Shortlist[FrontierSiteLine](limit, lambda line: (line.revisit_at, line.site))
         self._reasons: dict[str, Counter[str]] = {"parked": Counter(), "stopped": Counter()}
         self._domains: Counter[str] = Counter()
         self._dropped = 0
@@ -195,22 +198,22 @@ class FrontierReader:
             self._domains = Counter({name: count - 1 for name, count in self._domains.items() if count > 1})
 
 
-class _Shortlist:
-    """The first lines in some order, ties by name, in bounded memory."""
+class _Shortlist(Generic[T]):
+    """The first lines in some order, in bounded memory."""
 
-    def __init__(self, limit: int | None, order: Callable[[FrontierSiteLine], int]) -> None:
+    def __init__(self, limit: int | None, order: Callable[[T], tuple[int | str, ...]]) -> None:
         self._limit = limit
         self._order = order
-        self._found: list[FrontierSiteLine] = []
+        self._found: list[T] = []
 
-    def add(self, line: FrontierSiteLine) -> None:
+    def add(self, line: T) -> None:
         self._found.append(line)
         if self._limit is not None and len(self._found) >= 2 * self._limit + _PAGE:
             self._found = self.lines()
 
-    def lines(self) -> list[FrontierSiteLine]:
+    def lines(self) -> list[T]:
         most = len(self._found) if self._limit is None else self._limit
-        return heapq.nsmallest(most, self._found, key=lambda line: (self._order(line), line.site))
+        return heapq.nsmallest(most, self._found, key=self._order)
 
 
 def require_readable(state: StateReader) -> None:
@@ -289,21 +292,13 @@ def site_report(
         return None
     row = unpack(SiteRow, value)
     known = 0
-
-    def lines() -> list[tuple[tuple[int, int, int, str], UrlLine]]:
-        nonlocal known
-        found = []
-        for _, packed in rows_of(state, url_key(site, b"")):
-            known += 1
-            url = unpack(UrlRow, packed)
-            if row.stopped:
-                url.due = 0  # a stopped site has no visits
-            found.append((_order(url), _line(url)))
-            if limit is not None and len(found) >= 2 * limit + 1000:
-                found = heapq.nsmallest(limit, found, key=lambda item: item[0])
-        return found
-
-    found = sorted(lines(), key=lambda item: item[0])
+    first = _Shortlist[UrlRow](limit, _order)
+    for _, packed in rows_of(state, url_key(site, b"")):
+        known += 1
+        url = unpack(UrlRow, packed)
+        if row.stopped:
+            url.due = 0  # a stopped site has no visits
+        first.add(url)
     reading = state.get(sitemap_key(site))
     return SiteReport(
         line=SiteLines(state, settings, now_ms).line(row),
@@ -317,7 +312,7 @@ def site_report(
         sitemaps="read" if row.sitemaps_done else "not read yet",
         sitemaps_left=len(unpack(SitemapRow, reading).pending) if reading is not None else 0,
         urls_known=known,
-        urls=[line for _, line in found[:limit]],
+        urls=[_line(url) for url in first.lines()],
     )
 
 

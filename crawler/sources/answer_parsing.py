@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 
 from crawler.fetch.response_headers import retry_after_s
+from crawler.sources.keys import key_mark
+from crawler.sources.settings import BraveSettings, MarginaliaSettings, MojeekSettings
 from crawler.sources.source import (
     BadAnswer,
     QueryRefused,
@@ -113,27 +115,37 @@ def url_of(value: Any) -> str:
 
 
 class JsonEngine:
-    """The common part of the search APIs that answer with a list of JSON objects."""
+    """The common part of the search APIs that answer with a list of JSON objects. `_means` explains their statuses."""
 
     name: str
     pages_cap = 10
     at_once = 1
     _means: Mapping[int, str] = {}
-    _items = "results"
-    _snippet = "description"
+    _items = "results"  # path to the list
+    _paths = ("url", "title", "description")  # of a result: paths to its URL, title and snippet
+
+    def __init__(self, settings: BraveSettings | MojeekSettings | MarginaliaSettings, key: str) -> None:
+        self._url = settings.url
+        self._count = settings.count
+        self._key = key
+        self.key_mark = key_mark(key)
+
+    @property
+    def _table(self) -> str:
+        """Its settings are in [search.<table>]."""
+        return self.name
 
     def read(self, answer: SourceAnswer) -> tuple[Any, Results]:
         """The JSON of a response, and the results in it. Raises SourceError."""
         refuse_status(self.name, answer, self._means)
-        said = read_json(self.name, answer.body)
+        said = read_json(self._table, answer.body)
         items = list_at(self.name, said, self._items)
         found, bad = read_items(items, self._item)
         return said, Results(found, len(items), bad, bool(items))
 
     def _item(self, item: dict[str, Any], place: int) -> SearchResult:
-        return SearchResult(
-            url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get(self._snippet))
-        )
+        url, title, snippet = (at_path(item, path) for path in self._paths)
+        return SearchResult(url_of(url), place, text_of(title), text_of(snippet))
 
 
 def whole_number(value: Any) -> int | None:

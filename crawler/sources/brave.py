@@ -7,8 +7,6 @@ from typing import Any
 from urllib.parse import urlencode
 
 from crawler.sources.answer_parsing import JsonEngine, at_path, read_json, whole_number
-from crawler.sources.keys import key_mark
-from crawler.sources.settings import BraveSettings
 from crawler.sources.source import (
     BadAnswer,
     Query,
@@ -36,12 +34,6 @@ class Brave(JsonEngine):
     name = "brave"
     _means = _MEANS
     _items = "web.results"
-
-    def __init__(self, settings: BraveSettings, key: str) -> None:
-        self._url = settings.url
-        self._count = settings.count
-        self._key = key
-        self.key_mark = key_mark(key)
 
     def request(self, query: Query, page: int) -> SourceRequest:
         """The request for a result page, from 1. Raises QueryRefused for a query longer than Brave accepts."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from crawler.sources.answer_parsing import at_path, list_at, read_items, read_json, refuse_status, text_of, url_of
+from crawler.sources.answer_parsing import JsonEngine, at_path, text_of
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import JsonHttpSettings
 from crawler.sources.source import Query, QueryRefused, Results, SearchResult, SourceAnswer, SourceRequest
@@ -16,24 +17,27 @@ _FIELD = re.compile(r"\{(query|page|offset|count|language|country)\}")
 _KEYS_CAP = 12  # that are named
 
 
-class JsonHttp:
+class JsonHttp(JsonEngine):
     """The source of a table [search.json_http.NAME]."""
-
-    at_once = 1
 
     def __init__(self, name: str, settings: JsonHttpSettings, key: str) -> None:
         """`key` may be empty if none is needed."""
         self.name = name
-        self._table = f"search.json_http.{name}"
         self.pages_cap = 100 if settings.can_page else 1
         self.key_mark = key_mark(key)
         self._settings = settings
+        self._items = settings.items
+        self._paths = (settings.item_url, settings.title, settings.snippet)
         self._header = {settings.key_header: settings.key_prefix + key} if settings.key_header and key else {}
         self._param = {settings.key_param: key} if settings.key_param and key else {}
         self._means = {
             401: "check the key",
-            403: f"the key is wrong, or lacks the right: {self._table} says how it is sent",
+            403: f"the key is wrong, or lacks the right: search.{self._table} says how it is sent",
         }
+
+    @property
+    def _table(self) -> str:
+        return f"json_http.{self.name}"
 
     def request(self, query: Query, page: int) -> SourceRequest:
         """The request for a result page, from 1: the template with quoted values."""
@@ -51,15 +55,14 @@ class JsonHttp:
 
     def results(self, answer: SourceAnswer, page: int) -> Results:  # noqa: ARG002 - the answer says all
         """The results of a response. Raises SourceError."""
-        refuse_status(self.name, answer, self._means)
-        said = read_json(f"json_http.{self.name}", answer.body)
-        items = list_at(self.name, said, self._settings.items)
-        if not items and at_path(said, self._settings.items) is None:
-            raise QueryRefused(f"{self._table}.items is {self._settings.items!r}, and there is none; {_keys(said)}")
-        found, bad = read_items(items, self._item)
-        if bad and not found:
-            raise QueryRefused(f"no result can be used: {bad[0]}; {_keys(items[0])}: check {self._table}.item_url")
-        return Results(found, len(items), bad, self._settings.can_page and bool(items))
+        said, results = self.read(answer)
+        items = at_path(said, self._items)
+        if items is None:
+            raise QueryRefused(f"search.{self._table}.items is {self._items!r}, and there is none; {_keys(said)}")
+        if results.bad and not results.found:
+            why = f"{results.bad[0]}; {_keys(items[0])}"
+            raise QueryRefused(f"no result can be used: {why}: check search.{self._table}.item_url")
+        return replace(results, more=results.more and self._settings.can_page)
 
     def _item(self, item: dict[str, Any], place: int) -> SearchResult:
         settings = self._settings
@@ -68,12 +71,7 @@ class JsonHttp:
             rank = int(rank[:9])
         if not isinstance(rank, int) or isinstance(rank, bool) or not 0 < rank < 2**31:
             raise ValueError(f"has no rank at {settings.rank!r}")
-        return SearchResult(
-            url_of(at_path(item, settings.item_url)),
-            rank,
-            text_of(at_path(item, settings.title)),
-            text_of(at_path(item, settings.snippet)),
-        )
+        return super()._item(item, rank)
 
 
 def _keys(value: Any) -> str:

@@ -6,7 +6,6 @@ from dataclasses import replace
 from urllib.parse import urlencode
 
 from crawler.sources.answer_parsing import JsonEngine, at_path
-from crawler.sources.keys import key_mark
 from crawler.sources.settings import MarginaliaSettings
 from crawler.sources.source import Query, Results, SourceAnswer, SourceRequest
 
@@ -27,10 +26,7 @@ class Marginalia(JsonEngine):
     _means = _MEANS
 
     def __init__(self, settings: MarginaliaSettings, key: str) -> None:
-        self._url = settings.url
-        self._count = settings.count
-        self._key = key or PUBLIC_KEY
-        self.key_mark = key_mark(self._key)
+        super().__init__(settings, key or PUBLIC_KEY)
 
     def request(self, query: Query, page: int) -> SourceRequest:
         """The request for a result page, from 1."""

@@ -6,8 +6,6 @@ from dataclasses import replace
 from urllib.parse import urlencode
 
 from crawler.sources.answer_parsing import JsonEngine, at_path, text_of
-from crawler.sources.keys import key_mark
-from crawler.sources.settings import MojeekSettings
 from crawler.sources.source import Query, QuotaSpent, Results, SourceAnswer, SourceRefused, SourceRequest
 from crawler.sources.usage import next_month_s
 
@@ -26,14 +24,8 @@ class Mojeek(JsonEngine):
     name = "mojeek"
     _means = _MEANS
     _items = "response.results"
-    _snippet = "desc"
+    _paths = ("url", "title", "desc")
     pages_cap = 100
-
-    def __init__(self, settings: MojeekSettings, key: str) -> None:
-        self._url = settings.url
-        self._count = settings.count
-        self._key = key
-        self.key_mark = key_mark(key)
 
     def request(self, query: Query, page: int) -> SourceRequest:
         """The request for a result page, from 1."""

@@ -134,15 +134,36 @@ class PacedClient:
             while True:
                 if self.stopped():
                     raise RoundEnded("stopped")
-                place = _Place(self._source, self._settings, self.clock)
-                await self.change(place.take)
-                if place.is_taken:
-                    return place.now_s
-                if place.free_s - place.now_s > self._patience_s:
-                    raise RoundEnded(f"{place.why} until {moment(place.free_s * 1000)}")
-                if place.free_s - place.now_s > _LOGGED_S and logged != (logged := moment(place.free_s * 1000)):
-                    _log.warning("waiting", source=self._source.name, why=place.why, until=logged)
-                await self._sleep(min(place.free_s - place.now_s, _SLICE_S))
+                now_s, free_s, why = await self._take_turn()
+                wait_s = free_s - now_s
+                if wait_s <= 0:
+                    return now_s
+                if wait_s > self._patience_s:
+                    raise RoundEnded(f"{why} until {moment(free_s * 1000)}")
+                if wait_s > _LOGGED_S and logged != (logged := moment(free_s * 1000)):
+                    _log.warning("waiting", source=self._source.name, why=why, until=logged)
+                await self._sleep(min(wait_s, _SLICE_S))
+
+    async def _take_turn(self) -> tuple[float, float, str]:
+        """The time, when a request may start, and what it waits for. A request that may start now is counted."""
+        name, settings = self._source.name, self._settings
+        now_s = free_s = 0.0
+        why = ""
+
+        def take(usage: Usage) -> Usage:
+            nonlocal now_s, free_s, why
+            usage = using.with_key(usage, self._source.key_mark)
+            now_s = self.clock()
+            free_s = using.renewed_s(usage, settings, now_s)
+            if free_s > now_s:
+                why = f"{name} has no request left"
+                return usage
+            free_s = using.free_s(usage, settings, now_s)
+            why = f"{name} is left alone ({usage.parked_why or 'its rate'})"
+            return using.counted(usage, now_s) if free_s <= now_s else usage
+
+        await self.change(take)
+        return now_s, free_s, why
 
     async def _unless_stopped(self, request: SourceRequest) -> SourceAnswer:
         """The response; if the end is requested meanwhile, waits only briefly. Raises SourceError, RoundEnded."""
@@ -166,32 +187,6 @@ class PacedClient:
         await self.change(lambda usage: using.parked(usage, why, error.wait_s, asked_s, self.clock(), self._draw))
         until = moment(self.ledger.usage.parked_ms)
         _log.warning("source_parked", source=self._source.name, why=why, failures=failures, until=until)
-
-
-class _Place:
-    """The turn of the next request: taken now, or free later, with the reason."""
-
-    def __init__(self, source: Source, settings: SourceSettings, clock: Callable[[], float]) -> None:
-        self._source = source
-        self._settings = settings
-        self._clock = clock
-        self.now_s = self.free_s = 0.0
-        self.why = ""
-        self.is_taken = False
-
-    def take(self, usage: Usage) -> Usage:
-        """The usage with one more request, if one may start now."""
-        name, settings = self._source.name, self._settings
-        usage = using.with_key(usage, self._source.key_mark)
-        self.now_s = self._clock()
-        renewed_s = using.renewed_s(usage, settings, self.now_s)
-        if renewed_s > self.now_s:
-            self.why, self.free_s = f"{name} has no request left", renewed_s
-        else:
-            self.why = f"{name} is left alone ({usage.parked_why or 'its rate'})"
-            self.free_s = using.free_s(usage, settings, self.now_s)
-        self.is_taken = self.free_s <= self.now_s
-        return using.counted(usage, self.now_s) if self.is_taken else usage
 
 
 def moment(at_ms: float) -> str:

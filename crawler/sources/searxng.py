@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from crawler.sources.answer_parsing import JsonEngine, text_of, url_of
+from crawler.sources.answer_parsing import JsonEngine, text_of
 from crawler.sources.keys import key_mark
 from crawler.sources.settings import SearxngSettings
 from crawler.sources.source import Query, Results, SearchResult, SourceAnswer, SourceRequest
@@ -24,6 +24,7 @@ class Searxng(JsonEngine):
 
     name = "searxng"
     _means = _MEANS
+    _paths = ("url", "title", "content")
     pages_cap = 100
 
     def __init__(self, settings: SearxngSettings, key: str = "") -> None:
@@ -55,9 +56,7 @@ class Searxng(JsonEngine):
         engines = item.get("engines")
         named = [name for name in engines if isinstance(name, str)] if isinstance(engines, list) else []
         engine = ",".join(sorted(named)) or text_of(item.get("engine"))
-        return SearchResult(
-            url_of(item.get("url")), place, text_of(item.get("title")), text_of(item.get("content")), engine[:200]
-        )
+        return replace(super()._item(item, place), engine=engine[:200])
 
 
 def _unresponsive(said: Any) -> dict[str, str]:

@@ -30,10 +30,12 @@ LINE_CAP = 1_000_000  # characters of one record
 QUERY_ID_CAP = 200  # characters of a query id that is made from the query
 _SPAN_CAP = 50  # lines that one quoted CSV record may span before its first line counts as broken
 _TEXTS = ("query_id", "query", "source", "engine", "title", "snippet")
-_NUMBERS = ("rank", "result_page")
+_NUMBERS = {"rank": 1, "result_page": 0}  # and the least of each; 0 is stored if there is none
 _DELIMITERS = (",", ";", "\t")
 _HOST = re.compile(r"[a-z0-9._-]+|\[[0-9a-f:.]+\]")  # names in DNS (with the underscore that some have), IPv6
 _WHOLE = re.compile(r"(\d{1,10})(?:\.0*)?", re.ASCII)  # a table with gaps writes 3 as 3.0
+_GZIP = b"\x1f\x8b"
+_PACKED = "it looks like a gzip file: end its name in .gz, such as .csv.gz"
 _FIRST_URL = re.compile(r"https?://(?P<host>[^/?#]*)", re.IGNORECASE)
 
 
@@ -64,7 +66,7 @@ def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> H
     texts.setdefault("source", source)
     if not texts.get("query_id", "").strip():
         texts["query_id"] = " ".join(texts.get("query", "").split())[:QUERY_ID_CAP]
-    numbers = {name: _whole_number(name, fields.get(name)) for name in _NUMBERS}
+    numbers = {name: _whole_number(name, fields.get(name), least) for name, least in _NUMBERS.items()}
     fetched_at = _time_ms(fields.get("fetched_at"), now_ms)
     ident = hit_id(texts["source"], texts["query_id"], texts.get("engine", ""), numbers["rank"], url, fetched_at)
     site = host_of(hit_url(url))
@@ -97,7 +99,9 @@ def read_records(lines: Iterable[bytes], column: str) -> Iterator[tuple[int, dic
     opening = (first[0], first[1].removeprefix(b"\xef\xbb\xbf"))
     rest = itertools.chain([opening], numbered)
     delimiter = _header_delimiter(opening[1], column)
-    if opening[1].lstrip().startswith(b"{"):
+    if opening[1].startswith(_GZIP):
+        yield opening[0], _PACKED
+    elif opening[1].lstrip().startswith(b"{"):
         yield from _from_each(rest, lambda text: msgspec.json.decode(text, type=dict[str, Any]))
     elif delimiter is not None:
         yield from _from_csv(rest, delimiter)
@@ -155,8 +159,9 @@ def _from_csv(lines: Iterator[tuple[int, bytes]], delimiter: str) -> _Found:
             except csv.Error as error:
                 yield number, f"not CSV: {error}"
                 continue
-            if columns is None:
-                columns = [name.strip().lower() for name in row]
+            names = [name.strip().lower() for name in row]
+            columns = columns or names
+            if names == columns:  # the header, repeated where files were joined
                 continue
             fields = dict(zip(columns, row, strict=False))
             if len(taken) > 1 and (len(row) > len(columns) or "\n" in fields.get("url", "")):
@@ -179,6 +184,8 @@ def _header_delimiter(line: bytes, column: str) -> str | None:
 def wrong_header(line: bytes, column: str) -> str:
     """What is wrong with the first line of a CSV file that needs `column`; "" for nothing."""
     line = line[:LINE_CAP].removeprefix(b"\xef\xbb\xbf")
+    if line.startswith(_GZIP):
+        return _PACKED
     if _header_delimiter(line, column) is not None:
         return ""
     found = text_shown(line.decode("utf-8", "replace"))
@@ -225,12 +232,12 @@ def _text_of(name: str, value: Any) -> str:
         raise ValueError(f"{name} {error}") from None
 
 
-def _whole_number(name: str, value: Any) -> int:
+def _whole_number(name: str, value: Any, least: int) -> int:
     if value in (None, ""):
         return 0
     found = None if isinstance(value, bool) else _WHOLE.fullmatch(str(value).strip())
-    if found is None or int(found[1]) >= 2**31:
-        raise ValueError(f"{name} is {str(value)[:40]!r}, not a whole number from 0")
+    if found is None or not least <= int(found[1]) < 2**31:
+        raise ValueError(f"{name} is {str(value)[:40]!r}, not a whole number from {least}")
     return int(found[1])
 
 

@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import itertools
 import re
+import resource
 import socket
 import time
 from collections.abc import Callable, Iterator
@@ -17,7 +18,7 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 
-from crawler.fetch.connections import Connections
+from crawler.fetch.connections import Connections, room_for
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.fetch.thread import ClaimResult, FetchThread
@@ -286,3 +287,24 @@ def test_the_internals_of_aiohttp_that_we_use_are_there() -> None:
         assert names <= set(inspect.signature(function).parameters), function
     users = {path.name for path in (ROOT / "crawler").rglob("*.py") if re.search(r"aiohttp\.client_", path.read_text())}
     assert users == {"connections.py"}
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "wanted", "set_to", "enough"),
+    [
+        (4096, 4096, 1000, None, True),
+        (256, 4096, 1000, 1256, True),
+        (256, resource.RLIM_INFINITY, 1000, 1256, True),
+        (256, 1024, 1000, 1024, False),
+        (resource.RLIM_INFINITY, resource.RLIM_INFINITY, 1000, None, True),
+    ],
+)
+def test_the_limit_is_raised_as_far_as_it_goes(
+    soft: int, hard: int, wanted: int, set_to: int | None, enough: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The soft limit grows to what is wanted, never beyond the hard one; what is too low is told."""
+    done: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: done.append(limits))
+    assert room_for(wanted) is enough
+    assert done == ([] if set_to is None else [(set_to, hard)])

@@ -272,6 +272,34 @@ def test_robots_txt_redirects_anywhere_five_times(loopback: Web) -> None:
     assert len(loopback.paths("c.test")) == 6
 
 
+@pytest.mark.parametrize(("address", "host"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
+def test_allow_private_lifts_the_guard_for_both_families(address: str, host: str) -> None:
+    """Without the guard, loopback is fetched over IPv4 and IPv6 alike; with it, neither is."""
+
+    async def main() -> list[FetchResult]:
+        async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>")
+            writer.close()
+
+        try:
+            server = await asyncio.start_server(reply, address, 0)
+        except OSError:
+            pytest.skip(f"this machine has no {address}")
+        url = f"http://{host}:{server.sockets[0].getsockname()[1]}/"
+        results = []
+        async with server:
+            for allow_private in (True, False):
+                settings = settings_for("", resolve_to={}, allow_private=allow_private)
+                async with Fetcher(settings) as fetcher:
+                    results.append(await fetcher.fetch(Job(RequestKind.PAGE, host, url, 0.01, OPEN)))
+        return results
+
+    reached, refused = asyncio.run(main())
+    assert (reached.outcome, reached.address) == (FetchOutcome.FETCHED, address)
+    assert (refused.outcome, refused.reason) == (FetchOutcome.REFUSED, "private_address")
+
+
 class Poisoned(AbstractResolver):
     """DNS that answers with loopback."""
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from crawler.sources.queries import read_queries
 from crawler.web.hits_file import QUERY_ID_CAP, BadLine, read_hits
 from scoring.site_tally import SiteTally
 from stream.schema.records import Hit
@@ -131,14 +134,14 @@ def test_a_time_that_is_none_or_out_of_range_is_a_bad_line(given: str) -> None:
     )
 
 
-@pytest.mark.parametrize("rank", ["true", "2.5", '"1_0"', '"٣"', "-1", "2147483648", "[1]"])
+@pytest.mark.parametrize("rank", ["true", "2.5", '"1_0"', '"٣"', "-1", "2147483648", "[1]", "0", '"0"'])
 def test_a_rank_is_a_whole_number(rank: str) -> None:
-    """A rank that is rounded, or spelt otherwise than in digits, would put a hit into another band; 3.0 is 3."""
+    """A rank starts at 1 and is written in digits; 3.0 is 3. Any other rank is a bad line."""
     hits, bad = read(
         f'{{"url": "http://a.example/", "rank": 3.0}}\n{{"url": "http://a.example/", "rank": {rank}}}\n'.encode()
     )
     assert [hit.rank for hit in hits] == [3]
-    assert [line.number for line in bad] == [2] and "not a whole number from 0" in bad[0].reason
+    assert [line.number for line in bad] == [2] and "not a whole number from 1" in bad[0].reason
 
 
 def test_ids_may_be_whole_numbers() -> None:
@@ -196,6 +199,22 @@ def test_commas_in_urls_and_hosts_of_a_list() -> None:
     assert [line.number for line in bad] == [5, 6, 7]
 
 
+def test_a_repeated_header_is_no_line() -> None:
+    """Joined CSV files repeat the header: it is neither a hit nor a bad line."""
+    hits, bad = read(b"url,rank\nhttp://a.example/,1\nURL,rank\nhttp://b.example/,2\n")
+    assert [hit.site for hit in hits] == ["a.example", "b.example"] and not bad
+
+
+@pytest.mark.parametrize("packed", [gzip.compress(b"url\nhttp://a.example/\n"), b"\x1f\x8b\x08,;\n"])
+def test_a_gzip_file_is_named_as_one(packed: bytes) -> None:
+    """A gzip file without .gz in its name is one bad line that says how to name it, without its bytes."""
+    hits, bad = read(packed)
+    assert hits == [] and [line.number for line in bad] == [1]
+    assert "looks like a gzip file" in bad[0].reason and ".csv.gz" in bad[0].reason and bad[0].reason.isascii()
+    queries, bad = read_queries(packed.splitlines(keepends=True), is_table=True)
+    assert queries == [] and "looks like a gzip file" in bad[0].reason
+
+
 def test_an_empty_file_has_no_hits() -> None:
     """Nothing in, nothing out."""
     assert read(b"") == ([], []) == read(b"\n\n")
@@ -219,7 +238,7 @@ def test_no_file_raises(data: bytes, start: bytes) -> None:
 @given(st.lists(st.booleans(), max_size=30))
 def test_every_line_is_a_hit_or_a_broken_line(kinds: list[bool]) -> None:
     """Lines with an open quote never swallow the good lines after them."""
-    rows = [f"http://a.example/{n},{n}\n" if good else f'"http://a.example/{n}\n' for n, good in enumerate(kinds)]
+    rows = [f"http://a.example/{n},{n}\n" if good else f'"http://a.example/{n}\n' for n, good in enumerate(kinds, 1)]
     hits, bad = read(("url,rank\n" + "".join(rows)).encode())
-    assert [hit.rank for hit in hits] == [n for n, good in enumerate(kinds) if good]
-    assert [line.number for line in bad] == [n + 2 for n, good in enumerate(kinds) if not good]
+    assert [hit.rank for hit in hits] == [n for n, good in enumerate(kinds, 1) if good]
+    assert [line.number for line in bad] == [n + 1 for n, good in enumerate(kinds, 1) if not good]

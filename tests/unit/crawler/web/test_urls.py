@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import UnusableUrl
+from crawler.web.registrable_domain import registrable_domain
 from crawler.web.urls import (
     fetch_id,
     hit_url,
@@ -157,3 +158,31 @@ def test_ports_of_other_protocols_are_no_web(port: int) -> None:
     with pytest.raises(UnusableUrl, match="another protocol"):
         normalise(f"http://a.example:{port}/")
     assert normalise("http://a.example:8080/") == "http://a.example:8080/"
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        ("example.com", "example.com"),
+        ("www.example.com", "example.com"),
+        ("a.b.shop.example.co.uk", "example.co.uk"),
+        ("one.blogspot.com", "one.blogspot.com"),
+        ("www.one.blogspot.com", "one.blogspot.com"),
+        ("someone.github.io", "someone.github.io"),
+        ("blogspot.com", "blogspot.com"),
+        ("co.uk", "co.uk"),
+        ("x.y.kawasaki.jp", "x.y.kawasaki.jp"),
+        ("www.city.kawasaki.jp", "city.kawasaki.jp"),
+        ("www.xn--bcher-kva.example", "xn--bcher-kva.example"),
+        ("a.nosuchtld", "a.nosuchtld"),
+        ("b.a.nosuchtld", "a.nosuchtld"),
+        ("localhost", "localhost"),
+        ("192.0.2.7", "192.0.2.7"),
+        ("[2001:db8::1]", "[2001:db8::1]"),
+        ("www.example.com.", "example.com"),
+        ("", ""),
+    ],
+)
+def test_registrable_domains(host: str, domain: str) -> None:
+    """Public suffixes, private ones among them, part owners; literals and single labels are their own domain."""
+    assert registrable_domain(host) == domain
