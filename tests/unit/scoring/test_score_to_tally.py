@@ -135,7 +135,7 @@ def test_a_lost_device_costs_no_record_and_doubles_none(log: MemoryLog) -> None:
     scores = [decode(Score, message.value) for message in log.read(SCORES, 0) if message.value]
     assert [score.text_digest for score in scores] == [f"text {n}" for n in range(9)]
     assert list(log.read("dead-letters", 0)) == []
-    labels = {"run": "live", "ruleset": "", "stage": "score", "result": "scored"}
+    labels = {"run": "first", "ruleset": "", "stage": "score", "result": "scored"}
     assert metrics.registry.get_sample_value("farmwatch_stage_records_total", labels) == 9
 
 

@@ -220,7 +220,7 @@ def test_a_record_that_fails_in_a_batch_is_buried_alone(place: int) -> None:
     counted = [
         metrics.registry.get_sample_value(
             "farmwatch_stage_records_total",
-            {"run": "live", "ruleset": ruleset, "stage": "tally", "result": result},
+            {"run": "first", "ruleset": ruleset, "stage": "tally", "result": result},
         )
         for ruleset, result in (("default", "article"), ("", "score"))
     ]
@@ -266,7 +266,7 @@ def test_rows_and_decisions_are_of_the_stage_s_own_ruleset(others: bool) -> None
         headers = [message.headers for message in log.read(topic, 0)]
         assert headers and {(of["run"], of["ruleset"]) for of in headers} == {("live", "d1")}
     family = metrics.of("stage_records").collect()
-    assert {s.labels["run"] for f in family for s in f.samples if s.value} == {"live"}
+    assert {s.labels["run"] for f in family for s in f.samples if s.value} == {"first"}
 
 
 CANARY = "novels.5f0c2a91d3b7e604.6.20405.llm.canary.invalid"

@@ -26,7 +26,7 @@ def test_scores_of_another_detector_are_never_pooled() -> None:
     assert desk.outputs == before
     metrics = Metrics()
     desk.meter.apply(metrics)
-    labels = {"run": "live", "ruleset": "", "stage": "tally", "result": "other_detector"}
+    labels = {"run": "first", "ruleset": "", "stage": "tally", "result": "other_detector"}
     assert metrics.registry.get_sample_value("farmwatch_stage_records_total", labels) == 4
 
 

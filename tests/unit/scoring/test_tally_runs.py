@@ -18,4 +18,4 @@ def test_records_count_under_the_stage_s_own_run(headers: dict[str, str]) -> Non
     meter.apply(metrics)
     samples = [sample for family in metrics.registry.collect() for sample in family.samples]
     counted = [s for s in samples if s.name == "farmwatch_stage_records_total" and s.value]
-    assert [sample.labels["run"] for sample in counted] == ["live"]
+    assert [sample.labels["run"] for sample in counted] == ["first"]
