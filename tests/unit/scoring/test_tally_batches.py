@@ -124,7 +124,7 @@ def decided(log: Log) -> list[Decision]:
     return [decode(Decision, message.value) for message in log.read(DECISIONS, 0) if message.value]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(sites(), st.randoms(use_true_random=False))
 def test_a_batch_leaves_the_rows_that_its_records_leave_one_by_one(records: list[Record], rng: random.Random) -> None:
     """Whatever the batches: the same last rows and tallies, one decision a site at most, and one for the same sites."""
@@ -150,7 +150,7 @@ def stored(log: MemoryLog) -> dict[bytes, object]:
     return found
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(sites(), st.randoms(use_true_random=False))
 def test_a_replay_leaves_the_rows_of_the_live_run(records: list[Record], rng: random.Random) -> None:
     """Hits and verdicts first and scores after them: the same rows as live, where all came mixed."""

@@ -74,7 +74,7 @@ def interleaved(topics: Sequence[Sequence[Record]], rng: random.Random) -> list[
     return [next(streams[slot]) for slot in slots]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(a_site(), st.integers(0, 2**32))
 def test_the_row_is_independent_of_the_interleaving(
     topics: tuple[Sequence[Record], Sequence[Record], Sequence[Record]], seed: int
@@ -105,7 +105,7 @@ def a_decidable_site(draw: st.DrawFn) -> list[Record]:
     return records
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(a_decidable_site(), st.randoms(use_true_random=False), st.sampled_from(("sprt", "gaussian", "deciles")))
 def test_the_row_is_a_function_of_the_set_of_records(records: list[Record], rng: random.Random, method: str) -> None:
     """Under one ruleset any order at all of hits, verdicts and scores leaves the same row, and so does a repetition."""

@@ -69,7 +69,7 @@ COMERS = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(COMERS, st.sampled_from([0.0, 0.7, 2.0, 5.0]), st.sampled_from([0.0, 0.3, 1.0]), st.data())
 def test_no_two_starts_are_closer_than_the_delay(
     found: list[tuple[float, int, list[int]]], domain_s: float, address_s: float, data: st.DataObject
@@ -92,7 +92,7 @@ def test_no_two_starts_are_closer_than_the_delay(
         assert when >= BORN + max(domain_s, address_s) - NEAR, domain
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=100), st.sampled_from([0.05, 0.5, 1.0, 7.0]), st.booleans())
 def test_hosts_that_come_in_time_are_sent_away_once(whens: list[float], delay_s: float, by_domain: bool) -> None:
     """All hosts of one domain, or at one address, that come back at their place wait for it once at most."""

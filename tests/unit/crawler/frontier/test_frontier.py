@@ -390,7 +390,7 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(EVENTS, max_size=40))
 def test_every_hit_has_one_record_in_the_end(events: list[tuple[str, object]]) -> None:
     """Whatever comes in whatever order, each hit's URL ends, and once for good; the totals are the sums."""

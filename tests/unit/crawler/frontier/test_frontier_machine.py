@@ -181,7 +181,7 @@ EVENTS = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(EVENTS, min_size=30, max_size=80))
 def test_nothing_is_lost_and_all_sums_hold(events: list[tuple[str, int]]) -> None:
     """Totals equal a recount, each queued URL is claimed in the end, each hit has a record, and none twice.

@@ -301,7 +301,7 @@ def test_bombs_and_giants_stay_within_bounds() -> None:
     assert peak < 5 * BLOCK_CAP_BYTES + len(data)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.lists(st.tuples(st.integers(0, 10_000), st.binary(min_size=1, max_size=40)), max_size=4), st.booleans())
 def test_no_damage_breaks_the_reader(damage: list[tuple[int, bytes]], packed: bool) -> None:
     """Whatever is overwritten, reading ends, nothing is raised, and a record that is whole in front is read."""

@@ -136,7 +136,7 @@ _TOKEN = st.text("abcdefghijklmnopqrstuvwxyzABCXYZ0123456789-_!#$%&'*+.^`|~", mi
 _VALUE = st.binary(max_size=60).map(lambda value: bytes(b for b in value if b >= 0x20 and b != 0x7F).strip(b" \t"))
 
 
-@hypothesis_settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
         st.builds(

@@ -131,7 +131,7 @@ def a_site(draw: st.DrawFn) -> list[Record]:
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(a_site())
 def test_a_row_is_proved_however_tally_came_upon_the_records(records: list[Record]) -> None:
     """The log keeps the order within each topic only: the row that TALLY made on arrival follows from it."""

@@ -242,7 +242,7 @@ NAMES = [f"f{number}" for number in range(4)]
 PAGES = [SamplePage(fetch_id=name, url="https://a.example/", site="a.example", text="Text") for name in NAMES]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(keys=st.text("anlhsu", max_size=14), cut=st.floats(0, 1))
 def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFactory, keys: str, cut: float) -> None:
     """Whatever keys come, the file reads back as a person means it; and cut anywhere, as its whole lines say."""
@@ -283,7 +283,7 @@ def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFact
 HOSTILE = st.text(st.characters(codec=None), max_size=300)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(text=HOSTILE, url=HOSTILE, columns=st.integers(20, 100), rows=st.integers(8, 40), top=st.integers(0, 50))
 def test_nothing_of_a_page_steers_the_terminal(text: str, url: str, columns: int, rows: int, top: int) -> None:
     """Whatever a page holds, no line of the screen has a control character, none is too wide, and they fit."""

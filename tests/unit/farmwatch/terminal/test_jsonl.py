@@ -25,7 +25,7 @@ _blank = st.sampled_from([b"", b"   "]).map(lambda line: (line, "blank"))
 
 
 @given(st.lists(st.one_of(_good, _bad, _blank), max_size=ALIKE_SHOWN), st.booleans())
-@settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_every_line_is_accounted_for(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], lines: list[tuple[bytes, object]], ended: bool
 ) -> None:

@@ -107,7 +107,7 @@ def test_shares_with_intervals_are_broken_between_the_two() -> None:
     st.integers(40, 90),
     st.sampled_from([0, 1, 2]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_character_is_shown_at_any_width(rows: list[list[str]], width: int, below: int) -> None:
     """Whatever the cells: nothing but white space is lost, nothing is read as markup, no line is too long."""
     headings = ("RULE", "PAGE TYPE", "A+RATHER+LONG+NAME+OF+A+FILE")  # no character of theirs is in a cell

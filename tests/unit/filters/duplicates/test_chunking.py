@@ -59,7 +59,7 @@ def test_golden_cuts(shared: Path) -> None:
         assert cuts(case["text"].encode()) == case["cuts"]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(st.one_of(st.binary(max_size=700), st.text(alphabet="ab ", max_size=2500).map(str.encode)))
 @example(bytes(MAX_BYTES * 2 + 5))
 @example(bytes(WINDOW - 1))
@@ -68,7 +68,7 @@ def test_table_lookups_equal_the_definition(data: bytes) -> None:
     assert cuts(data) == by_definition(data)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.integers(0, 2**32), st.integers(0, 12_000), st.binary(min_size=1, max_size=200))
 @example(0, 0, b"x")
 def test_insertion_changes_only_the_chunks_around_it(seed: int, place: int, inserted: bytes) -> None:
@@ -90,7 +90,7 @@ def test_positions_at_the_seams_of_the_blockwise_work_are_not_lost() -> None:
     assert cuts(data) == by_definition(data)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(TEXTS, st.binary(max_size=300), st.binary(max_size=300), MODES)
 @example(bytes(5000), b"", b"x", "text")
 @example(b"\n" * 500, b"ab", b"", "block")
@@ -104,7 +104,7 @@ def test_once_in_step_two_texts_are_cut_alike(data: bytes, before: bytes, other:
         assert common <= data.index(b"\n") + 1
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(TEXTS, st.integers(0, 20_000), st.binary(min_size=1, max_size=200), MODES)
 def test_insertion_into_any_bytes(data: bytes, place: int, inserted: bytes, mode: Mode) -> None:
     """Cuts before an insertion stay; after it, from the first common one on, all are moved by its length and no more.
@@ -126,7 +126,7 @@ def test_insertion_into_any_bytes(data: bytes, place: int, inserted: bytes, mode
         assert names.issuperset(chunk(data[stop:], mode).ids.tolist())
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(TEXTS)
 def test_mode_block_is_the_chunks_of_each_line(data: bytes) -> None:
     """In mode `block` a text has the chunks that its lines have alone, with or without their line breaks."""
@@ -172,7 +172,7 @@ def test_a_line_is_a_block_with_what_is_joined_to_it() -> None:
     assert len(found.text.split("\n")) == sum(not row.kind & JOINED for row in rows)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(st.text(alphabet="abc de", max_size=300), max_size=12))
 def test_chunk_names_the_bytes_of_each_chunk(lines: list[str]) -> None:
     """Identities are xxh3-64 of the chunks' bytes, in both modes, and lengths add up."""

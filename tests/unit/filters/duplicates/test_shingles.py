@@ -54,7 +54,7 @@ def test_golden_outline() -> None:
     assert outline(TEXT.upper(), ANY) == found
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.lists(st.sampled_from(["alpha", "Beta", "GAMMA", "delta"]), max_size=60))
 def test_shingles_are_the_runs_of_five_words(words: list[str]) -> None:
     """As many distinct hashes as distinct runs of five lower-cased words; a shorter text is one run."""
@@ -66,7 +66,7 @@ def test_shingles_are_the_runs_of_five_words(words: list[str]) -> None:
     assert values == sorted(set(values))
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(st.text(max_size=300), st.integers(1, 50))
 def test_any_text_has_an_outline(text: str, cap: int) -> None:
     """Lone surrogates, control characters, no words at all; white space and case make no difference."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from filters.quality.c4 import clean
@@ -118,7 +118,6 @@ def test_a_fixed_text_is_cleaned_as_ever() -> None:
     assert clean("One line to keep.\nand none\nOne more to keep.").kept == [True, False, True]
 
 
-@settings(deadline=None)
 @given(st.lists(st.text(st.sampled_from("a. [1]\r\x85\u2028!'\"…{"), max_size=12), max_size=6).map("\n".join))
 @example("a\x85b c d.\nThis is one line.\nmenu\n")
 def test_cleaned_lines_are_lines_of_the_text(text: str) -> None:

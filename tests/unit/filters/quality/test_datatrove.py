@@ -166,7 +166,7 @@ LINE = st.lists(
 TEXT = st.lists(st.one_of(LINE, LINE, st.text(max_size=20)), min_size=1, max_size=40).map("\n".join).filter(str.strip)
 
 
-@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(TEXT)
 def test_made_up_texts_are_judged_as_datatrove_judges_them(tokenizer: str, text: str) -> None:
     """Any text of a few words, many times: the same verdict and first failing rule, and the same values, but for what

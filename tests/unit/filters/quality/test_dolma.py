@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from statistics import median
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from farmwatch.labels.labelled_pages import LabelledPage
@@ -65,7 +65,6 @@ def reference(text: str, sizes: Iterable[int] = range(2, 11)) -> dict[str, float
     return found
 
 
-@settings(deadline=None)
 @given(TEXT.filter(bool))
 def test_measures_are_the_taggers(text: str) -> None:
     """Every measure of any text is what the taggers' definition gives."""
@@ -104,7 +103,6 @@ def searched(words: list[str]) -> int:
     return best if best >= 3 else 0
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.lists(st.sampled_from("abc"), min_size=1, max_size=15), st.integers(1, 5)), max_size=4))
 def test_repetitions_are_those_a_search_finds(parts: list[tuple[list[str], int]]) -> None:
     """A sequence of up to 13 tokens, said three times or more in a row, is found wherever it stands."""

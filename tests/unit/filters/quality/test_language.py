@@ -64,7 +64,7 @@ def test_a_doubt_takes_a_second_look() -> None:
 
 
 @given(st.integers(0, 200_000))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_what_is_looked_at_is_bounded_and_spread(chars: int) -> None:
     """However long the text: few characters are looked at, from every part of it, and all of a short one."""
     looks: list[str] = []
@@ -108,7 +108,7 @@ def test_hostile_texts_are_answered_soon(text: str) -> None:
 
 
 @given(st.text(st.characters(), max_size=600))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_text_is_answered(text: str) -> None:
     """Whatever the characters, surrogates included: a code and a probability, or neither."""
     code, probability = identify(text)

@@ -9,7 +9,7 @@ from random import Random
 
 import msgspec
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from filters.quality import ngrams
@@ -27,7 +27,6 @@ def measures(text: str, tokenizer: str = "whitespace") -> dict[str, float | None
     return dict(zip(MEASURES, measure_quality(text, tokenizer)["main"], strict=True))
 
 
-@settings(deadline=None)
 @given(ANY_TEXT)
 def test_white_space_is_found_as_str_split_finds_it(text: str) -> None:
     """Whatever the characters: lengths are those of `str.split`, and equal tokens have equal hashes."""
@@ -36,7 +35,6 @@ def test_white_space_is_found_as_str_split_finds_it(text: str) -> None:
     assert len(dict.fromkeys(tokens.hashes.tolist())) == len(dict.fromkeys(text.split()))
 
 
-@settings(deadline=None)
 @given(st.lists(st.tuples(st.text(st.sampled_from("ab, é\t"), max_size=8), st.booleans()), min_size=1, max_size=8))
 def test_tokens_of_lines_kept_are_those_of_the_text_they_make(lines: list[tuple[str, bool]]) -> None:
     """Cut once and chosen, or cut again: the same arrays."""
@@ -85,7 +83,6 @@ def test_an_empty_text_has_unknown_shares() -> None:
         assert values["mean_word_chars"] is values["top_2gram_share"] is values["fineweb_short_line_share"] is None
 
 
-@settings(deadline=None)
 @given(ANY_TEXT)
 def test_values_are_floats_that_travel(text: str) -> None:
     """Two texts, a value for each name, and a record can carry them."""
@@ -99,7 +96,6 @@ def test_values_are_floats_that_travel(text: str) -> None:
 LINE_BREAKS = ["\n", "\r", "\r\n", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\x85", "\u2028", "\u2029"]
 
 
-@settings(deadline=None)
 @given(
     st.lists(
         st.tuples(

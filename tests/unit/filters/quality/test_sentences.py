@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from filters.quality.sentences import count_sentences
@@ -36,7 +36,6 @@ def test_a_line_is_a_sentence_at_least() -> None:
     assert split_sentences("") == split_sentences(" \n") == []
 
 
-@settings(deadline=None)
 @given(st.text(st.sampled_from("aBé. !?…\"')\n\u2028\x85\t(“Mr"), max_size=60))
 def test_nothing_is_lost_and_the_count_is_theirs(text: str) -> None:
     """Sentences hold all of a text but white space, and are as many as are counted."""

@@ -89,7 +89,7 @@ def test_duplicate_share_is_of_bytes(new_state: NewState) -> None:
     assert site.memory.compare(site.state, 0, SITE, "p2", mixed, outline("a", 1)).duplicate_share == 0.75
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(VISITS)
 def test_measures_follow_their_definitions(new_state: NewState, visits: list[tuple[str, list[int]]]) -> None:
     """Below the caps all three are what sets of chunks and of shingles and a list of simhashes give.
@@ -181,7 +181,7 @@ def test_page_without_chunks_or_words_is_unknown(new_state: NewState) -> None:
     assert site.rows() == {}
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(VISITS, CAPS)
 def test_fetching_three_times_in_a_row_changes_nothing(
     new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings
@@ -242,7 +242,7 @@ def test_one_page_above_the_cap_is_cut_to_it(new_state: NewState) -> None:
     assert np.frombuffer(site.rows()[b"a.example\0p2"], "<u8", 3, HEAD.itemsize).tolist() == [10, 11, 12]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(VISITS, CAPS)
 def test_memory_only_speeds_up(new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings) -> None:
     """Measures and state are the same whether memory is kept, dropped before each page, or bounded to nothing."""
@@ -258,7 +258,7 @@ def test_memory_only_speeds_up(new_state: NewState, visits: list[tuple[str, list
     assert outcomes[0] == outcomes[1] == outcomes[2]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(VISITS)
 def test_state_never_exceeds_its_caps(new_state: NewState, visits: list[tuple[str, list[int]]]) -> None:
     """Pages, identities and shingles of a site's rows stay at the caps or below, and what is held is what is stored."""
@@ -276,7 +276,7 @@ def test_state_never_exceeds_its_caps(new_state: NewState, visits: list[tuple[st
         assert site.memory.size_bytes == counted
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 @given(VISITS, CAPS, st.data())
 def test_taking_a_page_out_and_in_again(
     new_state: NewState, visits: list[tuple[str, list[int]]], caps: MeasureSettings, data: st.DataObject

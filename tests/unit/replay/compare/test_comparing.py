@@ -171,7 +171,7 @@ PAGE = st.tuples(
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.lists(PAGE, max_size=30), st.lists(st.tuples(KINDS, KINDS), max_size=12))
 def test_the_margins_are_the_recounts(
     pages: list[tuple[int, bool, bool, str, int]], sites: list[tuple[str, str]]

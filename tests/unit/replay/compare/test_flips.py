@@ -171,7 +171,7 @@ def test_texts_and_verdicts_are_found_in_few_passes() -> None:
 
 
 @given(st.lists(st.integers(0, 30_000), min_size=1, max_size=80, unique=True))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_records_are_read_over_and_leapt_over(offsets: list[int]) -> None:
     """Whatever places are asked for, their records come in order, by few readers that read over no wide gap."""
     read = _Records()

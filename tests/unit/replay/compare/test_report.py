@@ -181,7 +181,7 @@ def test_hostile_texts_are_inert(text: str) -> None:
     page.encode()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.text(st.characters(codec=None), max_size=80))
 def test_any_text_is_inert(text: str) -> None:
     """So it is for whatever characters come."""
@@ -261,7 +261,7 @@ def test_no_change_at_all_still_has_a_scale() -> None:
     assert scale([change("x", "x", (0, 0), (0, 0), 0, 0)]) is None
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(*[st.floats(-1, 1)] * 3), min_size=1, max_size=5))
 def test_every_interval_lies_on_its_scale(ends: list[tuple[float, float, float]]) -> None:
     """Whatever the differences, all of them and 0 lie within the picture, and there are few ticks."""

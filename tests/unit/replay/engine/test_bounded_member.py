@@ -223,7 +223,7 @@ def test_the_loop_holds_back_what_it_wants(log: Log) -> None:
     member.close()
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(
     sizes=st.lists(st.integers(0, 12), min_size=4, max_size=4),
     cuts=st.lists(st.integers(0, 12), min_size=4, max_size=4),

@@ -113,7 +113,7 @@ def test_only_the_first_700_words_are_read() -> None:
     assert first == second
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.lists(st.text() | st.sampled_from([PROSE * 4, PROSE * 9, PROSE.upper() * 5]), max_size=6))
 def test_any_texts_in_any_batch(texts: list[str]) -> None:
     """Whatever the texts, each gets the score that it gets alone."""
@@ -121,7 +121,7 @@ def test_any_texts_in_any_batch(texts: list[str]) -> None:
     assert together == [DETECTOR.score([text])[0] for text in texts]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.text(alphabet=st.characters(), min_size=1, max_size=30), st.integers(150, 2000))
 def test_repeated_rubbish_is_taken(piece: str, times: int) -> None:
     """Long rubbish, surrogates and control characters included, is scored or abstained from, never an exception."""

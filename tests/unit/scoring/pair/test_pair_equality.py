@@ -69,7 +69,7 @@ def apart(read: Sequence[object], expected: Sequence[object]) -> float:
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     texts=documents,
     padding=st.sampled_from(["right", "left"]),

@@ -108,7 +108,7 @@ def assert_equals(found: TokenSums, case: Case) -> None:
 
 
 @given(shape=SHAPES, piece=PIECES)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_equals_the_float64_softmax(shape: dict[str, int], piece: tuple[int, int]) -> None:
     """Any numbers of positions, words and hidden units, with and without bias, any tile and block: the five numbers
     are those of a float64 softmax over all words."""
@@ -122,7 +122,7 @@ LOGITS = st.one_of(
 
 
 @given(data=st.data(), words=st.integers(1, 12), count=st.integers(1, 3), piece=PIECES)
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=80)
 def test_extreme_logits(data: st.DataObject, words: int, count: int, piece: tuple[int, int]) -> None:
     """Logits up to ±1e4, equal ones, one that dominates: no overflow, no lost digits, whatever the tiles."""
     rows = st.lists(st.lists(LOGITS, min_size=words, max_size=words), min_size=count, max_size=count)

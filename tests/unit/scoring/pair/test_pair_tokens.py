@@ -83,7 +83,7 @@ def test_special_tokens_in_a_text_are_plain_characters(architecture: str) -> Non
         assert tokenizer.decode(own) == text
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(
     st.text(alphabet=st.sampled_from("ab  the,.\n\t'é漢😀\u00a0"), max_size=200),
     st.sampled_from(["falcon", "llama"]),

@@ -20,7 +20,7 @@ writes = st.lists(
 
 
 @given(st.lists(st.tuples(writes, st.integers(0, 2 * DAY_MS)), max_size=5))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 def test_what_compaction_leaves_means_the_same(rounds: list[tuple[list[tuple[bytes, bytes | None]], int]]) -> None:
     """After any rounds of writing, waiting and compaction, reading the topic gives the same dict, one record a key."""
     with tempfile.TemporaryDirectory() as folder:

@@ -23,7 +23,7 @@ def _segment(folder: Path) -> Segment:
     st.lists(st.lists(st.binary(min_size=1, max_size=300), max_size=5), max_size=5),
     st.data(),
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
 def test_any_selection_reads_back(tmp_path: Path, groups: list[list[bytes]], data: st.DataObject) -> None:
     """Whatever was appended in groups reads back, any selection of it, in order."""
     segment = _segment(tmp_path)

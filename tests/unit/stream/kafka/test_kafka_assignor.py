@@ -58,7 +58,7 @@ def rebalance(members: list[_Member], generation: int) -> int:
     raise AssertionError("the group does not come to rest")
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.sets(st.integers(0, 5), min_size=1, max_size=5), min_size=1, max_size=6), st.data())
 def test_every_group_comes_to_a_fair_cover_that_goes_together(history: list[set[int]], data: st.DataObject) -> None:
     """After any arrivals and departures each partition has one owner, of all topics; shares differ by one at most."""

@@ -23,7 +23,7 @@ def opened(path: Path, now_ms: int = 0, changelog: str = "id") -> LocalState:
     return LocalState(path, changelog, now_ms=now_ms, max_age_ms=DAY_MS)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.lists(CHANGES, max_size=8), max_size=6), KEYS, KEYS, st.integers(0, 9), st.integers(1, 5))
 def test_it_reads_as_a_dictionary_would(
     tmp_path: Path, commits: list[list[StateChange]], prefix: bytes, after: bytes, now: int, limit: int

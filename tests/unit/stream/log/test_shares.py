@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stream.log.shares import fair_counts, fair_part, next_step
@@ -42,7 +42,6 @@ def run(live: list[str], owners: dict[int, str], partitions: int, order: list[in
     return moved
 
 
-@settings(deadline=None)
 @given(members, st.dictionaries(st.integers(0, 9), st.sampled_from(["a", "b", "c", "d", "e"])), st.integers(0, 4))
 def test_nobody_waits_for_a_step_that_never_comes(live: set[str], owned: dict[int, str], first: int) -> None:
     """From any ownership, members that step only at news still end in a fair cover."""
@@ -53,7 +52,6 @@ def test_nobody_waits_for_a_step_that_never_comes(live: set[str], owned: dict[in
     assert max(counts) - min(counts) <= 1
 
 
-@settings(deadline=None)
 @given(members, members, st.integers(0, 24), st.lists(st.integers(0, 9), min_size=1, max_size=9))
 def test_steps_end_in_a_fair_cover(before: set[str], after: set[str], partitions: int, order: list[int]) -> None:
     """Whoever comes and goes, and whoever steps first: all is owned, counts differ by one at most, few move."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from stream.log.contract import StateChange
@@ -57,7 +57,6 @@ def same(state: KeyedState, model: Model, now_ms: int, limit: int, prefix: bytes
 reads = (st.integers(-3, 12), st.integers(0, 12), st.sampled_from([b"", b"a", b"b", b"zz"]), st.none() | keys)
 
 
-@settings(deadline=None)
 @given(many, many, *reads)
 def test_staged_changes_read_as_if_committed(
     below: list[StateChange], above: list[StateChange], now_ms: int, limit: int, prefix: bytes, after: bytes | None
@@ -69,7 +68,6 @@ def test_staged_changes_read_as_if_committed(
     same(state, model, now_ms, limit, prefix, after)
 
 
-@settings(deadline=None)
 @given(many, many, many, many, *reads)
 def test_what_was_staged_since_a_mark_is_undone_whole(
     below: list[StateChange],
@@ -97,7 +95,6 @@ def test_what_was_staged_since_a_mark_is_undone_whole(
     assert {change.key: change for change in state.changes()} == {change.key: change for change in carried}
 
 
-@settings(deadline=None)
 @given(many, many, *reads)
 def test_changes_carry_what_was_staged(
     below: list[StateChange], above: list[StateChange], now_ms: int, limit: int, prefix: bytes, after: bytes | None
