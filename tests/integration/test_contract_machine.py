@@ -198,7 +198,6 @@ def test_any_history_copies_each_record_exactly_once(kind: str) -> None:
         settings=settings(
             max_examples=world.examples,
             stateful_step_count=30 if world.turns_clock else 15,
-            deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
@@ -138,7 +138,6 @@ def test_two_processes_send_each_page_once() -> None:
     assert farm.sent() == expected(10, 11)
 
 
-@settings(deadline=None)  # on a busy machine an example takes longer than it should
 @given(st.lists(st.sampled_from(["work", "crash", "restart", "wait"]), max_size=12))
 def test_no_page_is_ever_sent_twice(steps: list[str]) -> None:
     """Whatever is interrupted: each round that was begun is whole in the end, and no page stands there twice."""
