@@ -27,7 +27,7 @@ _REMEDIES: dict[type[Exception], str] = {
 }
 
 
-class Check(NamedTuple):
+class DoctorCheck(NamedTuple):
     """A check, and the roles that `up` does not start where it fails; without roles it is for `doctor` alone."""
 
     name: str
@@ -36,29 +36,29 @@ class Check(NamedTuple):
 
 
 BEFORE_THE_LOG = (
-    Check("python", machine_checks.python),
-    Check("imports", machine_checks.imports),
-    Check("trafilatura", machine_checks.trafilatura),
-    Check("extractor", model_checks.extractor, [Role.MEASURE]),
-    Check("ruleset", model_checks.ruleset, [Role.JUDGE, Role.TALLY]),
-    Check("detector", model_checks.detectors, [Role.SCORE]),
-    Check("pair", model_checks.pair, [Role.SCORE]),
-    Check("gpu", machine_checks.gpu),
-    Check("sites", model_checks.sites, [Role.TALLY]),
-    Check("canaries", model_checks.canaries, [Role.TALLY]),
-    Check("crawl", crawl_checks.crawl, [Role.CRAWL]),
-    Check("ports", machine_checks.ports, tuple(Role)),
-    Check("disk", machine_checks.disk),
+    DoctorCheck("python", machine_checks.python),
+    DoctorCheck("imports", machine_checks.imports),
+    DoctorCheck("trafilatura", machine_checks.trafilatura),
+    DoctorCheck("extractor", model_checks.extractor, [Role.MEASURE]),
+    DoctorCheck("ruleset", model_checks.ruleset, [Role.JUDGE, Role.TALLY]),
+    DoctorCheck("detector", model_checks.detectors, [Role.SCORE]),
+    DoctorCheck("pair", model_checks.pair, [Role.SCORE]),
+    DoctorCheck("gpu", machine_checks.gpu),
+    DoctorCheck("sites", model_checks.sites, [Role.TALLY]),
+    DoctorCheck("canaries", model_checks.canaries, [Role.TALLY]),
+    DoctorCheck("crawl", crawl_checks.crawl, [Role.CRAWL]),
+    DoctorCheck("ports", machine_checks.ports, tuple(Role)),
+    DoctorCheck("disk", machine_checks.disk),
 )
 ON_THE_LOG = (
-    Check("broker", log_checks.broker),
-    Check("segments", log_checks.segments),
-    Check("dead letters", log_checks.dead_letters),
-    Check("clock", machine_checks.clock),
-    Check("live run", log_checks.live_run, [Role.JUDGE, Role.TALLY]),
-    Check("groups", log_checks.groups, tuple(Role)),
-    Check("runs", log_checks.runs),
-    Check("search", crawl_checks.search),
+    DoctorCheck("broker", log_checks.broker),
+    DoctorCheck("segments", log_checks.segments),
+    DoctorCheck("dead letters", log_checks.dead_letters),
+    DoctorCheck("clock", machine_checks.clock),
+    DoctorCheck("live run", log_checks.live_run, [Role.JUDGE, Role.TALLY]),
+    DoctorCheck("groups", log_checks.groups, tuple(Role)),
+    DoctorCheck("runs", log_checks.runs),
+    DoctorCheck("search", crawl_checks.search),
 )
 
 
@@ -66,7 +66,7 @@ def examine(config: Config) -> Iterator[CheckResult]:
     """Run every check in order. A check that breaks is a FAIL of its own, never the end of the examination."""
     with ExitStack() as held:
         subject = Subject(config)
-        opening = Check("log", lambda at: log_checks.log(at, held))
+        opening = DoctorCheck("log", lambda at: log_checks.log(at, held))
         for check in (*BEFORE_THE_LOG, opening, *ON_THE_LOG):
             try:
                 for result in check.run(subject):
