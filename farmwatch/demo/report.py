@@ -100,7 +100,7 @@ def print_json(result: DemoResult) -> None:
             "seconds": round(result.seconds, 1),
             "pages": result.pages,
             "sites": sites,
-            "rates": [msgspec.to_builtins(line) for line in result.rates],
+            "rates": [msgspec.to_builtins(line) | {"run": shown_run(line.run)} for line in result.rates],
             "agreeing": result.agreeing,
             "audit_ok": result.report.ok,
             **versions,
