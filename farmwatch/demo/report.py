@@ -14,6 +14,7 @@ from replay.runs.site_table import COLUMNS
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.schema.records import SiteState
+from stream.schema.runs import shown_run
 from stream.schema.vocabulary import VERDICTS
 
 
