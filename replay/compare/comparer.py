@@ -11,7 +11,7 @@ from replay.compare.run_pair import Chosen, choose
 from replay.compare.site_changes import Drawing, PairedSites
 from replay.compare.site_rows import SiteRows, read_site_rows
 from replay.compare.verdict_join import Joined, RuleCounts, join
-from replay.runs.run_state import LIVE_NOW
+from replay.runs.overview import LIVE_NOW
 from replay.runs.window import window_text
 from scoring.rates.canary_errors import Correction, errors_in_force
 from scoring.rates.error_counts import ErrorCounts

@@ -10,12 +10,11 @@ import msgspec
 
 from replay.engine.plan import Plan, further
 from replay.runs.control_update import ControlUpdate, change
-from replay.runs.counts import counts_of, rows_of
 from replay.runs.lookup import ever_live, run_named
 from replay.runs.missing import gaps_of, merged
 from replay.runs.offsets import reached
-from replay.runs.phases import is_done, phases_of, progress_of
-from replay.runs.run_topics import topics_of
+from replay.runs.phases import is_done, phases_of, progress_of, topics_of
+from replay.runs.site_table import counts_of, read_rows
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.schema.control import Control
@@ -127,7 +126,7 @@ def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
     if run.state != RunStatus.RUNNING or run.follows or not is_done(log, run):
         return run
     # Counted before `control` is changed: it takes as long as there are rows, and the processes of a run end together.
-    counts = counts_of(rows_of(log, run.names().sites))
+    counts = counts_of(read_rows(log, run.names().sites))
     found: list[Run] = []
 
     def decide(control: Control) -> ControlUpdate | None:

@@ -15,9 +15,8 @@ from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from replay.live.canary_round import sent_last
 from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
-from replay.runs.control_update import ControlUpdate, change
+from replay.runs.control_update import ControlUpdate, change, operator
 from replay.runs.lookup import FIRST_RUN, ever_live, find_run
-from replay.runs.operator_name import operator
 from replay.runs.run_rules import RunRules, live_now, method_name, rules_of
 from replay.runs.scorers import configured_detectors
 from replay.settings import ReplaySettings

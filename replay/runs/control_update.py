@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import random
+import socket
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -51,3 +54,12 @@ def change(
                 raise
             sleep(random.uniform(0.5, 1.0) * _WAIT_S * (attempt + 1))  # noqa: S311  # spreads, hides nothing
     raise AssertionError("the last attempt returns or raises")
+
+
+def operator() -> str:
+    """user@host; a user without a name, as in a container, by number."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # Python 3.13 raises OSError, those before KeyError
+        user = f"uid{os.getuid()}"
+    return f"{user}@{socket.gethostname()}"

@@ -104,9 +104,8 @@ def replay(
 
 def _begin(log: Log, config: Config, asked: ReplayRequest, port: int, held: ExitStack) -> tuple[_Process, Plan, Run]:
     """Plan and begin; of processes that begin the same run at the same time all but the first one share it."""
-    from replay.engine.fitness import refuse_unfit
     from replay.engine.lifecycle import RunAlreadyBegun, begin
-    from replay.engine.plan import plan
+    from replay.engine.plan import plan, refuse_unfit
     from stream.schema.control import Control
 
     process = None
