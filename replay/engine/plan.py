@@ -99,13 +99,6 @@ def _refuse_bad_name(name: str) -> None:
         )
 
 
-def _refuse_unknown(control: Control, name: str) -> None:
-    try:
-        run_named(control, name)
-    except NotFound as error:
-        raise NotFound(f"{error}. A new run is begun by --ruleset or --detector") from None
-
-
 def _plan_resumed(control: Control, run: Run, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
     if run.state == RunStatus.REMOVED:
         raise RunRefused(
@@ -158,11 +151,8 @@ def _differences(control: Control, run: Run, config: ReplaySettings, asked: Repl
     window = read_window(asked.begin, asked.end, control.runs, now_ms)
     if asked.begin is not None and window.from_at != run.from_at:
         found.append(f"--from is {window_text(window.from_at, 1).split(' .. ')[0]}, the run has {run_window(run)}")
-    if asked.end == NOW and run.follows:
-        found.append(f"--to is {NOW}, the run has {FOLLOW}")
-    elif asked.end not in (None, NOW, FOLLOW) and not run.follows and window.to_at < run.to_at:
-        found.append(f"--to is {asked.end}, and the run has {run_window(run)} already")
-    elif asked.end not in (None, NOW, FOLLOW) and run.follows:
+    ends_sooner = run.follows or (asked.end != NOW and window.to_at < run.to_at)
+    if asked.end not in (None, FOLLOW) and ends_sooner:
         found.append(f"--to is {asked.end}, the run has {run_window(run)}")
     return found
 
@@ -174,7 +164,10 @@ def run_window(run: Run) -> str:
 
 def _plan_new(log: Log, control: Control, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
     if asked.name is not None and asked.ruleset is None and asked.detector is None:
-        _refuse_unknown(control, asked.name)
+        try:
+            run_named(control, asked.name)
+        except NotFound as error:
+            raise NotFound(f"{error}. A new run is begun by --ruleset or --detector") from None
     if FEATURES not in log.topics():
         raise NotFound("the log has no topics yet: nothing was crawled that could be replayed")
     ruleset = _asked_ruleset(control, config, asked)

@@ -14,12 +14,11 @@ from replay.runs.window import Window, WindowOffsets, is_empty, kept, offsets_of
 from stream.log.contract import Log, Message
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Features
-from stream.schema.runs import LIVE, Gap, Run, RunStatus
+from stream.schema.runs import Gap, Run, RunStatus
 from stream.schema.topics import FEATURES, PAGES
 from stream.text.spans import moment
 from stream.text.user_errors import NotFound
 
-NO_RUNS: Mapping[str, Run] = {}
 _SPREAD = 16  # records looked at between the first and the last of each partition
 
 
@@ -44,7 +43,7 @@ class RunSource:
 
 
 def choose_source(
-    log: Log, window: Window, epoch: str, candidates: Sequence[str], runs: Mapping[str, Run] = NO_RUNS, live: str = LIVE
+    log: Log, window: Window, epoch: str, candidates: Sequence[str], runs: Mapping[str, Run], live: str
 ) -> RunSource:
     """The first of `candidates`, topics of features, whose window is of the feature epoch `epoch`; else pages.
 

@@ -343,7 +343,7 @@ def test_a_run_that_is_done_goes_on_to_a_later_end(world: LiveWorld, tmp_path: P
     end = end if end == "now" else datetime.now(UTC).date().isoformat()
     assert world.replay(name="late", end=end) is Ending.DONE
     assert world.outcome("late") == world.outcome()
-    with pytest.raises(OtherParameters, match="already"):
+    with pytest.raises(OtherParameters, match="--to is 2001-01-01"):
         world.begin(name="late", end="2001-01-01")
 
 

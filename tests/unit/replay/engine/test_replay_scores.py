@@ -24,7 +24,7 @@ from replay.live.score_backlog import Backlog, scores_of_backlog
 from replay.runs.offsets import processed_by
 from replay.runs.phases import ask_phase
 from replay.runs.scored_texts import requests_wait
-from replay.runs.scorers import ScorersWatch, announce_detectors, is_scored_now
+from replay.runs.scorers import ScorersWatch, announce_detectors, is_scored
 from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Commit, Log, Output, partition_of
 from stream.memory.log import MemoryLog
@@ -495,14 +495,14 @@ def test_score_says_what_it_runs(world: LiveWorld) -> None:
     stage.close()
     told = Control(log).scorers
     assert told is not None and [name.partition("/")[0] for name in told.detectors] == ["lite-ngram"]
-    assert not is_scored_now(log, config, DETECTOR)
+    assert not is_scored(Control(log), config, DETECTOR)
     rows = log.end(CONTROL)
     assert rows > end
     announce_detectors(log, told.detectors)
     assert log.end(CONTROL) == rows
     empty = MemoryLog()
-    assert is_scored_now(empty, config, told.detectors[0])
-    assert not is_scored_now(empty, config, DETECTOR)
+    assert is_scored(Control(empty), config, told.detectors[0])
+    assert not is_scored(Control(empty), config, DETECTOR)
 
 
 def test_what_score_runs_is_looked_up_now_and_then() -> None:
