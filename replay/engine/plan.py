@@ -21,7 +21,7 @@ from replay.runs.lookup import FIRST_RUN, resolve_name, run_named
 from replay.runs.offsets import reached
 from replay.runs.phases import MEASURE, phases_of
 from replay.runs.run_rules import rules_of
-from replay.runs.window import FOLLOW, NOW, Window, read_window, stops_of, window_text
+from replay.runs.window import FOLLOW, NOW, Window, read_window, run_window, stops_of, window_text
 from replay.settings import ReplaySettings
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
@@ -142,7 +142,6 @@ def further(log: Log, run: Run, window: Window | None) -> Run:
 
 
 def _differences(control: Control, run: Run, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> list[str]:
-    """What the command line says otherwise than the run has it."""
     found = []
     if asked.ruleset is not None and (ruleset := load_ruleset(asked.ruleset)).digest != run.digest:
         found.append(f"--ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
@@ -155,11 +154,6 @@ def _differences(control: Control, run: Run, config: ReplaySettings, asked: Repl
     if asked.end not in (None, FOLLOW) and ends_sooner:
         found.append(f"--to is {asked.end}, the run has {run_window(run)}")
     return found
-
-
-def run_window(run: Run) -> str:
-    """The window of a run in words."""
-    return window_text(run.from_at, run.to_at)
 
 
 def _plan_new(log: Log, control: Control, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replay.runs.offsets import between, first_record, last_record
-from replay.runs.window import Window, WindowOffsets, is_empty, kept, offsets_of, refuse_deleted, stops_of
+from replay.runs.window import Window, WindowOffsets, kept, offsets_of, refuse_deleted, stops_of
 from stream.log.contract import Log, Message
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Features
@@ -70,7 +70,7 @@ def choose_source(
             said.append(f"{topic} has several feature epochs in the window ({', '.join(sorted(epochs))})")
     why = "; ".join(said) or "there are no features"
     start, stop, gaps = offsets_of(log, PAGES, window) if PAGES in there else WindowOffsets([], [], [])
-    if is_empty(start, stop):
+    if between(start, stop) == 0:
         spans = "; ".join(kept(log, topic).text for topic in (*dict.fromkeys(candidates), PAGES))
         raise NothingToReplay(f"nothing to replay in the window {window.text}: {why}; {spans}")
     return RunSource(PAGES, start, stop, why, gaps)

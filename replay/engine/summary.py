@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
@@ -170,8 +169,3 @@ def _next(log: Log, control: Control, run: Run, state: str, counts: Counts, scor
     again = [f"{go_on}    # {what}"] if counts.unscored and state == RunStatus.DONE else []
     refused = state == RunStatus.DONE and (counts.mostly_unscored or missing_records(log, run, control.runs))
     return [*again, f"farmwatch compare {LIVE} {meant}", *([] if refused else [f"farmwatch cutover {meant}"])]
-
-
-def as_builtins(summary: ReplaySummary) -> Any:
-    """The summary as JSON has it."""
-    return msgspec.to_builtins(summary)
