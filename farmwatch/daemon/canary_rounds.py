@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 
 import structlog
 
-from replay.live.canary_round import _ROUND_KEY, sent_last
+from replay.live.live_run import ROUND_KEY, sent_last
 from stream.log.contract import partition_of
 from stream.processing.stage import Context
 from stream.schema import topics
@@ -89,7 +89,7 @@ class CanaryRounds:
                 sites.add(page.site)
         for site in sites:
             ctx.state.put(_SITE_KEY + site.encode(), b"", due_at=ctx.now_ms + self._keep_ms)
-        ctx.state.put(_ROUND_KEY, str(number * self._every_ms).encode())
+        ctx.state.put(ROUND_KEY, str(number * self._every_ms).encode())
         ctx.meter.count("canary_pages_sent", len([page for page in pages if page.site in sites]))
 
     def _take_away(self, ctx: Context) -> None:

@@ -14,8 +14,8 @@ from filters.errors import BadRuleset
 from filters.measure.epoch import feature_epoch
 from replay.live.fitness import require_live
 from replay.live.live_run import differences
+from replay.runs.overview import STOPPED, state_of
 from replay.runs.run_rules import live_now, method_name
-from replay.runs.run_state import STOPPED, state_of
 from stream.log.contract import At
 from stream.processing.dead_letters import DeadLetter
 from stream.processing.topic_reader import UnreadableCounter, dead_letters_of

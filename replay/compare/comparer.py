@@ -11,8 +11,8 @@ from replay.compare.run_pair import Chosen, choose
 from replay.compare.site_changes import Drawing, PairedSites
 from replay.compare.site_rows import SiteRows, read_site_rows
 from replay.compare.verdict_join import Joined, RuleCounts, join
-from replay.runs.run_state import LIVE_NOW
-from replay.runs.window import window_text
+from replay.runs.overview import LIVE_NOW
+from replay.runs.window import run_window
 from scoring.rates.canary_errors import Correction, errors_in_force
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.paired_bootstrap import RunErrors
@@ -203,13 +203,11 @@ def value_text(value: Any) -> str:
 
 
 def _only(rules: list[RuleOutcome], others: list[RuleOutcome]) -> list[str]:
-    """Rules in force that the others do not have in force."""
     there = {rule.name for rule in others if rule.threshold is not None}
     return [rule.name for rule in rules if rule.threshold is not None and rule.name not in there]
 
 
 def _notes(a: Side, b: Side, runs: tuple[Chosen, Chosen], joined: Joined) -> Iterator[str]:
-    """What must be known before the numbers are read."""
     for name, side in (("A", a), ("B", b)):
         if side.progress:
             yield f"{name}, the run {side.run}, is not done: {side.progress}; its numbers will change"
@@ -223,8 +221,9 @@ def _notes(a: Side, b: Side, runs: tuple[Chosen, Chosen], joined: Joined) -> Ite
     if joined.pages.only_in_a or joined.pages.only_in_b:
         yield (
             f"{joined.pages.only_in_a:,} fetches were judged in A only and {joined.pages.only_in_b:,} in B only"
-            f" (windows {_window(runs[0])} and {_window(runs[1])}): no table of pages has them, and site verdicts and"
-            f" rates rest on all pages of each run{_one_window(runs, joined) if _other_windows(runs, joined) else ''}"
+            f" (windows {run_window(runs[0].run)} and {run_window(runs[1].run)}): no table of pages has them, and site"
+            " verdicts and rates rest on all pages of each run"
+            f"{_one_window(runs, joined) if _other_windows(runs, joined) else ''}"
         )
     if a.detector != b.detector:
         yield (
@@ -249,7 +248,7 @@ def _other_windows(runs: tuple[Chosen, Chosen], joined: Joined) -> bool:
     """Whether the runs were asked for other windows, and much of what one has judged the other has not."""
     pages = joined.pages
     alone = pages.only_in_a + pages.only_in_b
-    return _window(runs[0]) != _window(runs[1]) and alone > _MANY * (pages.common + alone)
+    return run_window(runs[0].run) != run_window(runs[1].run) and alone > _MANY * (pages.common + alone)
 
 
 def _one_window(runs: tuple[Chosen, Chosen], joined: Joined) -> str:
@@ -272,7 +271,3 @@ def _correction_notes(rated: tuple[_Rated, _Rated]) -> Iterator[str]:
     corrected: list[ErrorCounts | None] = [one.correction.errors for one in rated]
     if (corrected[0] is None) != (corrected[1] is None):
         yield "only one of the rates is corrected: they are compared uncorrected"
-
-
-def _window(run: Chosen) -> str:
-    return window_text(run.run.from_at, run.run.to_at)

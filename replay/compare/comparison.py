@@ -94,7 +94,7 @@ class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
         """The change in words."""
         if self.difference is None or self.low is None or self.high is None:
             return f"{self.title}: {self.remark or 'nothing to compare'}"
-        said = f"{self.title}: {_percent(self.a)} to {_percent(self.b)}, {points(self.difference)} points"
+        said = f"{self.title}: {percent(self.a)} to {percent(self.b)}, {points(self.difference)} points"
         said += f" (interval {points(self.low)} to {points(self.high)})"
         return f"{said}; {self.remark}" if self.remark else said
 
@@ -252,5 +252,6 @@ def points(value: float) -> str:
     return text if float(text) else "0.0"
 
 
-def _percent(value: float | None) -> str:
+def percent(value: float | None) -> str:
+    """A share in words; "-" where there is nothing to divide by."""
     return "-" if value is None else f"{value:.1%}"

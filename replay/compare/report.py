@@ -24,7 +24,6 @@ from replay.compare.comparison import (
     Comparison,
     FailedRule,
     GroupChange,
-    RuleChange,
     ShareChange,
     points,
     remarks_of,
@@ -136,7 +135,9 @@ def _environment() -> Environment:
         titled=lambda changes: [(_capital(change.title), change) for change in changes],
     )
     environment.tests.update(
-        differs=_differs, flips=lambda rule: rule.let_in_any or rule.thrown_any, web_url=_is_web_url
+        differs=lambda rule: rule.threshold_a != rule.threshold_b,
+        flips=lambda rule: rule.let_in_any or rule.thrown_any,
+        web_url=_is_web_url,
     )
     return environment
 
@@ -151,10 +152,6 @@ def _by_share(groups: Sequence[GroupChange]) -> Iterator[tuple[str, str, list[Ro
 
 def _capital(title: str) -> str:
     return title[:1].upper() + title[1:]
-
-
-def _differs(rule: RuleChange) -> bool:
-    return rule.threshold_a != rule.threshold_b
 
 
 def _failed_rule(failed: FailedRule) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xxhash
@@ -149,15 +149,12 @@ class PairedSites:
         parts = [int(part) for part in sums.sum(axis=0)]
         sites = int(((sums[:, 1] > 0) | (sums[:, 3] > 0)).sum())
         moved = int((sums[:, :2] != sums[:, 2:]).any(axis=1).sum())
-        both = None if found is None else found._asdict()
+        ends: dict[str, Any] = dict.fromkeys(("difference", "low", "high"))
+        ends |= {"a": _share(parts[0], parts[1]), "b": _share(parts[2], parts[3])} if found is None else found._asdict()
         return ShareChange(
             name=name,
             title=TITLES[name],
-            a=both["a"] if both else _share(parts[0], parts[1]),
-            b=both["b"] if both else _share(parts[2], parts[3]),
-            difference=both["difference"] if both else None,
-            low=both["low"] if both else None,
-            high=both["high"] if both else None,
+            **ends,
             a_part=parts[0],
             a_whole=parts[1],
             b_part=parts[2],

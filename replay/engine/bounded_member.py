@@ -7,6 +7,7 @@ owner of the partition checks this and commits the stop. The committed offsets t
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -17,6 +18,7 @@ from stream.schema.runs import Gap
 from stream.schema.topics import SCORES
 
 _LOOK_S = 0.2  # between checks for the end, and longest wait of a poll once all owned partitions are done
+_ENDLESS = sys.maxsize  # the stop of a topic that has none
 _ALIVE_S = 1.0  # while the replay waits, how often the membership is kept alive
 
 
@@ -81,7 +83,7 @@ class BoundedMember:
             at = At(message.topic, message.partition)
             if message.expired:
                 self._pass(at, message.offset + 1 - message.expired, message.offset + 1)
-            elif self._is_within(message):
+            elif message.offset < self._stop(at):
                 given.append(message)
                 self._given[at] = message.offset + 1
         if not given and self._stops and self._held is not None:
@@ -130,19 +132,15 @@ class BoundedMember:
     def lag(self) -> Mapping[At, int]:
         """Unprocessed records up to the stops, per owned partition."""
         lag = self._member.lag()
-        return {at: max(0, min(behind, self._stop(at, behind) - self._next.get(at, 0))) for at, behind in lag.items()}
+        return {at: max(0, min(behind, self._stop(at) - self._next.get(at, 0))) for at, behind in lag.items()}
 
     def close(self) -> None:
         """See `Member.close`."""
         self._member.close()
 
-    def _stop(self, at: At, behind: int) -> int:
+    def _stop(self, at: At) -> int:
         stops = self._stops.get(at.topic)
-        return self._next.get(at, 0) + behind if stops is None else stops[at.partition]
-
-    def _is_within(self, message: Message) -> bool:
-        stops = self._stops.get(message.topic)
-        return stops is None or message.offset < stops[message.partition]
+        return _ENDLESS if stops is None else stops[at.partition]
 
     def _follow_assignment(self) -> None:
         owned = self._member.assignment()
@@ -166,16 +164,12 @@ class BoundedMember:
         """Pause partitions whose topics are all at their stops."""
         if not self._stops:
             return
-        open_ones = {at.partition for at, offset in self._next.items() if self._is_open(at, offset)}
+        open_ones = {at.partition for at, offset in self._next.items() if offset < self._stop(at)}
         done = set(self._owned) - open_ones
         if done != self._done:
             self._done = done
             self._asked_s = float("-inf")
             self._let()
-
-    def _is_open(self, at: At, offset: int) -> bool:
-        stops = self._stops.get(at.topic)
-        return stops is None or offset < stops[at.partition]
 
     def _let(self) -> None:
         self._member.resume()
@@ -191,9 +185,9 @@ class BoundedMember:
             return
         self._looked_s = now
         passed = {
-            at: self._stops[at.topic][at.partition]
+            at: self._stop(at)
             for at, offset in self._next.items()
-            if at.topic in self._stops and self._is_open(at, offset) and self._is_gap(at, offset)
+            if at.topic in self._stops and offset < self._stop(at) and self._is_gap(at, offset)
         }
         for at, stop in passed.items():
             self._look_for_gap(at, self._next[at], stop)
@@ -214,7 +208,7 @@ class BoundedMember:
         """Report the part of these offsets that retention removed."""
         if at.topic == SCORES:  # compaction takes no score away
             return
-        kept = min(last, self._log.beginning(at.topic)[at.partition], self._stops.get(at.topic, [last])[at.partition])
+        kept = min(last, self._log.beginning(at.topic)[at.partition], self._stop(at))
         if kept > first:
             self._on_gap(Gap(at.topic, at.partition, first, kept))
 
@@ -233,10 +227,7 @@ class BoundedMember:
         """Whether no record is left up to the stop; False, unread, while given records wait for their commit."""
         if self._given.get(at, offset) > offset:
             return False
-        return (
-            next(iter(self._log.read(at.topic, at.partition, offset, self._stops[at.topic][at.partition])), None)
-            is None
-        )
+        return next(iter(self._log.read(at.topic, at.partition, offset, self._stop(at))), None) is None
 
     def _keep_alive(self) -> None:
         now = self._monotonic()

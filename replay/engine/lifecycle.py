@@ -9,13 +9,12 @@ from __future__ import annotations
 import msgspec
 
 from replay.engine.plan import Plan, further
-from replay.runs.control_update import ControlUpdate, change
-from replay.runs.counts import counts_of, rows_of
+from replay.runs.control_update import ControlUpdate, change, change_run
 from replay.runs.lookup import ever_live, run_named
 from replay.runs.missing import gaps_of, merged
 from replay.runs.offsets import reached
-from replay.runs.phases import is_done, phases_of, progress_of
-from replay.runs.run_topics import topics_of
+from replay.runs.phases import is_done, phases_of, progress_of, topics_of
+from replay.runs.site_table import counts_of, read_rows
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.schema.control import Control
@@ -83,43 +82,33 @@ def measured(log: Log, name: str) -> Run:
 
     More may come on their topic: another run that judges them may follow, or become live. Raises as `finish`.
     """
-    found: list[Run] = []
 
-    def decide(control: Control) -> ControlUpdate | None:
-        run = run_named(control, name)
-        found[:] = [run]
+    def decide(_: Control, run: Run) -> Run:
         measure = phases_of(run)[0]
         if run.follows or run.features in run.stop or not reached(log, measure.group, measure.stops(log, run)):
-            return None
-        return ControlUpdate(msgspec.structs.replace(run, stop={**run.stop, run.features: log.end(run.features)}))
+            return run
+        return msgspec.structs.replace(run, stop={**run.stop, run.features: log.end(run.features)})
 
-    return change(log, decide) or found[0]
+    return change_run(log, name, decide)
 
 
 def record_error(log: Log, name: str, error: Exception) -> None:
-    """Write down by what the process at work on a run ends. Raises as `finish`."""
+    """Write down the error that ended a process at work on a run. Raises as `finish`."""
     said = one_line(f"{type(error).__name__}: {error}")[:_ERROR_CHARS]
 
-    def decide(control: Control) -> ControlUpdate | None:
-        run = run_named(control, name)
-        return ControlUpdate(msgspec.structs.replace(run, error=said)) if run.state == RunStatus.RUNNING else None
+    def decide(_: Control, run: Run) -> Run:
+        return msgspec.structs.replace(run, error=said) if run.state == RunStatus.RUNNING else run
 
-    change(log, decide)
+    change_run(log, name, decide)
 
 
 def record_gap(log: Log, name: str, gap: Gap) -> None:
-    """Write down what left the log before a run had read it. Raises as `finish`."""
-
-    def decide(control: Control) -> ControlUpdate | None:
-        run = run_named(control, name)
-        gaps = merged([*run.gaps, gap])
-        return None if gaps == run.gaps else ControlUpdate(msgspec.structs.replace(run, gaps=gaps))
-
-    change(log, decide)
+    """Write down records that left the log before a run had read them. Raises as `finish`."""
+    change_run(log, name, lambda _, run: msgspec.structs.replace(run, gaps=merged([*run.gaps, gap])))
 
 
 def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
-    """Mark a run as done if it is, with what it came to; returns the row as it stands.
+    """Mark a run as done if it is, with its counts; returns the row.
 
     Raises NotFound where it was removed; Fenced, LogUnavailable.
     """
@@ -127,19 +116,16 @@ def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
     if run.state != RunStatus.RUNNING or run.follows or not is_done(log, run):
         return run
     # Counted before `control` is changed: it takes as long as there are rows, and the processes of a run end together.
-    counts = counts_of(rows_of(log, run.names().sites))
-    found: list[Run] = []
+    counts = counts_of(read_rows(log, run.names().sites))
 
-    def decide(control: Control) -> ControlUpdate | None:
-        now = run_named(control, name)
-        found[:] = [now]
+    def decide(_: Control, now: Run) -> Run:
         # One that was resumed meanwhile has another end, of which these are not the counts.
         if now.state != RunStatus.RUNNING or (now.created_at, now.stop) != (run.created_at, run.stop):
-            return None
+            return now
         ended = msgspec.structs.replace(now, state=RunStatus.DONE, ended_at=clock(), error="")
-        return ControlUpdate(msgspec.structs.replace(ended, articles=counts.articles, unscored=counts.unscored))
+        return msgspec.structs.replace(ended, articles=counts.articles, unscored=counts.unscored)
 
-    return change(log, decide) or found[0]
+    return change_run(log, name, decide)
 
 
 def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
@@ -149,8 +135,7 @@ def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
     cutover back to it needs.
     """
 
-    def decide(control: Control) -> ControlUpdate:
-        run = run_named(control, name)
+    def decide(control: Control, run: Run) -> Run:
         if control.alias.run == name:
             raise RunRefused(f"the run {run.shown} is live: `farmwatch cutover` puts another one in its place")
         if name in ever_live(control):
@@ -160,8 +145,6 @@ def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
             )
         if run.state != RunStatus.RUNNING:
             raise RunRefused(f"the run {run.shown} is {run.state}: there is nothing to cancel")
-        return ControlUpdate(msgspec.structs.replace(run, state=RunStatus.CANCELLED, ended_at=clock()))
+        return msgspec.structs.replace(run, state=RunStatus.CANCELLED, ended_at=clock())
 
-    row = change(log, decide)
-    assert row is not None
-    return row
+    return change_run(log, name, decide)

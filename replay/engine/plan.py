@@ -6,17 +6,22 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import count
+from shlex import quote
 
 import msgspec
 
 from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
+from filters.settings import MeasureSettings
 from replay.engine.source import candidates, choose_source
+from replay.live.fitness import require_site_method
 from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
+from replay.runs.control_update import operator
 from replay.runs.lookup import FIRST_RUN, resolve_name, run_named
-from replay.runs.operator_name import operator
+from replay.runs.offsets import reached
+from replay.runs.phases import MEASURE, phases_of
 from replay.runs.run_rules import rules_of
-from replay.runs.window import FOLLOW, NOW, Window, read_window, stops_of, window_text
+from replay.runs.window import FOLLOW, NOW, Window, read_window, run_window, stops_of, window_text
 from replay.settings import ReplaySettings
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
@@ -94,13 +99,6 @@ def _refuse_bad_name(name: str) -> None:
         )
 
 
-def _refuse_unknown(control: Control, name: str) -> None:
-    try:
-        run_named(control, name)
-    except NotFound as error:
-        raise NotFound(f"{error}. A new run is begun by --ruleset or --detector") from None
-
-
 def _plan_resumed(control: Control, run: Run, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
     if run.state == RunStatus.REMOVED:
         raise RunRefused(
@@ -144,7 +142,6 @@ def further(log: Log, run: Run, window: Window | None) -> Run:
 
 
 def _differences(control: Control, run: Run, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> list[str]:
-    """What the command line says otherwise than the run has it."""
     found = []
     if asked.ruleset is not None and (ruleset := load_ruleset(asked.ruleset)).digest != run.digest:
         found.append(f"--ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
@@ -153,23 +150,18 @@ def _differences(control: Control, run: Run, config: ReplaySettings, asked: Repl
     window = read_window(asked.begin, asked.end, control.runs, now_ms)
     if asked.begin is not None and window.from_at != run.from_at:
         found.append(f"--from is {window_text(window.from_at, 1).split(' .. ')[0]}, the run has {run_window(run)}")
-    if asked.end == NOW and run.follows:
-        found.append(f"--to is {NOW}, the run has {FOLLOW}")
-    elif asked.end not in (None, NOW, FOLLOW) and not run.follows and window.to_at < run.to_at:
-        found.append(f"--to is {asked.end}, and the run has {run_window(run)} already")
-    elif asked.end not in (None, NOW, FOLLOW) and run.follows:
+    ends_sooner = run.follows or (asked.end != NOW and window.to_at < run.to_at)
+    if asked.end not in (None, FOLLOW) and ends_sooner:
         found.append(f"--to is {asked.end}, the run has {run_window(run)}")
     return found
 
 
-def run_window(run: Run) -> str:
-    """The window of a run in words."""
-    return window_text(run.from_at, run.to_at)
-
-
 def _plan_new(log: Log, control: Control, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
     if asked.name is not None and asked.ruleset is None and asked.detector is None:
-        _refuse_unknown(control, asked.name)
+        try:
+            run_named(control, asked.name)
+        except NotFound as error:
+            raise NotFound(f"{error}. A new run is begun by --ruleset or --detector") from None
     if FEATURES not in log.topics():
         raise NotFound("the log has no topics yet: nothing was crawled that could be replayed")
     ruleset = _asked_ruleset(control, config, asked)
@@ -219,3 +211,47 @@ def _free_name(runs: Mapping[str, Run], ruleset: Ruleset) -> str:
         if name not in runs:
             return name
     raise AssertionError("numbers do not end")
+
+
+def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
+    """Raises what would end the run later: what MEASURE has not, and TALLY cannot read.
+
+    That is MissingExtractor, and as `require_site_method`, `refuse_other_epoch`.
+    """
+    run = plan.run if plan.is_new else further(log, plan.run, plan.further)
+    require_site_method(config, run)
+    if run.remeasures and (plan.is_new or _has_to_measure(log, run)):
+        from filters.extraction.extractor import extractor
+
+        extractor(config.measure.extractor)
+        refuse_other_epoch(config, run)
+
+
+def refuse_other_epoch(config: ReplaySettings, run: Run) -> None:
+    """Raises UsageError where this configuration would measure in another feature epoch than the run began with."""
+    epoch = feature_epoch(config.measure)
+    if epoch != run.epoch:
+        raise UsageError(
+            f"the run {run.shown} measures pages in the feature epoch {run.epoch}, this configuration is {epoch}:"
+            f" {one_line(_measured_otherwise(config, run))}, or begin another run"
+        )
+
+
+def _measured_otherwise(config: ReplaySettings, run: Run) -> str:
+    """In which settings of [measure] they differ, or that only versions do; and how to go on."""
+    here = epoch_settings(config.measure)
+    names = [name for name in sorted(run.measured_by | here) if run.measured_by.get(name) != here.get(name)]
+    if not names:
+        return "the settings are the same, so a library, or farmwatch itself, is of another version; use that one"
+    began = " ".join(f"--set {quote(f'{name}={_value(name, run.measured_by)}')}" for name in names)
+    now = ", ".join(f"{name} is {_value(name, here)}" for name in names)
+    return f"{now} here; use the settings that it began with, {began}"
+
+
+def _value(name: str, settings: Mapping[str, str]) -> str:
+    return settings.get(name) or str(getattr(MeasureSettings(), name.partition(".")[2]))
+
+
+def _has_to_measure(log: Log, run: Run) -> bool:
+    measure = phases_of(run)[0]
+    return measure.name == MEASURE and (run.follows or not reached(log, measure.group, measure.stops(log, run)))

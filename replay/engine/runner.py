@@ -17,8 +17,8 @@ import structlog
 
 from filters.rules.ruleset import Ruleset
 from replay.engine.bounded_member import BoundedMember
-from replay.engine.fitness import refuse_other_epoch
 from replay.engine.lifecycle import finish, measured, record_error, record_gap
+from replay.engine.plan import refuse_other_epoch
 from replay.engine.request_pass import PassBegin, begin_pass, count_unrequested, is_held
 from replay.engine.stages import loop_settings, stage_of
 from replay.engine.throttle import LiveFirstThrottle, LiveLag

@@ -10,16 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from replay.runs.offsets import between, first_record, last_record
-from replay.runs.window import Window, WindowOffsets, is_empty, kept, offsets_of, refuse_deleted, stops_of
+from replay.runs.window import Window, WindowOffsets, kept, offsets_of, refuse_deleted, stops_of
 from stream.log.contract import Log, Message
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Features
-from stream.schema.runs import LIVE, Gap, Run, RunStatus
+from stream.schema.runs import Gap, Run, RunStatus
 from stream.schema.topics import FEATURES, PAGES
 from stream.text.spans import moment
 from stream.text.user_errors import NotFound
 
-NO_RUNS: Mapping[str, Run] = {}
 _SPREAD = 16  # records looked at between the first and the last of each partition
 
 
@@ -44,7 +43,7 @@ class RunSource:
 
 
 def choose_source(
-    log: Log, window: Window, epoch: str, candidates: Sequence[str], runs: Mapping[str, Run] = NO_RUNS, live: str = LIVE
+    log: Log, window: Window, epoch: str, candidates: Sequence[str], runs: Mapping[str, Run], live: str
 ) -> RunSource:
     """The first of `candidates`, topics of features, whose window is of the feature epoch `epoch`; else pages.
 
@@ -71,7 +70,7 @@ def choose_source(
             said.append(f"{topic} has several feature epochs in the window ({', '.join(sorted(epochs))})")
     why = "; ".join(said) or "there are no features"
     start, stop, gaps = offsets_of(log, PAGES, window) if PAGES in there else WindowOffsets([], [], [])
-    if is_empty(start, stop):
+    if between(start, stop) == 0:
         spans = "; ".join(kept(log, topic).text for topic in (*dict.fromkeys(candidates), PAGES))
         raise NothingToReplay(f"nothing to replay in the window {window.text}: {why}; {spans}")
     return RunSource(PAGES, start, stop, why, gaps)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
 
-from replay.runs.counts import Counts, counts_of, rows_of
 from replay.runs.lookup import FIRST_RUN
 from replay.runs.missing import gaps_of, missing_records, records_in
-from replay.runs.run_state import STOPPED, WAS_LIVE, state_of
+from replay.runs.overview import STOPPED, WAS_LIVE, state_of
 from replay.runs.scored_texts import requests_wait
 from replay.runs.scorers import scored_detectors
-from replay.runs.site_table import short_ruleset
+from replay.runs.site_table import Counts, counts_of, read_rows, short_ruleset
 from replay.runs.window import at_least
 from replay.settings import ReplaySettings
 from scoring.rates.split_rates import RateLine, rate_lines
@@ -55,9 +53,9 @@ class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
 
 def summary_of(log: Log, control: Control, config: ReplaySettings, run: Run, now_ms: int) -> ReplaySummary:
     """What the run has come to by now. Raises LogUnavailable."""
-    rows = rows_of(log, run.names().sites)
+    rows = read_rows(log, run.names().sites)
     live = control.live or FIRST_RUN
-    live_rows = rows_of(log, live.names(is_live=True).sites)
+    live_rows = read_rows(log, live.names(is_live=True).sites)
     counts = counts_of(rows)
     scored_by = scored_detectors(control, config)
     state = state_of(log, control, run)
@@ -171,8 +169,3 @@ def _next(log: Log, control: Control, run: Run, state: str, counts: Counts, scor
     again = [f"{go_on}    # {what}"] if counts.unscored and state == RunStatus.DONE else []
     refused = state == RunStatus.DONE and (counts.mostly_unscored or missing_records(log, run, control.runs))
     return [*again, f"farmwatch compare {LIVE} {meant}", *([] if refused else [f"farmwatch cutover {meant}"])]
-
-
-def as_builtins(summary: ReplaySummary) -> Any:
-    """The summary as JSON has it."""
-    return msgspec.to_builtins(summary)

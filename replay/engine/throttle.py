@@ -7,12 +7,13 @@ detector on one core) would block every replay for ever. A replay works at least
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 
 from replay.runs.offsets import lag_on
+from replay.runs.topology import Reads, reads_of_run
 from stream.log.contract import Log
+from stream.schema.roles import Role
 from stream.schema.runs import RunNames
-from stream.schema.topics import HITS, PAGES, SCORES
 
 LEAST_SHARE = 0.1  # of its time that a replay works, however far live is behind
 _FEW = 50  # records behind that are no reason to wait: less than a batch of MEASURE
@@ -98,11 +99,6 @@ class LiveFirstThrottle:
         return True
 
 
-def live_reads(live: RunNames) -> dict[str, Sequence[str]]:
+def live_reads(live: RunNames) -> Reads:
     """Group -> topics of the stages that live waits for. CRAWL is left out: its backlog of answers shows in no lag."""
-    return {
-        live.measure_group: (PAGES,),
-        live.judge_group: (live.features,),
-        "score": (live.requests,),
-        live.tally_group: (HITS, live.verdicts, SCORES),
-    }
+    return {**reads_of_run(live), Role.SCORE.value: (live.requests,)}

@@ -17,12 +17,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from replay.runs.control_update import ControlUpdate, change
-from replay.runs.counts import Counts, counts_of, rows_of
 from replay.runs.lag import MAX_LAG, lag_by_group
 from replay.runs.lookup import ever_live, find_run, names_of_live, run_named
 from replay.runs.missing import missing_records
 from replay.runs.phases import progress_of
 from replay.runs.run_rules import rules_of
+from replay.runs.site_table import Counts, counts_of, read_rows
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.log.errors import Fenced
@@ -177,10 +177,10 @@ def _require_scores(log: Log, control: Control, run: Run) -> None:
     if run.state == RunStatus.DONE and run.articles is not None and run.unscored is not None:
         counts = Counts(articles=run.articles, unscored=run.unscored)
     else:
-        counts = counts_of(rows_of(log, run.names().sites))
+        counts = counts_of(read_rows(log, run.names().sites))
     if not counts.mostly_unscored:
         return
-    live = counts_of(rows_of(log, names_of_live(control).sites))
+    live = counts_of(read_rows(log, names_of_live(control).sites))
     if 2 * live.unscored >= live.articles:
         return
     raise CutoverRefused(

@@ -13,23 +13,24 @@ import msgspec
 
 from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
-from replay.live.canary_round import sent_last
 from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
-from replay.runs.control_update import ControlUpdate, change
+from replay.runs.control_update import ControlUpdate, change, operator
 from replay.runs.lookup import FIRST_RUN, ever_live, find_run
-from replay.runs.operator_name import operator
 from replay.runs.run_rules import RunRules, live_now, method_name, rules_of
 from replay.runs.scorers import configured_detectors
 from replay.settings import ReplaySettings
 from scoring.errors import ScoringError
 from scoring.sites.stored_method import same_method
 from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Log
+from stream.log.contract import Log, StateReader
 from stream.log.errors import UnknownTopic
+from stream.processing.state import KeyedState
 from stream.schema.control import Control
 from stream.schema.roles import Role
 from stream.schema.runs import LIVE, Run, RunStatus, shown_run
 from stream.text.user_errors import FarmwatchError
+
+ROUND_KEY = b"\0canary"  # of the state of a partition: when the last round began that was sent there
 
 
 def live_or_begun(log: Log, config: ReplaySettings, *, by: str | None = None, clock: Clock = wall_ms) -> RunRules:
@@ -142,6 +143,12 @@ def canaries_sent_before(log: Log, run: str, partition: int) -> int:
         with suppress(UnknownTopic), log.read_state(other.names().tally_store, partition) as state:
             last = max(last, sent_last(state))
     return last
+
+
+def sent_last(state: StateReader | KeyedState) -> int:
+    """When the last round of canaries began that was sent to a partition, ms, by its state; -1 = none."""
+    value = state.get(ROUND_KEY)
+    return -1 if value is None else int(value)
 
 
 def _how(asked: Run, run: Run, config: ReplaySettings, control: Control) -> str:

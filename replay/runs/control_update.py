@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import getpass
+import os
 import random
+import socket
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from replay.runs.lookup import run_named
 from stream.log.contract import Log
 from stream.log.errors import Fenced
 from stream.schema.control import Control, exclusive
@@ -51,3 +55,28 @@ def change(
                 raise
             sleep(random.uniform(0.5, 1.0) * _WAIT_S * (attempt + 1))  # noqa: S311  # spreads, hides nothing
     raise AssertionError("the last attempt returns or raises")
+
+
+def change_run(log: Log, name: str, decide: Callable[[Control, Run], Run]) -> Run:
+    """Write what `decide` makes of the row of a run, where it differs; returns the row that holds now.
+
+    Raises NotFound where the run was removed, and as `change`.
+    """
+    found: list[Run] = []
+
+    def update(control: Control) -> ControlUpdate | None:
+        run = run_named(control, name)
+        found[:] = [decide(control, run)]
+        return None if found[0] == run else ControlUpdate(found[0])
+
+    change(log, update)
+    return found[0]
+
+
+def operator() -> str:
+    """user@host; a user without a name, as in a container, by number."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # Python 3.13 raises OSError, those before KeyError
+        user = f"uid{os.getuid()}"
+    return f"{user}@{socket.gethostname()}"

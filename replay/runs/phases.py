@@ -8,12 +8,14 @@ and only where it is needed; a run is done without it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from filters.judge_stage import asked_store
 from replay.runs.offsets import between, processed_by, reached
 from replay.runs.topology import reads_of_run
-from stream.log.contract import Log
-from stream.schema.runs import Run
+from stream.log.contract import CleanupPolicy, Log, Topic
+from stream.schema.runs import Run, memory_store
+from stream.schema.topics import FEATURES, SITES, VERDICTS, all_topics
 
 MEASURE, JUDGE, TALLY, ASK = "measure", "judge", "tally", "ask"
 # What a record costs in each phase, beside the others: a core does about 45, 5,000 and 18,000 a second.
@@ -111,6 +113,23 @@ def ask_phase(run: Run) -> Phase:
 def groups_of(run: Run) -> list[str]:
     """Groups of a run that are its own."""
     return [phase.group for phase in (*phases_of(run), ask_phase(run))]
+
+
+def topics_of(run: Run, partitions: int) -> list[Topic]:
+    """Topics of a run's own, kept as those of the live run are; changelogs of its stores included."""
+    names = run.names()
+    like = {topic.name: topic for topic in all_topics(partitions, run.epoch)}
+    made = [(VERDICTS, names.verdicts), (SITES, names.sites)]
+    if run.remeasures:
+        made.append((FEATURES, names.features))
+    topics = [replace(like[kind], name=name) for kind, name in made]
+    return [*topics, *(Topic(f"state.{store}", partitions, CleanupPolicy.COMPACT) for store in stores_of(run))]
+
+
+def stores_of(run: Run) -> Sequence[str]:
+    """Keyed state of a run's own."""
+    stores = [run.names().tally_store, asked_store(run.name)]
+    return [*stores, memory_store(run.features, run.epoch)] if run.remeasures else stores
 
 
 def progress_of(log: Log, run: Run, *, asks: bool = False) -> RunProgress:

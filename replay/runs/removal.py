@@ -9,9 +9,8 @@ import msgspec
 
 from replay.runs.control_update import ControlUpdate, change
 from replay.runs.lookup import ever_live
-from replay.runs.phases import groups_of
-from replay.runs.run_state import members_of
-from replay.runs.run_topics import stores_of, topics_of
+from replay.runs.overview import members_of
+from replay.runs.phases import groups_of, stores_of, topics_of
 from stream.log.contract import Log
 from stream.schema.control import Control, exclusive
 from stream.schema.runs import LIVE, Run, RunStatus, shown_run

@@ -49,11 +49,6 @@ def is_scored(control: Control, config: ReplaySettings, detector: str) -> bool:
     return not detectors or detector in detectors
 
 
-def is_scored_now(log: Log, config: ReplaySettings, detector: str) -> bool:
-    """See `is_scored`, as the log has it now. Raises LogUnavailable."""
-    return is_scored(Control(log), config, detector)
-
-
 class ScorersWatch:
     """Whether SCORE runs a detector, looked up now and then; for one thread."""
 
@@ -65,18 +60,13 @@ class ScorersWatch:
         self._config = config
         self._detector = detector
         self._monotonic = monotonic
-        self._control: Control | None = None
-        self._looked_s = 0.0
+        self._looked_s = float("-inf")
         self._found = False
 
     def __call__(self) -> bool:
         """See `is_scored`. Raises LogUnavailable."""
         now_s = self._monotonic()
-        if self._control is None or now_s - self._looked_s >= _LOOK_S:
-            if self._control is None:
-                self._control = Control(self._log)
-            else:
-                self._control.refresh()
-            self._found = is_scored(self._control, self._config, self._detector)
+        if now_s - self._looked_s >= _LOOK_S:
+            self._found = is_scored(Control(self._log), self._config, self._detector)
             self._looked_s = now_s
         return self._found

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
+
 from replay.runs.lookup import names_to_read
+from scoring.rates.canary import is_canary
 from stream.log.contract import At, Log
 from stream.processing.topic_reader import rows_of
 from stream.schema.records import SiteState
@@ -42,17 +46,47 @@ class SiteTable:
         return [self._rows[site] for site in sorted(self._rows)]
 
 
-def read_sites(log: Log, run: str = "") -> list[SiteState]:
-    """All site rows of a run now, by name of the site; by default of the live run. None where it has no topic yet.
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Sums over the rows of a run; canary sites are left out."""
 
-    Raises NotFound for a run that is not there.
-    """
-    topic = names_to_read(log, run).sites
+    sites: int = 0
+    pages: int = 0
+    articles: int = 0
+    unscored: int = 0  # articles without a score, and on which the detector did not abstain
+
+    @property
+    def mostly_unscored(self) -> bool:
+        """Whether more than half of the articles have no score, so that the rate rests on the rest."""
+        return 2 * self.unscored > self.articles
+
+
+def read_rows(log: Log, topic: str) -> list[SiteState]:
+    """The newest row of each site on a topic of rows, by name of the site."""
     if topic not in log.topics():
         return []
     table = SiteTable(log, topic)
     table.refresh()
     return table.rows()
+
+
+def counts_of(rows: Iterable[SiteState]) -> Counts:
+    """Sums over rows."""
+    kept = [row for row in rows if not is_canary(row.site)]
+    return Counts(
+        len(kept),
+        sum(row.pages for row in kept),
+        sum(row.articles for row in kept),
+        sum(row.articles - row.scored - row.abstained for row in kept),
+    )
+
+
+def read_sites(log: Log, run: str = "") -> list[SiteState]:
+    """All site rows of a run now, by name of the site; by default of the live run. None where it has no topic yet.
+
+    Raises NotFound for a run that is not there.
+    """
+    return read_rows(log, names_to_read(log, run).sites)
 
 
 def ruleset_of(row: SiteState) -> str:

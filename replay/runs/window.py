@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from replay.runs.offsets import between, first_record, last_record
+from replay.runs.offsets import first_record, last_record
 from stream.log.contract import Log
 from stream.schema.runs import Gap, Run, RunStatus
 from stream.text.spans import moment
@@ -73,6 +73,11 @@ def window_text(from_at: int, to_at: int) -> str:
     """A window in words."""
     begin = moment(from_at) if from_at else EARLIEST
     return f"{begin} .. {moment(to_at) if to_at else FOLLOW}"
+
+
+def run_window(run: Run) -> str:
+    """The window of a run in words."""
+    return window_text(run.from_at, run.to_at)
 
 
 def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_ms: int) -> Window:
@@ -181,11 +186,6 @@ def before_the_first(log: Log, run: Run) -> str:
     if span is None or not run.from_at < span.first_at:
         return ""
     return f"--from {moment(run.from_at)} is before the first record, so all are taken: {span.text}"
-
-
-def is_empty(start: list[int], stop: list[int]) -> bool:
-    """No offset lies in it."""
-    return between(start, stop) == 0
 
 
 def _begin(text: str, runs: Mapping[str, Run], now_ms: int) -> int:

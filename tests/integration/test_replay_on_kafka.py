@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from replay.engine.runner import Ending, ReplayStatus
-from replay.runs.counts import counts_of, rows_of
 from replay.runs.overview import run_state
 from replay.runs.phases import progress_of
 from replay.runs.removal import remove, what_it_frees
+from replay.runs.site_table import counts_of, read_rows
 from stream.processing.heartbeat import beat
 from stream.schema.control import Control
 from tests.support.replay_world import (
@@ -60,7 +60,7 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatc
         progress = progress_of(kafka.log, world.row("same"))
         assert progress.done == progress.total
         assert run_state(kafka.log, Control(kafka.log), world.row("same"), 0).state == "done"
-        counts = counts_of(rows_of(kafka.log, "sites.same"))
+        counts = counts_of(read_rows(kafka.log, "sites.same"))
         assert (counts.pages > 0, counts.unscored) == (True, 0)
         for number in range(3):
             beat(kafka.log, PARTITIONS, number)

@@ -117,7 +117,7 @@ def _tell(lines: list[RateLine], cut: Cut) -> None:
 
 def _tell_unscored(rows: Iterable[SiteState], run: str) -> None:
     """Articles that no verdict has in it yet; the rate changes when their scores come."""
-    from replay.runs.counts import counts_of
+    from replay.runs.site_table import counts_of
 
     found = counts_of(rows)
     if found.unscored:

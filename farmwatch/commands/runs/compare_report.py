@@ -11,6 +11,7 @@ from replay.compare.comparison import (
     FailedRule,
     Flip,
     ShareChange,
+    percent,
     points,
     remarks_of,
 )
@@ -83,9 +84,9 @@ def _put_mark(found: Comparison) -> None:
 
 def _cells(change: ShareChange, mark: str = "") -> tuple[str, str, str, str]:
     if change.difference is None or change.low is None or change.high is None:
-        return _percent(change.a), _percent(change.b), "-", "-"
+        return percent(change.a), percent(change.b), "-", "-"
     interval = f"{points(change.low)} to {points(change.high)}"
-    return _percent(change.a), _percent(change.b), points(change.difference) + mark, interval
+    return percent(change.a), percent(change.b), points(change.difference) + mark, interval
 
 
 def _denominators(found: Comparison) -> None:
@@ -144,7 +145,6 @@ def _sites(found: Comparison) -> None:
 
 
 def _changed_sites(found: Comparison) -> None:
-    """The first few sites with another verdict."""
     if not found.changed_sites:
         return
     shown = found.changed_sites[:_SITES_SHOWN]
@@ -259,7 +259,3 @@ def _reason(rule: FailedRule) -> str:
     needed = condition(RuleOutcome(rule.name, rule.value, rule.op, rule.threshold, ""))
     value = "unknown" if rule.value is None else value_text(rule.value)
     return one_line(f"{rule.name} {value}, needs {needed}")
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{value:.1%}"

@@ -65,9 +65,9 @@ def cutover(
             return _show(log, json)
         from replay.live.cutover import CutoverRequest, cut_over
         from replay.live.fitness import require_site_method
+        from replay.runs.control_update import operator as operator_here
         from replay.runs.lag import MAX_LAG
-        from replay.runs.operator_name import operator as operator_here
-        from replay.runs.run_state import members_of
+        from replay.runs.overview import members_of
 
         wanted = CutoverRequest(
             run, one_line(operator) or operator_here(), one_line(why), MAX_LAG if max_lag is None else max_lag, partial

@@ -104,9 +104,8 @@ def replay(
 
 def _begin(log: Log, config: Config, asked: ReplayRequest, port: int, held: ExitStack) -> tuple[_Process, Plan, Run]:
     """Plan and begin; of processes that begin the same run at the same time all but the first one share it."""
-    from replay.engine.fitness import refuse_unfit
     from replay.engine.lifecycle import RunAlreadyBegun, begin
-    from replay.engine.plan import plan
+    from replay.engine.plan import plan, refuse_unfit
     from stream.schema.control import Control
 
     process = None
@@ -119,10 +118,9 @@ def _begin(log: Log, config: Config, asked: ReplayRequest, port: int, held: Exit
 
 
 def _announce(log: Log, planned: Plan, run: Run, config: Config) -> None:
-    from replay.engine.plan import run_window
     from replay.engine.summary import lost_text
     from replay.runs.site_table import short_ruleset
-    from replay.runs.window import before_the_first
+    from replay.runs.window import before_the_first, run_window
 
     what = "begun" if planned.is_new else "resumed"
     message(
@@ -274,8 +272,10 @@ def _conclude(
     import signal
     import time
 
+    import msgspec
+
     from replay.engine.runner import Ending
-    from replay.engine.summary import as_builtins, lines_of, summary_of
+    from replay.engine.summary import lines_of, summary_of
     from replay.runs.missing import buried
     from stream.schema.control import Control
 
@@ -295,7 +295,7 @@ def _conclude(
         if dead := buried(log, row):
             message(f"warning: {counted(dead, 'record')} that it could not process went to the dead letters")
         summary = summary_of(log, control, config, row, int(time.time() * 1000))
-        lines = [json_line(as_builtins(summary))] if as_json else lines_of(summary)
+        lines = [json_line(msgspec.to_builtins(summary))] if as_json else lines_of(summary)
     if ending is Ending.CANCELLED:
         return Exit.PROBLEM, lines
     return Exit.INTERRUPTED if ending is Ending.STOPPED and signal.SIGINT in signals else Exit.OK, lines

@@ -13,7 +13,7 @@ from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
 from replay.runs.missing import merged, missing_records, records_in
-from replay.runs.run_topics import topics_of
+from replay.runs.phases import topics_of
 from stream.memory.log import MemoryLog
 from stream.schema.control import Control
 from stream.schema.runs import Gap

@@ -24,8 +24,8 @@ from replay.engine.lifecycle import begin, cancel
 from replay.engine.plan import OtherParameters, ReplayRequest, plan
 from replay.engine.runner import Ending, ReplayStatus
 from replay.engine.stages import stage_of
-from replay.runs.counts import counts_of, rows_of
 from replay.runs.phases import JUDGE, RunProgress, is_done, phases_of, progress_of
+from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Log, Member
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
@@ -125,13 +125,13 @@ def without_name(verdict: Verdict) -> Verdict:
 def test_missing_scores_are_unscored_and_asked_for_once(world: LiveWorld, tmp_path: Path) -> None:
     """Texts that only the new ruleset keeps are requested once each, count as unscored, and are scored later."""
     world.replay(ruleset=write_rules(tmp_path, 5), name="loose")
-    counts = counts_of(rows_of(world.log, "sites.loose"))
+    counts = counts_of(read_rows(world.log, "sites.loose"))
     assert counts.pages > 0
     assert counts.unscored > 0
     asked = world.score(topics=[REPLAY_REQUESTS])
     assert 0 < asked <= counts.unscored
     world.replay(name="loose")
-    assert counts_of(rows_of(world.log, "sites.loose")).unscored == 0
+    assert counts_of(read_rows(world.log, "sites.loose")).unscored == 0
     assert world.score(topics=[REPLAY_REQUESTS]) == 0
 
 
@@ -156,7 +156,7 @@ def test_a_change_of_the_detector_is_a_replay(world: LiveWorld) -> None:
     assert world.replay(detector=OTHER_DETECTOR, name="detector") is Ending.DONE
     assert world.row("detector").digest == world.ruleset.digest
     assert {row.detector for row in world.outcome("detector")[1].values()} == {OTHER_DETECTOR}
-    assert counts_of(rows_of(world.log, "sites.detector")).unscored == 0
+    assert counts_of(read_rows(world.log, "sites.detector")).unscored == 0
 
 
 def test_a_stopped_replay_is_gone_on_with(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -343,7 +343,7 @@ def test_a_run_that_is_done_goes_on_to_a_later_end(world: LiveWorld, tmp_path: P
     end = end if end == "now" else datetime.now(UTC).date().isoformat()
     assert world.replay(name="late", end=end) is Ending.DONE
     assert world.outcome("late") == world.outcome()
-    with pytest.raises(OtherParameters, match="already"):
+    with pytest.raises(OtherParameters, match="--to is 2001-01-01"):
         world.begin(name="late", end="2001-01-01")
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from farmwatch.config.config import Config
 from filters.errors import BadRuleset
-from replay.engine.fitness import refuse_other_epoch
 from replay.engine.lifecycle import begin
-from replay.engine.plan import OtherParameters, Plan, ReplayRequest, plan
+from replay.engine.plan import OtherParameters, Plan, ReplayRequest, plan, refuse_other_epoch
 from replay.engine.source import NothingToReplay
 from replay.runs.overview import run_state
 from replay.runs.window import OutsideRetention, before_the_first

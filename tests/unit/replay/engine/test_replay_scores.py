@@ -21,11 +21,11 @@ from replay.engine.request_pass import PassBegin, begin_pass, count_unrequested,
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.score_backlog import Backlog, scores_of_backlog
-from replay.runs.counts import counts_of, rows_of
 from replay.runs.offsets import processed_by
 from replay.runs.phases import ask_phase
 from replay.runs.scored_texts import requests_wait
-from replay.runs.scorers import ScorersWatch, announce_detectors, is_scored_now
+from replay.runs.scorers import ScorersWatch, announce_detectors, is_scored
+from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Commit, Log, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
@@ -70,7 +70,7 @@ def world(tmp_path: Path) -> Iterator[LiveWorld]:
 
 def unscored(world: LiveWorld, run: str) -> int:
     """Articles of a run without a score."""
-    return counts_of(rows_of(world.log, names_of(run).sites)).unscored
+    return counts_of(read_rows(world.log, names_of(run).sites)).unscored
 
 
 def said(world: LiveWorld, run: str) -> str:
@@ -93,7 +93,7 @@ def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch:
         True
     ]
     assert world.resume(run, ruleset) is Ending.DONE
-    articles = counts_of(rows_of(world.log, "sites.b")).articles
+    articles = counts_of(read_rows(world.log, "sites.b")).articles
     assert requests_of(world) == []
     assert unscored(world, "b") == articles > 0
     assert f"{articles} articles have no score yet" in said(world, "b")
@@ -495,14 +495,14 @@ def test_score_says_what_it_runs(world: LiveWorld) -> None:
     stage.close()
     told = Control(log).scorers
     assert told is not None and [name.partition("/")[0] for name in told.detectors] == ["lite-ngram"]
-    assert not is_scored_now(log, config, DETECTOR)
+    assert not is_scored(Control(log), config, DETECTOR)
     rows = log.end(CONTROL)
     assert rows > end
     announce_detectors(log, told.detectors)
     assert log.end(CONTROL) == rows
     empty = MemoryLog()
-    assert is_scored_now(empty, config, told.detectors[0])
-    assert not is_scored_now(empty, config, DETECTOR)
+    assert is_scored(Control(empty), config, told.detectors[0])
+    assert not is_scored(Control(empty), config, DETECTOR)
 
 
 def test_what_score_runs_is_looked_up_now_and_then() -> None:

@@ -13,7 +13,7 @@ import pytest
 from replay.engine.lifecycle import finish, record_error
 from replay.engine.runner import Ending
 from replay.runs.configured import site_method_to_keep
-from replay.runs.counts import rows_of
+from replay.runs.site_table import read_rows
 from stream.log.contract import Log
 from stream.memory.log import MemoryLog
 from stream.schema.control import exclusive
@@ -47,9 +47,9 @@ def _while_counting(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object
 
     def counted(log: Log, topic: str) -> list[SiteState]:
         happen()
-        return rows_of(log, topic)
+        return read_rows(log, topic)
 
-    monkeypatch.setattr("replay.engine.lifecycle.rows_of", counted)
+    monkeypatch.setattr("replay.engine.lifecycle.read_rows", counted)
 
 
 def test_a_count_of_rows_is_not_undone_by_who_changes_runs_meanwhile(

@@ -6,9 +6,8 @@ import json
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -27,26 +26,15 @@ from stream.schema.control import Control, ControlWriter, exclusive
 from stream.schema.records import SiteState, encode
 from stream.schema.runs import Alias, Run, RunStatus
 from stream.text.user_errors import Exit, NotFound
-from tests.support.cutover_world import CutoverWorld, config_of, cutover_world
+from tests.support.cutover_world import CutoverWorld, config_of
 from tests.support.front_door import PARTITIONS, Runner
 
 
-@pytest.fixture(params=["memory", "embedded"])
-def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """A log on which the live run has begun, with some features."""
-    with cutover_world(request.param, tmp_path, monkeypatch) as made:
-        made.begin_live()
-        made.features(30)
-        yield made
-
-
-@pytest.fixture
-def on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """The same, on an embedded log."""
-    with cutover_world("embedded", tmp_path, monkeypatch) as made:
-        made.begin_live()
-        made.features(30)
-        yield made
+@pytest.fixture(autouse=True)
+def _begun(world: CutoverWorld) -> None:
+    """The live run has begun, and there are some features."""
+    world.begin_live()
+    world.features(30)
 
 
 def _to(name: str, **more: object) -> CutoverRequest:
@@ -160,33 +148,33 @@ def test_the_operator_may_take_it_all_the_same(
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["counted in its row", "counted from its sites"])
-def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(on_disk: CutoverWorld, kept: bool) -> None:
+def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(world: CutoverWorld, kept: bool) -> None:
     """Where live has its scores, a run that lacks most of them asks for --partial, and says how many; --back does not.
 
     Where live has none either, nothing is refused.
     """
-    run = on_disk.begin("r1")
-    on_disk.replay(run)
+    run = world.begin("r1")
+    world.replay(run)
     if kept:
-        with exclusive(on_disk.log) as writer:
+        with exclusive(world.log) as writer:
             writer.put(msgspec.structs.replace(run, state=RunStatus.DONE, articles=20, unscored=20))
-    _live_has(on_disk.log, articles=30, scored=14)
-    cut_over(on_disk.log, _to("r1"))
-    cut_over(on_disk.log, _to(""))
-    other = on_disk.begin("r2")
-    on_disk.replay(other)
+    _live_has(world.log, articles=30, scored=14)
+    cut_over(world.log, _to("r1"))
+    cut_over(world.log, _to(""))
+    other = world.begin("r2")
+    world.replay(other)
     if kept:
-        with exclusive(on_disk.log) as writer:
+        with exclusive(world.log) as writer:
             writer.put(msgspec.structs.replace(other, state=RunStatus.DONE, articles=20, unscored=20))
-    _live_has(on_disk.log, articles=30, scored=16)
+    _live_has(world.log, articles=30, scored=16)
     with pytest.raises(
         CutoverRefused, match=r"r2 has no score yet for 20 of 20 articles, .* first for 14 of 30: .*r2`"
     ):
-        cut_over(on_disk.log, _to("r2"))
-    assert _alias(on_disk.log) == ("live", "r1", 2)
-    cut_over(on_disk.log, _to("r2", partial=True))
-    cut_over(on_disk.log, _to(""))
-    assert cut_over(on_disk.log, _to("")).run.name == "r2"
+        cut_over(world.log, _to("r2"))
+    assert _alias(world.log) == ("live", "r1", 2)
+    cut_over(world.log, _to("r2", partial=True))
+    cut_over(world.log, _to(""))
+    assert cut_over(world.log, _to("")).run.name == "r2"
 
 
 def _live_has(log: Log, articles: int, scored: int) -> None:
@@ -241,16 +229,16 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(world: CutoverWorld, monk
     assert len(world.control().cutovers) == 1
 
 
-def test_of_many_at_once_one_wins(on_disk: CutoverWorld) -> None:
+def test_of_many_at_once_one_wins(world: CutoverWorld) -> None:
     """Four processes' worth of cutovers to four runs begin together: the alias moves once, three are told so."""
     runs = [f"r{number}" for number in range(4)]
     for run in runs:
-        on_disk.replay(on_disk.begin(run))
+        world.replay(world.begin(run))
     outcomes: list[str] = []
     together = threading.Barrier(len(runs))
 
     def move(run: str) -> None:
-        with closing(open_configured(on_disk.config)) as log:
+        with closing(open_configured(world.config)) as log:
             together.wait()
             try:
                 cut_over(log, _to(run))
@@ -263,10 +251,10 @@ def test_of_many_at_once_one_wins(on_disk: CutoverWorld) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    winner = _alias(on_disk.log)[0]
+    winner = _alias(world.log)[0]
     assert sorted(outcome == winner for outcome in outcomes) == [False, False, False, True]
     assert all("nothing was changed" in outcome for outcome in outcomes if outcome != winner)
-    assert [row.to_run for row in on_disk.control().cutovers] == [winner]
+    assert [row.to_run for row in world.control().cutovers] == [winner]
 
 
 def test_a_change_of_other_runs_at_the_same_time_is_waited_for(
@@ -293,10 +281,10 @@ def _always_fenced(log: Log) -> object:
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_cutover_that_is_killed_has_happened_or_not(on_disk: CutoverWorld, moment: str) -> None:
+def test_a_cutover_that_is_killed_has_happened_or_not(world: CutoverWorld, moment: str) -> None:
     """kill -9 just before or just after the commit: alias and trail are both old or both new, and it may be redone."""
-    on_disk.replay(on_disk.begin("r1"))
-    on_disk.log.close()
+    world.replay(world.begin("r1"))
+    world.log.close()
     child = os.fork()
     if child == 0:
         put = ControlWriter.put
@@ -307,10 +295,10 @@ def test_a_cutover_that_is_killed_has_happened_or_not(on_disk: CutoverWorld, mom
             os.kill(os.getpid(), signal.SIGKILL)
 
         ControlWriter.put = dying  # type: ignore[method-assign,assignment]
-        cut_over(open_configured(on_disk.config), _to("r1"))
+        cut_over(open_configured(world.config), _to("r1"))
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    with closing(open_configured(on_disk.config)) as log:
+    with closing(open_configured(world.config)) as log:
         number = 1 if moment == "after" else 0
         assert _alias(log) == (("r1", "live", 1) if number else ("live", "", 0))
         assert len(Control(log).cutovers) == number
@@ -319,12 +307,12 @@ def test_a_cutover_that_is_killed_has_happened_or_not(on_disk: CutoverWorld, mom
 
 
 def test_the_command_moves_tells_and_lists(
-    farmwatch: Runner, on_disk: CutoverWorld, monkeypatch: pytest.MonkeyPatch
+    farmwatch: Runner, world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One line says what was moved, stderr what remains and what is configured otherwise; the trail has who and why."""
-    on_disk.replay(on_disk.begin("r1"))
-    settings = ["--log", on_disk.config.log.url, "--set", "tally.sprt={p0=0.1, p1=0.6}"]
-    monkeypatch.setenv("FARMWATCH_TALLY_DETECTOR", on_disk.config.tally.detector)
+    world.replay(world.begin("r1"))
+    settings = ["--log", world.config.log.url, "--set", "tally.sprt={p0=0.1, p1=0.6}"]
+    monkeypatch.setenv("FARMWATCH_TALLY_DETECTOR", world.config.tally.detector)
     empty = farmwatch("cutover", *settings)
     assert (empty.code, empty.out, "live: first, ruleset default" in empty.err) == (Exit.OK, "", True)
     assert empty.err.startswith("no cutover yet\n")
@@ -360,22 +348,22 @@ def test_the_command_moves_tells_and_lists(
     ],
 )
 def test_the_command_refuses_with_its_exit_code(
-    farmwatch: Runner, on_disk: CutoverWorld, arguments: list[str], code: Exit, said: str
+    farmwatch: Runner, world: CutoverWorld, arguments: list[str], code: Exit, said: str
 ) -> None:
     """Usage is 2, what the log refuses is 1; one line says it."""
-    ran = farmwatch("cutover", *arguments, "--log", on_disk.config.log.url)
+    ran = farmwatch("cutover", *arguments, "--log", world.config.log.url)
     assert (ran.code, said in ran.err) == (code, True), ran.err
 
 
-def test_a_detector_without_numbers_for_the_site_method_is_refused(on_disk: CutoverWorld, farmwatch: Runner) -> None:
+def test_a_detector_without_numbers_for_the_site_method_is_refused(world: CutoverWorld, farmwatch: Runner) -> None:
     """TALLY could not carry the run on: the cutover is refused in place of a role that will not start."""
-    run = on_disk.begin("r1")
-    on_disk.replay(run)
-    with exclusive(on_disk.log) as writer:
+    run = world.begin("r1")
+    world.replay(run)
+    with exclusive(world.log) as writer:
         writer.put(msgspec.structs.replace(run, detector="binoculars/a+b@2/bf16/512/none"))
-    ran = farmwatch("cutover", "r1", "--log", on_disk.config.log.url)
+    ran = farmwatch("cutover", "r1", "--log", world.config.log.url)
     assert (ran.code, "the run r1 rests on scores of binoculars/" in ran.err) == (Exit.PROBLEM, True), ran.err
-    with closing(open_configured(config_of(on_disk.config.log.url))) as log:
+    with closing(open_configured(config_of(world.config.log.url))) as log:
         assert _alias(log) == ("live", "", 0)
 
 
@@ -387,40 +375,40 @@ def test_a_detector_without_numbers_for_the_site_method_is_refused(on_disk: Cuto
     ],
     ids=["another field", "numbers that it refuses"],
 )
-def test_a_site_method_that_cannot_be_read_is_refused(on_disk: CutoverWorld, farmwatch: Runner, text: str) -> None:
+def test_a_site_method_that_cannot_be_read_is_refused(world: CutoverWorld, farmwatch: Runner, text: str) -> None:
     """A run that another version of farmwatch began: no role could carry it on, so it does not become live.
 
     `runs show` says so of it, and the doctor where it is live all the same; both say it in a sentence.
     """
-    on_disk.replay(on_disk.begin("r1", site_method=text))
-    log = ("--log", on_disk.config.log.url)
+    world.replay(world.begin("r1", site_method=text))
+    log = ("--log", world.config.log.url)
     ran = farmwatch("cutover", "r1", *log)
     assert (ran.code, "the run r1 keeps a site method that this farmwatch cannot read" in ran.err) == (1, True), ran.err
-    assert _alias(on_disk.log) == ("live", "", 0)
+    assert _alias(world.log) == ("live", "", 0)
     assert "site method: that another version of farmwatch wrote" in farmwatch("runs", "show", "r1", *log).out
-    with exclusive(on_disk.log) as writer:
+    with exclusive(world.log) as writer:
         writer.put(Alias(run="r1", before="live", number=1))
     told = farmwatch("doctor", *log)
     assert "FAIL  live run     the live run r1 cannot be carried on" in told.out, told
 
 
-def test_the_site_method_of_who_types_it_changes_nothing(on_disk: CutoverWorld, farmwatch: Runner) -> None:
+def test_the_site_method_of_who_types_it_changes_nothing(world: CutoverWorld, farmwatch: Runner) -> None:
     """The run keeps its own: it becomes live also where the configuration at hand would have no numbers for it."""
-    method = site_method_to_keep(on_disk.config, on_disk.config.tally.detector)
-    on_disk.replay(on_disk.begin("r1", site_method=method))
+    method = site_method_to_keep(world.config, world.config.tally.detector)
+    world.replay(world.begin("r1", site_method=method))
     other = method.replace("0.6", "0.7")
-    on_disk.replay(on_disk.begin("r2", site_method=other))
-    flags = ("--log", on_disk.config.log.url, "--set", "tally.method=gaussian")
+    world.replay(world.begin("r2", site_method=other))
+    flags = ("--log", world.config.log.url, "--set", "tally.method=gaussian")
     ran = farmwatch("cutover", "r1", *flags)
     assert ran.code == Exit.OK, ran.err
     digest = method_of_text(method).digest
     assert (f", site method sprt {digest}" in ran.out, "changes with it" in ran.err) == (True, False)
-    with closing(on_disk.log.join("judge.r1", ["features"], member="judge-1")):
+    with closing(world.log.join("judge.r1", ["features"], member="judge-1")):
         changed = farmwatch("cutover", "r2", *flags)
     assert "live stages go over within a second, and have nothing to catch up with" in changed.err
     assert f"the site method changes with it: it was sprt {digest}" in changed.err
     shorter = other.replace('"min_pages":1,', "")  # of a version that did not have that number
-    on_disk.replay(on_disk.begin("r3", site_method=shorter))
+    world.replay(world.begin("r3", site_method=shorter))
     same = farmwatch("cutover", "r3", *flags)
     assert (same.code, shorter != other, "changes with it" in same.err) == (Exit.OK, True, False), same.err
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import msgspec
 import pytest
@@ -14,17 +13,15 @@ from replay.runs.lag import lag_by_group
 from stream.schema.control import exclusive
 from stream.schema.runs import Gap, RunStatus
 from stream.text.user_errors import FarmwatchError, NotFound
-from tests.support.cutover_world import CutoverWorld, cutover_world
+from tests.support.cutover_world import CutoverWorld
 
 
-@pytest.fixture(params=["memory", "embedded"])
-def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """A log on which the run `r1` is through, beside the live one."""
-    with cutover_world(request.param, tmp_path, monkeypatch) as made:
-        made.begin_live()
-        made.features(9)
-        made.replay(made.begin("r1", created_at=1))
-        yield made
+@pytest.fixture(autouse=True)
+def _begun(world: CutoverWorld) -> None:
+    """The run `r1` is through, beside the live one."""
+    world.begin_live()
+    world.features(9)
+    world.replay(world.begin("r1", created_at=1))
 
 
 def _while_looking(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,27 +12,18 @@ from farmwatch.audit.audit import audit
 from replay.engine.lifecycle import begin
 from replay.engine.plan import ReplayRequest, plan
 from replay.engine.runner import Ending, Replay
-from replay.live import handover as following
 from replay.live.cutover import CutoverRequest, cut_over
 from stream.processing.metrics import Metrics
 from stream.schema.records import Features, decode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames
-from tests.support.cutover_world import OTHER, CutoverWorld, cutover_world, patiently
+from tests.support.cutover_world import OTHER, CutoverWorld, patiently
 from tests.support.front_door import PARTITIONS
 
 pytestmark = pytest.mark.slow
 
 ROLES = (Role.MEASURE, Role.JUDGE, Role.TALLY)
 _BATCH = 12  # pages
-
-
-@pytest.fixture(params=["memory", "embedded"])
-def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """A log with its topics."""
-    monkeypatch.setattr(following, "LOOK_S", 0.05)
-    with cutover_world(request.param, tmp_path, monkeypatch) as made:
-        yield made
 
 
 def _measured(world: CutoverWorld, topic: str) -> list[Features]:

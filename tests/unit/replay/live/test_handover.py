@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import threading
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from prometheus_client import generate_latest
@@ -28,17 +26,9 @@ from stream.processing.metrics import Metrics
 from stream.schema.control import exclusive
 from stream.schema.roles import Role
 from stream.schema.runs import Alias, RunNames, shown_run
-from tests.support.cutover_world import DETECTOR, OTHER, CutoverWorld, cutover_world, patiently
+from tests.support.cutover_world import DETECTOR, OTHER, CutoverWorld, patiently
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(params=["memory", "embedded"])
-def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """A log with its topics."""
-    monkeypatch.setattr(following, "LOOK_S", 0.1)
-    with cutover_world(request.param, tmp_path, monkeypatch) as made:
-        yield made
 
 
 def _page(metrics: Metrics) -> str:
@@ -55,7 +45,7 @@ def _goes_on_as(metrics: dict[Role, Metrics], run: str) -> None:
     patiently(lambda: all(shown in _page(counted) for counted in metrics.values()), f"all go on as {run}")
 
 
-@pytest.mark.parametrize("world", ["memory", "embedded", pytest.param("kafka", marks=pytest.mark.kafka)], indirect=True)
+@pytest.mark.parametrize("world", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)], indirect=True)
 def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: CutoverWorld) -> None:
     """While features come, live goes over to a replayed run and back.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -28,17 +27,10 @@ from stream.schema.records import Page, SiteState, decode, encode
 from stream.schema.runs import LIVE, Alias, RunStatus, names_of
 from stream.schema.topics import PAGES
 from stream.text.user_errors import Exit
-from tests.support.cutover_world import DETECTOR, CutoverWorld, config_of, cutover_world
+from tests.support.cutover_world import DETECTOR, CutoverWorld, config_of
 from tests.support.front_door import PARTITIONS, Runner
 
 _ODD = "binoculars/a+b@2/bf16/512/none"
-
-
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """An embedded log with its topics, on which nothing has begun."""
-    with cutover_world("embedded", tmp_path, monkeypatch) as made:
-        yield made
 
 
 def test_the_first_start_writes_the_run_with_its_rules(world: CutoverWorld) -> None:

@@ -1,0 +1,18 @@
+"""A log of its own for each test of cutovers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.cutover_world import CutoverWorld, cutover_world
+
+
+@pytest.fixture
+def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """A log with its topics, embedded unless the test names another kind; live roles look often which run is live."""
+    monkeypatch.setattr("replay.live.handover.LOOK_S", 0.05)
+    with cutover_world(getattr(request, "param", "embedded"), tmp_path, monkeypatch) as made:
+        yield made
