@@ -257,7 +257,7 @@ class _Partition:
             step.dead += 1
         elif waiting:
             step.waiting += 1
-        elif self._reader.excuses(downstream, kept.record.site):
+        elif self._reader.excuses(downstream, kept.record.site, _text_of(kept.record) or kept.record.id):
             step.done += 1
         elif kept.timestamp_ms < self._reader.kept_since(downstream):
             step.expired += 1
@@ -303,6 +303,11 @@ def _own_id(record: Record) -> Hashable:
 def _may_be_unscored(article: StoredRecord[JudgedPage], request: tuple[str, StoredRecord[ScoreRequest]] | None) -> bool:
     """Whether a replay has not asked, or SCORE may have passed over a request that names a detector."""
     return article.by_replay if request is None else bool(request[1].record.detector)
+
+
+def _text_of(record: Record) -> str:
+    """A site's text is requested and scored once, however many of its pages and visits have it."""
+    return record.text_digest if isinstance(record, JudgedPage | ScoreRequest) else ""
 
 
 def _fetch_and_detector(score: Score) -> Hashable:

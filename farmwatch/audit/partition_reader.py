@@ -55,6 +55,7 @@ class PartitionReader:
         self._dead = {(letter.stage, letter.topic, letter.offset) for letter in buried}
         self.given_up = {site_of(letter.key) for letter in buried if letter.stage == "tally"}  # sites
         self._damaged: dict[str, Counter[str]] = {}  # topic -> site -> its records that cannot be read
+        self._excused: set[tuple[str, str, str]] = set()  # what one of those stands for: topic, site, its name there
         self._since: dict[str, int] = {}
         self._begins: dict[str, int] = {}
         self._letters_since = now_ms - _LETTERS_KEPT_MS if self.beginning(DEAD_LETTERS) else 0
@@ -139,12 +140,15 @@ class PartitionReader:
         """Whether a record of the site on this topic cannot be read."""
         return topic in self._damaged and site in self._damaged[topic]
 
-    def excuses(self, topic: str, site: str) -> bool:
-        """Whether a record that seems to be missing on the topic may be one that cannot be read: one for each."""
+    def excuses(self, topic: str, site: str, needed: str) -> bool:
+        """Whether the record `needed` on the topic may be one that cannot be read: each of those stands for one."""
         left = self._damaged.get(topic)
+        if (topic, site, needed) in self._excused:
+            return True
         if not left or left[site] <= 0:
             return False
         left[site] -= 1
+        self._excused.add((topic, site, needed))
         return True
 
     def _letters(self) -> list[DeadLetter]:

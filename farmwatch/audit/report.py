@@ -121,10 +121,14 @@ class AuditReport:
     def text(self) -> str:
         """The whole in one line."""
         if not self.ok:
-            broken, lost = len(self.broken), sum(lost.records for lost in self.lost)
-            told = [f"{counted(broken, 'record')} {'is' if broken == 1 else 'are'} unaccounted for"] if broken else []
-            told += [f"{counted(lost, 'record')} removed by retention before being read"] if lost else []
-            return ", ".join([*told, *([] if all(rate.ok for rate in self.rates) else ["the rate differs"])])
+            unreadable = sum(record.state == "broken" for record in self.unreadable)
+            missing, lost = len(self.broken) - unreadable, sum(lost.records for lost in self.lost)
+            faults = (
+                [f"{counted(missing, 'record')} {'is' if missing == 1 else 'are'} unaccounted for"] if missing else []
+            )
+            faults += [f"{counted(unreadable, 'record')} cannot be read"] if unreadable else []
+            faults += [f"{counted(lost, 'record')} removed by retention before being read"] if lost else []
+            return ", ".join([*faults, *([] if all(rate.ok for rate in self.rates) else ["the rate differs"])])
         if self.settled:
             unprovable = sum(step.unprovable for step in self.steps.values())
             return f"clean; {counted(unprovable, 'row')} unprovable" if unprovable else "clean"

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +24,7 @@ import zstandard
 
 from crawler.errors import UnusableUrl
 from crawler.web.urls import normalise, site_of
-from farmwatch.terminal.jsonl import batches
+from farmwatch.terminal.jsonl import JsonLines, batches
 from farmwatch.terminal.messages import message
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
@@ -40,8 +40,14 @@ _BATCH = 32  # pages in memory at once
 _ID = re.compile("[0-9a-f]{64}")
 
 
-_HEX = re.compile(rb"[0-9a-fA-F]{64}")
-_FIELDS = ("id", "name", "url", "page_type", "articleBody")
+class _GoldLine(msgspec.Struct):
+    """A line of `gold.jsonl`; other keys are ignored."""
+
+    id: str
+    name: str | None = None
+    url: str | None = None
+    page_type: str | None = None
+    articleBody: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,29 +117,22 @@ class LabelledPages:
 
     def _labels(self, source: str) -> Iterator[Label]:
         file = self._folder / source / "gold.jsonl"
+        lines = JsonLines([file], _GoldLine, "rulesets evaluate", on_bad=lambda line: self._told(f"{file}: {line}"))
         seen: set[str] = set()
-        damaged: set[str] = set()  # what seems to be the id of a bad line: its file is not told as well
-        try:
-            lines = file.read_bytes().split(b"\n")
-        except OSError as error:
-            raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            place = f"{file}: line {number}"
-            try:
-                gold = _gold(line)
-            except ValueError as error:
-                self._bad(place, error)
-                damaged |= {found.decode().lower() for found in _HEX.findall(line)}
-                continue
-            if gold["id"] in seen:
-                self._bad(place, f"page {gold['id']} has a line already")
+        for place, gold in lines:
+            if not _ID.fullmatch(gold.id):
+                lines.bad(place, f"id {gold.id!r} is no SHA-256 in lower-case hex")
+            elif gold.id in seen:
+                lines.bad(place, f"page {gold.id} has a line already", "twice")
             else:
-                yield _label(source, gold, place)
-            seen.add(gold["id"])
+                seen.add(gold.id)
+                yield _label(source, gold, f"{file}: {place}")
+        lines.end()
+        self.skipped += lines.skipped
+        if lines.skipped:
+            return  # a file that no line seems to name may be that of a bad line
         for page in sorted((file.parent / "html").glob("*.html.zst")):
-            if page.name.removesuffix(".html.zst") not in seen | damaged:
+            if page.name.removesuffix(".html.zst") not in seen:
                 self._bad(str(page), f"no line of {file.name} names it")
 
     def _pages(self, labels: Iterable[Label]) -> Iterator[tuple[Label, Page]]:
@@ -171,42 +170,18 @@ def _checked(file: Path, ident: str) -> bytes:
     return body
 
 
-def _gold(line: bytes) -> dict[str, str]:
-    """The known fields of a line of `gold.jsonl`, without those that say nothing. Raises ValueError in plain words."""
+def _label(source: str, gold: _GoldLine, place: str) -> Label:
     try:
-        found = msgspec.json.decode(line)
-    except UnicodeDecodeError as error:
-        raise ValueError("not UTF-8") from error
-    except RecursionError as error:
-        raise ValueError("nested too deeply") from error
-    except msgspec.DecodeError as error:
-        reason = str(error).removeprefix("JSON is malformed: ")
-        raise ValueError(f"no JSON: {'it ends too soon' if 'truncated' in reason else reason}") from error
-    if not isinstance(found, dict):
-        raise ValueError("no JSON object, as {...}")
-    fields = {name: found[name] for name in _FIELDS if found.get(name) is not None}
-    for name, value in fields.items():
-        if not isinstance(value, str):
-            raise ValueError(f"{name} is no text in quotes")
-    if "id" not in fields:
-        raise ValueError("no id")
-    if not _ID.fullmatch(fields["id"]):
-        raise ValueError(f"id {fields['id']!r} is no SHA-256 in lower-case hex")
-    return fields
-
-
-def _label(source: str, gold: Mapping[str, str], place: str) -> Label:
-    try:
-        url = normalise(gold.get("url", ""))
+        url = normalise(gold.url or "")
     except UnusableUrl:
         url = ""  # some collections name a page there in their own way
     return Label(
         source=source,
-        id=gold["id"],
-        name=gold.get("name", ""),
+        id=gold.id,
+        name=gold.name or "",
         url=url,
-        page_type=gold.get("page_type", ""),
-        gold=gold.get("articleBody"),
+        page_type=gold.page_type or "",
+        gold=gold.articleBody,
         place=place,
     )
 

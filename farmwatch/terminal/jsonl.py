@@ -45,12 +45,14 @@ class JsonLines(Generic[T]):
         *,
         bar: bool = False,
         doubtful: Callable[[T], bool] = lambda _: False,
+        on_bad: Callable[[str], None] = message,
     ) -> None:
         """Read `files` in order for `command`; `-` is standard input, and so is none at all.
 
         `bar` is for work that takes long. `doubtful` are objects that may be of another stage though they are of
-        `kind`: their lines are looked at more closely.
+        `kind`: their lines are looked at more closely. `on_bad` gets the report of a bad line.
         """
+        self._on_bad = on_bad
         self._bar = bar
         self._command = command
         self._doubtful = doubtful
@@ -75,7 +77,7 @@ class JsonLines(Generic[T]):
         count, first = self._bad.get(kind, (0, said))
         self._bad[kind] = count + 1, first
         if count < ALIKE_SHOWN:
-            message(one_line(f"{place}: {said}"))
+            self._on_bad(one_line(f"{place}: {said}"))
 
     @property
     def skipped(self) -> int:
@@ -86,7 +88,7 @@ class JsonLines(Generic[T]):
         """Tell how many lines were skipped without a word; PROBLEM when any was skipped."""
         for count, first in self._bad.values():
             if count > ALIKE_SHOWN:
-                message(one_line(f"{counted(count - ALIKE_SHOWN, 'more line')} skipped like these: {first}"))
+                self._on_bad(one_line(f"{counted(count - ALIKE_SHOWN, 'more line')} skipped like these: {first}"))
         return Exit.PROBLEM if self._bad else Exit.OK
 
     def _objects(self, stream: BinaryIO, where: str, advance: Advance) -> Iterator[tuple[str, T]]:

@@ -1,4 +1,4 @@
-"""What measuring and judging cost: MEASURE beside bare Trafilatura, extractors by the labels, chunking, workers, judge.
+"""What measuring costs: MEASURE beside bare Trafilatura, extractors by the labels, chunking, workers, memory.
 
 Needs the labelled pages (FARMWATCH_TEST_DATA). CPU seconds of one core; both measure the same pages, round by round.
 Names of tables as arguments print only these.
@@ -12,58 +12,40 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
-from unittest.mock import patch
 
 import msgspec
 import zstandard
 
 from crawler.web.urls import site_of
 from farmwatch.labels.labelled_pages import Label, LabelledPages
-from filters import measure_stage
 from filters.duplicates.chunker import chunk, cuts
-from filters.duplicates.shingles import outline
-from filters.extraction import trafilatura_text
-from filters.extraction.blocks import Definition, columns
 from filters.extraction.extractor import extract
-from filters.judge_stage import JudgeStage
-from filters.measure import page_measures as measuring
 from filters.measure.page_measures import Measured, RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
-from filters.rules.judgement import judge
-from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from filters.site_memory.measurer import Measurer
-from filters.site_memory.memory import SiteMemory
-from filters.site_memory.rows import NoState
 from stream.memory.state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Features, Page, decode, encode
+from tests.bench.timing import cpu_s, labelled_pages_folder, wall_and_cpu_s
 from tests.support.extraction_peer import bare, bare_text, f1, gold_pages
 
 ROUNDS = 3
 PAGES = 300
-_RULESETS = {name: load_ruleset(name) for name in ("notes", "default")}
 
 
 def main() -> None:
     """Print the tables."""
-    root = (
-        Path(os.environ.get("FARMWATCH_TEST_DATA", Path(__file__).resolve().parents[3] / "shared")) / "data" / "pages"
-    )
-    if not root.is_dir():
-        sys.exit(f"the labelled pages are not at {root}: set FARMWATCH_TEST_DATA")
+    root = labelled_pages_folder()
     files = sorted(root.glob("*/html/*.zst"))
     labels = LabelledPages(root).labels
     records = [_record(root, label) for label in labels[:: len(labels) // PAGES]]
     pages = [RawPage(page.url, page.encoding, page.body) for page in records]
-    chosen = sys.argv[1:] or ["measure", "extractors", "chunking", "workers", "memory", "judge"]
+    chosen = sys.argv[1:] or ["measure", "extractors", "chunking", "workers", "memory"]
     if "measure" in chosen:
         bench_measure(records)
     if "extractors" in chosen:
@@ -75,8 +57,6 @@ def main() -> None:
         bench_workers(pages)
     if "memory" in chosen:
         bench_memory([RawPage("https://x.example/a", "utf-8", file.read_bytes()) for file in files])
-    if "judge" in chosen:
-        bench_judge(pages)
 
 
 def _record(root: Path, label: Label) -> Page:
@@ -118,29 +98,6 @@ class _Measure:
         return context.outputs[0].value or b""
 
 
-class _Parts:
-    """Time spent in parts of a call, each without that of the parts within it."""
-
-    def __init__(self) -> None:
-        self.seconds: dict[str, float] = collections.defaultdict(float)
-        self._within = 0.0
-
-    def timed(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function, its time added up under a name."""
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            around, self._within = self._within, 0.0
-            started = time.process_time()
-            try:
-                return function(*args, **kwargs)
-            finally:
-                spent = time.process_time() - started
-                self.seconds[name] += spent - self._within
-                self._within = around + spent
-
-        return call
-
-
 def bench_measure(pages: list[Page]) -> None:
     """Everything of MEASURE but the log, from a page record to its features record, beside one bare Trafilatura call.
 
@@ -163,11 +120,10 @@ def bench_measure(pages: list[Page]) -> None:
             # In turn, so that a busy machine slows both; half a round apart, so that no lines are cached by the other.
             second = (first + len(pages) // 2) % len(pages)
             record, html = records[first], htmls[second]
-            ours[first] = min(ours[first], cpu_of(lambda: whole(record)))  # noqa: B023  # called at once
-            theirs[second] = min(theirs[second], cpu_of(lambda: bare(html)))  # noqa: B023
+            ours[first] = min(ours[first], cpu_s(lambda: whole(record)))  # noqa: B023  # called at once
+            theirs[second] = min(theirs[second], cpu_s(lambda: bare(html)))  # noqa: B023
     again = [number for number, result in enumerate(results) if result.extract_path == "precision"]
-    retries = sum(min(cpu_of(lambda: bare(htmls[n], precision=True)) for _ in range(ROUNDS)) for n in again)  # noqa: B023
-    parts, at_caps = _parts(records, results)
+    retries = sum(min(cpu_s(lambda: bare(htmls[n], precision=True)) for _ in range(ROUNDS)) for n in again)  # noqa: B023
     gc.unfreeze()
     size, sites = sum(map(len, htmls)) / 1e6, len({page.site for page in pages})
     print(f"\nMEASURE, {len(pages)} real pages of {sites} sites, {size:.1f} MB of HTML, best of {ROUNDS} each")
@@ -177,53 +133,6 @@ def bench_measure(pages: list[Page]) -> None:
     print(f"  ratio to the same calls      {sum(ours) / (sum(theirs) + retries):7.3f}   ({len(again)} retries)")
     found = collections.Counter(result.extract_error or result.extract_path for result in results)
     print("  paths: " + ", ".join(f"{name} {count}" for name, count in found.most_common()))
-    print("  of it, ms CPU a page, in place (another round, with the clocks' own time in it):")
-    for name, seconds in sorted(parts.items(), key=lambda part: -part[1]):
-        print(f"    {name:<52} {seconds / len(pages) * 1e3:7.3f}")
-    print(f"    {'compare, if all were of one site at its caps':<52} {at_caps / len(pages) * 1e3:7.3f}")
-
-
-def _parts(records: list[bytes], results: list[Features]) -> tuple[dict[str, float], float]:
-    """CPU seconds of the parts of MEASURE on the records, and of the comparison on a site at its caps."""
-    parts = _Parts()
-    extraction = trafilatura_text._trafilatura
-    modes = {mode: parts.timed(f"extract: Trafilatura, {mode}", extraction) for mode in ("recall", "precision")}
-    places: list[tuple[Any, str, str]] = [
-        (sys.modules[__name__], "decode", "page record decoded"),
-        (measure_stage, "features_of", "features built"),
-        (Context, "emit", "features encoded"),
-        (SiteMemory, "compare", "compare with the site"),
-        (measuring, "extract", "extract: charset, guards, freeing the tree"),
-        (trafilatura_text, "parse", "extract: parse, again for a retry"),
-        (measuring, "measure_quality", "quality"),
-        (measuring, "identify", "language"),
-        (measuring, "outline_of", "outline: shingles, sketch, simhash"),
-        (measuring, "words_of", "words"),
-        (measuring, "chunk", "chunks"),
-    ]
-    with ExitStack() as patches:
-        for owner, name, shown in places:
-            patches.enter_context(patch.object(owner, name, parts.timed(shown, getattr(owner, name))))
-        by_mode = patch.object(trafilatura_text, "_trafilatura", lambda tree, mode: modes[mode](tree, mode))
-        patches.enter_context(by_mode)
-        whole = parts.timed("the rest: inflating, to and from a worker, counts", _Measure())
-        for record in records:
-            whole(record)
-    return parts.seconds, _at_caps(results)
-
-
-def _at_caps(results: list[Features]) -> float:
-    """CPU seconds of comparing and remembering each text on a site that has all that is remembered of one."""
-    settings = MeasureSettings()
-    texts = [result.text for result in results if result.text]
-    known = [(chunk(text.encode("utf-8", "replace")), outline(text, settings.shingles_per_site)) for text in texts]
-    memory, seconds = SiteMemory(settings), 0.0
-    for number in range(settings.pages_per_site + len(known)):
-        chunks, outlined = known[number % len(known)]
-        started = time.process_time()
-        memory.compare(NoState(), 0, "site", str(number), chunks, outlined)
-        seconds += time.process_time() - started if number >= settings.pages_per_site else 0
-    return seconds
 
 
 def bench_extractors(root: Path) -> None:
@@ -268,7 +177,7 @@ def bench_chunking(texts: list[bytes]) -> None:
     )
     print(f"\nCDC, {len(texts)} main texts, median {statistics.median(map(len, texts)):.0f} bytes (goal >= 20 MB/s)")
     for name, work, size in rows:
-        seconds = statistics.median(cpu_of(work) for _ in range(ROUNDS))
+        seconds = statistics.median(cpu_s(work) for _ in range(ROUNDS))
         print(f"  {name:36s} {size / seconds / 1e6:6.1f} MB/s")
 
 
@@ -282,7 +191,7 @@ def bench_workers(pages: list[RawPage]) -> None:
         try:
             pool.map(pages[:1])
             ready = time.perf_counter() - started
-            times.append(statistics.median(wall_of(lambda: pool.map(pages)) for _ in range(ROUNDS)))  # noqa: B023
+            times.append(statistics.median(wall_and_cpu_s(lambda: pool.map(pages))[0] for _ in range(ROUNDS)))  # noqa: B023
         finally:
             pool.close()
         print(f"  {workers}: first page after {ready:.2f} s, {len(pages) / times[-1]:6.1f} pages/s")
@@ -306,52 +215,6 @@ def bench_memory(pages: list[RawPage]) -> None:
 def _resident_mib(pid: int) -> float:
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 1024**2
-
-
-def bench_judge(pages: list[RawPage]) -> None:
-    """The pure function, and the stage with decoding and encoding around it."""
-    measurer = Measurer(MeasureSettings())
-    inflate = zstandard.ZstdDecompressor()
-    features = [
-        measurer.measure(page.url, inflate.decompress(page.body, max_output_size=1 << 26), "x.example", page_id=str(n))
-        for n, page in enumerate(pages)
-    ]
-    records = [encode(found) for found in features]
-    stage = JudgeStage(load_ruleset("default"))
-    print(
-        f"\nJUDGE, {len(features)} features, {sum(map(len, records)) / len(records):.0f} bytes each, median of {ROUNDS}"
-    )
-
-    def whole_stage() -> None:
-        context = Context(0, None, Meter(), 0)
-        for record in records:
-            stage.process(decode(Features, record), None, context)
-
-    notes, default = _RULESETS["notes"], _RULESETS["default"]
-    rows: list[tuple[str, Callable[[], Any]]] = [
-        ("judge, ruleset notes", lambda: [judge(found, notes) for found in features]),
-        ("judge, ruleset default", lambda: [judge(found, default) for found in features]),
-    ]
-    rows.append(("stage: decode, judge, encode (no log)", whole_stage))
-    rows.append(("block table alone", lambda: [columns(found.blocks, Definition.RUN) for found in features]))
-    for name, work in rows:
-        work()
-        seconds = statistics.median(cpu_of(work) for _ in range(ROUNDS))
-        print(f"  {name:38s} {len(features) / seconds:8.0f} features/s   {seconds / len(features) * 1e6:6.1f} us each")
-
-
-def cpu_of(work: Callable[[], Any]) -> float:
-    """CPU seconds of one call."""
-    started = time.process_time()
-    work()
-    return time.process_time() - started
-
-
-def wall_of(work: Callable[[], Any]) -> float:
-    """Seconds of wall clock of one call."""
-    started = time.perf_counter()
-    work()
-    return time.perf_counter() - started
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ from __future__ import annotations
 import collections
 import importlib
 import json
-import os
 import re
 import resource
 import subprocess
@@ -225,13 +224,11 @@ def _pages() -> list[tuple[str, str]]:
     """Language and main text of the labelled pages whose text is in one language."""
     from farmwatch.labels.labelled_pages import LabelledPages
     from filters.settings import MeasureSettings
+    from tests.bench.timing import labelled_pages_folder
 
-    shared = Path(os.environ.get("FARMWATCH_TEST_DATA", Path(__file__).resolve().parents[3] / "shared"))
-    if not (shared / "data" / "pages").is_dir():
-        sys.exit(f"the labelled pages are not at {shared}: set FARMWATCH_TEST_DATA")
     truth = json.loads((HERE / "language_truth.json").read_text("utf-8"))
     found = []
-    for page in LabelledPages(shared / "data" / "pages").measured(MeasureSettings(workers=2, time_limit_s=60)):
+    for page in LabelledPages(labelled_pages_folder()).measured(MeasureSettings(workers=2, time_limit_s=60)):
         code = truth["pages"].get(page.label.id, truth["default"])
         if code and any(map(str.isalpha, page.features.text)):
             found.append((code, page.features.text))

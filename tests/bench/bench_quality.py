@@ -15,10 +15,7 @@ A filter stops at the first rule that fails, ours never does.
 from __future__ import annotations
 
 import gc
-import os
 import statistics
-import sys
-import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,6 +37,7 @@ from filters.quality.c4 import clean
 from filters.quality.measures import measure_quality, measure_text
 from filters.quality.tokens import TOKENIZERS, Tokens
 from filters.settings import MeasureSettings
+from tests.bench.timing import cpu_s, labelled_pages_folder
 from tests.support.sentences import split_sentences
 
 ROUNDS = 2
@@ -86,12 +84,7 @@ class Filters:
 
 def main() -> None:
     """Print the tables."""
-    root = (
-        Path(os.environ.get("FARMWATCH_TEST_DATA", Path(__file__).resolve().parents[3] / "shared")) / "data" / "pages"
-    )
-    if not root.is_dir():
-        sys.exit(f"the labelled pages are not at {root}: set FARMWATCH_TEST_DATA")
-    texts = main_texts(sorted(root.glob("*/html/*.zst")))
+    texts = main_texts(sorted(labelled_pages_folder().glob("*/html/*.zst")))
     chars = statistics.median(map(len, texts))
     print(
         f"quality measures, {len(texts)} main texts, median {chars:.0f} characters; best of {2 * ROUNDS} for each text"
@@ -138,9 +131,7 @@ def measured(texts: list[str], work: dict[str, Callable[[str, str], Any]]) -> di
             cleaned = clean(text).text
             for name, run in work.items():
                 for _ in range(2):  # the first finds the processor's caches full of the row before
-                    started = time.process_time()
-                    run(text, cleaned)
-                    best[name][place] = min(best[name][place], time.process_time() - started)
+                    best[name][place] = min(best[name][place], cpu_s(lambda: run(text, cleaned)))  # noqa: B023
     return best
 
 

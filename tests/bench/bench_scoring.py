@@ -9,10 +9,9 @@ import json
 import math
 import re
 import statistics
-import time
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
@@ -36,6 +35,7 @@ from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Hit, Score, Verdict
+from tests.bench.timing import cpu_s
 from tests.conftest import data_root
 from tests.tools.renew_card import PAGE_SETS
 
@@ -102,13 +102,6 @@ def speed(detector: LiteNgram, texts: list[str]) -> None:
     words = statistics.median(len(text.split()) for text in texts)
     print(f"speed, {len(texts)} texts of median {words:.0f} words, median of 5 runs, CPU time (study ~1,100/s)")
     print(f"  lite-ngram {fast:7.0f} texts/s   naive loop {slow:7.0f} texts/s   ratio {fast / slow:.2f}\n")
-
-
-def cpu_s(work: Callable[[], object]) -> float:
-    """CPU seconds of one call."""
-    started = time.process_time()
-    work()
-    return time.process_time() - started
 
 
 def human_pages(detector: LiteNgram, pages: Path) -> None:

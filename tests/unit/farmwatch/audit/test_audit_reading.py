@@ -137,6 +137,18 @@ def test_a_record_that_cannot_be_read_stops_nothing(world: World, topic: str, va
         assert report.steps[TALLIED].done == 1
 
 
+def damage(world: World, topic: str, offset: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From here on the log finds this record damaged."""
+    plain = world.log.read
+
+    def read(name: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
+        for message in plain(name, partition, start, stop):
+            hurt = name == topic and message.offset == offset
+            yield replace(message, value=b"", damage="segments/x byte 7: checksum") if hurt else message
+
+    monkeypatch.setattr(world.log, "read", read)
+
+
 @pytest.mark.parametrize("topic", [PAGES, FEATURES, VERDICTS, SCORE_REQUESTS, SCORES])
 def test_what_it_was_made_from_is_accounted_for(world: World, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of a site's records is damaged and was buried: nothing else is missing for it, before or behind it."""
@@ -144,22 +156,33 @@ def test_what_it_was_made_from_is_accounted_for(world: World, topic: str, monkey
         world.judged(name)
     world.row(pages=2, articles=2)
     stage, step = READER[topic]
-    plain = world.log.read
-
-    def damaged(name: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
-        for message in plain(name, partition, start, stop):
-            hurt = name == topic and message.offset == 1
-            yield replace(message, value=b"", damage="segments/x byte 7: checksum") if hurt else message
-
-    monkeypatch.setattr(world.log, "read", damaged)
+    damage(world, topic, 1, monkeypatch)
     world.read_all()
     report = audit(world.log)
     assert [(broken.step, broken.id) for broken in report.broken] == [(step, f"{topic}/0 offset 1")]
     assert "segments/x byte 7: checksum" in report.broken[0].how
+    assert report.text == "1 record cannot be read"
     world.bury(stage, topic, 1, SITE)
     report = audit(world.log)
     assert report.ok, report.broken
     assert report.steps[step].dead == 1
+
+
+def test_a_damaged_score_counts_once_for_all_visits_with_its_text(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SCORE scores a site's text once: each later visit with the same text rests on the one score that is damaged."""
+    world.judged("1", text="same")
+    for visit in (2, 3):
+        world.judged("1", visit=visit, text="same", scored=False)
+    world.judged("2", scored=False)
+    world.row(pages=2, articles=2)
+    damage(world, SCORES, 0, monkeypatch)
+    report = world.report()
+    assert [(broken.step, broken.how) for broken in report.broken if broken.id != "scores/0 offset 0"] == [
+        (SCORED, "nothing in scores")
+    ]
+    assert report.text == "1 record is unaccounted for, 1 record cannot be read"
 
 
 def test_a_row_that_cannot_be_read_is_broken_unless_a_newer_one_can(world: World) -> None:
