@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import NewTopic
 
 from stream.kafka.log import KafkaLog
 from stream.log.contract import CleanupPolicy, Commit, StateChange, Topic
@@ -57,6 +58,9 @@ def test_bytes_freed_are_those_on_disk(log: KafkaLog) -> None:
 
 def test_control_is_read_though_its_beginning_moved(log: KafkaLog) -> None:
     """Who had read nothing, and who had read what is gone by now, take in all that is there."""
+    name = log._site.full(CONTROL)
+    admin = KafkaAdminClient(bootstrap_servers=broker())
+    admin.create_topics([NewTopic(name, 1, 1, topic_configs={"cleanup.policy": "compact,delete"})])
     log.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
     early = Control(log)
     for number in range(4):
@@ -65,18 +69,9 @@ def test_control_is_read_though_its_beginning_moved(log: KafkaLog) -> None:
     middle = log.end(CONTROL)[0]
     with exclusive(log) as writer:
         writer.put(Alias(run="last"))
-    admin = KafkaAdminClient(bootstrap_servers=broker())
-    name = log._site.full(CONTROL)
-    admin.alter_configs([_policy(name, "compact,delete")])
     admin.delete_records({TopicPartition(name, 0): middle})
     admin.close()
     assert log.beginning(CONTROL) == [middle]
     assert early.refresh()
     assert early.alias.run == Control(log).alias.run == "last"
     assert not early.refresh()
-
-
-def _policy(topic: str, policy: str) -> object:
-    from kafka.admin import ConfigResource, ConfigResourceType
-
-    return ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": policy})
