@@ -1,0 +1,290 @@
+"""The share of LLM sites, estimated directly from the flagged pages of all sites.
+
+A site has n pages with a usable score, k of them flagged. Pages of a site agree, so k is beta-binomial: Beta(a, b) is
+the flagged share of a human site's pages, another beta that of an LLM site's. With the share p of LLM sites the log
+likelihood is
+
+    sum over sites of log[(1 - p) BB(k | n, human) + p BB(k | n, LLM)]  +  weight * the same of sites of known truth.
+
+It does not change when a site's pages are scored one after the other and scoring stops early (optional stopping), so
+short sites and decided sites count like all others. LLM sites may have more or fewer articles than human ones, so p has
+a value for each bucket of n; a normal prior holds the buckets' log odds together. Sites enter as counts of (n, k)
+cells: the cost does not grow with their number.
+
+The interval is that of the profile likelihood. Its ends are found by tilting: the maximum of the log likelihood plus
+t * share moves along the profile as t grows (Lagrange multiplier).
+
+Sites of known truth: human ones have weight 1, LLM ones LLM_WEIGHT. A newer generation of models is flagged less often
+than the known LLM sites, and the sites that are measured must be able to say so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import NamedTuple, Self
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
+CellCounts = Mapping[tuple[int, int], float]  # (pages with a usable score, of them flagged) -> sites
+
+LLM_WEIGHT = 0.1  # of known LLM sites in the likelihood: by simulation, see docs
+BUCKETS = (1, 2, 3, 5, 9)  # first number of pages of each bucket: 1, 2, 3-4, 5-8, 9 and more
+_BETAS = 4  # log a and log b of the human and of the LLM component; then the log odds of each bucket
+_BUCKET_SD = 1.0  # of a bucket's log odds around their mean
+_BETA_SD = 1.5  # of log a and log b around their prior means
+_PRECISION = 10.0  # a + b of the prior means: pages of a site agree
+_LOWEST, _HIGHEST = -6.0, 7.0  # of log a and log b
+_EXTREME = 12.0  # of log odds
+_ITERATIONS, _LONGEST_STEP = 100, 1.5
+_TILTS = 25
+_STARTS = (-3.0, 0.0)  # log odds of LLM sites
+
+
+class FlagRates(NamedTuple):
+    """Shares of pages that a detector is expected to flag: prior means, which known sites and the sites move."""
+
+    human: float
+    llm: float
+
+
+class Share(msgspec.Struct, frozen=True, kw_only=True):
+    """A share of LLM sites with its interval, and what the mixture says of a site."""
+
+    share: float
+    low: float
+    high: float
+    sites: int  # with at least one usable score
+    human: tuple[float, float]  # a, b of the beta of flagged shares
+    llm: tuple[float, float]
+    posterior: dict[tuple[int, int], float]  # (n, k) -> probability that such a site is an LLM site
+
+
+class _Cells(NamedTuple):
+    n: Ints
+    k: Ints
+    sites: Floats
+
+    @classmethod
+    def of(cls, counts: CellCounts) -> Self:
+        cells = sorted(cell for cell in counts if counts[cell] and cell[0])
+        pairs = np.array(cells, dtype=np.int64).reshape(-1, 2)
+        return cls(pairs[:, 0], pairs[:, 1], np.array([counts[cell] for cell in cells], dtype=np.float64))
+
+
+class _Term(NamedTuple):
+    """Log probabilities of cells, with gradients (c, 2) and Hessians (c, 2, 2) by log a, log b."""
+
+    value: Floats
+    gradient: Floats
+    hessian: Floats
+
+
+class _Point(NamedTuple):
+    """The penalised log likelihood at `theta`, plus tilt times share."""
+
+    theta: Floats
+    value: float
+    gradient: Floats
+    curvature: Floats  # negative Hessian
+    share: float
+
+
+def estimate_share(
+    counts: CellCounts, human: CellCounts, llm: CellCounts, prior: FlagRates, confidence: float = 0.95
+) -> Share | None:
+    """The share of LLM sites among those of `counts`; `human` and `llm` are sites of known truth, not among them.
+
+    None without a site that has a usable score. `low` is 0 and `high` is 1 where the likelihood has no bound there.
+    """
+    cells = _Cells.of(counts)
+    if not len(cells.n):
+        return None
+    model = _Mixture(cells, _Cells.of(human), _Cells.of(llm), prior)
+    best = model.best()
+    root = NormalDist().inv_cdf((1 + confidence) / 2)  # of the deviance at the ends: chi-square with one degree
+    a_human, b_human, a_llm, b_llm = (float(value) for value in np.exp(best.theta[:_BETAS]))
+    return Share(
+        share=best.share,
+        low=min(model.end(best, root, -1), best.share),
+        high=max(model.end(best, root, +1), best.share),
+        sites=round(cells.sites.sum()),
+        human=(a_human, b_human),
+        llm=(a_llm, b_llm),
+        posterior=dict(zip(zip(cells.n.tolist(), cells.k.tolist(), strict=True), model.posterior(best), strict=True)),
+    )
+
+
+def log_beta_binomial(n: Ints, k: Ints, log_a: float, log_b: float) -> _Term:
+    """Log of BB(k | n, a, b) for cells (c,). Sums of logarithms, since lgamma loses digits where a is large."""
+    a, b, most = math.exp(log_a), math.exp(log_b), int(n.max(initial=0))
+    of_a, of_b, of_both = _sums(a, most), _sums(b, most), _sums(a + b, most)
+    m = n - k
+    ways = _log_choose(n, k)
+    by_a = a * (of_a.inverse[k] - of_both.inverse[n])
+    by_b = b * (of_b.inverse[m] - of_both.inverse[n])
+    mixed = a * b * of_both.square[n]
+    hessian = np.empty((len(n), 2, 2))
+    hessian[:, 0, 0] = by_a - a * a * (of_a.square[k] - of_both.square[n])
+    hessian[:, 1, 1] = by_b - b * b * (of_b.square[m] - of_both.square[n])
+    hessian[:, 0, 1] = hessian[:, 1, 0] = mixed
+    return _Term(ways + of_a.log[k] + of_b.log[m] - of_both.log[n], np.stack([by_a, by_b], axis=1), hessian)
+
+
+class _Sums(NamedTuple):
+    """Sums over i < j of log(x + i), 1 / (x + i) and 1 / (x + i)^2, for j = 0, 1, ..."""
+
+    log: Floats
+    inverse: Floats
+    square: Floats
+
+
+def _sums(x: float, most: int) -> _Sums:
+    terms = x + np.arange(most)
+    sums = np.zeros((3, most + 1))
+    np.cumsum([np.log(terms), 1 / terms, 1 / terms**2], axis=1, out=sums[:, 1:])
+    return _Sums(*sums)
+
+
+def _log_choose(n: Ints, k: Ints) -> Floats:
+    factorials = _sums(1.0, int(n.max(initial=0))).log
+    result: Floats = factorials[n] - factorials[k] - factorials[n - k]
+    return result
+
+
+class _Mixture:
+    def __init__(self, cells: _Cells, human: _Cells, llm: _Cells, prior: FlagRates) -> None:
+        self._cells = cells
+        self._known = ((human, 0, 1.0), (llm, 2, LLM_WEIGHT))
+        bucket = np.searchsorted(BUCKETS, cells.n, side="right") - 1
+        used, self._bucket = np.unique(bucket, return_inverse=True)
+        self._buckets = len(used)
+        self._of_bucket = np.bincount(self._bucket, cells.sites) / cells.sites.sum()  # share of the sites
+        shares = [prior.human, 1 - prior.human, prior.llm, 1 - prior.llm]
+        self._means = np.log(_PRECISION * np.array(shares))
+        from_mean = np.eye(self._buckets) - self._of_bucket
+        self._holding = from_mean.T @ from_mean / _BUCKET_SD**2
+
+    def best(self) -> _Point:
+        """The maximum, from several starts: the likelihood of a mixture may have more than one."""
+        starts = [np.concatenate([self._means, np.full(self._buckets, odds)]) for odds in _STARTS]
+        return max((self._climb(start, 0.0) for start in starts), key=lambda point: point.value)
+
+    def posterior(self, point: _Point) -> list[float]:
+        """Of each cell, the probability that a site of it is an LLM site."""
+        _, _, odds = self._branches(point.theta)
+        found: list[float] = _logistic(odds).tolist()
+        return found
+
+    def end(self, best: _Point, root: float, sign: int) -> float:
+        """The share at which the deviance of the profile is root²; 0 or 1 where it never is."""
+        slope = np.zeros(len(best.theta))
+        chance = _logistic(best.theta[_BETAS:])
+        slope[_BETAS:] = self._of_bucket * chance * (1 - chance)
+        variance = max(float(slope @ np.linalg.lstsq(best.curvature, slope, rcond=None)[0]), 1e-10)
+        tilt, inside, outside = sign * root / math.sqrt(variance), (0.0, 0.0, best.share), None
+        theta = best.theta
+        for _ in range(_TILTS):
+            point = self._climb(theta, tilt)
+            depth = math.sqrt(max(2 * (best.value - (point.value - tilt * point.share)), 0.0))
+            found = (tilt, depth, point.share)
+            if abs(depth - root) < 0.01:
+                return point.share
+            if depth < root:
+                inside, theta = found, point.theta
+            else:
+                outside = found
+            if outside is None:
+                if min(point.share, 1 - point.share) < 1e-5:
+                    break
+                tilt *= min(max(1.05 * root / max(depth, 1e-3), 1.3), 3.0)
+            elif abs(outside[2] - inside[2]) < 1e-4:
+                break
+            else:
+                part = (root - inside[1]) / (outside[1] - inside[1])
+                tilt = inside[0] + (outside[0] - inside[0]) * min(max(part, 0.1), 0.9)
+        if outside is None:
+            return 0.0 if sign < 0 else 1.0
+        part = (root - inside[1]) / (outside[1] - inside[1])
+        return inside[2] + (outside[2] - inside[2]) * part
+
+    def _climb(self, theta: Floats, tilt: float) -> _Point:
+        """The maximum near `theta`: Newton's steps with damping, and with the curvature made positive."""
+        bound = np.concatenate([np.full(_BETAS, _HIGHEST), np.full(self._buckets, _EXTREME)])
+        floor = np.concatenate([np.full(_BETAS, _LOWEST), np.full(self._buckets, -_EXTREME)])
+        here, damping = self._at(theta, tilt), 0.0
+        for _ in range(_ITERATIONS):
+            values, vectors = np.linalg.eigh(here.curvature)
+            step = vectors @ ((vectors.T @ here.gradient) / (np.maximum(np.abs(values), 1e-3) + damping))
+            step *= min(1.0, _LONGEST_STEP / max(float(np.abs(step).max()), 1e-12))
+            there = self._at(np.clip(here.theta + step, floor, bound), tilt)
+            if there.value >= here.value - 1e-10 * abs(here.value):
+                gain = float(here.gradient @ step)
+                here, damping = there, damping / 10 if damping > 1e-4 else 0.0
+                if gain < 1e-8:
+                    break
+            else:
+                damping = max(damping * 10, 1e-2 * float(values.max()))
+                if damping > 1e9 * float(values.max()):
+                    break
+        return here
+
+    def _branches(self, theta: Floats) -> tuple[_Term, _Term, Floats]:
+        """The terms of a human and of an LLM site, and the posterior log odds of each cell."""
+        human = log_beta_binomial(self._cells.n, self._cells.k, theta[0], theta[1])
+        llm = log_beta_binomial(self._cells.n, self._cells.k, theta[2], theta[3])
+        return human, llm, theta[_BETAS:][self._bucket] + llm.value - human.value
+
+    def _at(self, theta: Floats, tilt: float) -> _Point:
+        size, sites = len(theta), self._cells.sites
+        human, llm, odds = self._branches(theta)
+        prior_odds = theta[_BETAS:]
+        chance = _logistic(prior_odds)
+        posterior = _logistic(odds)
+        value = float(sites @ (np.logaddexp(0, odds) - np.logaddexp(0, prior_odds)[self._bucket] + human.value))
+
+        each = np.arange(len(sites))
+        by_human, by_llm = np.zeros((len(sites), size)), np.zeros((len(sites), size))
+        by_human[:, :2], by_llm[:, 2:_BETAS] = human.gradient, llm.gradient
+        by_human[each, _BETAS + self._bucket] = -chance[self._bucket]
+        by_llm[each, _BETAS + self._bucket] = 1 - chance[self._bucket]
+        weights = np.stack([sites * (1 - posterior), sites * posterior])
+        gradient = weights[0] @ by_human + weights[1] @ by_llm
+        apart = by_llm - by_human
+        hessian = (apart * (sites * posterior * (1 - posterior))[:, None]).T @ apart
+        hessian[:2, :2] += np.tensordot(weights[0], human.hessian, 1)
+        hessian[2:_BETAS, 2:_BETAS] += np.tensordot(weights[1], llm.hessian, 1)
+        odds_at = np.arange(_BETAS, size)
+        spread = chance * (1 - chance)
+        hessian[odds_at, odds_at] -= np.bincount(self._bucket, sites) * spread
+
+        for known, at, weight in self._known:
+            term = log_beta_binomial(known.n, known.k, theta[at], theta[at + 1])
+            value += weight * float(known.sites @ term.value)
+            gradient[at : at + 2] += weight * (known.sites @ term.gradient)
+            hessian[at : at + 2, at : at + 2] += weight * np.tensordot(known.sites, term.hessian, 1)
+
+        pull = self._holding @ prior_odds
+        value -= 0.5 * float(prior_odds @ pull)
+        gradient[_BETAS:] -= pull
+        hessian[_BETAS:, _BETAS:] -= self._holding
+        off = (theta[:_BETAS] - self._means) / _BETA_SD
+        value -= 0.5 * float(off @ off)
+        gradient[:_BETAS] -= off / _BETA_SD
+        hessian[range(_BETAS), range(_BETAS)] -= 1 / _BETA_SD**2
+
+        share = float(self._of_bucket @ chance)
+        value += tilt * share
+        gradient[_BETAS:] += tilt * self._of_bucket * spread
+        hessian[odds_at, odds_at] += tilt * self._of_bucket * spread * (1 - 2 * chance)
+        return _Point(theta, value, gradient, -hessian, share)
+
+
+def _logistic(x: Floats) -> Floats:
+    result: Floats = 1 / (1 + np.exp(-x))
+    return result
