@@ -5,6 +5,7 @@ The field names of these structs are the columns of the pipes' JSON lines and st
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
@@ -12,13 +13,16 @@ import msgspec
 
 from scoring.errors import PooledDetectors
 from scoring.interface import Detector, PageScore, SiteMethod, TextScore
-from scoring.rates.canary import is_canary
+from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, truth_of
+from scoring.rates.direct_share import direct_share
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine, estimate_line
+from scoring.rates.mixture import KnownSites
 from scoring.rates.rate import HALF_WIDTH
 from scoring.rates.site_rates import site_rate
 from stream.schema.vocabulary import UNCLASSIFIABLE
 from stream.text.ids import Ident
+from stream.text.ranges import Count
 
 
 class TextLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +59,8 @@ class SiteLine(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     pages_used: int
     pages: int  # lines of the site, abstentions included
+    scored: int  # of them, with a usable score
+    flagged: int  # of these, taken for LLM text
     evidence: str
     mixed: bool = False  # two clear groups of scores, see scoring.sites.bimodal
 
@@ -70,6 +76,12 @@ class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
     method: str | None = None  # of the site verdicts
     method_digest: str | None = None
     run: str | None = None
+    scored: Count | None = None
+    flagged: Count | None = None
+
+    def __post_init__(self) -> None:
+        if (self.flagged or 0) > (self.scored or 0):
+            raise ValueError(f"{self.flagged} flagged of {self.scored} scored pages")
 
 
 def score_texts(detector: Detector, lines: Sequence[TextLine]) -> list[ScoreLine]:
@@ -106,6 +118,8 @@ def tally_scores(lines: Iterable[FlagLine], method: SiteMethod) -> list[SiteLine
                 verdict=verdict.verdict,
                 pages_used=verdict.pages_used,
                 pages=len(pages),
+                scored=sum(page.flag is not None for page in known),
+                flagged=sum(page.flag is True for page in known),
                 evidence=method.evidence(verdict),
                 mixed=verdict.mixed,
             )
@@ -119,18 +133,23 @@ def estimate_sites(
     confidence: float = 0.95,
     half_width: float = HALF_WIDTH,
 ) -> EstimateLine:
-    """The rate over site verdicts; of several lines for a site the last one counts, and canary sites do not.
+    """The share of LLM sites; of several lines for a site the last one counts. Canary sites are sites of known truth.
 
     Raises PooledDetectors for lines of two detectors, rulesets, site methods or runs, of which none may be left out by
     a later line of its site, and as `scoring.estimate`. Lines that do not name one are of none that others name.
     """
-    verdicts: dict[str, str] = {}
+    sites: dict[str, SiteVerdictLine] = {}
     seen: dict[str, str] = {}
     for number, line in enumerate(lines):
         _refuse_another(line, seen)
-        verdicts[f"line {number}" if line.site is None else line.site] = line.verdict
-    counted = [verdict for site, verdict in verdicts.items() if not is_canary(site)]
-    return estimate_line(site_rate(counted, errors, confidence, half_width=half_width))
+        sites[f"line {number}" if line.site is None else line.site] = line
+    truths: dict[str | None, list[SiteVerdictLine]] = {}
+    for site, line in sites.items():
+        truths.setdefault(truth_of(site), []).append(line)
+    cells = {truth: Counter((line.scored or 0, line.flagged or 0) for line in of) for truth, of in truths.items()}
+    judged = site_rate((line.verdict for line in truths.get(None, [])), errors, confidence, half_width=half_width)
+    known = KnownSites(cells.get(HUMAN_TRUTH, {}), cells.get(LLM_TRUTH, {}))
+    return estimate_line(judged, direct_share(cells.get(None, {}), known, confidence)[0])
 
 
 def _refuse_another(line: SiteVerdictLine, seen: dict[str, str]) -> None:

@@ -47,7 +47,7 @@ class RateRows:
     def _slim(self, row: SiteState) -> SiteState:
         canary = (row.site, row.updated_at) if is_canary(row.site) else ()
         versions = (row.run, row.ruleset, row.digest, row.detector, row.method, row.method_digest)
-        key = (*canary, *versions, row.verdict, row.mixed, row.pages > 0)
+        key = (*canary, *versions, row.verdict, row.mixed, row.pages > 0, row.scored, row.flagged)
         if key not in self._alike:
             small = {} if canary else {"site": _ANY, "pages": min(row.pages, 1)}
             self._alike[key] = msgspec.structs.replace(

@@ -138,4 +138,4 @@ class AuditReport:
 
 
 def _share(line: RateLine | None) -> str:
-    return "none" if line is None or line.rate is None else f"{line.rate:.1%}"
+    return "none" if line is None or line.share is None else f"{line.share:.1%}"

@@ -40,4 +40,6 @@ def tell(found: dict[str, str], *, short: bool = False) -> None:
         if not warning:
             continue
         first, _, rest = warning.partition(". ")
-        message(f"{identity}: {first}. In full: `farmwatch rate`" if short and rest else f"{identity}: {warning}")
+        message(
+            f"{identity}: {first}. In full: `farmwatch rate --verbose`" if short and rest else f"{identity}: {warning}"
+        )

@@ -105,7 +105,7 @@ class Upkeep:
         self._waits = False
         self._table = SiteTable(log, live.names.sites)
         self._reads = reads_of_live(live.names)
-        self._rate = "none yet"
+        self._share = "none yet"
         self._renew_at = monotonic()
         self._series = SeriesKeeper(log, rate, live.run.name)
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
@@ -184,7 +184,7 @@ class Upkeep:
         return ""
 
     def tell(self) -> None:
-        """One line: the crawl (not on a broker, which keeps its state in a changelog), waiting records, the rate."""
+        """One line: the crawl (not on a broker, which keeps its state in a changelog), waiting records, the share."""
         said: dict[str, int | str] = {}
         if not self._log.forgets_offsets:  # no broker
             frontier = frontier_left(self._log, self._log.topics()[HITS])
@@ -192,7 +192,7 @@ class Upkeep:
         waiting = {group: lag_of(self._log, group, self._reads) for group in self._reads}
         said["run"] = self._live.run.name
         said["waiting"] = ",".join(f"{group}:{count}" for group, count in waiting.items() if count) or "none"
-        said["rate"] = self._rate
+        said["share"] = self._share
         _log.info("status", **said)
 
     def keep(self, now_s: float) -> None:
@@ -200,7 +200,7 @@ class Upkeep:
         self._series.keep(self._rows(), now_s)
 
     def look(self) -> None:
-        """Set the gauges of sites, rate and canaries from the live run's rows. Raises BadRuleset.
+        """Set the gauges of sites, share and canaries from the live run's rows. Raises BadRuleset.
 
         Labels have no digest, so only rows of the ruleset, detector and site method in force count, or lines of two
         digests would overwrite each other. Sites without a verdict count with the ruleset in force.
@@ -208,18 +208,24 @@ class Upkeep:
         ruleset, run = self._live.ruleset, self._live.run.name
         rows, now_ms = self._rows(), int(self._clock() * 1000)
         self._metrics.clear("sites")
+        self._metrics.clear("share")
         self._metrics.clear("farm_rate")
         for split in ("", "source"):
             for line in rate_lines(rows, split, self._rate_settings, now_ms=now_ms, run=run):
                 if not split:
-                    self._rate = "none yet" if line.rate is None else f"{line.rate:.1%} {line.method}"
+                    self._share = "none yet" if line.share is None else f"{line.share:.1%}"
                     for verdict in VERDICTS:
                         count = int(getattr(line, verdict))
                         self._metrics.set("sites", count, run=line.run, ruleset=ruleset.name, verdict=verdict)
                 labels = {"run": line.run, "ruleset": ruleset.name, "source": _label(line.group) if split else "all"}
-                for bound, value in (("low", line.low), ("point", line.rate), ("high", line.high)):
-                    if value is not None:
-                        self._metrics.set("farm_rate", value, **labels, bound=bound)
+                bounds = ("low", line.low, line.judged_low), ("point", line.share, line.judged_share)
+                for bound, share, judged in (*bounds, ("high", line.high, line.judged_high)):
+                    if share is not None:
+                        self._metrics.set(
+                            "share", share, **labels, detector=line.detector, definition="sites", bound=bound
+                        )
+                    if judged is not None:
+                        self._metrics.set("farm_rate", judged, **labels, bound=bound)
         self._look_at_canaries([row for row in rows if row.ruleset])
 
     def _look_at_canaries(self, rows: Sequence[SiteState]) -> None:

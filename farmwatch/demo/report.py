@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,7 +69,10 @@ def print_result(result: DemoResult) -> None:
     put_wrapped(COLUMNS)
     put("")
     for line in result.rates:
-        put_wrapped(f"Rate: {line.text}", " " * 6)
+        put_wrapped(f"Share of LLM sites: {line.text}", " " * 6)
+        true = Counter(result.truth.get(row.site) for row in result.rows if row.scored)
+        put(f"      in truth {true['llm'] / true.total():.1%}: {true['llm']} of {true.total()}")
+        put_wrapped(f"By site verdicts alone: {line.judged_text}", " " * 6)
         put(
             f"      {line.sites} sites = {line.llm} llm + {line.human} human + {line.undecided} undecided"
             f" + {line.unclassifiable} unclassifiable"
@@ -81,8 +85,8 @@ def print_result(result: DemoResult) -> None:
     put(f"Versions: ruleset {result.ruleset} {result.digest}, detector {result.detector}")
     put_wrapped(f"Warning: {result.warning}")
     put_wrapped(
-        "This web was made on this machine for the demo: the rate shows that the parts work, and says nothing about the"
-        " real web."
+        "This web was made on this machine for the demo: the share shows that the parts work, and says nothing about"
+        " the real web."
     )
     put("")
     for line_of_advice in _advice(result.kept):

@@ -1,4 +1,4 @@
-"""What a replay came to: pages, articles, sites by verdict, the rate beside the live one, and what to do next."""
+"""What a replay came to: pages, articles, sites by verdict, the share beside the live one, and what to do next."""
 
 from __future__ import annotations
 
@@ -140,8 +140,8 @@ def _rate(lines: Sequence[RateLine]) -> str:
 
 
 def _rate_said(text: str) -> str:
-    """A rate's text may say itself that there is none."""
-    return text if text.startswith("no rate") else f"rate {text}"
+    """The text may say itself that there is no share."""
+    return text if text.startswith("no share") else f"share {text}"
 
 
 def _why(summary: ReplaySummary) -> str:

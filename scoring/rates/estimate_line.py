@@ -1,18 +1,25 @@
-"""One estimate of the rate as a line of JSON."""
+"""One estimate of the share as a line of JSON."""
 
 from __future__ import annotations
 
 import msgspec
 
+from scoring.rates.direct_share import DirectShare
 from scoring.rates.site_rates import SiteRate
 
 
 class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Output of `estimate`; rate, low and high are null where no site could be classified."""
+    """Output of `estimate`: the share, and beside it the share by site verdicts alone (`judged_...`)."""
 
-    rate: float | None
-    low: float | None
+    share: float | None  # null where `method` is not "direct"
+    low: float | None  # null without a site that has a scored article
     high: float | None
+    method: str  # direct | too few sites | too wide | no scored articles
+    scored_sites: int  # what the share is of
+    judged_share: float | None  # llm of classifiable; null where no site could be classified
+    judged_low: float | None
+    judged_high: float | None
+    judged_method: str  # corrected | corrected by canaries | uncorrected | no classifiable sites
     llm: int
     human: int
     undecided: int
@@ -20,27 +27,33 @@ class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
     unclassifiable: int
     sites: int
     confidence: float
-    method: str
     text: str
+    judged_text: str
     more_sites: int | None = 0  # classifiable sites missing for the wanted half width; null: no number would do
     more_known_sites: int = 0  # sites of known truth missing, where more_sites is null
 
 
-def estimate_line(found: SiteRate) -> EstimateLine:
-    """A rate as the fields that `estimate` and `rate --json` print."""
+def estimate_line(judged: SiteRate, direct: DirectShare) -> EstimateLine:
+    """Both estimates as the fields that `estimate` and `rate --json` print."""
     return EstimateLine(
-        rate=found.rate.rate,
-        low=found.rate.low,
-        high=found.rate.high,
-        llm=found.llm,
-        human=found.human,
-        undecided=found.undecided,
-        classifiable=found.classifiable,
-        unclassifiable=found.unclassifiable,
-        sites=found.sites,
-        confidence=found.rate.confidence,
-        method=found.rate.method,
-        text=found.text,
-        more_sites=found.rate.more_sites,
-        more_known_sites=found.rate.more_known_sites,
+        share=direct.share,
+        low=direct.low,
+        high=direct.high,
+        method=direct.method,
+        scored_sites=direct.scored_sites,
+        judged_share=judged.rate.rate,
+        judged_low=judged.rate.low,
+        judged_high=judged.rate.high,
+        judged_method=judged.rate.method,
+        llm=judged.llm,
+        human=judged.human,
+        undecided=judged.undecided,
+        classifiable=judged.classifiable,
+        unclassifiable=judged.unclassifiable,
+        sites=judged.sites,
+        confidence=judged.rate.confidence,
+        text=direct.text,
+        judged_text=judged.text,
+        more_sites=judged.rate.more_sites,
+        more_known_sites=judged.rate.more_known_sites,
     )

@@ -21,11 +21,10 @@ than the known LLM sites, and the sites that are measured must be able to say so
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from statistics import NormalDist
 from typing import NamedTuple, Self
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -44,25 +43,46 @@ _EXTREME = 12.0  # of log odds
 _ITERATIONS, _LONGEST_STEP = 100, 1.5
 _TILTS = 25
 _STARTS = (-3.0, 0.0)  # log odds of LLM sites
+_LEAST_EXPECTED = 3.0  # sites of a group
+_MISFIT_Z = 2.326  # 1% of samples that fit are said not to
 
 
-class FlagRates(NamedTuple):
-    """Shares of pages that a detector is expected to flag: prior means, which known sites and the sites move."""
+class Components(NamedTuple):
+    """A normal prior of log a and log b of the two betas, human first."""
 
-    human: float
-    llm: float
+    mean: Floats  # (4,)
+    precision: Floats  # (4, 4), inverse of the covariance
+
+    @classmethod
+    def of_shares(cls, human: float, llm: float) -> Self:
+        """Wide, around shares of pages that a detector is expected to flag."""
+        means = _PRECISION * np.array([human, 1 - human, llm, 1 - llm])
+        return cls(np.log(means), np.eye(_BETAS) / _BETA_SD**2)
 
 
-class Share(msgspec.Struct, frozen=True, kw_only=True):
-    """A share of LLM sites with its interval, and what the mixture says of a site."""
+WIDE = Components.of_shares(human=0.2, llm=0.65)  # p0 and p1 of the site test; any detector's lie within its width
+
+
+class KnownSites(NamedTuple):
+    """Sites of known truth, which are not among the sites whose share is estimated."""
+
+    human: CellCounts
+    llm: CellCounts
+
+
+_NOTHING_KNOWN = KnownSites({}, {})
+
+
+class Fit(NamedTuple):
+    """A share of LLM sites with its interval, and the mixture that it comes from."""
 
     share: float
     low: float
     high: float
     sites: int  # with at least one usable score
-    human: tuple[float, float]  # a, b of the beta of flagged shares
-    llm: tuple[float, float]
+    components: Components  # as the sites leave them: the prior of a part of these sites
     posterior: dict[tuple[int, int], float]  # (n, k) -> probability that such a site is an LLM site
+    misfit: float  # factor by which the sites scatter more than the mixture says; 1 = they fit
 
 
 class _Cells(NamedTuple):
@@ -96,27 +116,30 @@ class _Point(NamedTuple):
 
 
 def estimate_share(
-    counts: CellCounts, human: CellCounts, llm: CellCounts, prior: FlagRates, confidence: float = 0.95
-) -> Share | None:
-    """The share of LLM sites among those of `counts`; `human` and `llm` are sites of known truth, not among them.
+    counts: CellCounts, prior: Components, known: KnownSites = _NOTHING_KNOWN, confidence: float = 0.95
+) -> Fit | None:
+    """The share of LLM sites among those of `counts`; None without a site that has a usable score.
 
-    None without a site that has a usable score. `low` is 0 and `high` is 1 where the likelihood has no bound there.
+    `low` is 0 and `high` is 1 where the likelihood has no bound there. Where the sites do not fit the mixture, the
+    interval is wider by the factor `misfit`.
     """
     cells = _Cells.of(counts)
     if not len(cells.n):
         return None
-    model = _Mixture(cells, _Cells.of(human), _Cells.of(llm), prior)
+    model = _Mixture(cells, _Cells.of(known.human), _Cells.of(known.llm), prior)
     best = model.best()
     root = NormalDist().inv_cdf((1 + confidence) / 2)  # of the deviance at the ends: chi-square with one degree
-    a_human, b_human, a_llm, b_llm = (float(value) for value in np.exp(best.theta[:_BETAS]))
-    return Share(
+    misfit = model.misfit(best)
+    low, high = (misfit * (model.end(best, root, sign) - best.share) + best.share for sign in (-1, 1))
+    pairs = zip(cells.n.tolist(), cells.k.tolist(), strict=True)
+    return Fit(
         share=best.share,
-        low=min(model.end(best, root, -1), best.share),
-        high=max(model.end(best, root, +1), best.share),
+        low=min(max(low, 0.0), best.share),
+        high=max(min(high, 1.0), best.share),
         sites=round(cells.sites.sum()),
-        human=(a_human, b_human),
-        llm=(a_llm, b_llm),
-        posterior=dict(zip(zip(cells.n.tolist(), cells.k.tolist(), strict=True), model.posterior(best), strict=True)),
+        components=model.components(best),
+        posterior=dict(zip(pairs, model.posterior(best).tolist(), strict=True)),
+        misfit=misfit,
     )
 
 
@@ -158,28 +181,66 @@ def _log_choose(n: Ints, k: Ints) -> Floats:
 
 
 class _Mixture:
-    def __init__(self, cells: _Cells, human: _Cells, llm: _Cells, prior: FlagRates) -> None:
+    def __init__(self, cells: _Cells, human: _Cells, llm: _Cells, prior: Components) -> None:
         self._cells = cells
         self._known = ((human, 0, 1.0), (llm, 2, LLM_WEIGHT))
         bucket = np.searchsorted(BUCKETS, cells.n, side="right") - 1
         used, self._bucket = np.unique(bucket, return_inverse=True)
         self._buckets = len(used)
         self._of_bucket = np.bincount(self._bucket, cells.sites) / cells.sites.sum()  # share of the sites
-        shares = [prior.human, 1 - prior.human, prior.llm, 1 - prior.llm]
-        self._means = np.log(_PRECISION * np.array(shares))
+        self._prior = prior
         from_mean = np.eye(self._buckets) - self._of_bucket
         self._holding = from_mean.T @ from_mean / _BUCKET_SD**2
 
     def best(self) -> _Point:
         """The maximum, from several starts: the likelihood of a mixture may have more than one."""
-        starts = [np.concatenate([self._means, np.full(self._buckets, odds)]) for odds in _STARTS]
+        starts = [np.concatenate([self._prior.mean, np.full(self._buckets, odds)]) for odds in _STARTS]
         return max((self._climb(start, 0.0) for start in starts), key=lambda point: point.value)
 
-    def posterior(self, point: _Point) -> list[float]:
+    def posterior(self, point: _Point) -> Floats:
         """Of each cell, the probability that a site of it is an LLM site."""
-        _, _, odds = self._branches(point.theta)
-        found: list[float] = _logistic(odds).tolist()
-        return found
+        return _logistic(self._branches(point.theta)[2])
+
+    def components(self, point: _Point) -> Components:
+        """The betas as the sites leave them; the log odds are integrated out (Schur complement)."""
+        curvature, mixed = point.curvature, point.curvature[:_BETAS, _BETAS:]
+        precision = curvature[:_BETAS, :_BETAS] - mixed @ np.linalg.solve(curvature[_BETAS:, _BETAS:], mixed.T)
+        values, vectors = np.linalg.eigh(precision)
+        least = np.linalg.eigvalsh(self._prior.precision).min()
+        return Components(point.theta[:_BETAS], (vectors * np.maximum(values, least)) @ vectors.T)
+
+    def misfit(self, point: _Point) -> float:
+        """Pearson's statistic over its degrees of freedom, as a factor of the interval; 1 where chance explains it.
+
+        Sites are grouped by the bucket of n and by thirds of k / n; groups that hardly a site is expected in are one.
+        """
+        observed, expected = np.zeros((2, self._buckets * 3))
+        theta = point.theta
+        for at, n, sites in self._sites_of_n():
+            k = np.arange(n + 1)
+            human = log_beta_binomial(np.full(n + 1, n), k, theta[0], theta[1]).value
+            llm = log_beta_binomial(np.full(n + 1, n), k, theta[2], theta[3]).value
+            chance = float(_logistic(theta[_BETAS + at]))
+            np.add.at(expected, 3 * at + _third(n, k), sites * ((1 - chance) * np.exp(human) + chance * np.exp(llm)))
+        np.add.at(observed, 3 * self._bucket + _third(self._cells.n, self._cells.k), self._cells.sites)
+        rare = expected < _LEAST_EXPECTED
+        observed = np.append(observed[~rare], observed[rare].sum())
+        expected = np.append(expected[~rare], expected[rare].sum())
+        if expected[-1] < _LEAST_EXPECTED:  # with the least of the others
+            observed, expected = (np.append(counts[:-2], counts[-2:].sum()) for counts in (observed, expected))
+        freedom = len(expected) - 1 - self._buckets
+        if freedom < 1:
+            return 1.0
+        statistic = float(((observed - expected) ** 2 / expected).sum())
+        # chi-square is nearly a cubed normal (Wilson and Hilferty 1931)
+        z = ((statistic / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom))
+        return math.sqrt(statistic / freedom) if z > _MISFIT_Z else 1.0
+
+    def _sites_of_n(self) -> Iterator[tuple[int, int, float]]:
+        """The bucket, the number of pages, and the sites that have so many."""
+        for n in np.unique(self._cells.n):
+            same = self._cells.n == n
+            yield int(self._bucket[same][0]), int(n), float(self._cells.sites[same].sum())
 
     def end(self, best: _Point, root: float, sign: int) -> float:
         """The share at which the deviance of the profile is root²; 0 or 1 where it never is."""
@@ -273,16 +334,21 @@ class _Mixture:
         value -= 0.5 * float(prior_odds @ pull)
         gradient[_BETAS:] -= pull
         hessian[_BETAS:, _BETAS:] -= self._holding
-        off = (theta[:_BETAS] - self._means) / _BETA_SD
-        value -= 0.5 * float(off @ off)
-        gradient[:_BETAS] -= off / _BETA_SD
-        hessian[range(_BETAS), range(_BETAS)] -= 1 / _BETA_SD**2
+        off = theta[:_BETAS] - self._prior.mean
+        value -= 0.5 * float(off @ self._prior.precision @ off)
+        gradient[:_BETAS] -= self._prior.precision @ off
+        hessian[:_BETAS, :_BETAS] -= self._prior.precision
 
         share = float(self._of_bucket @ chance)
         value += tilt * share
         gradient[_BETAS:] += tilt * self._of_bucket * spread
         hessian[odds_at, odds_at] += tilt * self._of_bucket * spread * (1 - 2 * chance)
         return _Point(theta, value, gradient, -hessian, share)
+
+
+def _third(n: int | Ints, k: Ints) -> Ints:
+    found: Ints = np.minimum(3 * k // n, 2)
+    return found
 
 
 def _logistic(x: Floats) -> Floats:

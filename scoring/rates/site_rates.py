@@ -101,17 +101,22 @@ def rates_by(
     confidence: float = 0.95,
     half_width: float = HALF_WIDTH,
 ) -> dict[str, SiteRate]:
-    """The rate of each group, groups in the order of `group_order`, canaries left out. Raises as `rate_of`.
+    """The rate of each group of `grouped`. Raises as `rate_of`."""
+    counted = list(rows)
+    refuse_pooled(row for row in counted if not is_canary(row.site))
+    return {group: rate_of(of, errors, confidence, half_width) for group, of in grouped(counted, key).items()}
+
+
+def grouped(rows: Iterable[SiteState], key: GroupKey) -> dict[str, list[SiteState]]:
+    """The rows of each group, groups in the order of `group_order`, canaries left out.
 
     A site found by two sources counts in both, so the groups need not add up to the whole.
     """
-    counted = [row for row in rows if not is_canary(row.site)]
-    refuse_pooled(counted)
     groups: dict[str, list[SiteState]] = {}
-    for row in counted:
-        for group in key(row):
+    for row in rows:
+        for group in () if is_canary(row.site) else key(row):
             groups.setdefault(group, []).append(row)
-    return {group: rate_of(groups[group], errors, confidence, half_width) for group in sorted(groups, key=group_order)}
+    return {group: groups[group] for group in sorted(groups, key=group_order)}
 
 
 def refuse_pooled(rows: Iterable[SiteState]) -> None:

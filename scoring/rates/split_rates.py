@@ -1,30 +1,31 @@
-"""Rates over the site rows of a log, with all denominators; never pooled over rulesets, detectors, site methods."""
+"""Shares over the site rows of a log, with all denominators; never pooled over rulesets, detectors, site methods."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from scoring.rates.canary import is_canary
-from scoring.rates.canary_errors import errors_in_force
+from scoring.rates.canary_errors import errors_in_force, recent_canaries
 from scoring.rates.cuts import Cut
+from scoring.rates.direct_share import cells_of, direct_share, known_sites
 from scoring.rates.estimate_line import EstimateLine, estimate_line
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import (
     GroupKey,
-    SiteRate,
     by_query_group,
     by_rank_band,
     by_source,
     by_window,
+    grouped,
     has_verdict,
     query_groups,
     rate_of,
-    rates_by,
 )
 from stream.schema.records import SiteState
+from stream.text.wording import counted
 
 UNKNOWN = "unknown"  # the group of sites whose hits name no source, query, rank or day
 WINDOWS = ("day", "week", "month")
@@ -57,7 +58,7 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     open_sites: int | None = None  # of the whole crawl: pages of them are still to come; None where it was not looked
     undated: int = 0  # of all sites: left out by a cut of days because no day is known of them
     mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
-    correction: str = ""  # what canaries say of the correction; part of the text of all sites
+    correction: str = ""  # what canaries say of the correction; part of the judged text of all sites
 
 
 def rate_lines(
@@ -82,13 +83,19 @@ def rate_lines(
     for versions, found_rows in comparable(rows, run):
         correction = errors_in_force(settings, found_rows, now_ms)
         wanted = [row for row in cut.of(found_rows, settings) if not is_canary(row.site)]
-        estimating = (correction.errors, settings.confidence, settings.half_width)
-        groups = rates_by(wanted, _key(by, settings, cut), *estimating) if by else {"": rate_of(wanted, *estimating)}
-        mixed = _mixed(wanted, _key(by, settings, cut) if by else lambda _: [""])
+        known = known_sites(recent_canaries(settings, found_rows, now_ms))
+        confidence = settings.confidence
+        of_all, components = direct_share(cells_of(wanted), known, confidence)
+        groups = grouped(wanted, _key(by, settings, cut)) if by else {"": wanted}
         undated = cut.undated(found_rows, settings)
-        for group, found in groups.items():
-            line = _line(found, by, group, versions, open_sites, mixed.get(group, 0), correction.remark)
-            lines.append(msgspec.structs.replace(line, undated=undated))
+        for group, group_rows in groups.items():
+            judged = rate_of(group_rows, correction.errors, confidence, settings.half_width)
+            share = of_all
+            if len(group_rows) < len(wanted):  # the sites of all groups say how often a kind of site is flagged
+                share, _ = direct_share(cells_of(group_rows), confidence=confidence, prior=components)
+            mixed = sum(row.mixed for row in group_rows)
+            line = _line(estimate_line(judged, share), by, group, versions, open_sites, mixed, correction.remark)
+            lines.append(msgspec.structs.replace(line, without_pages=judged.without_pages or 0, undated=undated))
     return lines
 
 
@@ -104,14 +111,6 @@ def _key(by: str, settings: RateSettings, cut: Cut) -> GroupKey:
         }
         key = keys[by]
     return lambda row: key(row) or [UNKNOWN]
-
-
-def _mixed(rows: Iterable[SiteState], key: GroupKey) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for row in rows:
-        for group in key(row) if row.mixed else ():
-            found[group] = found.get(group, 0) + 1
-    return found
 
 
 def comparable(rows: Sequence[SiteState], run: str = "") -> Iterator[tuple[Versions, list[SiteState]]]:
@@ -131,14 +130,13 @@ def comparable(rows: Sequence[SiteState], run: str = "") -> Iterator[tuple[Versi
 
 
 def _line(
-    found: SiteRate, by: str, group: str, versions: Versions, open_sites: int | None, mixed: int, correction: str
+    found: EstimateLine, by: str, group: str, versions: Versions, open_sites: int | None, mixed: int, correction: str
 ) -> RateLine:
-    estimate = msgspec.structs.asdict(estimate_line(found))
+    estimate = msgspec.structs.asdict(found)
     if not by:
-        still_open = (
-            f"{open_sites} {'site' if open_sites == 1 else 'sites'} still open in the crawl" if open_sites else ""
-        )
-        estimate["text"] = "; ".join(part for part in (estimate["text"], correction, still_open) if part)
+        still_open = f"{counted(open_sites, 'site')} still open in the crawl" if open_sites else ""
+        estimate["text"] = "; ".join(part for part in (found.text, still_open) if part)
+        estimate["judged_text"] = "; ".join(part for part in (found.judged_text, correction) if part)
     return RateLine(
         **estimate,
         by=by,
@@ -149,7 +147,7 @@ def _line(
         detector=versions.detector,
         site_method=versions.site_method,
         site_method_digest=versions.site_method_digest,
-        without_pages=found.without_pages or 0,
+        without_pages=0,
         open_sites=open_sites,
         mixed=mixed,
         correction=correction,

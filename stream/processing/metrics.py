@@ -126,8 +126,14 @@ SPECS: tuple[Spec, ...] = (
     ),
     Spec(
         "gauge",
+        "share",
+        "Share of LLM sites among these sites with scored articles: the direct estimate.",
+        ("run", "ruleset", "detector", "source", "definition", "bound"),
+    ),
+    Spec(
+        "gauge",
         "farm_rate",
-        "Share of llm among these sites that are classifiable.",
+        "Share of llm verdicts among these sites that are classifiable; `share` will take its place.",
         ("run", "ruleset", "source", "bound"),
     ),
     Spec("counter", "canary_pages_sent", "Pages of canary sites put on the way."),

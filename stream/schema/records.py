@@ -173,7 +173,7 @@ class RatePoint(Record, frozen=True, kw_only=True):
     at: int  # ms, start of its interval
     by: str = ""  # "" = all sites; source | query | rank | week | …
     group: str = ""
-    rate: float | None = None
+    rate: float | None = None  # by site verdicts alone: the judged share
     low: float | None = None
     high: float | None = None
     llm: int = 0
@@ -182,13 +182,18 @@ class RatePoint(Record, frozen=True, kw_only=True):
     unclassifiable: int = 0
     mixed: int = 0
     confidence: float = 0.95
-    method: str = ""  # of the estimate: corrected | uncorrected | …
+    method: str = ""  # of the judged share: corrected | uncorrected | …
     ruleset: str = ""
     digest: str = ""  # of the ruleset
     detector: str = ""  # identity
     run: str = "live"
     site_method: str = ""  # of the site verdicts: sprt | gaussian | deciles
     site_method_digest: str = ""  # of the site method's parameters
+    share: float | None = None  # the direct estimate; older points have none
+    share_low: float | None = None
+    share_high: float | None = None
+    share_method: str = ""  # direct | too few sites | too wide | no scored articles
+    scored_sites: int = 0
 
 
 class Decision(Record, frozen=True, kw_only=True):

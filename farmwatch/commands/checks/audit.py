@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scoring.rates.split_rates import RateLine
 
 _SHOWN = 50
-_RATE_FIELDS = ("rate", "low", "high", "llm", "human", "undecided", "unclassifiable", "sites")
+_RATE_FIELDS = ("share", "low", "high", "judged_share", "llm", "human", "undecided", "unclassifiable", "sites")
 
 
 def audit(

@@ -1,4 +1,4 @@
-"""The command `rate`: the rate now, split and cut as asked, or its history. It only reads."""
+"""The command `rate`: the share now, split and cut as asked, or its history. It only reads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put, put_json
+from farmwatch.terminal.messages import message, put, put_json, put_wrapped
 from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
@@ -43,15 +43,19 @@ def rate(
         bool, Parameter(negative="", help="The series that were kept, of all sites or of source, rank or query-group.")
     ] = False,
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
+    verbose: Annotated[bool, Parameter(negative="", help="Also all that is known of the share by verdicts.")] = False,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """The share of LLM sites with its interval and all its denominators; a line per ruleset, detector and site method.
+    """The share of LLM sites with its interval and all its denominators; once per ruleset, detector and site method.
+
+    The share is estimated from the flagged pages of all sites that have a scored article. The share by site verdicts
+    alone is printed below it: it misses LLM sites that have too few pages for a verdict.
 
     By day, week (ISO) or month, in UTC: the sites that search results returned in it, with their verdicts as they stand
     now. A site counts in each window that returned it. An interval that is too wide says how many more sites it needs.
 
-    History: the rate as it stood at each point in time, by default of the last 7 days.
+    History: the share as it was at each point in time, by default of the last 7 days.
 
     JSON: one object a line, with the fields of `estimate`, the group, the versions and the detector's warning.
     """
@@ -87,32 +91,52 @@ def rate(
         for line in lines:
             put_json({**msgspec.to_builtins(line), "run": shown_run(line.run), "warning": warnings[line.detector]})
         return Exit.OK
-    _tell(lines, cut)
+    _tell(lines, cut, verbose=verbose)
     undated = cut.undated(rows, config.rate)
     if undated:
         message(f"left out: {counted(undated, 'site')} of which no day is known on which a search returned it")
     _tell_unscored(cut.of(rows, config.rate), run)
-    tell(warnings)
+    tell(warnings, short=not verbose)
     return Exit.OK
 
 
-def _tell(lines: list[RateLine], cut: Cut) -> None:
+def _tell(lines: list[RateLine], cut: Cut, *, verbose: bool) -> None:
     if cut.text:
         message(f"only these sites: {cut.text}")
     for line in lines:
         group = f"{line.by} {line.group}: " if line.by else ""
-        put(one_line(f"{group}{line.text}"))
-        mixed = f" ({line.mixed} of all mixed)" if line.mixed else ""
+        put_wrapped(one_line(f"{group}{line.text}"), "  ")
         if not line.sites:
             put("  no site yet")
             continue
-        put(
-            f"  {counted(line.sites, 'site')}: {line.llm} llm, {line.human} human, {line.undecided} undecided,"
-            f" {line.unclassifiable} unclassifiable{mixed}; ruleset {line.ruleset or '-'} {line.digest or '-'};"
-            f" detector {line.detector or '-'}; site method {line.site_method or '-'} {line.site_method_digest or '-'}"
+        put_wrapped(f"  not judged: {_not_judged(line)}", "    ")
+        put_wrapped(f"  by site verdicts alone: {line.judged_text if verbose else _judged(line)}", "    ")
+        put_wrapped(
+            f"  ruleset {line.ruleset or '-'} {line.digest or '-'}; detector {line.detector or '-'};"
+            f" site method {line.site_method or '-'} {line.site_method_digest or '-'}",
+            "    ",
         )
-    for correction in dict.fromkeys(line.correction for line in lines if line.by and line.correction):
+    for correction in dict.fromkeys(line.correction for line in lines if line.correction and not verbose):
         message(correction)
+
+
+def _not_judged(line: RateLine) -> str:
+    """Sites without a scored article, which the share is not of, and why."""
+    missing = line.sites - line.scored_sites
+    scoreless = missing - line.without_pages
+    why = [f"{line.without_pages} without a page"] if line.without_pages else []
+    why += [f"{scoreless} without a scored article"] if scoreless else []
+    said = f"{missing} of {counted(line.sites, 'site')}"
+    return f"{said} ({', '.join(why)})" if why else said
+
+
+def _judged(line: RateLine) -> str:
+    counts = f"{line.llm} llm, {line.human} human, {line.undecided} undecided, {line.unclassifiable} unclassifiable"
+    mixed = f" ({line.mixed} of all mixed)" if line.mixed else ""
+    if line.judged_share is None or line.judged_low is None or line.judged_high is None:
+        return f"no share; {counts}{mixed}"
+    interval = f"{line.judged_low:.1%} to {line.judged_high:.1%}, {line.judged_method}"
+    return f"{line.judged_share:.1%} ({interval}); {counts}{mixed}"
 
 
 def _tell_unscored(rows: Iterable[SiteState], run: str) -> None:

@@ -55,9 +55,10 @@ def show_history(
         (
             "time",
             "group",
-            "rate",
+            "share",
             "low",
             "high",
+            "judged share",
             "llm",
             "classifiable",
             "sites",
@@ -70,7 +71,7 @@ def show_history(
             (
                 datetime.fromtimestamp(point.at / 1000, UTC).strftime("%Y-%m-%d %H:%M"),
                 point.group,
-                *(None if share is None else f"{share:.1%}" for share in (point.rate, point.low, point.high)),
+                *map(_percent, (point.share, point.share_low, point.share_high, point.rate)),
                 point.llm,
                 point.llm + point.human + point.undecided,
                 point.llm + point.human + point.undecided + point.unclassifiable,
@@ -81,10 +82,14 @@ def show_history(
             )
             for point in points
         ),
-        less=("sites", "llm", "method"),
+        less=("sites", "llm", "judged share", "method"),
         same=("ruleset", "detector", "site method"),
     )
     shown = f"{counted(len(points), 'point')} since {since}"
     message(f"{shown}; a point is kept every {config.rate.series_s} s while TALLY runs, all times UTC")
     tell(warnings, short=True)
     return Exit.OK
+
+
+def _percent(share: float | None) -> str | None:
+    return None if share is None else f"{share:.1%}"

@@ -1,0 +1,81 @@
+"""The share of LLM sites as it is published: the direct estimate of `scoring.rates.mixture`, and when there is none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
+from scoring.rates.canary_counts import CanarySummary
+from stream.schema.records import SiteState
+from stream.text.wording import counted
+
+if TYPE_CHECKING:
+    from scoring.rates.mixture import CellCounts, Components, KnownSites
+
+FEWEST_SITES = 5  # with a scored article: of fewer no share is named
+FEW_SITES = 30  # with fewer, a change cannot be seen
+WIDEST = 0.6  # of an interval, beyond which no share is named
+DIRECT, TOO_FEW, TOO_WIDE, NO_SCORES = "direct", "too few sites", "too wide", "no scored articles"
+_PLACES = 9  # the last digits depend on the processor
+
+
+class DirectShare(msgspec.Struct, frozen=True, kw_only=True):
+    """The share with its interval. `share` is None unless the method is direct; without scored sites all are None."""
+
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str = NO_SCORES  # direct | too few sites | too wide | no scored articles
+    scored_sites: int = 0  # with at least one scored article: what the share is of
+    text: str = "no share yet: no site has a scored article"
+
+
+def cells_of(rows: Iterable[SiteState]) -> Counter[tuple[int, int]]:
+    """Sites by their numbers of scored and of flagged articles."""
+    return Counter((row.scored, row.flagged) for row in rows if row.scored)
+
+
+def known_sites(canaries: CanarySummary) -> KnownSites:
+    """The canary sites as sites of known truth."""
+    from scoring.rates.mixture import KnownSites
+
+    cells = {
+        truth: Counter((site.scored, site.flagged) for site in sites if site.scored)
+        for truth, sites in canaries.pages_of.items()
+    }
+    return KnownSites(cells[HUMAN_TRUTH], cells[LLM_TRUTH])
+
+
+def direct_share(
+    cells: CellCounts, known: KnownSites | None = None, confidence: float = 0.95, prior: Components | None = None
+) -> tuple[DirectShare, Components | None]:
+    """The share of LLM sites among those of `cells`, and the components as these sites leave them.
+
+    `prior` are the components that more sites have left, of which these are a part; without it nothing but a wide
+    prior is known, and the sites of known truth.
+    """
+    from scoring.rates.mixture import WIDE, KnownSites, estimate_share
+
+    fit = estimate_share(cells, prior or WIDE, known or KnownSites({}, {}), confidence)
+    if fit is None:
+        return DirectShare(), prior
+    share, low, high = (round(value, _PLACES) for value in (fit.share, fit.low, fit.high))
+    interval = f"{confidence:.0%} interval {low:.1%} to {high:.1%}"
+    sites = f"{counted(fit.sites, 'site')} with scored articles"
+    if fit.sites < FEWEST_SITES:
+        method, text = TOO_FEW, f"too few sites for a share: {sites} ({interval})"
+    elif high - low > WIDEST:
+        method, text = TOO_WIDE, f"too wide an interval for a share: {low:.1%} to {high:.1%} of {sites}"
+    else:
+        method, text = DIRECT, f"{share:.1%} ({interval}) of {sites}"
+        if fit.sites < FEW_SITES:
+            text += f"; fewer than {FEW_SITES}: too few for a change to show"
+    if fit.misfit > 1:
+        text += "; the sites scatter more than two kinds of sites would, so the interval is wider"
+    named = share if method == DIRECT else None
+    found = DirectShare(share=named, low=low, high=high, method=method, scored_sites=fit.sites, text=text)
+    return found, fit.components
