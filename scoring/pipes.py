@@ -59,10 +59,10 @@ class SiteLine(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str
     pages_used: int
     pages: int  # lines of the site, abstentions included
-    scored: int  # of them, with a usable score
-    flagged: int  # of these, taken for LLM text
     evidence: str
     mixed: bool = False  # two clear groups of scores, see scoring.sites.bimodal
+    scored: int  # lines with a flag
+    flagged: int  # of them, taken for LLM text
 
 
 class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):

@@ -75,7 +75,7 @@ class RateCheck:
     @property
     def text(self) -> str:
         """Both in one line."""
-        said = f"rate recomputed from the log: {_share(self.recomputed)}"
+        said = f"share recomputed from the log: {_share(self.recomputed)}"
         said += " (as the rows say)" if self.ok else f"; the rows say {_share(self.rows)}"
         return said + (f"; {counted(self.taken, 'row')} could not be recomputed" if self.taken else "")
 
@@ -128,7 +128,7 @@ class AuditReport:
             )
             faults += [f"{counted(unreadable, 'record')} cannot be read"] if unreadable else []
             faults += [f"{counted(lost, 'record')} removed by retention before being read"] if lost else []
-            return ", ".join([*faults, *([] if all(rate.ok for rate in self.rates) else ["the rate differs"])])
+            return ", ".join([*faults, *([] if all(rate.ok for rate in self.rates) else ["the share differs"])])
         if self.settled:
             unprovable = sum(step.unprovable for step in self.steps.values())
             return f"clean; {counted(unprovable, 'row')} unprovable" if unprovable else "clean"
@@ -138,4 +138,7 @@ class AuditReport:
 
 
 def _share(line: RateLine | None) -> str:
-    return "none" if line is None or line.share is None else f"{line.share:.1%}"
+    if line is None:
+        return "none"
+    share, judged = ("none" if value is None else f"{value:.1%}" for value in (line.share, line.judged_share))
+    return f"{share}, {judged} by site verdicts"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from scoring.rates.split_rates import RateLine, rate_lines
 from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
 from stream.schema.vocabulary import VERDICTS
+from stream.text.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ def print_result(result: DemoResult) -> None:
     put("")
     for line in result.rates:
         put_wrapped(f"Share of LLM sites: {line.text}", " " * 6)
-        true = Counter(result.truth.get(row.site) for row in result.rows if row.scored)
-        put(f"      in truth {true['llm'] / true.total():.1%}: {true['llm']} of {true.total()}")
+        true = [result.truth.get(row.site) for row in result.rows if row.scored]
+        put(f"      in truth {true.count('llm')} of {counted(len(true), 'site')} with scored articles")
         put_wrapped(f"By site verdicts alone: {line.judged_text}", " " * 6)
         put(
             f"      {line.sites} sites = {line.llm} llm + {line.human} human + {line.undecided} undecided"

@@ -141,7 +141,7 @@ def _rate(lines: Sequence[RateLine]) -> str:
 
 def _rate_said(text: str) -> str:
     """The text may say itself that there is no share."""
-    return text if text.startswith("no share") else f"share {text}"
+    return text if "share" in text else f"share {text}"
 
 
 def _why(summary: ReplaySummary) -> str:

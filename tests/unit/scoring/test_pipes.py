@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -53,10 +55,10 @@ def test_estimate_counts_every_kind_of_site() -> None:
     lines = [SiteVerdictLine(site=str(i), verdict=v) for i, v in enumerate(verdicts)]  # type: ignore[arg-type]
     found = estimate_sites([SiteVerdictLine(site="0", verdict="human"), *lines])
     assert (found.llm, found.human, found.undecided, found.unclassifiable) == (1, 2, 1, 1)
-    assert (found.classifiable, found.sites, found.rate, found.method) == (4, 5, 0.25, "uncorrected")
+    assert (found.classifiable, found.sites, found.judged_share, found.judged_method) == (4, 5, 0.25, "uncorrected")
     corrected = estimate_sites(lines, ErrorCounts(50, 50, 50, 45))
-    assert corrected.method == "corrected" and corrected.rate is not None
-    assert estimate_sites([]).rate is None
+    assert corrected.judged_method == "corrected" and corrected.judged_share is not None
+    assert estimate_sites([]).judged_share is None
 
 
 def test_a_line_without_a_site_is_a_site_of_its_own() -> None:
@@ -75,7 +77,7 @@ def test_a_line_without_a_site_is_a_site_of_its_own() -> None:
         ("run", {"run": "live"}, {"run": "again"}),
     ],
 )
-def test_estimate_pools_nothing(what: str, one: dict[str, str], other: dict[str, str]) -> None:
+def test_estimate_pools_nothing(what: str, one: dict[str, Any], other: dict[str, Any]) -> None:
     """Lines of two, or of one and of none, are refused with both names: for two sites, and for one, in each order."""
     for first, second in ((one, other), (other, one), (one, {}), ({}, one)):
         for site in ("a", "b"):

@@ -79,7 +79,7 @@ def test_rows_that_tally_made_are_proved_and_so_is_the_rate(world: CutoverWorld)
     step = report.steps[TALLIED]
     assert (step.records, step.done, report.text) == (SITES_MADE, SITES_MADE, "clean"), report
     (rate,) = report.rates
-    assert rate.text == "rate recomputed from the log: 12.5% (as the rows say)"
+    assert rate.text == "share recomputed from the log: 12.5%, 12.5% by site verdicts (as the rows say)"
 
 
 @pytest.mark.parametrize("world", ALL, indirect=True)
@@ -93,7 +93,11 @@ def test_rows_that_were_changed_by_hand_are_named_with_the_rate(world: CutoverWo
     assert not report.ok
     assert named(report) == dict.fromkeys(forged, "row says verdict llm, the log says human")
     (rate,) = report.rates
-    assert not rate.ok and rate.text == "rate recomputed from the log: 12.5%; the rows say 33.3%"
+    assert (
+        not rate.ok
+        and rate.text
+        == "share recomputed from the log: 12.5%, 12.5% by site verdicts; the rows say 12.5%, 33.3% by site verdicts"
+    )
 
 
 def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: Runner) -> None:
@@ -105,8 +109,11 @@ def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: 
     ran = farmwatch("audit", *at)
     assert ran.code == Exit.PROBLEM
     assert f"broken: {TALLIED}: {HUMAN} ({HUMAN}): row says verdict llm, the log says human" in ran.err
-    assert "rate recomputed from the log: 12.5%; the rows say 16.7%" in ran.err
-    assert ran.err.splitlines()[-1] == "audit: 1 record is unaccounted for, the rate differs"
+    assert (
+        "share recomputed from the log: 12.5%, 12.5% by site verdicts; the rows say 12.5%, 16.7% by site verdicts"
+        in ran.err
+    )
+    assert ran.err.splitlines()[-1] == "audit: 1 record is unaccounted for, the share differs"
     ran = farmwatch("audit", "--json", *at)
     told = json.loads(ran.out)
     (rate,) = told["rates"]
@@ -196,7 +203,9 @@ def test_a_row_that_was_removed_is_broken_and_counts_in_the_recomputed_rate(worl
     world.log.append([Output(SITES, partition_of(site, PARTITIONS), site.encode(), None)])
     report = look(world)
     assert named(report) == {site: "no row"}
-    assert [rate.text for rate in report.rates] == ["rate recomputed from the log: 12.5%; the rows say 8.7%"]
+    assert [rate.text for rate in report.rates] == [
+        "share recomputed from the log: 12.5%, 12.5% by site verdicts; the rows say 8.7%, 8.7% by site verdicts"
+    ]
 
 
 def test_a_superseded_score_is_no_loss(world: CutoverWorld) -> None:
@@ -220,7 +229,8 @@ def test_rows_whose_records_retention_took_are_unprovable(world: CutoverWorld) -
     assert (report.text, step.done) == (f"clean; {SITES_MADE} rows unprovable", 0)
     (rate,) = report.rates
     assert (
-        rate.text == f"rate recomputed from the log: 12.5% (as the rows say); {SITES_MADE} rows could not be recomputed"
+        rate.text
+        == f"share recomputed from the log: 12.5%, 12.5% by site verdicts (as the rows say); {SITES_MADE} rows could not be recomputed"
     )
 
 

@@ -73,14 +73,14 @@ def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
     )
     options = ["--source", "searx", "--rank", "1-10", "--since", "2026-01-01", "--log", finished]
     ran = farmwatch("rate", *options, "--by", "month")
-    assert (ran.code, "1 of 1 classifiable" in ran.out) == (Exit.OK, True)
+    assert (ran.code, "1 llm, 0 human, 0 undecided, 0 unclassifiable" in ran.out) == (Exit.OK, True)
     assert ran.out.startswith("month 20")
     assert "only these sites: source searx, rank 1-10, since 2026-01-01" in ran.err
     assert "left out: 1 site of which no day is known" in ran.err
     (found,) = lines(farmwatch("rate", "--json", *options).out)
     assert (found["sites"], found["more_known_sites"], found["undated"]) == (1, 0, 1)
     assert found["more_sites"] >= 29
-    assert f"{found['more_sites']} more classifiable sites needed" in found["text"]
+    assert f"{found['more_sites']} more classifiable sites needed" in found["judged_text"]
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,9 @@ def test_canaries_are_in_no_rate_and_not_among_the_sites(farmwatch: Runner, fini
     (before,) = lines(farmwatch("rate", "--json", "--log", finished).out)
     put(finished, *CANARIES)
     (after,) = lines(farmwatch("rate", "--json", "--log", finished).out)
-    assert (after["sites"], after["rate"], after["method"]) == (before["sites"], before["rate"], "uncorrected")
-    assert "not corrected by canaries: 4 LLM and 3 human ones could be classified, 20 of each" in after["text"]
+    assert (after["sites"], after["judged_share"]) == (before["sites"], before["judged_share"])
+    assert after["judged_method"] == "uncorrected"
+    assert "not corrected by canaries: 4 LLM and 3 human ones could be classified, 20 of each" in after["judged_text"]
     split = farmwatch("rate", "--by", "source", "--log", finished)
     assert ("not corrected by canaries" in split.out, split.err.count("not corrected by canaries")) == (False, 1)
     assert ".invalid" not in farmwatch("sites", "--log", finished).out

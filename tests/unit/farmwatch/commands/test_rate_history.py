@@ -164,7 +164,7 @@ class TestHistoryCommand:
         heading, *lines = [line.split("\t") for line in ran.out.splitlines()]
         assert (ran.code, len(lines)) == (Exit.OK, 2)
         row = dict(zip(heading, lines[0], strict=True))
-        assert (row["rate"], row["llm"], row["classifiable"], row["sites"]) == ("50.0%", "1", "2", "3")
+        assert (row["judged share"], row["llm"], row["classifiable"], row["sites"]) == ("50.0%", "1", "2", "3")
         assert lines[0][0] < lines[1][0]
         since = (datetime.now(UTC).date() - timedelta(days=30)).isoformat()
         assert len(farmwatch("rate", "--history", "--since", since, "--log", finished).out.splitlines()) == 4

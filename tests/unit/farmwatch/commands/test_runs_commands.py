@@ -165,7 +165,7 @@ def test_a_replay_says_what_it_came_to(place: Place, farmwatch: Runner) -> None:
     )
     assert ran.code == 0, ran.err
     assert "mine: 59 pages judged by rules-5" in ran.out
-    assert "first (live): rate" in ran.out
+    assert "first (live): " in ran.out
     assert "7 articles have no score yet: they count as unscored, in no verdict" in ran.out
     assert "next: farmwatch compare live mine" in ran.out
     assert "next: farmwatch cutover mine" in ran.out
@@ -243,7 +243,7 @@ def test_a_run_is_shown_in_full(place: Place, farmwatch: Runner) -> None:
     assert (shown["why"], shown["pages"], shown["lags"]) == ("to see", 59, {"judge.mine": 0, "tally.mine": 0})
     live = farmwatch("runs", "show", "live", "--log", place.url)
     assert "next:" not in live.out  # nobody replays or cuts over to the live run
-    assert live.out.count("rate ") == 1
+    assert live.out.count("share") == 1
     with exclusive(place.log) as writer:
         writer.put(msgspec.structs.replace(place.world.row("mine"), measured_by={"measure.chunk_mode": "block"}))
     measured = " ".join(farmwatch("runs", "show", "mine", "--log", place.url).out.split())

@@ -45,8 +45,8 @@ def test_each_method_judges_falcons_scores(farmwatch: Runner, tmp_path: Path, me
     ran = farmwatch("tally", "--method", method, write(tmp_path / "in.jsonl", rows))
     found = [json.loads(line) for line in ran.out.splitlines()]
     assert ran.code == Exit.OK
-    fields = ["site", "verdict", "pages_used", "pages", "evidence", "mixed", "detector", "method", "method_digest"]
-    assert list(found[0]) == fields
+    fields = ["site", "verdict", "pages_used", "pages", "evidence", "mixed", "scored", "flagged"]
+    assert list(found[0]) == [*fields, "detector", "method", "method_digest"]
     assert {(row["method"], len(row["method_digest"])) for row in found} == {(method, 8)}
     assert [(row["verdict"], row["mixed"], row["pages"]) for row in found] == [("llm", False, 16), ("human", False, 16)]
 

@@ -32,10 +32,9 @@ def test_rate_shows_all_denominators_versions_and_the_warning(farmwatch: Runner,
     ran = farmwatch("rate", "--log", finished)
     assert ran.code == Exit.OK
     for part in (
-        "1 of 1 classifiable",
-        "1 of 2 sites unclassifiable",
-        "interval",
-        "2 sites: 1 llm",
+        "no site has a scored article",
+        "2 of 2 sites (1 without a page, 1 without a scored article)",
+        "100.0% (5.5% to 100.0%, uncorrected); 1 llm, 0 human, 0 undecided, 1 unclassifiable",
         DETECTOR,
         "default",
     ):
@@ -76,10 +75,10 @@ def test_rate_says_how_many_sites_are_open(farmwatch: Runner, finished: str, mon
 
 
 def test_sites_shortens_a_long_warning(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`sites` says the first sentence and where the rest is; `rate` says all of it."""
+    """`sites` says the first sentence and where the rest is; `rate --verbose` says all of it."""
     monkeypatch.setattr(StandInDetector, "warning", "indicative only. And why.")
-    assert "indicative only. In full: `farmwatch rate`" in farmwatch("sites", "--log", finished).err
-    assert "And why." in farmwatch("rate", "--log", finished).err
+    assert "indicative only. In full: `farmwatch rate --verbose`" in farmwatch("sites", "--log", finished).err
+    assert "And why." in farmwatch("rate", "--verbose", "--log", finished).err
 
 
 def test_rate_by_day_names_the_day(farmwatch: Runner, finished: str) -> None:
@@ -175,7 +174,7 @@ def test_a_log_without_topics_is_told_plainly(farmwatch: Runner, tmp_path: Path,
     """A log that nobody has laid out yet: no traceback; and one that is not there is an error that names it."""
     open_log(f"sqlite:{tmp_path / 'bare'}").close()
     ran = farmwatch(*command, "--log", f"sqlite:{tmp_path / 'bare'}")
-    assert "no rate" in ran.out or "no topics yet" in ran.err or "0 in the log" in ran.err
+    assert "no share" in ran.out or "no topics yet" in ran.err or "0 in the log" in ran.err
     absent = farmwatch(*command, "--log", f"sqlite:{tmp_path / 'absent'}")
     assert (absent.code, "there is no log yet" in absent.err) == (Exit.UNAVAILABLE, True)
 

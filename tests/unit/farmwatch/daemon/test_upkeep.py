@@ -351,7 +351,7 @@ def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
         upkeep.round()
     (said,) = [event for event in events if event["event"] == "status"]
     assert not any(event["event"] == "status" for event in before)
-    assert (said["pages_fetched"], said["sites_open"], said["rate"]) == (0, 0, "50.0% uncorrected")
+    assert (said["pages_fetched"], said["sites_open"], said["share"]) == (0, 0, "none yet")
     assert said["waiting"] == "crawl:1,tally:1"  # the heartbeat among the hits
 
 

@@ -43,7 +43,8 @@ def test_the_rate_is_printed_with_everything_that_belongs_to_it(capsys: pytest.C
     print_result(_result())
     printed = capsys.readouterr().out
     for part in (
-        "Rate: too few sites for a rate: 2 of 4 classifiable sites called llm (95% interval ",
+        "Share of LLM sites: no share yet: no site has a scored article",
+        "By site verdicts alone: too few sites for a rate: 2 of 4 classifiable sites called llm (95% interval ",
         "1 of 5 sites unclassifiable",
         "5 sites = 2 llm + 1 human + 1 undecided + 1 unclassifiable",
         "3 of the 3 decided sites are right; of all, 4 of 5",
@@ -90,7 +91,7 @@ def test_the_columns_are_explained_and_the_warning_is_wrapped(
     print_result(replace(_result(), warning="indicative only, " * 20))
     printed = capsys.readouterr().out
     assert "used: scored pages" in " ".join(printed.split())
-    table, _, rest = printed.partition("Rate:")
+    table, _, rest = printed.partition("Share of")
     assert max(map(len, table.splitlines())) <= 80
     assert table.count("unclassifiable") == 2
     assert all(len(line) <= 80 for line in rest.splitlines() if "indicative" in line)

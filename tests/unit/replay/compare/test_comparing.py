@@ -221,10 +221,14 @@ def test_the_rates_are_those_of_the_rate_command(log: Log) -> None:
     table = SiteTable(log, f"sites.{B}")
     table.refresh()
     (line,) = rate_lines(table.rows())
-    assert (found.b.estimate.rate, found.b.estimate.low, found.b.estimate.high) == (line.rate, line.low, line.high)
-    assert found.b.estimate.text == line.text
+    assert (found.b.estimate.rate, found.b.estimate.low, found.b.estimate.high) == (
+        line.judged_share,
+        line.judged_low,
+        line.judged_high,
+    )
+    assert found.b.estimate.text == line.judged_text
     rate = change(found, "site_rate")
-    assert (rate.b, rate.b_part, rate.b_whole) == (line.rate, 4, 20)
+    assert (rate.b, rate.b_part, rate.b_whole) == (line.judged_share, 4, 20)
     assert (change(found, "site_rate_decided").b_part, change(found, "site_rate_decided").b_whole) == (4, 18)
 
 

@@ -9,6 +9,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scoring.rates.direct_share import DirectShare
 from scoring.rates.estimate_line import estimate_line
 from scoring.rates.series import interval_start, largest, point_of, thinned
 from scoring.rates.site_rates import site_rate
@@ -29,7 +30,7 @@ def point(
 ) -> RatePoint:
     """A point over two sites."""
     return point_of(
-        estimate_line(site_rate(verdicts)),
+        estimate_line(site_rate(verdicts), DirectShare()),
         at,
         by,
         group,
@@ -46,8 +47,8 @@ def point(
 def test_a_point_holds_rate_interval_and_counts() -> None:
     """All that `rate` says of a group, with its versions."""
     found = point(5, "file", "source")
-    line = estimate_line(site_rate(["llm", "human"]))
-    assert (found.rate, found.low, found.high) == (line.rate, line.low, line.high)
+    line = estimate_line(site_rate(["llm", "human"]), DirectShare())
+    assert (found.rate, found.low, found.high) == (line.judged_share, line.judged_low, line.judged_high)
     assert (found.llm, found.human, found.undecided, found.unclassifiable, found.mixed) == (1, 1, 0, 0, 1)
     assert (found.at, found.by, found.group, found.method, found.ruleset) == (5, "source", "file", "uncorrected", "r")
 

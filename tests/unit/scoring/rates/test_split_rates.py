@@ -37,9 +37,9 @@ def test_every_site_is_in_one_denominator() -> None:
     (line,) = rate_lines(ROWS)
     assert (line.sites, line.classifiable, line.unclassifiable) == (4, 3, 1)
     assert (line.llm, line.human, line.undecided) == (1, 1, 1)
-    assert line.rate == 1 / 3
-    assert "1 of 3 classifiable" in line.text
-    assert "1 of 4 sites unclassifiable" in line.text
+    assert line.judged_share == 1 / 3
+    assert "1 of 3 classifiable" in line.judged_text
+    assert "1 of 4 sites unclassifiable" in line.judged_text
     assert (line.ruleset, line.digest, line.detector) == ("default", "d1", "x/1")
 
 
@@ -47,7 +47,7 @@ def test_the_unclassifiable_are_split_by_what_they_lack() -> None:
     """Without a page so far, or with too few scored articles: text and fields tell them apart, in groups too."""
     rows = [*ROWS, _row("e", "unclassifiable", pages=9, sources=["file"])]
     (line,) = rate_lines(rows)
-    assert "2 of 5 sites unclassifiable (1 without a page so far, 1 with too few scored articles)" in line.text
+    assert "2 of 5 sites unclassifiable (1 without a page so far, 1 with too few scored articles)" in line.judged_text
     assert line.without_pages == 1
     assert {line.group: line.without_pages for line in rate_lines(rows, "source")} == {"file": 1, "searx": 0}
 
@@ -76,7 +76,7 @@ def test_site_methods_are_never_pooled() -> None:
     rows = [*ROWS, _row("e", "llm", **new), _row("f", "llm", method="deciles", method_digest="9f")]
     rows += [_row("new", "unclassifiable", ruleset="", digest="", **new), *_canaries(18, 19, **new)]
     lines = {(line.site_method, line.site_method_digest): line for line in rate_lines(rows, now_ms=10**12)}
-    assert {versions: (line.sites, line.method) for versions, line in lines.items()} == {
+    assert {versions: (line.sites, line.judged_method) for versions, line in lines.items()} == {
         ("sprt", ""): (5, "uncorrected"),
         ("sprt", "0123abcd"): (2, "corrected by canaries"),
         ("deciles", "9f"): (2, "uncorrected"),
@@ -93,7 +93,7 @@ def test_a_site_counts_in_each_of_its_groups() -> None:
     """By source a site that two sources found is in both."""
     lines = {line.group: line for line in rate_lines(ROWS, "source")}
     assert {group: line.sites for group, line in lines.items()} == {"file": 3, "searx": 2}
-    assert lines["searx"].rate == 0.5
+    assert lines["searx"].judged_share == 0.5
 
 
 DECEMBER_31 = (date(2025, 12, 31) - date(1970, 1, 1)).days
@@ -197,17 +197,20 @@ def test_canaries_never_count_and_correct_the_rate() -> None:
         for with_them, without in zip(rate_lines(rows, by, now_ms=10**12), rate_lines(ROWS, by), strict=True):
             assert (with_them.group, with_them.sites, with_them.llm) == (without.group, without.sites, without.llm)
             if with_them.classifiable:
-                assert (with_them.method, without.method) == ("corrected by canaries", "uncorrected")
+                assert (with_them.judged_method, without.judged_method) == ("corrected by canaries", "uncorrected")
                 said = "20 LLM canary sites, of which 18 were found, and 20 human ones, of which 1 were"
                 assert said in with_them.correction
-                assert (said in with_them.text) == (not by)
+                assert (said in with_them.judged_text) == (not by)
 
 
 def test_the_configuration_comes_before_the_canaries() -> None:
     """Error counts that the operator has measured are taken, whatever the canaries say."""
     errors = ErrorCounts(llm_sites=50, llm_found=49, human_sites=50, human_cleared=50)
     (line,) = rate_lines([*ROWS, *_canaries(18, 19)], "", RateSettings(errors=errors), now_ms=10**12)
-    assert (line.method, line.rate) == ("corrected", rate_lines(ROWS, "", RateSettings(errors=errors))[0].rate)
+    assert (line.judged_method, line.judged_share) == (
+        "corrected",
+        rate_lines(ROWS, "", RateSettings(errors=errors))[0].judged_share,
+    )
 
 
 @pytest.mark.parametrize(
@@ -231,8 +234,8 @@ def test_canaries_that_cannot_correct_do_not(canaries: list[SiteState], now_ms: 
     """Too few, too old, no better than chance, or of another detector or ruleset: uncorrected, with the reason."""
     found = {(line.detector, line.digest): line for line in rate_lines([*ROWS, *canaries], now_ms=now_ms)}
     line = found["x/1", "d1"]
-    assert line.method == "uncorrected"
-    assert said in line.text
+    assert line.judged_method == "uncorrected"
+    assert said in line.judged_text
 
 
 def test_mixed_sites_are_told() -> None:
@@ -258,16 +261,16 @@ def test_sites_without_a_query_or_rank_are_not_lost() -> None:
 def test_without_rows_there_is_no_rate_and_a_line_that_says_so() -> None:
     """An empty log gives null, not 0%."""
     (line,) = rate_lines([])
-    assert line.rate is None
+    assert line.judged_share is None
     assert line.low is None
-    assert "no rate" in line.text
+    assert "no rate" in line.judged_text
 
 
 def test_error_counts_correct_the_rate() -> None:
     """With the errors of the site verdict the method says corrected."""
     errors = ErrorCounts(llm_sites=50, llm_found=49, human_sites=50, human_cleared=50)
     (line,) = rate_lines(ROWS, settings=RateSettings(errors=errors))
-    assert line.method == "corrected"
+    assert line.judged_method == "corrected"
 
 
 def test_rate_prints_what_estimate_prints() -> None:
