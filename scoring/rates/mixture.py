@@ -6,10 +6,11 @@ likelihood is
 
     sum over sites of log[(1 - p) BB(k | n, human) + p BB(k | n, LLM)]  +  weight * the same of sites of known truth.
 
-It does not change when a site's pages are scored one after the other and scoring stops early (optional stopping), so
-short sites and decided sites count like all others. LLM sites may have more or fewer articles than human ones, so p has
-a value for each bucket of n; a normal prior holds the buckets' log odds together. Sites enter as counts of (n, k)
-cells: the cost does not grow with their number.
+LLM sites may have more or fewer articles than human ones, so p has a value for each bucket of n; a normal prior holds
+the buckets' log odds together. A site that is decided is crawled no further, so its n follows from its flags. That
+leaves the likelihood unchanged (optional stopping) where one p holds for all n at which crawling may have stopped: no
+site method decides on fewer than 5 pages, and the last bucket begins there. Sites enter as counts of (n, k) cells: the
+cost does not grow with their number.
 
 The interval is that of the profile likelihood. Its ends are found by tilting: the maximum of the log likelihood plus
 t * share moves along the profile as t grows (Lagrange multiplier).
@@ -21,7 +22,7 @@ than the known LLM sites, and the sites that are measured must be able to say so
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from statistics import NormalDist
 from typing import NamedTuple, Self
 
@@ -33,7 +34,7 @@ Ints = npt.NDArray[np.int64]
 CellCounts = Mapping[tuple[int, int], float]  # (pages with a usable score, of them flagged) -> sites
 
 LLM_WEIGHT = 0.1  # of known LLM sites in the likelihood: by simulation, see docs
-BUCKETS = (1, 2, 3, 5, 9)  # first number of pages of each bucket: 1, 2, 3-4, 5-8, 9 and more
+BUCKETS = (1, 2, 3, 5)  # first number of pages of each bucket: 1, 2, 3-4, 5 and more
 _BETAS = 4  # log a and log b of the human and of the LLM component; then the log odds of each bucket
 _BUCKET_SD = 1.0  # of a bucket's log odds around their mean
 _BETA_SD = 1.5  # of log a and log b around their prior means
@@ -60,7 +61,7 @@ class Components(NamedTuple):
         return cls(np.log(means), np.eye(_BETAS) / _BETA_SD**2)
 
 
-WIDE = Components.of_shares(human=0.2, llm=0.65)  # p0 and p1 of the site test; any detector's lie within its width
+WIDE = Components.of_shares(human=0.05, llm=0.75)  # about as measured; the width covers every detector's shares
 
 
 class KnownSites(NamedTuple):
@@ -212,35 +213,37 @@ class _Mixture:
     def misfit(self, point: _Point) -> float:
         """Pearson's statistic over its degrees of freedom, as a factor of the interval; 1 where chance explains it.
 
-        Sites are grouped by the bucket of n and by thirds of k / n; groups that hardly a site is expected in are one.
+        Of sites with fewer pages than the last bucket's: there n does not follow from the flags. Cells in which hardly
+        a site is expected are one.
         """
-        observed, expected = np.zeros((2, self._buckets * 3))
-        theta = point.theta
-        for at, n, sites in self._sites_of_n():
+        theta, short = point.theta, self._cells.n < BUCKETS[-1]
+        observed: list[float] = []
+        expected: list[float] = []
+        rest = np.zeros(2)
+        for n in np.unique(self._cells.n[short]):
+            same = self._cells.n == n
             k = np.arange(n + 1)
-            human = log_beta_binomial(np.full(n + 1, n), k, theta[0], theta[1]).value
-            llm = log_beta_binomial(np.full(n + 1, n), k, theta[2], theta[3]).value
-            chance = float(_logistic(theta[_BETAS + at]))
-            np.add.at(expected, 3 * at + _third(n, k), sites * ((1 - chance) * np.exp(human) + chance * np.exp(llm)))
-        np.add.at(observed, 3 * self._bucket + _third(self._cells.n, self._cells.k), self._cells.sites)
-        rare = expected < _LEAST_EXPECTED
-        observed = np.append(observed[~rare], observed[rare].sum())
-        expected = np.append(expected[~rare], expected[rare].sum())
-        if expected[-1] < _LEAST_EXPECTED:  # with the least of the others
-            observed, expected = (np.append(counts[:-2], counts[-2:].sum()) for counts in (observed, expected))
-        freedom = len(expected) - 1 - self._buckets
+            seen = np.bincount(self._cells.k[same], self._cells.sites[same], minlength=n + 1)
+            human, llm = (np.exp(log_beta_binomial(np.full(n + 1, n), k, *theta[at : at + 2]).value) for at in (0, 2))
+            chance = _logistic(theta[_BETAS + self._bucket[same][0]])
+            for count, wanted in zip(seen, seen.sum() * ((1 - chance) * human + chance * llm), strict=True):
+                if wanted < _LEAST_EXPECTED:
+                    rest += count, wanted
+                else:
+                    observed.append(count)
+                    expected.append(wanted)
+        if rest[1] >= _LEAST_EXPECTED:
+            observed.append(rest[0])
+            expected.append(rest[1])
+        lengths = len(np.unique(self._cells.n[short]))
+        freedom = len(expected) - lengths - int(np.unique(self._bucket[short]).size)
         if freedom < 1:
             return 1.0
-        statistic = float(((observed - expected) ** 2 / expected).sum())
+        apart = np.array(observed) - np.array(expected)
+        statistic = float((apart**2 / np.array(expected)).sum())
         # chi-square is nearly a cubed normal (Wilson and Hilferty 1931)
         z = ((statistic / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom))
         return math.sqrt(statistic / freedom) if z > _MISFIT_Z else 1.0
-
-    def _sites_of_n(self) -> Iterator[tuple[int, int, float]]:
-        """The bucket, the number of pages, and the sites that have so many."""
-        for n in np.unique(self._cells.n):
-            same = self._cells.n == n
-            yield int(self._bucket[same][0]), int(n), float(self._cells.sites[same].sum())
 
     def end(self, best: _Point, root: float, sign: int) -> float:
         """The share at which the deviance of the profile is root²; 0 or 1 where it never is."""
@@ -344,11 +347,6 @@ class _Mixture:
         gradient[_BETAS:] += tilt * self._of_bucket * spread
         hessian[odds_at, odds_at] += tilt * self._of_bucket * spread * (1 - 2 * chance)
         return _Point(theta, value, gradient, -hessian, share)
-
-
-def _third(n: int | Ints, k: Ints) -> Ints:
-    found: Ints = np.minimum(3 * k // n, 2)
-    return found
 
 
 def _logistic(x: Floats) -> Floats:

@@ -56,7 +56,7 @@ class Crops(NamedTuple):
     @classmethod
     def of(cls, samples: Sequence[TrainingText], crop: Crop, times: int, seed: int) -> Crops:
         """`times` crops of each text."""
-        from scipy import sparse  # type: ignore[import-untyped]
+        from scipy import sparse
 
         rng = random.Random(seed)  # noqa: S311  # reproducible, no secret
         repeated = [sample for sample in samples for _ in range(times)]

@@ -180,7 +180,7 @@ def agresti_coull(x: float, n: float, z: float) -> Interval:
 def widths() -> None:
     """What the correction for continuity costs, beside the plain form and the exact interval of Clopper and Pearson."""
     try:
-        from scipy.stats import beta  # type: ignore[import-untyped]  # it publishes no stubs
+        from scipy.stats import beta
     except ImportError:
         beta = None
     print("Width of the 95% interval: in use / plain Wilson / Clopper-Pearson (SciPy)")

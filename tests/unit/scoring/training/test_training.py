@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zstandard
-from scipy import sparse  # type: ignore[import-untyped]
+from scipy import sparse
 
 from scoring.errors import BadTrainingData, MissingExtra, TrainingRefused
 from scoring.lite_ngram.detector import LiteNgram

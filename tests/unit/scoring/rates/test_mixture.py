@@ -1,0 +1,230 @@
+"""The direct estimate: likelihood beside scipy's, interval beside a constrained maximum, errors over many draws."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from scoring.rates import mixture
+from scoring.rates.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share, log_beta_binomial
+from tests.bench.bench_sites import ACCURACY, read_sites
+
+NOTHING = KnownSites({}, {})
+HUMAN, LLM = (0.5, 10.0), (19.0, 5.0)  # beta of the flagged shares: means .048 and .79
+
+
+def drawn(rng: np.random.Generator, lengths: np.ndarray, beta: tuple[float, float]) -> np.ndarray:
+    """Flagged pages of sites with so many pages."""
+    found: np.ndarray = rng.binomial(lengths, rng.beta(*beta, len(lengths)))
+    return found
+
+
+def cells(n: np.ndarray, k: np.ndarray) -> Counter[tuple[int, int]]:
+    """Sites by pages and flagged pages."""
+    return Counter(zip(n.tolist(), k.tolist(), strict=True))
+
+
+def web(
+    rng: np.random.Generator,
+    sites: int,
+    share: float,
+    human: tuple[float, float] = HUMAN,
+    llm: tuple[float, float] = LLM,
+) -> tuple[CellCounts, float]:
+    """Sites of 1 to 20 pages, most of them short, and the share of them that is LLM made."""
+    is_llm = rng.random(sites) < share
+    lengths = np.minimum(rng.geometric(0.25, sites), 20)
+    return cells(lengths, np.where(is_llm, drawn(rng, lengths, llm), drawn(rng, lengths, human))), float(is_llm.mean())
+
+
+def canaries(rng: np.random.Generator, sites: int = 40) -> KnownSites:
+    """Sites of known truth."""
+    lengths = rng.integers(5, 20, sites)
+    return KnownSites(*(cells(lengths, drawn(rng, lengths, beta)) for beta in (HUMAN, LLM)))
+
+
+def fitted(counts: CellCounts, known: KnownSites = NOTHING, confidence: float = 0.95) -> Fit:
+    """The estimate, which there is."""
+    found = estimate_share(counts, WIDE, known, confidence)
+    assert found is not None
+    return found
+
+
+@given(st.integers(1, 60), st.floats(-4, 5), st.floats(-4, 5))
+def test_the_beta_binomial_is_scipys(n: int, log_a: float, log_b: float) -> None:
+    """Log probabilities of all k, with gradient and Hessian by differences."""
+    k = np.arange(n + 1)
+    at = (np.full(n + 1, n), k)
+    found = log_beta_binomial(*at, log_a, log_b)
+    np.testing.assert_allclose(found.value, stats.betabinom.logpmf(k, n, np.exp(log_a), np.exp(log_b)), atol=1e-7)
+    step = 1e-4
+    for place, (da, db) in enumerate(((step, 0), (0, step))):
+        up, down = (log_beta_binomial(*at, log_a + s * da, log_b + s * db) for s in (1, -1))
+        np.testing.assert_allclose(found.gradient[:, place], (up.value - down.value) / (2 * step), atol=1e-5)
+        np.testing.assert_allclose(found.hessian[:, place], (up.gradient - down.gradient) / (2 * step), atol=1e-4)
+
+
+def test_the_interval_is_that_of_the_profile_likelihood() -> None:
+    """At either end the maximum under the constraint share = end lies 1.92 below the maximum (scipy's SLSQP)."""
+    counts, _ = web(np.random.default_rng(1), 120, 0.3)
+    known = canaries(np.random.default_rng(2), 10)
+    found = fitted(counts, known)
+    of = mixture._Cells.of
+    model = mixture._Mixture(of(counts), of(known.human), of(known.llm), WIDE)
+    best = model.best()
+
+    def loss(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        point = model._at(theta, 0.0)
+        return -point.value, -point.gradient
+
+    for end in (found.low, found.high):
+        under = optimize.minimize(
+            loss,
+            best.theta,
+            jac=True,
+            method="SLSQP",
+            constraints={"type": "eq", "fun": lambda theta: model._at(theta, 0.0).share - end},  # noqa: B023
+            options={"maxiter": 500, "ftol": 1e-10},
+        )
+        assert under.success
+        assert 2 * (best.value + under.fun) == pytest.approx(1.96**2, abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("sites", "share", "llm", "bias"),
+    [(300, 0.15, LLM, 0.02), (300, 0.5, LLM, 0.02), (600, 0.02, LLM, 0.01), (300, 0.3, (15.0, 9.0), 0.03)],
+    ids=["few", "half", "hardly any", "LLM pages flagged in 62%, not 80%"],
+)
+def test_the_share_is_unbiased_and_its_interval_covers(
+    sites: int, share: float, llm: tuple[float, float], bias: float
+) -> None:
+    """Over 30 draws with 40 + 40 known sites: a small mean error, and at least 28 intervals with the truth in them."""
+    rng = np.random.default_rng(7)
+    errors, covered = [], 0
+    for _ in range(30):
+        counts, truth = web(rng, sites, share, llm=llm)
+        found = fitted(counts, canaries(rng))
+        errors.append(found.share - truth)
+        covered += found.low <= truth <= found.high
+    assert abs(float(np.mean(errors))) < bias
+    assert covered >= 28
+
+
+def test_short_sites_count() -> None:
+    """Sites of one page alone, which no verdict can be given of, have a share; its interval is wide."""
+    rng = np.random.default_rng(3)
+    is_llm = rng.random(2000) < 0.4
+    flagged = np.where(is_llm, rng.random(2000) < 0.8, rng.random(2000) < 0.05).astype(int)
+    found = fitted(cells(np.ones(2000, dtype=int), flagged), canaries(rng, 200))
+    assert found.low <= is_llm.mean() <= found.high
+    assert abs(found.share - is_llm.mean()) < 0.06
+    assert 0.05 < found.high - found.low < 0.4
+
+
+def test_early_stopping_does_not_bias() -> None:
+    """Pages of a site are scored until 5 more or fewer are flagged than not: the estimate is that of all pages."""
+    rng = np.random.default_rng(4)
+    is_llm = rng.random(800) < 0.3
+    rates = np.where(is_llm, rng.beta(*LLM, 800), rng.beta(*HUMAN, 800))
+    stopped: Counter[tuple[int, int]] = Counter()
+    for rate in rates:
+        walk = np.cumsum(np.where(rng.random(20) < rate, 1, -1))
+        at = int(np.argmax(np.abs(walk) == 5)) if (np.abs(walk) == 5).any() else 19
+        stopped[at + 1, int((walk[at] + at + 1) // 2)] += 1
+    found = fitted(stopped, canaries(rng))
+    assert abs(found.share - is_llm.mean()) < 0.02
+
+
+@pytest.mark.parametrize("pages", [1, 12])
+def test_sites_of_one_kind_only(pages: int) -> None:
+    """No flagged page at all, or all flagged: the interval begins at 0, or ends at 1; nothing fails."""
+    none = fitted({(pages, 0): 200})
+    every = fitted({(pages, pages): 200})
+    assert none.low == 0 and every.high == 1
+    assert none.share < 0.5 < every.share
+
+
+def test_more_sites_narrow_the_interval() -> None:
+    """A hundred times the sites: a far narrower interval, as the sites say how often their kinds are flagged."""
+    rng = np.random.default_rng(5)
+    known = canaries(rng)
+    few, many = (fitted(web(rng, sites, 0.3)[0], known) for sites in (300, 30_000))
+    assert many.high - many.low < 0.25 * (few.high - few.low)
+
+
+def test_the_posterior_orders_sites_by_their_flags() -> None:
+    """A site with more of its pages flagged is likelier an LLM site, one of one page included."""
+    found = fitted(web(np.random.default_rng(8), 500, 0.3)[0], canaries(np.random.default_rng(9)))
+    assert found.posterior[1, 0] < found.share < found.posterior[1, 1]
+    of_4 = [found.posterior[4, k] for k in range(5)]
+    assert of_4 == sorted(of_4) and of_4[0] < 0.05 and of_4[4] > 0.95
+
+
+def test_a_part_of_the_sites_is_estimated_with_the_components_of_all() -> None:
+    """20 sites say little of how often their kinds are flagged; all sites say it, and narrow the interval."""
+    rng = np.random.default_rng(10)
+    whole = fitted(web(rng, 1000, 0.3)[0])
+    part, truth = web(rng, 20, 0.3)
+    alone, helped = fitted(part), estimate_share(part, whole.components)
+    assert helped is not None
+    assert helped.low <= truth <= helped.high
+    assert helped.high - helped.low < alone.high - alone.low
+
+
+def test_a_wider_confidence_is_a_wider_interval() -> None:
+    """80% within 95% within 99%."""
+    counts, _ = web(np.random.default_rng(11), 300, 0.2)
+    found = [fitted(counts, confidence=confidence) for confidence in (0.8, 0.95, 0.99)]
+    assert found[2].low < found[1].low < found[0].low < found[0].high < found[1].high < found[2].high
+
+
+def test_sites_that_are_of_no_two_kinds_widen_the_interval() -> None:
+    """Where sites of few pages are flagged otherwise than sites of many, the mixture does not fit, and says so."""
+    rng = np.random.default_rng(12)
+    short, long = rng.binomial(2, 0.5, 3000), rng.binomial(12, 0.02, 3000)
+    odd = cells(np.repeat(2, 3000), np.where(rng.random(3000) < 0.5, 1, short)) + cells(np.repeat(12, 3000), long)
+    assert fitted(odd).misfit > 1
+    assert fitted(web(rng, 1000, 0.3)[0], canaries(rng)).misfit == 1
+
+
+def test_no_scored_site_is_no_share() -> None:
+    """Sites without a usable score are not in it; without any other there is nothing to estimate."""
+    assert estimate_share({}, WIDE) is None
+    assert estimate_share({(0, 0): 7}, WIDE) is None
+    assert fitted({(0, 0): 7, (9, 0): 20}).sites == 20
+
+
+@pytest.mark.data
+def test_real_pages_of_held_out_sites(shared: Path) -> None:
+    """Flags of Binoculars on real pages: sites at a known share, others as canaries; 36 of 40 intervals have it."""
+    sites = read_sites(shared / "data/scores/page_scores.csv", 0)
+    kinds = [
+        [np.array(site.scores) < BINOCULARS_ACCURACY for site in sites if site.llm is kind] for kind in (False, True)
+    ]
+    rng = np.random.default_rng(13)
+    errors, covered = [], 0
+    for _ in range(40):
+        order = [[kind[place] for place in rng.permutation(len(kind))] for kind in kinds]
+        known = KnownSites(*(Counter(_sample(rng, flags, 20) for flags in of[: len(of) // 3]) for of in order))
+        llm = int(rng.binomial(300, 0.3))
+        drawn_sites: Counter[tuple[int, int]] = Counter()
+        for of, count in zip(order, (300 - llm, llm), strict=True):
+            rest = of[len(of) // 3 :]
+            for place in rng.integers(len(rest), size=count):
+                drawn_sites[_sample(rng, rest[place], min(int(rng.geometric(0.25)), 20))] += 1
+        found = fitted(drawn_sites, known)
+        errors.append(found.share - llm / 300)
+        covered += found.low <= llm / 300 <= found.high
+    assert covered >= 36
+    assert abs(float(np.mean(errors))) < 0.04
+
+
+def _sample(rng: np.random.Generator, flags: np.ndarray, pages: int) -> tuple[int, int]:
+    chosen = rng.choice(flags, min(pages, len(flags)), replace=False)
+    return len(chosen), int(chosen.sum())
