@@ -204,9 +204,7 @@ def test_no_scored_site_is_no_share() -> None:
 def test_real_pages_of_held_out_sites(shared: Path) -> None:
     """Flags of Binoculars on real pages: sites at a known share, others as canaries; 36 of 40 intervals have it."""
     sites = read_sites(shared / "data/scores/page_scores.csv", 0)
-    kinds = [
-        [np.array(site.scores) < BINOCULARS_ACCURACY for site in sites if site.llm is kind] for kind in (False, True)
-    ]
+    kinds = [[np.array(site.scores) < ACCURACY for site in sites if site.llm is llm] for llm in (False, True)]
     rng = np.random.default_rng(13)
     errors, covered = [], 0
     for _ in range(40):
