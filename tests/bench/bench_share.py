@@ -136,9 +136,8 @@ def _row(draws: list[_Draw], web: Web) -> None:
     took_ms = (time.process_time() - started) / len(draws) * 1000
     judged = []
     for draw in draws:
-        rate = site_rate(
-            verdict for (n, k), sites in draw.cells.items() for verdict in [_verdict(n, k)] * int(sites)
-        ).rate
+        verdicts = [verdict for (n, k), sites in draw.cells.items() for verdict in [_verdict(n, k)] * int(sites)]
+        rate = site_rate(verdicts).rate
         if rate.rate is not None and rate.low is not None and rate.high is not None:
             judged.append((rate.rate, rate.low, rate.high, draw.truth))
     print(
