@@ -68,22 +68,32 @@ def test_llm_sites_are_found(result: dict[str, Any]) -> None:
 
 
 def test_the_rate_is_consistent_with_the_sites(result: dict[str, Any]) -> None:
-    """Denominators are counts of the verdicts shown, the rate is their quotient, its interval contains it."""
+    """Denominators are counts of the verdicts shown, the judged share is their quotient; intervals contain shares."""
     (rate,) = result["rates"]
     verdicts = Counter(site["verdict"] for site in result["sites"])
     for verdict in ("llm", "human", "undecided", "unclassifiable"):
         assert rate[verdict] == verdicts[verdict], verdict
     assert rate["sites"] == verdicts.total() == len(build_demo_web().truth)
     assert rate["classifiable"] == rate["llm"] + rate["human"] + rate["undecided"] > 0
-    assert rate["rate"] == pytest.approx(rate["llm"] / rate["classifiable"])
-    assert 0 <= rate["low"] < rate["rate"] < rate["high"] <= 1
-    assert (rate["method"], rate["confidence"]) == ("uncorrected", 0.95)
+    assert rate["judged_share"] == pytest.approx(rate["llm"] / rate["classifiable"])
+    assert 0 <= rate["judged_low"] < rate["judged_share"] < rate["judged_high"] <= 1
+    assert 0 <= rate["low"] < rate["share"] < rate["high"] <= 1
+    assert (rate["method"], rate["judged_method"], rate["confidence"]) == ("direct", "uncorrected", 0.95)
     assert (rate["detector"], rate["ruleset"], rate["digest"]) == (
         result["detector"],
         result["ruleset"],
         result["digest"],
     )
     assert "indicative only" in result["warning"]
+
+
+def test_the_share_agrees_with_the_truth(result: dict[str, Any]) -> None:
+    """The demo's web is of known truth: the share is near it, where the judged share is far too low."""
+    (rate,) = result["rates"]
+    scored = [site for site in result["sites"] if site["articles"]]
+    truth = sum(site["truth"] == "llm" for site in scored) / len(scored)
+    assert rate["low"] < truth < rate["high"]
+    assert abs(rate["share"] - truth) < 0.1
 
 
 def test_the_kept_log_answers_as_the_demo_did(folder: Path, result: dict[str, Any]) -> None:

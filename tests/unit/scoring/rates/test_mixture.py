@@ -158,6 +158,18 @@ def test_more_sites_narrow_the_interval() -> None:
     assert many.high - many.low < 0.25 * (few.high - few.low)
 
 
+def test_known_sites_narrow_the_interval() -> None:
+    """Over 10 draws of 300 sites, canaries of both kinds make it narrower on average."""
+    rng = np.random.default_rng(14)
+    widths = []
+    for _ in range(10):
+        counts, _ = web(rng, 300, 0.3)
+        found = fitted(counts), fitted(counts, canaries(rng))
+        widths.append([fit.high - fit.low for fit in found])
+    alone, helped = np.mean(widths, axis=0)
+    assert helped < 0.9 * alone
+
+
 def test_the_posterior_orders_sites_by_their_flags() -> None:
     """A site with more of its pages flagged is likelier an LLM site, one of one page included."""
     found = fitted(web(np.random.default_rng(8), 500, 0.3)[0], canaries(np.random.default_rng(9)))

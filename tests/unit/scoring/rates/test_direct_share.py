@@ -1,0 +1,102 @@
+"""The share as it is published: of which sites it is, when no number is named, and what canaries add."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from scoring.pipes import SiteVerdictLine, estimate_sites
+from scoring.rates.split_rates import RateLine, rate_lines
+from stream.schema.records import SiteState
+
+HUMAN_SITES = [(n, 0) for n in (1, 2, 3, 5, 8, 8, 11, 11, 12, 15)] * 2
+LLM_SITES = [(1, 1), (2, 2), (3, 2), (6, 5), (9, 8), (11, 9), (15, 13), (15, 14)]
+
+
+def row(site: str, scored: int, flagged: int, **fields: Any) -> SiteState:
+    """A row of one ruleset and detector."""
+    known: dict[str, Any] = {
+        "ruleset": "default",
+        "digest": "d1",
+        "detector": "x/1",
+        "pages": scored,
+        "sources": ["file"],
+    }
+    return SiteState(id=site, site=site, scored=scored, flagged=flagged, **(known | fields))
+
+
+def rows(cells: Iterable[tuple[int, int]], **fields: Any) -> list[SiteState]:
+    """A site of each cell."""
+    return [row(f"s{number}.example", *cell, **fields) for number, cell in enumerate(cells)]
+
+
+def canary_rows(cells: Iterable[tuple[int, int]], truth: str) -> list[SiteState]:
+    """Canary sites that came through, each of its own content."""
+    return [
+        row(f"c{at}.{at:016x}.{n}.1.{truth}.canary.invalid", n, k, pages=n, articles=n, updated_at=10**12)
+        for at, (n, k) in enumerate(cells)
+    ]
+
+
+def share_of(found: Iterable[SiteState]) -> RateLine:
+    """The line of all sites."""
+    (line,) = rate_lines(list(found), now_ms=10**12)
+    return line
+
+
+def test_all_sites_with_a_scored_article_count_whatever_their_verdict() -> None:
+    """8 LLM sites of 28, three of them too short for any verdict: the share is near 28.6%, the judged one is 0."""
+    line = share_of([*rows([*HUMAN_SITES, *LLM_SITES]), row("empty.example", 0, 0)])
+    assert (line.method, line.scored_sites, line.sites, line.judged_share) == ("direct", 28, 29, None)
+    assert line.share is not None and line.low is not None and line.high is not None
+    assert line.low < 8 / 28 < line.high and abs(line.share - 8 / 28) < 0.06
+    assert line.text.startswith(f"{line.share:.1%} (95% interval {line.low:.1%} to {line.high:.1%}) of 28 sites")
+
+
+@pytest.mark.parametrize(
+    ("cells", "method", "text"),
+    [
+        ([], "no scored articles", "no share yet: no site has a scored article"),
+        ([(9, 8), (9, 0)], "too few sites", "too few sites for a share: 2 sites with scored articles (95% interval "),
+        ([(1, 1)] * 3 + [(1, 0)] * 3, "too wide", "too wide an interval for a share: "),
+    ],
+)
+def test_no_number_is_named_without_ground(cells: list[tuple[int, int]], method: str, text: str) -> None:
+    """No site, fewer than five, or an interval of more than 60 points: the share is null, and the text says why."""
+    line = share_of([*rows(cells), row("empty.example", 0, 0)])
+    assert (line.share, line.method) == (None, method)
+    assert line.text.startswith(text)
+    assert (line.low is None) == (not cells)
+
+
+def test_canaries_are_sites_of_known_truth_and_not_counted() -> None:
+    """They say how often their kinds are flagged, which moves the share; they are no sites of it, in pipes neither."""
+    found = rows([(1, 0)] * 40 + [(2, 0)] * 20 + [(1, 1)] * 15 + [(2, 2)] * 6)
+    canaries = [*canary_rows([(12, 0), (12, 1)] * 15, "human"), *canary_rows([(12, 9), (12, 10)] * 15, "llm")]
+    alone, helped = share_of(found), share_of([*found, *canaries])
+    assert helped.scored_sites == alone.scored_sites == 81
+    assert helped.share != alone.share
+    piped = estimate_sites(
+        SiteVerdictLine(site=each.site, verdict="undecided", scored=each.scored, flagged=each.flagged)
+        for each in [*found, *canaries]
+    )
+    assert (piped.share, piped.low, piped.high) == (helped.share, helped.low, helped.high)
+
+
+def test_a_group_of_all_sites_has_the_share_of_all() -> None:
+    """By source: one source that has all sites says what the whole says; a part of them has an interval of its own."""
+    found = rows([*HUMAN_SITES, *LLM_SITES])
+    whole = share_of(found)
+    (same,) = rate_lines(found, "source", now_ms=10**12)
+    assert (same.group, same.share, same.low, same.high) == ("file", whole.share, whole.low, whole.high)
+    parts = {line.group: line for line in rate_lines([*found[:20], *rows(LLM_SITES, sources=["b"])], "source")}
+    assert parts["b"].low is not None and parts["file"].high is not None
+    assert parts["file"].high < parts["b"].low
+
+
+def test_lines_without_scores_have_no_share() -> None:
+    """Verdicts alone, as other tools write them: the judged share only."""
+    found = estimate_sites([SiteVerdictLine(verdict="llm"), SiteVerdictLine(verdict="human")])
+    assert (found.share, found.method, found.judged_share) == (None, "no scored articles", 0.5)
