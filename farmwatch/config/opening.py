@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from farmwatch.config.brokers import broker_addresses, require_broker
+from farmwatch.config.config import Config
 from farmwatch.config.errors import NoLog
 from farmwatch.terminal.messages import message
+from filters.measure.epoch import feature_epoch
+from stream.log.contract import Log
+from stream.opening import open_log
+from stream.processing.topic_reader import UnreadableCounter, reporting_to
+from stream.schema.topics import all_topics
 from stream.text.user_errors import ConfigError
 from stream.text.wording import one_line
-
-if TYPE_CHECKING:
-    from farmwatch.config.config import Config
-    from stream.log.contract import Log
 
 
 @contextmanager
@@ -24,9 +27,6 @@ def opened(config: Config, *, write: bool = False, create: bool = False) -> Iter
     Records that could not be read by then are told on stderr, in a line a topic. Raises LogUnavailable, BrokerAway, and
     NoLog: a command that only looks must not answer from an empty log in the wrong folder.
     """
-    from farmwatch.config.brokers import require_broker
-    from stream.processing.topic_reader import UnreadableCounter, reporting_to
-
     if not create and not log_exists(config):
         raise NoLog(
             f"{config.log.url}: there is no log yet; `up`, `search`, `crawl --hits` or `import` makes one."
@@ -49,8 +49,6 @@ def open_configured(config: Config, *, read_only: bool = False) -> Log:
 
     Raises StreamError, ConfigError for a URL of no known form, LogUnavailable.
     """
-    from stream.opening import open_log
-
     options: dict[str, Any] = {}
     check_log_url(config)
     if config.log.url.startswith("kafka:"):
@@ -75,8 +73,6 @@ def log_exists(config: Config) -> bool:
 
 def check_log_url(config: Config) -> None:
     """Raises ConfigError for a URL that cannot be a log's, and for an embedded log where a file stands."""
-    from farmwatch.config.brokers import broker_addresses
-
     scheme, _, place = config.log.url.partition(":")
     if scheme not in ("sqlite", "kafka") or not place:
         raise ConfigError(f"log.url is {config.log.url!r}: give sqlite:FOLDER or kafka:HOST:PORT")
@@ -89,7 +85,4 @@ def check_log_url(config: Config) -> None:
 
 def create_topics(log: Log, config: Config) -> None:
     """Create the topics that are missing. Raises TopicMismatch where log.partitions was another one."""
-    from filters.measure.epoch import feature_epoch
-    from stream.schema.topics import all_topics
-
     log.create(all_topics(config.log.partitions, feature_epoch(config.measure)))

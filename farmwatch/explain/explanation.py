@@ -17,6 +17,7 @@ from farmwatch.explain.page_records import FoundPage, earlier_pages, find_page, 
 from filters.duplicates.repeats import Repeats
 from filters.measure.epoch import feature_epoch
 from filters.measure.workers import ExtractionPool
+from filters.quality.c4 import clean
 from filters.rules.judgement import ARTICLE, judge, judge_and_text, scored_text
 from filters.rules.kinds import Rule
 from filters.rules.ruleset import Ruleset
@@ -209,8 +210,6 @@ def _text_scored(features: Features, verdict: Verdict, ruleset: Ruleset) -> tupl
         return "main", features.text
     if not verdict.text_digest:  # dropped, by a ruleset that does not score main texts
         return "", ""
-    from filters.quality.c4 import clean  # few verdicts need it
-
     return "c4", clean(features.text).text
 
 

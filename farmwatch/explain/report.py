@@ -6,17 +6,16 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from farmwatch.explain.as_json import quality_by_name
+from farmwatch.explain.explanation import PageExplanation
 from farmwatch.explain.rules import plain, put_rules
 from farmwatch.explain.words import TEXTS, extraction, score_lines, text_line
 from farmwatch.terminal.messages import put, put_table, put_wrapped
+from filters.duplicates.repeats import Repeats
+from filters.quality import names as quality_names
 from stream.schema.runs import shown_run
 from stream.text.wording import counted, one_line
-
-if TYPE_CHECKING:
-    from farmwatch.explain.explanation import PageExplanation
-    from filters.duplicates.repeats import Repeats
 
 _PASSAGES = 8  # repeated passages that are shown without --all
 _TEXT_CHARS = 100  # of a passage, where no terminal says how wide it is
@@ -119,9 +118,6 @@ def _shortened(text: str) -> str:
 
 
 def _put_measures(found: PageExplanation) -> None:
-    from farmwatch.explain.as_json import quality_by_name
-    from filters.quality import names as quality_names
-
     put_table(("measure", "value"), [(name, plain(value)) for name, value in found.features.measures.items()])
     put("")
     quality = quality_by_name(found.features)

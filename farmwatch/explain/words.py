@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
+from farmwatch.explain.explanation import PageExplanation
+from filters.settings import MeasureSettings
+from stream.schema.records import Score
 from stream.text.wording import counted
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from farmwatch.explain.explanation import PageExplanation
-    from filters.settings import MeasureSettings
-    from stream.schema.records import Score
 
 _FLAT = "which of it is links, lists or tables is unknown"
 TEXTS = {"main": "main text", "c4": "main text cleaned as C4 does"}

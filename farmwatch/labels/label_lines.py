@@ -23,6 +23,8 @@ import msgspec
 
 from farmwatch.terminal.jsonl import ALIKE_SHOWN, JsonLines, binary_input
 from farmwatch.terminal.messages import message
+from scoring.errors import BadIdentity
+from scoring.interface import refuse_bad_identity
 from stream.text.ids import Ident
 from stream.text.packed_files import unpacked_name
 from stream.text.user_errors import Exit, FarmwatchError
@@ -214,9 +216,6 @@ _FIELDS = frozenset(LabelLine.__struct_fields__)
 
 
 def _refuse_bad_identity(identity: str) -> None:
-    from scoring.errors import BadIdentity
-    from scoring.interface import refuse_bad_identity
-
     try:
         refuse_bad_identity(identity)
     except BadIdentity as error:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
+from farmwatch.config.config import Config
+from farmwatch.config.configured import known_detectors
+from farmwatch.doctor import model_checks
+from farmwatch.doctor.check_result import Subject
 from farmwatch.terminal.messages import message, put_json, put_table
+from scoring.errors import ScoringError
 from stream.text.user_errors import Exit
 from stream.text.wording import one_line
-
-if TYPE_CHECKING:
-    from farmwatch.config.config import Config
 
 
 def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> int:
@@ -20,8 +21,6 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
     No language model is loaded. Exit code 1 when `farmwatch up` would refuse what is configured: models or libraries
     that are not there, no thresholds or those of another detector, no numbers to judge sites by.
     """
-    from farmwatch.config.configured import known_detectors
-
     config = common.load().config
     found = known_detectors(config)
     if json:
@@ -50,10 +49,6 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
 
 def _refusal(config: Config) -> str:
     """Why SCORE or TALLY would not start; "" where they would."""
-    from farmwatch.doctor import model_checks
-    from farmwatch.doctor.check_result import Subject
-    from scoring.errors import ScoringError
-
     try:
         for check in (model_checks.detectors, model_checks.pair, model_checks.sites):
             list(check(Subject(config)))

@@ -6,18 +6,20 @@ import re
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+from typing import Annotated, BinaryIO, cast
 
 from cyclopts import Parameter
 
+from crawler.sources.known_hits import KnownHits
+from crawler.warc.pages import Skipped, pages_of
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
-from farmwatch.config.opening import opened
+from farmwatch.config.opening import create_topics, opened
+from farmwatch.crawl.archive_import import Imported, MeasuredStream, import_pages, imports_lock
+from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import message, put, put_json
+from farmwatch.terminal.progress import counting
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
-
-if TYPE_CHECKING:
-    from crawler.warc.pages import Skipped
 
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # what may be a metric's label
 _NAMED = 100  # broken records of a file that are named; more are counted
@@ -43,13 +45,6 @@ def import_archives(
 
     Exit code 1: a record is broken, or no page was found, be it new or known.
     """
-    from crawler.sources.known_hits import KnownHits
-    from crawler.warc.pages import pages_of
-    from farmwatch.config.opening import create_topics
-    from farmwatch.crawl.archive_import import Imported, MeasuredStream, import_pages, imports_lock
-    from farmwatch.terminal.jsonl import STDIN, binary_input
-    from farmwatch.terminal.progress import counting
-
     if not _SOURCE.fullmatch(source):
         raise UsageError(f"--source {source!r}: use up to 32 of a-z, 0-9, '_', '.' and '-'")
     sites = [host_of(name) for name in site or ()]

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
+from crawler.sources.ledger import interval_s
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.config import Config
+from farmwatch.crawl.append_hits import Appended, append_files
+from farmwatch.crawl.search_rounds import SearchRequest, run_search
 from farmwatch.terminal.messages import put, put_json
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
-
-if TYPE_CHECKING:
-    from farmwatch.config.config import Config
 
 FILE, WARC = "file", "warc"
 
@@ -78,15 +79,11 @@ def search(
         raise UsageError("give --queries FILE: one query a line, or CSV or JSONL with a column query")
     if pages is not None and not 1 <= pages <= 100:
         raise UsageError("--pages: from 1 to 100")
-    from farmwatch.crawl.search_rounds import SearchRequest, run_search
-
     wanted = SearchRequest(names, queries, _seconds(every), pages)
     return run_search(common.load().config, wanted, as_json=json)
 
 
 def _seconds(every: str | None) -> int | None:
-    from crawler.sources.ledger import interval_s
-
     try:
         return None if every is None else interval_s(every)
     except ValueError as error:
@@ -94,8 +91,6 @@ def _seconds(every: str | None) -> int | None:
 
 
 def _append(config: Config, files: list[Path], as_json: bool) -> int:
-    from farmwatch.crawl.append_hits import Appended, append_files
-
     total = Appended()
     for file, added in append_files(config, files):
         if added == Appended():

@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from farmwatch.config.caveats import caveats, tell
 from farmwatch.config.config import Config
+from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
 from farmwatch.daemon.rate_series import read_points
 from farmwatch.terminal.messages import message, put_json, put_table

@@ -8,8 +8,11 @@ import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_json, put_table
+from replay.runs.site_table import COLUMNS, read_sites, ruleset_of
+from scoring.rates.canary import is_canary
 from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
@@ -56,10 +59,6 @@ def sites(
 
     A row is of one ruleset: the one that judged the site last. JSON: one object a line.
     """
-    from farmwatch.config.caveats import caveats, tell
-    from replay.runs.site_table import COLUMNS, read_sites, ruleset_of
-    from scoring.rates.canary import is_canary
-
     if limit < 0:
         raise UsageError("--limit: 0 or more")
     config = common.load().config

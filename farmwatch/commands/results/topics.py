@@ -7,8 +7,9 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.config.opening import opened
+from farmwatch.config.opening import create_topics, opened
 from farmwatch.terminal.messages import message, put_json, put_table
+from replay.runs.topology import topic_states
 from stream.text.user_errors import Exit
 
 
@@ -19,13 +20,9 @@ def topics(
     common: Common = DEFAULTS,
 ) -> int:
     """The topics of the log: partitions, records, first and last offsets, and how far each group is behind."""
-    from replay.runs.topology import topic_states
-
     config = common.load().config
     with opened(config, create=create) as log:
         if create:
-            from farmwatch.config.opening import create_topics
-
             create_topics(log, config)
         states = topic_states(log)
     if json:

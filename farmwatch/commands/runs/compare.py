@@ -45,7 +45,7 @@ def compare(
     """
     import time
 
-    from farmwatch.config.caveats import caveats, tell
+    from farmwatch.config.configured import caveats, tell
     from replay.compare.comparer import ComparisonRequest
     from replay.compare.comparer import compare as compared
     from replay.compare.flips import LARGEST

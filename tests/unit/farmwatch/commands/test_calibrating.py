@@ -264,8 +264,8 @@ class _Words:
 @pytest.fixture
 def words(monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of the detector of the configuration."""
-    monkeypatch.setattr("scoring.detectors.registry.load_detectors", lambda configured: [_Words()])
-    monkeypatch.setattr("scoring.detectors.registry.detector_identities", lambda configured: [IDENTITY])
+    monkeypatch.setattr("farmwatch.commands.detectors.calibrate.load_detectors", lambda configured: [_Words()])
+    monkeypatch.setattr("farmwatch.commands.detectors.calibrate.detector_identities", lambda configured: [IDENTITY])
 
 
 def test_texts_are_scored(farmwatch: Runner, words: None, tmp_path: Path) -> None:
@@ -296,7 +296,7 @@ def test_a_text_that_the_detector_cannot_take_costs_itself_only(
                 raise PoisonText("a text that brings the device down")
             return super().score(texts)
 
-    monkeypatch.setattr("scoring.detectors.registry.load_detectors", lambda configured: [Poisoned()])
+    monkeypatch.setattr("farmwatch.commands.detectors.calibrate.load_detectors", lambda configured: [Poisoned()])
     lines = [{"label": row["label"], "text": f"{row['score']} {number}"} for number, row in enumerate(rows())]
     lines[70] = {"label": "human", "text": "1.0 poison"}
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", lines), "--json")

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from farmwatch.config.caveats import caveats
 from farmwatch.config.config import Config, load
+from farmwatch.config.configured import caveats
 from farmwatch.doctor.checks import require_fit
 from replay.runs.configured import site_test_of, tallied_name, tally_identity
 from scoring.detectors.testing import FakeDetector
@@ -71,7 +71,7 @@ def test_a_pair_whose_libraries_lack_is_exit_1(farmwatch: Runner, monkeypatch: p
 
     monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", absent)
     identity = "binoculars/a+b@12345678/float32/512/mine@12345678"
-    monkeypatch.setattr("scoring.detectors.registry.detector_identities", lambda _settings: [identity])
+    monkeypatch.setattr("farmwatch.doctor.model_checks.detector_identities", lambda _settings: [identity])
     flags = ["score.detectors=binoculars", f"tally.detector={LiteNgram.load().identity}"]
     ran = farmwatch("detectors", *(part for flag in flags for part in ("--set", flag)))
     assert (ran.code, "torch is not installed" in ran.err) == (Exit.PROBLEM, True)

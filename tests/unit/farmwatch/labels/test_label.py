@@ -444,8 +444,11 @@ class _ByNumber:
 
 def test_calibrate_takes_labelled_pages(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Pages labelled l and h make a threshold; those of which nobody said who wrote them are left out and counted."""
-    monkeypatch.setattr("scoring.detectors.registry.load_detectors", lambda configured: [_ByNumber()])
-    monkeypatch.setattr("scoring.detectors.registry.detector_identities", lambda configured: [_ByNumber.identity])
+    command = "farmwatch.commands.detectors.calibrate"
+    monkeypatch.setattr(f"{command}.load_detectors", lambda configured: [_ByNumber()])
+    monkeypatch.setattr(
+        "farmwatch.commands.detectors.calibrate.detector_identities", lambda configured: [_ByNumber.identity]
+    )
     pages = write(tmp_path / "flips.jsonl", *(page(number) for number in range(242)))
     (tmp_path / "keys").write_text("lh" * 120 + "an")
     assert farmwatch("label", pages, "--answers", "keys").code == 0
