@@ -13,7 +13,6 @@ import structlog
 
 from farmwatch.config.config import Config
 from farmwatch.config.opening import create_topics, open_configured
-from farmwatch.config.role_names import metrics_port
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.maintenance import Upkeep
 from replay.runs.configured import site_method_of, tally_identity
@@ -107,7 +106,7 @@ def run_role(
     metrics = metrics or Metrics()
     metrics.set("build_info", 1, version=_version())
     process = _Process(role, config, member, metrics, watched)
-    shown, port = Exposition(metrics.registry, role.value), metrics_port(config.metrics.port, role)
+    shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
     endpoints = Endpoints(shown, process.health, config.metrics.host, port)
     endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
     try:

@@ -15,7 +15,6 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.config.opening import check_log_url
-from farmwatch.config.role_names import metrics_port
 from farmwatch.crawl.append_hits import append_files
 from farmwatch.daemon.roles import run_role
 from farmwatch.daemon.supervisor import Supervisor, follow_parent, stop_on_signals, this_program
@@ -133,7 +132,7 @@ def _supervise(config: Config, roles: list[Role], name: str, common: Common, all
     children: dict[str, list[str]] = {}
     for role in roles:
         children[role.value] = child_command(role, name, flags, common.config)
-        port = metrics_port(config.metrics.port, role)
+        port = config.metrics.port_of(role)
         where = f"http://{config.metrics.host}:{port}/metrics" if port else "on a free port, see endpoints_served"
         message(f"metrics of {role.value}: {where}")
     stop, hurry = threading.Event(), threading.Event()

@@ -20,8 +20,6 @@ FILE, WARC = "file", "warc"
 
 
 def search(
-    unnamed: Annotated[list[str] | None, Parameter(show=False)] = None,
-    /,
     *,
     hits: Annotated[
         list[Path] | None,
@@ -58,8 +56,6 @@ def search(
     are only counted. 2 when a source lacks its key or its address, 3 when a file or the log cannot be used, 130 after
     Ctrl-C of a search by hand.
     """
-    if unnamed:
-        raise UsageError(f"{unnamed[0]}: name a file with hits by --hits")
     names = list(dict.fromkeys(part.strip() for name in source or [FILE] for part in name.split(",") if part.strip()))
     if not names:
         raise UsageError("--source names no source")

@@ -78,7 +78,6 @@ def test_completion_knows_commands_and_options(farmwatch: Runner, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["search", "hits.txt"], "hits.txt: name a file with hits by --hits"),
         (["rate", "--log", "sqlite:a", "--set", "log.url=sqlite:b"], "--log and --set log.url both name the log"),
         (["rate", "--set", "log.partitions=2.5"], "log.partitions: expected int (from flag, the value is '2.5')"),
     ],

@@ -21,7 +21,7 @@ from tests.support.paths import ROOT
 _HOLDER = """
 import pathlib, sys, time
 from farmwatch.config.member_names import claimed_name
-from farmwatch.config.role_names import Role
+from stream.schema.roles import Role
 with claimed_name(pathlib.Path(sys.argv[1]), [Role.SCORE], host="box") as name:
     print(name, flush=True)
     time.sleep(600)

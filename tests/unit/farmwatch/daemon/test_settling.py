@@ -8,9 +8,8 @@ import pytest
 
 from crawler.crawl_stage import FrontierCounts
 from farmwatch.config.config import Config, load
-from farmwatch.config.errors import NotSettled
 from farmwatch.daemon import quiescence as settling
-from farmwatch.daemon.quiescence import settle
+from farmwatch.daemon.quiescence import NotSettled, settle
 from replay.runs.topology import READS
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog

@@ -6,7 +6,7 @@ import gzip
 import json
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
@@ -603,22 +603,14 @@ def test_a_file_may_be_taken_to_stand_at_a_url(farmwatch: Runner, tmp_path: Path
     assert farmwatch("explain", "https://a.example/", "--url", "https://a.example/").code == Exit.USAGE
 
 
-def test_a_url_without_its_scheme_is_answered_with_a_hint(farmwatch: Runner, tmp_path: Path) -> None:
-    """A host name that is no file: the URL to give; any other name is only said not to be there."""
+@pytest.mark.parametrize("pack", [zstandard.compress, gzip.compress])
+def test_a_compressed_file_is_inflated(farmwatch: Runner, tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """By its name, as everywhere; a name that is no file is answered with how a page of the log is named."""
+    name = f"page.html.{'zst' if pack is zstandard.compress else 'gz'}"
+    (tmp_path / name).write_bytes(pack(article_html().encode()))
+    assert farmwatch("explain", name).out.startswith(f"{name}: article")
     ran = farmwatch("explain", "host.example/path")
     assert (ran.code, "such as https://host.example/path" in ran.err) == (Exit.UNAVAILABLE, True)
-    ran = farmwatch("explain", "folder/page")
-    assert (ran.code, "there is no such file\n" in ran.err) == (Exit.UNAVAILABLE, True)
-
-
-@pytest.mark.parametrize("kind", ["zstd", "gzip"])
-def test_a_compressed_file_is_not_taken_for_a_page(farmwatch: Runner, tmp_path: Path, kind: str) -> None:
-    """It is refused, with what to do, and not measured as a page that is no HTML."""
-    data = article_html().encode()
-    compressed = zstandard.ZstdCompressor().compress(data) if kind == "zstd" else gzip.compress(data)
-    (tmp_path / "page.html.z").write_bytes(compressed)
-    ran = farmwatch("explain", "page.html.z")
-    assert (ran.code, f"({kind})" in ran.err, "decompress it first" in ran.err) == (Exit.UNAVAILABLE, True, True)
 
 
 def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) -> None:
