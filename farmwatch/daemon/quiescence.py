@@ -25,7 +25,7 @@ _LOOK_S = 0.2
 Ends = dict[str, list[int]]
 
 
-class NotSettled(FarmwatchError, TimeoutError):
+class NotSettled(FarmwatchError):
     """The stages did not come to rest in time; the message says what is still open. The operator looks at the logs."""
 
     exit = Exit.PROBLEM

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from farmwatch.audit.report import AuditReport
-from farmwatch.terminal.messages import put, put_json, put_table, put_wrapped, this_command
+from farmwatch.terminal.messages import put, put_json, put_table, put_wrapped
 from replay.runs.site_table import COLUMNS
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, rate_lines
@@ -111,20 +111,19 @@ def print_json(result: DemoResult) -> None:
 
 
 def _advice(kept: Path | None) -> list[str]:
-    command = this_command()
     if kept is not None:
         options = f"--config {shlex.quote(str(kept / 'farmwatch.toml'))}"
         return [
             "Next, with what was kept:",
-            f"  {command} sites {options}",
-            f"  {command} explain {options} URL     # every rule with its value and threshold, for one page",
-            f"  {command} audit {options}",
-            f"  {command} replay {options} --ruleset notes --name notes     # the same pages under another ruleset;"
+            f"  farmwatch sites {options}",
+            f"  farmwatch explain {options} URL     # every rule with its value and threshold, for one page",
+            f"  farmwatch audit {options}",
+            f"  farmwatch replay {options} --ruleset notes --name notes     # the same pages under another ruleset;"
             " then `compare live notes`",
         ]
     return [
         "Next:",
-        f"  {command} demo --keep DIR        # keep the log, and look into it with sites, explain, audit, replay",
-        f"  {command} search --hits FILE     # your own search results",
-        f"  {command} up                     # set crawl.contact first; then {command} rate",
+        "  farmwatch demo --keep DIR        # keep the log, and look into it with sites, explain, audit, replay",
+        "  farmwatch search --hits FILE     # your own search results",
+        "  farmwatch up                     # set crawl.contact first; then farmwatch rate",
     ]

@@ -10,7 +10,6 @@ import os
 import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from stream.text.wording import one_line
@@ -81,20 +80,6 @@ def put_wrapped(text: str, indent: str = "") -> None:
     One line elsewhere.
     """
     put(_broken(text, sys.stdout, indent))
-
-
-def this_command() -> str:
-    """How this program was called: by its name where PATH finds it, else by the path that was used."""
-    import shlex
-    import shutil
-
-    called = sys.argv[0]
-    if Path(called).name == "__main__.py":
-        return f"{shlex.quote(sys.executable)} -m farmwatch"
-    found = shutil.which(Path(called).name)
-    if found is not None and Path(called).exists() and Path(found).samefile(called):
-        return Path(called).name
-    return shlex.quote(called) if Path(called).name == "farmwatch" else "farmwatch"
 
 
 def error_console() -> Console:

@@ -19,7 +19,7 @@ from farmwatch.labels.screen import laid_out
 from farmwatch.labels.session import SKIP, UNDO, Session
 from farmwatch.labels.terminal import CLOSED, REDRAW, SEVERAL, SignalReceived, Terminal, asking, end_by
 from farmwatch.terminal.jsonl import STDIN, binary_input
-from farmwatch.terminal.messages import message, put, put_json, put_table, this_command
+from farmwatch.terminal.messages import message, put, put_json, put_table
 from scoring.rates.rate import estimate
 from stream.log.clock import wall_ms
 from stream.text.user_errors import Exit, UsageError
@@ -184,7 +184,7 @@ def _tell(session: Session, out: Path, *, changes: bool) -> None:
         put_table(("answer", "pages"), list(session.counts().items()))
     if labelled == of:
         for step in _next(session.pages[0], out):
-            put(one_line(f"next: {this_command()} {step}"))
+            put(one_line(f"next: farmwatch {step}"))
     found = session.changes() if changes else []
     if not found:
         return

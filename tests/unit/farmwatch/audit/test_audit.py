@@ -85,30 +85,6 @@ def lost_row(world: World) -> tuple[str, str]:
     return "sites -> rows", SITE
 
 
-def contradicting_row(world: World) -> tuple[str, str]:
-    world.judged("1")
-    world.row(pages=1, articles=0)
-    return "sites -> rows", SITE
-
-
-def row_without_its_score(world: World) -> tuple[str, str]:
-    world.judged("1")
-    world.row(pages=1, articles=1, scored=0)
-    return "sites -> rows", SITE
-
-
-def row_with_a_flag_too_few(world: World) -> tuple[str, str]:
-    world.judged("1")
-    world.row(pages=1, articles=1, flagged=0)
-    return "sites -> rows", SITE
-
-
-def row_with_scores_of_another_detector(world: World) -> tuple[str, str]:
-    world.judged("1")
-    world.row(pages=1, articles=1, detector="d/2")
-    return "sites -> rows", SITE
-
-
 def row_of_two_rulesets(world: World) -> tuple[str, str]:
     world.judged("1", rules="r1")
     world.judged("2", rules="r2")
@@ -199,10 +175,6 @@ def features_of_nothing(world: World) -> tuple[str, str]:
         lost_score,
         score_of_another_site_only,
         lost_row,
-        contradicting_row,
-        row_without_its_score,
-        row_with_a_flag_too_few,
-        row_with_scores_of_another_detector,
         row_of_two_rulesets,
         row_of_the_ruleset_before,
         doubled_page,
@@ -277,14 +249,6 @@ def test_a_row_is_excused_by_a_letter_of_its_site(world: World, topic: str, key:
     assert report.steps["sites -> rows"].dead == 1
 
 
-def test_a_row_counts_articles_of_one_text_each(world: World) -> None:
-    """Two pages with one text have one score and count as two scored articles, as TALLY counts them."""
-    world.judged("1", text="same")
-    world.judged("2", text="same", scored=False)
-    world.row(pages=2, articles=2)
-    assert world.report().ok
-
-
 def test_pages_of_the_ruleset_before_do_not_count(world: World) -> None:
     """After a change of ruleset the row counts what the new one has judged; judged anew is not judged twice."""
     world.judged("1", rules="r1")
@@ -306,23 +270,6 @@ def test_two_texts_of_one_fetch_are_accounted_for_each(world: World) -> None:
     step = report.steps["articles -> scores"]
     assert broken(report) == []
     assert (step.records, step.done, step.dead) == (2, 1, 1)
-
-
-def test_another_detector_has_its_own_scores(world: World) -> None:
-    """A row is compared with the scores of the detector it names, whatever others have said."""
-    fid = world.judged("1")
-    world.judged("2")
-    world.score(fid, page_id(f"http://{SITE}/1"), "digest-1", "too_short", detector="d/2")
-    world.row(pages=2, articles=2, scored=0, abstained=1, detector="d/2")
-    assert world.report().ok
-
-
-def test_an_older_fetch_that_was_judged_late_changes_nothing(world: World) -> None:
-    """A page's newest fetch counts, also where an older one was judged after it."""
-    world.judged("1", visit=2)
-    world.judged("1", visit=1, article=False)
-    world.row(pages=1, articles=1)
-    assert broken(world.report()) == []
 
 
 def test_rules_and_measures_are_not_held_in_memory() -> None:

@@ -100,44 +100,6 @@ def test_thresholds_of_ones_own_give_another_identity(farmwatch: Runner, tmp_pat
 
 
 @pytest.mark.parametrize(
-    ("flags", "environment"),
-    [
-        (["score.detectors=lite-ngram,binoculars"], {}),
-        (['score.detectors=["lite-ngram", "binoculars"]'], {}),
-        ([], {"FARMWATCH_SCORE_DETECTORS": "lite-ngram, binoculars"}),
-        ([], {"FARMWATCH_SCORE_DETECTORS": '["lite-ngram","binoculars"]'}),
-    ],
-)
-def test_a_list_may_come_from_flag_and_environment(flags: list[str], environment: dict[str, str]) -> None:
-    """By commas, or as JSON and TOML have it."""
-    config = load(None, flags, {"HOME": "/nowhere", **environment}).config
-    assert config.score.detectors == ["lite-ngram", "binoculars"]
-
-
-def test_settings_of_the_pair_have_paths_and_variables(tmp_path: Path) -> None:
-    """The nested table is set from the file, over it by the environment, over that by a flag."""
-    file = tmp_path / "farmwatch.toml"
-    file.write_text('[score.pair]\nobserver = "a"\nperformer = "b"\ndevice = "cpu"\n')
-    config = load(file, ["score.pair.performer=d"], {"FARMWATCH_SCORE_PAIR_OBSERVER": "c"}).config
-    assert (config.score.pair.observer, config.score.pair.performer, config.score.pair.device) == ("c", "d", "cpu")
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["score.detectors="], "empty"),
-        (["score.detectors=lite-ngram,lite-ngram"], "twice"),
-        (["score.batch_texts=-1"], "batch_texts"),
-        (["score.pair.max_tokens=1"], "max_tokens"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused_by_path(flags: list[str], said: str) -> None:
-    """A configuration error, before anything runs."""
-    with pytest.raises(ConfigError, match=said):
-        load(None, flags, {"HOME": "/nowhere"})
-
-
-@pytest.mark.parametrize(
     ("flags", "texts"),
     [
         ([], 256),

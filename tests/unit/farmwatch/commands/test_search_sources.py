@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from crawler.sources.ledger import Ledger
+from crawler.sources.settings import BUILT_IN
 from stream.opening import open_log
 from stream.processing.metrics import SPECS
 from stream.schema.records import Hit, decode
@@ -256,7 +257,7 @@ def test_a_key_in_the_configuration_is_refused_without_repeating_it(
 
 
 def test_the_tables_of_the_documentation_load(farmwatch: Runner, tmp_path: Path) -> None:
-    """Each TOML of docs/reference/sources.md is a configuration, and every metric that it names exists."""
+    """Each TOML of docs/reference/sources.md is a configuration, its metrics exist, every source has a section."""
     page = (ROOT / "docs" / "reference" / "sources.md").read_text(encoding="utf-8")
     tables = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert len(tables) == 6
@@ -265,6 +266,7 @@ def test_the_tables_of_the_documentation_load(farmwatch: Runner, tmp_path: Path)
         assert farmwatch("config", "show").code == Exit.OK, table
     known = {f"farmwatch_{spec.name}" + ("_total" if spec.kind == "counter" else "") for spec in SPECS}
     assert set(re.findall(r"farmwatch_[a-z_]+", page)) <= known
+    assert all(f"\n## {name}\n" in page for name in (*BUILT_IN, "json_http"))
 
 
 def _daemon(tmp_path: Path, url: str, *more: str) -> subprocess.Popen[str]:

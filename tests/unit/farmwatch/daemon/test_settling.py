@@ -104,11 +104,6 @@ def test_it_ends_at_once_when_nobody_works_any_more(log: MemoryLog) -> None:
     assert clock.now == 0
 
 
-def test_not_settled_is_a_timeout() -> None:
-    """Callers may catch it as what it is."""
-    assert issubclass(NotSettled, TimeoutError)
-
-
 def test_markers_at_the_end_are_nothing_to_read(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
     """Kafka's end offsets include transaction markers: offsets without a record do not keep it from rest."""
     log.append([Output(HITS, 0, b"s", b"v")])

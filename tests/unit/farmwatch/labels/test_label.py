@@ -123,12 +123,6 @@ def test_undo_takes_back_and_the_last_line_counts(label: Keys) -> None:
     ]
 
 
-def test_undo_of_a_skip_asks_again_and_adds_nothing(label: Keys) -> None:
-    """A skipped page comes back by undo; there is nothing to take back."""
-    label("sua")
-    assert [line["fetch_id"] for line in lines()] == ["f0"]
-
-
 def test_says_what_the_judgements_say_of_the_runs_only_at_the_end(label: Keys) -> None:
     """Which run is right more often would sway whoever judges: it is told when all is labelled, with its interval."""
     assert "kept by" not in label("an").out
@@ -356,12 +350,16 @@ def sampled(folder: str) -> list[dict[str, Any]]:
     ]
 
 
-def test_evaluate_counts_labelled_pages(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
-    """Two pages labelled, one an article: `rulesets evaluate` reads their features from the log and counts both."""
-    pages = write(tmp_path / "flips.jsonl", *sampled(finished))
-    order = "an" if json.loads(pages.read_text().splitlines()[0])["url"] == URL else "na"
-    (tmp_path / "keys").write_text(order)
+def labelled(farmwatch: Runner, finished: str, keys: str, *more: dict[str, Any]) -> None:
+    """Label a sample of the two pages of `finished_log`, and more."""
+    pages = write(Path("flips.jsonl").absolute(), *sampled(finished), *more)
+    Path("keys").write_text(keys)
     assert farmwatch("label", pages, "--answers", "keys").code == 0
+
+
+def test_evaluate_counts_labelled_pages(farmwatch: Runner, finished: str) -> None:
+    """Two pages labelled, one an article: `rulesets evaluate` reads their features from the log and counts both."""
+    labelled(farmwatch, finished, "an" if sampled(finished)[0]["url"] == URL else "na")
     ran = farmwatch("rulesets", "evaluate", "default", "--labels", "labels.jsonl", "--log", finished)
     assert (ran.code, ran.err) == (0, "")
     rows = [line.split("\t") for line in ran.out.splitlines()]
@@ -369,23 +367,19 @@ def test_evaluate_counts_labelled_pages(farmwatch: Runner, finished: str, tmp_pa
     assert ["labels.jsonl", "2", "50 (3-97)"] in rows
 
 
-def test_evaluate_takes_the_last_word(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+def test_evaluate_takes_the_last_word(farmwatch: Runner, finished: str) -> None:
     """A page labelled twice counts once, as it was labelled last; one that was taken back counts no more."""
-    pages = write(tmp_path / "flips.jsonl", *sampled(finished))
-    (tmp_path / "keys").write_text("aunauq")
-    farmwatch("label", pages, "--answers", "keys")
+    labelled(farmwatch, finished, "aunauq")
     found = json.loads(
         farmwatch("rulesets", "evaluate", "default", "--labels", "labels.jsonl", "--log", finished, "--json").out
     )["rulesets"][0]
     assert (found["pages"], found["articles"]["pages"], found["others"]["pages"]) == (1, 0, 1)
 
 
-def test_evaluate_tells_pages_that_the_log_has_not(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+def test_evaluate_tells_pages_that_the_log_has_not(farmwatch: Runner, finished: str) -> None:
     """Pages without features are named and skipped (exit code 1), lines of another kind counted; none left is 3."""
     strange = page(7)
-    pages = write(tmp_path / "flips.jsonl", *sampled(finished), strange)
-    (tmp_path / "keys").write_text("ana")
-    farmwatch("label", pages, "--answers", "keys")
+    labelled(farmwatch, finished, "ana", strange)
     labels = Path("labels.jsonl")
     labels.write_text('{"label": 1, "text": "mine"}\n' + labels.read_text())
     ran = farmwatch("rulesets", "evaluate", "default", "--labels", labels, "--log", finished, "--json")
@@ -406,11 +400,9 @@ def test_evaluate_of_a_file_wants_no_source_and_a_log(farmwatch: Runner, label: 
     assert ran.code == 3 and "there is no log yet" in ran.err
 
 
-def test_evaluate_reads_the_features_of_the_live_run(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+def test_evaluate_reads_the_features_of_the_live_run(farmwatch: Runner, finished: str) -> None:
     """Where a run that measured anew is live, its features are judged, not the older ones of the same fetch."""
-    pages = write(tmp_path / "flips.jsonl", *sampled(finished))
-    (tmp_path / "keys").write_text("aa")
-    farmwatch("label", pages, "--answers", "keys")
+    labelled(farmwatch, finished, "aa")
     log = open_log(finished)
     topic, partition = features_of("anew"), partition_of(SITE, PARTITIONS)
     log.create([Topic(topic, PARTITIONS)])
