@@ -13,37 +13,12 @@ from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_json, put_table
 from replay.runs.site_table import COLUMNS, read_sites, ruleset_of
 from scoring.rates.canary import is_canary
+from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
 Verdicts = Literal["llm", "human", "undecided", "unclassifiable"]
-SITE_FIELDS = (
-    "site",
-    "verdict",
-    "pages",
-    "articles",
-    "scored",
-    "abstained",
-    "flagged",
-    "pages_used",
-    "llr",
-    "dropped_by",
-    "sources",
-    "queries",
-    "best_rank",
-    "hits",
-    "ruleset",
-    "digest",
-    "detector",
-    "updated_at",
-    "run",
-    "method",
-    "mixed",
-    "decided_at",
-    "days",
-    "method_digest",
-)
 
 
 def sites(
@@ -69,7 +44,8 @@ def sites(
     warnings = caveats(config, (row.detector for row in shown))
     if json:
         for row in shown:
-            fields = {name: msgspec.to_builtins(getattr(row, name)) for name in SITE_FIELDS}
+            names = (name for name in SiteState.__struct_fields__ if name not in ("v", "id"))
+            fields = {name: msgspec.to_builtins(getattr(row, name)) for name in names}
             put_json(fields | {"run": shown_run(row.run)})
         tell(warnings, short=True)
         return Exit.OK

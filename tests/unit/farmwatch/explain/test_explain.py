@@ -17,8 +17,8 @@ import zstandard
 
 from crawler.web.urls import page_id
 from farmwatch.explain.explanation import explain_url
+from farmwatch.explain.report import ERRORS, PATHS, extraction
 from farmwatch.explain.rules import shown_value
-from farmwatch.explain.words import ERRORS, PATHS, extraction
 from filters.extraction.blocks import Block, pack
 from filters.extraction.interface import ExtractError
 from filters.measure.epoch import feature_epoch
