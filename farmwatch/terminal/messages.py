@@ -8,14 +8,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from stream.text.wording import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+T = TypeVar("T")
 
 
 def message(text: str) -> None:
@@ -72,6 +74,19 @@ def put_table(
     console.print(fitted.table)
     for note in fitted.notes:
         put_wrapped(note)
+
+
+def put_columns(
+    rows: Iterable[T],
+    columns: Mapping[str, str | Callable[[T], Any]],
+    title: str = "",
+    *,
+    less: Sequence[str] = (),
+    same: Sequence[str] = (),
+) -> None:
+    """A table of records, see `put_table`: each heading with the attribute that its cells show, or their maker."""
+    cells = ([getattr(row, of) if isinstance(of, str) else of(row) for of in columns.values()] for row in rows)
+    put_table(tuple(columns), cells, title, less=less, same=same)
 
 
 def put_wrapped(text: str, indent: str = "") -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
+from typing import Any
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
 from farmwatch.config.config import Config
-from farmwatch.config.configured import known_detectors
+from farmwatch.config.configured import KnownDetector, known_detectors
 from farmwatch.doctor import model_checks
 from farmwatch.doctor.check_result import Subject
-from farmwatch.terminal.messages import message, put_json, put_table
+from farmwatch.terminal.messages import message, put_columns, put_json
 from scoring.errors import ScoringError
 from stream.text.user_errors import Exit
 from stream.text.wording import one_line
@@ -26,19 +28,14 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
     if json:
         put_json([asdict(detector) for detector in found])
     else:
-        put_table(
-            ("detector", "scores", "judges sites", "thresholds", "identity"),
-            (
-                (
-                    detector.name,
-                    _yes(detector.configured),
-                    _yes(detector.judges_sites),
-                    "" if not detector.identity else "calibrated" if detector.calibrated else "none",
-                    detector.identity or "-",
-                )
-                for detector in found
-            ),
-        )
+        columns: dict[str, str | Callable[[KnownDetector], Any]] = {
+            "detector": "name",
+            "scores": lambda one: "yes" if one.configured else "",
+            "judges sites": lambda one: "yes" if one.judges_sites else "",
+            "thresholds": lambda one: "" if not one.identity else "calibrated" if one.calibrated else "none",
+            "identity": lambda one: one.identity or "-",
+        }
+        put_columns(found, columns)
         for detector in found:
             message(one_line(f"{detector.name}: {detector.problem or detector.warning}"))
     refused = _refusal(config)
@@ -55,7 +52,3 @@ def _refusal(config: Config) -> str:
     except ScoringError as error:
         return str(error)
     return ""
-
-
-def _yes(true: bool) -> str:
-    return "yes" if true else ""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from typing import Annotated
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
 
 import msgspec
 from cyclopts import Parameter
@@ -15,7 +15,7 @@ from crawler.web.registrable_domain import registrable_domain
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
+from farmwatch.terminal.messages import message, put, put_columns, put_json, put_table, put_wrapped
 from farmwatch.terminal.progress import counting
 from stream.log.contract import Log, partition_of
 from stream.schema.topics import FRONTIER_STORE
@@ -105,14 +105,8 @@ def _tell(report: FrontierReport, now_ms: int) -> None:
     put(f"{counted(sum(report.urls.values()), 'URL')}: {_counts(report.urls)}")
     put(f"queued: {queue_in_words(report.queued_in) or 'none'}; {counted(report.fetched, 'page')} fetched so far")
     if report.oldest_due:
-        put_table(
-            ("site", "due for", "queued", "fetched"),
-            (
-                (each.site, lasting((now_ms - each.due_at) / 1000), each.queued, each.fetched)
-                for each in report.oldest_due
-            ),
-            title="due for longest",
-        )
+        due = ((e.site, lasting((now_ms - e.due_at) / 1000), e.queued, e.fetched) for e in report.oldest_due)
+        put_table(("site", "due for", "queued", "fetched"), due, title="due for longest")
     if report.parked_sites:
         _put_parked(
             report.parked_sites, now_ms, f"parked, {counted(sites['parked'], 'site')}: {_counts(report.parked_reasons)}"
@@ -156,22 +150,16 @@ def _show_list(lines: Sequence[FrontierSiteLine], now_ms: int, *, as_json: bool)
     if not lines:
         message("none")
     elif lines[0].stopped_why:
-        put_table(
-            ("site", "reason", "stopped", "fetched", "left", "what it means", "what ends it"),
-            (
-                (
-                    each.site,
-                    each.stopped_why,
-                    when(each.stopped_at, now_ms),
-                    each.fetched,
-                    each.queued,
-                    meaning_of_reason(each.stopped_why).text,
-                    meaning_of_reason(each.stopped_why).passes or "nothing",
-                )
-                for each in lines
-            ),
-            less=("left",),
-        )
+        columns: dict[str, str | Callable[[FrontierSiteLine], Any]] = {
+            "site": "site",
+            "reason": "stopped_why",
+            "stopped": lambda each: when(each.stopped_at, now_ms),
+            "fetched": "fetched",
+            "left": "queued",
+            "what it means": lambda each: meaning_of_reason(each.stopped_why).text,
+            "what ends it": lambda each: meaning_of_reason(each.stopped_why).passes or "nothing",
+        }
+        put_columns(lines, columns, less=("left",))
     else:
         _put_parked(lines, now_ms, "")
 
@@ -183,20 +171,14 @@ def _say_cut(shown: int, found: int, noun: str) -> None:
 
 
 def _put_parked(lines: Sequence[FrontierSiteLine], now_ms: int, title: str) -> None:
-    put_table(
-        ("site", "asked again", "reason", "what it means", "queued"),
-        (
-            (
-                each.site,
-                when(each.parked_until, now_ms),
-                each.parked_why,
-                meaning_of_reason(each.parked_why).text,
-                each.queued,
-            )
-            for each in lines
-        ),
-        title=title,
-    )
+    columns: dict[str, str | Callable[[FrontierSiteLine], Any]] = {
+        "site": "site",
+        "asked again": lambda each: when(each.parked_until, now_ms),
+        "reason": "parked_why",
+        "what it means": lambda each: meaning_of_reason(each.parked_why).text,
+        "queued": "queued",
+    }
+    put_columns(lines, columns, title)
 
 
 def _show_site(report: SiteReport, now_ms: int, *, as_json: bool) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 
@@ -12,7 +13,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
 from farmwatch.daemon.rate_series import read_points
-from farmwatch.terminal.messages import message, put_json, put_table
+from farmwatch.terminal.messages import message, put_columns, put_json
 from replay.runs.lookup import find_run
 from scoring.rates.cuts import Cut
 from scoring.rates.series import SERIES, series_of
@@ -51,40 +52,26 @@ def show_history(
             fields = {name: getattr(point, name) for name in RatePoint.__struct_fields__ if name not in ("v", "site")}
             put_json({**msgspec.to_builtins(fields), "run": shown_run(point.run), "warning": warnings[point.detector]})
         return Exit.OK
-    put_table(
-        (
-            "time",
-            "group",
-            "rate",
-            "low",
-            "high",
-            "llm",
-            "classifiable",
-            "sites",
-            "method",
-            "ruleset",
-            "detector",
-            "site method",
-        ),
-        (
-            (
-                datetime.fromtimestamp(point.at / 1000, UTC).strftime("%Y-%m-%d %H:%M"),
-                point.group,
-                *(None if share is None else f"{share:.1%}" for share in (point.rate, point.low, point.high)),
-                point.llm,
-                point.llm + point.human + point.undecided,
-                point.llm + point.human + point.undecided + point.unclassifiable,
-                point.method,
-                f"{point.ruleset} {point.digest[:8]}",
-                point.detector,
-                f"{point.site_method} {point.site_method_digest}".strip(),
-            )
-            for point in points
-        ),
-        less=("sites", "llm", "method"),
-        same=("ruleset", "detector", "site method"),
-    )
+    columns: dict[str, str | Callable[[RatePoint], Any]] = {
+        "time": lambda point: datetime.fromtimestamp(point.at / 1000, UTC).strftime("%Y-%m-%d %H:%M"),
+        "group": "group",
+        "rate": lambda point: _percent(point.rate),
+        "low": lambda point: _percent(point.low),
+        "high": lambda point: _percent(point.high),
+        "llm": "llm",
+        "classifiable": lambda point: point.llm + point.human + point.undecided,
+        "sites": lambda point: point.llm + point.human + point.undecided + point.unclassifiable,
+        "method": "method",
+        "ruleset": lambda point: f"{point.ruleset} {point.digest[:8]}",
+        "detector": "detector",
+        "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),
+    }
+    put_columns(points, columns, less=("sites", "llm", "method"), same=("ruleset", "detector", "site method"))
     shown = f"{counted(len(points), 'point')} since {since}"
     message(f"{shown}; a point is kept every {config.rate.series_s} s while TALLY runs, all times UTC")
     tell(warnings, short=True)
     return Exit.OK
+
+
+def _percent(share: float | None) -> str | None:
+    return None if share is None else f"{share:.1%}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -23,6 +24,15 @@ from tests.support.audit_world import OTHER, SITE, World
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+def queue(world: World, priority: Priority, done: bytes | None) -> None:
+    """CRAWL reads the first hit, and puts its page into the queue of the site, or takes it out (None)."""
+    with closing(world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")) as member:
+        for _ in range(5):
+            member.poll(0.01, 10, 10**6)
+        change = StateChange(queue_key(SITE, priority, 0), done)
+        member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [change]}))
 
 
 def broken(report: AuditReport) -> list[tuple[str, str]]:
@@ -213,12 +223,7 @@ def test_a_hit_in_the_frontier_waits(world: World) -> None:
     url = f"http://{SITE}/1"
     world.put("hits", Hit(id="hit-1", site=SITE, url=url))
     world.row(pages=0, articles=0)
-    member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
-    for _ in range(5):
-        member.poll(0.01, 10, 10**6)
-    change = StateChange(queue_key(SITE, Priority.HIT, 0), page_bytes(url))
-    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [change]}))
-    member.close()
+    queue(world, Priority.HIT, page_bytes(url))
     report = world.report()
     assert report.ok
     assert report.steps["hits -> pages"].waiting == 1
@@ -320,15 +325,10 @@ def test_a_page_that_was_refused_and_fetched_on_a_later_visit_is_done_once() -> 
     world = World()
     world.page("1", outcome="refused", reason="unreachable")
     assert audit(world.log).steps["hits -> pages"].reasons == {"unreachable": 1}
-    place, page = queue_key(SITE, Priority.HIT, 1), page_bytes(f"http://{SITE}/1")
-    member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
-    for _ in range(5):
-        member.poll(0.01, 10, 10**6)
-    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [StateChange(place, page)]}))
+    queue(world, Priority.HIT, page_bytes(f"http://{SITE}/1"))
     queued = audit(world.log).steps["hits -> pages"]
     assert (queued.waiting, queued.done, queued.reasons) == (1, 0, {})
-    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [StateChange(place, None)]}))
-    member.close()
+    queue(world, Priority.HIT, None)
     world.page("1", visit=2)
     report = audit(world.log)
     step = report.steps["hits -> pages"]
@@ -354,12 +354,7 @@ def test_a_page_that_is_visited_again_waits_for_nothing() -> None:
     """While a page that was fetched waits for another visit, its hit is done."""
     world = World()
     world.judged("1")
-    member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
-    for _ in range(5):
-        member.poll(0.01, 10, 10**6)
-    change = StateChange(queue_key(SITE, Priority.AGAIN, 0), page_bytes(f"http://{SITE}/1"))
-    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [change]}))
-    member.close()
+    queue(world, Priority.AGAIN, page_bytes(f"http://{SITE}/1"))
     step = audit(world.log).steps["hits -> pages"]
     assert (step.done, step.waiting, step.broken) == (1, 0, 0)
 

@@ -23,6 +23,7 @@ from stream.processing.metrics import SPECS
 from stream.schema.records import Hit, decode
 from stream.schema.topics import HITS
 from stream.text.user_errors import Exit
+from tests.support.farm import wait_for
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.paths import ROOT
 from tests.support.search_engines import (
@@ -41,6 +42,7 @@ from tests.support.search_engines import (
 pytestmark = pytest.mark.slow
 
 KEY = "s3cr3t-0f-the-test"
+SOON_S = 20.0
 CONFIG = """
 [crawl]
 contact = "https://contact.example/"
@@ -278,13 +280,6 @@ def _daemon(tmp_path: Path, url: str, *more: str) -> subprocess.Popen[str]:
     )
 
 
-def _until(fact: Callable[[], bool], patience_s: float = 20.0) -> None:
-    until = time.monotonic() + patience_s
-    while not fact():
-        assert time.monotonic() < until
-        time.sleep(0.02)
-
-
 def test_the_daemon_keeps_its_schedule_over_a_restart(place: Callable[[Engine], str], tmp_path: Path) -> None:
     """A round of each source, metrics on a port, a clean end by SIGTERM; the next process waits for the next round."""
     held: list[Answering] = [_engine]
@@ -346,7 +341,7 @@ def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tm
         (tmp_path / "queries").write_text("".join(f"garden {n}\n" for n in range(6)))
         more = ("--set", "search.brave.quota_month=0")
         first = _daemon(tmp_path, url, *more)
-        _until(lambda: sum(asked.path == "/brave" for asked in engine.seen) > 3)
+        wait_for(lambda: sum(asked.path == "/brave" for asked in engine.seen) > 3, SOON_S, "four requests")
         first.kill()
         first.communicate(timeout=20)
         wait[0] = False
@@ -355,7 +350,11 @@ def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tm
         log.close()
         assert round_ is not None and (round_.done, round_.total) == (3, 6)
         second = _daemon(tmp_path, url, *more)
-        _until(lambda: any(asked.query.get("q") == "garden 5" and asked.path == "/brave" for asked in engine.seen))
+        wait_for(
+            lambda: any(asked.query.get("q") == "garden 5" and asked.path == "/brave" for asked in engine.seen),
+            SOON_S,
+            "the end",
+        )
         time.sleep(0.3)
         second.send_signal(signal.SIGTERM)
         second.communicate(timeout=20)
@@ -385,7 +384,7 @@ def test_ctrl_c_ends_a_search_by_hand_while_a_request_is_under_way(
             search = subprocess.Popen(
                 [*command, "--log", url], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
             )
-            _until(lambda engine=engine: bool(engine.seen))  # type: ignore[misc]
+            wait_for(lambda engine=engine: bool(engine.seen), SOON_S, "a request")
             search.send_signal(signal.SIGINT)
             assert search.stderr is not None
             said = next(line for line in search.stderr if "stopping" in line)

@@ -132,17 +132,6 @@ def test_sites_marks_the_mixed(farmwatch: Runner, finished: str) -> None:
     assert (found["b.example"]["mixed"], found["b.example"]["days"]) == (False, [])
 
 
-def test_sites_of_one_ruleset_name_it_once_on_a_terminal(
-    farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Where all rows agree the ruleset stands under the table and takes no column."""
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("TERM", "dumb")
-    lines = farmwatch("sites", "--log", finished).out.splitlines()
-    assert f"ruleset: default {load_ruleset('default').digest[:8]}" in lines
-    assert "ruleset" not in lines[0]
-
-
 def test_sites_says_how_many_it_left_out(farmwatch: Runner, finished: str) -> None:
     """--verdict and --limit cut the table, and the message says of how many."""
     ran = farmwatch("sites", "--verdict", "llm", "--log", finished)

@@ -438,25 +438,6 @@ def test_the_text_that_is_scored_is_named_and_its_score_found(farmwatch: Runner,
     )
 
 
-def test_an_explanation_fits_80_columns(farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prose is broken at words, with its rest further in, and passages are cut; in a pipe each is one line."""
-    measures = {"duplicate_share": 0.9, "template_share": 0.9, "simhash_distance": 3.0, "url_path": "/tag/all/"}
-    page = _features("tag/all/", FOOTER + _own(1), measures=measures)
-    log = _log(tmp_path, [_features("first", FOOTER), page, _score(page)])
-    piped = farmwatch("explain", _address("tag/all/"), "--all", "--log", log).out.splitlines()
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TERM", "dumb")
-    lines = farmwatch("explain", _address("tag/all/"), "--all", "--log", log).out.splitlines()
-    assert max(map(len, piped)) > 100 > 80 >= max(map(len, lines))
-    for start in ("url_kind: tag, for", "  url_kind: first", "near-duplicates:", "  recorded when"):
-        (place,) = [place for place, line in enumerate(lines) if line.startswith(start)]
-        (whole,) = [line for line in piped if line.startswith(start)]
-        assert lines[place] != whole
-        assert whole.startswith(f"{lines[place]} {lines[place + 1].strip()}")
-        assert lines[place + 1].startswith("    " if start.startswith(" ") else "  ")
-
-
 def test_a_dropped_pages_verdict_may_not_tell_what_is_scored(farmwatch: Runner, tmp_path: Path) -> None:
     """A live verdict that drops the page, by a ruleset that is not at hand and scores the cleaned text."""
     rules = tmp_path / "cleaned.toml"

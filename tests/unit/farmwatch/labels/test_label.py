@@ -22,7 +22,6 @@ from farmwatch.labels.screen import laid_out
 from farmwatch.labels.session import Session
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
-from scoring.interface import TextScore
 from stream.log.contract import Output, Topic, partition_of
 from stream.opening import open_log
 from stream.schema.control import exclusive
@@ -422,40 +421,13 @@ def test_evaluate_reads_the_features_of_the_live_run(farmwatch: Runner, finished
     assert (found["kept"], found["pages"]) == (1, 1) and SHORT_URL in ran.err
 
 
-class _ByNumber:
-    """Scores the texts of `page` by their numbers: the even ones look like a language model's."""
-
-    identity = "binoculars/observer+performer@0a1b2c3d/float32/512/uncalibrated"
-    warning = ""
-
-    def score(self, texts: list[str]) -> list[TextScore]:
-        """One TextScore per text."""
-        numbers = [int(text.split()[3].rstrip(".")) for text in texts]
-        return [TextScore(score=(0.7 if number % 2 == 0 else 1.0) + number / 10_000) for number in numbers]
-
-
-def test_calibrate_takes_labelled_pages(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Pages labelled l and h make a threshold; those of which nobody said who wrote them are left out and counted."""
-    command = "farmwatch.commands.detectors.calibrate"
-    monkeypatch.setattr(f"{command}.load_detectors", lambda configured: [_ByNumber()])
-    monkeypatch.setattr(
-        "farmwatch.commands.detectors.calibrate.detector_identities", lambda configured: [_ByNumber.identity]
-    )
-    pages = write(tmp_path / "flips.jsonl", *(page(number) for number in range(242)))
-    (tmp_path / "keys").write_text("lh" * 120 + "an")
-    assert farmwatch("label", pages, "--answers", "keys").code == 0
-    ran = farmwatch("calibrate", "--labels", "labels.jsonl", "--fpr", "0.05", "--no-plot", "--json")
-    assert ran.code == 0, ran.err
-    told = json.loads(ran.out)["all"]
-    assert (told["false_positives"]["total"], told["sensitivity"]["total"]) == (120, 120)
-    assert "2 pages left out: judged, but nobody said who wrote it" in ran.err
-
-
-def test_calibrate_takes_the_last_word(label: Keys) -> None:
-    """A label that was changed or taken back is no contradiction: the last one counts."""
+def test_calibrate_takes_the_last_word(label: Keys, capfd: pytest.CaptureFixture[str]) -> None:
+    """A label that was changed or taken back is no contradiction; pages of which nobody said the author are counted."""
     label("lhluuhuln")
-    texts = list(LabelFile(Path("labels.jsonl")))
-    assert [(text.llm, text.site) for text in texts] == [(True, "s0.example"), (True, "s1.example")]
+    file = LabelFile(Path("labels.jsonl"))
+    assert [(text.llm, text.site) for text in file] == [(True, "s0.example"), (True, "s1.example")]
+    file.end()
+    assert "1 page left out: judged, but nobody said who wrote it" in capfd.readouterr().err
 
 
 def test_standing_keeps_the_order_of_the_last_words() -> None:
