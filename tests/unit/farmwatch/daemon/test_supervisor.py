@@ -105,13 +105,10 @@ def test_a_stop_lets_the_child_finish(tmp_path: Path, run: Callable[..., _Runnin
 def test_a_killed_child_is_started_again(tmp_path: Path, run: Callable[..., _Running]) -> None:
     """kill -9 of a child leads to a new one, and that one drains."""
     running = run(_child(_DRAINS, tmp_path))
-    wait_for(
-        lambda: (tmp_path / "started").exists() and (tmp_path / "started").read_text() == "x",
-        20.0,
-        "the end of the wait",
-    )
+    started = tmp_path / "started"
+    wait_for(lambda: started.exists() and started.read_text() == "x", _PATIENCE_S, "the start")
     os.kill(running.supervisor.pids()["child"], signal.SIGKILL)
-    wait_for(lambda: started.read_text() == "xx", 20.0, "the next start")
+    wait_for(lambda: started.read_text() == "xx", _PATIENCE_S, "the next start")
     assert running.end() == Exit.OK
 
 
