@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Annotated, BinaryIO, cast
 
@@ -71,12 +74,12 @@ def import_archives(
                     sites=sites,
                     known=imports.ids,
                 )
-                told = _Teller(file)
                 try:
-                    added = import_pages(log, found, imports, told)
+                    added = import_pages(log, found, imports, partial(_report_broken, file, count(1)))
                 except OSError as error:
                     raise FarmwatchError(f"{file}: cannot be read on: {error.strerror or error}") from error
-                told.summarise()
+            if added.broken > _NAMED:
+                message(f"{file}: {counted(added.broken - _NAMED, 'more broken record')}")
             total.pages += added.pages
             total.skipped += added.skipped
             total.broken += added.broken
@@ -88,22 +91,10 @@ def import_archives(
     return Exit.OK if not total.broken and (total.pages or total.skipped["known"]) else Exit.PROBLEM
 
 
-class _Teller:
-    """Names the broken records of a file on stderr, the first of them."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._count = 0
-
-    def __call__(self, bad: Skipped) -> None:
-        self._count += 1
-        if self._count <= _NAMED:
-            url = f"{one_line(bad.url)}: " if bad.url else ""
-            message(f"{self._file}: offset {bad.offset}: {url}{one_line(bad.reason)}")
-
-    def summarise(self) -> None:
-        if self._count > _NAMED:
-            message(f"{self._file}: {counted(self._count - _NAMED, 'more broken record')}")
+def _report_broken(file: Path, numbers: Iterator[int], bad: Skipped) -> None:
+    if next(numbers) <= _NAMED:
+        url = f"{one_line(bad.url)}: " if bad.url else ""
+        message(f"{file}: offset {bad.offset}: {url}{one_line(bad.reason)}")
 
 
 def _report(pages: int, skipped: Counter[str], broken: int, as_json: bool) -> None:

@@ -6,6 +6,7 @@ import getpass
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from shlex import quote
 from typing import Annotated
@@ -56,7 +57,7 @@ def label(
         raise UsageError(f"--out {out}: that is the sample; name another file")
     operator = _name(operator)
     pages = LabelSample(sample)
-    with LabelsFile(out) as labels:
+    with closing(LabelsFile(out)) as labels:
         session = Session(pages.pages, labels, operator, wall_ms)
         leftover, signalled = _ask(session, answers, f"{sample.name} > {out}", show_verdicts=show_verdicts)
         if json:

@@ -6,6 +6,7 @@ import io
 import json
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -201,7 +202,7 @@ def test_the_sample_and_what_is_no_file_are_refused(label: Keys, sample: Path, t
 
 def test_one_labels_file_has_one_writer(label: Keys, tmp_path: Path) -> None:
     """While one process adds to a file another one is told so."""
-    with LabelsFile(tmp_path / "labels.jsonl"):
+    with closing(LabelsFile(tmp_path / "labels.jsonl")):
         ran = label("a")
         assert ran.code == 3 and "another `farmwatch label`" in ran.err
     assert label("a").code == 0
@@ -242,7 +243,7 @@ def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFact
     file = tmp_path_factory.mktemp("labels") / "labels.jsonl"
     meant: dict[str, str] = {}
     seen: list[str] = []
-    with LabelsFile(file) as labels:
+    with closing(LabelsFile(file)) as labels:
         session = Session(PAGES, labels, "ada", lambda: 1)
         for key in keys:
             session.press(key)
@@ -255,7 +256,7 @@ def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFact
                     meant[name] = key
             assert session.labelled == len(meant)
     wanted = {name: (ANSWERS[key].page_type, ANSWERS[key].label) for name, key in meant.items()}
-    with LabelsFile(file) as labels:
+    with closing(LabelsFile(file)) as labels:
         assert {name: (said.page_type, said.label) for name, said in labels.standing.items()} == wanted
     whole = file.read_bytes()
     part = whole[: int(cut * len(whole))]
@@ -268,7 +269,7 @@ def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFact
         said.pop(line["fetch_id"], None)
         if line["page_type"]:
             said[line["fetch_id"]] = line["page_type"], line["label"]
-    with LabelsFile(file) as labels:
+    with closing(LabelsFile(file)) as labels:
         assert file.read_bytes() == kept
         assert {name: (one.page_type, one.label) for name, one in labels.standing.items()} == said
 
