@@ -38,15 +38,11 @@ def _lead_nowhere(*streams: TextIO) -> None:
 
 
 def _run(arguments: Sequence[str]) -> int:
-    from farmwatch.commands.cli import app
+    from farmwatch.commands.cli import run_command
 
     try:
-        code = app(
-            # a lone hyphen would be taken for an option; `farmwatch.terminal.jsonl.binary_input` knows both names
-            ["/dev/stdin" if argument == "-" else argument for argument in arguments],
-            exit_on_error=False,
-            result_action="return_value",
-        )
+        # a lone hyphen would be taken for an option; `farmwatch.terminal.jsonl.binary_input` knows both names
+        code = run_command(["/dev/stdin" if argument == "-" else argument for argument in arguments])
         return Exit.OK if code is None else int(code)
     except CycloptsError:
         return Exit.USAGE  # cyclopts has said what is wrong

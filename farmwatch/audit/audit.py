@@ -18,14 +18,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from crawler.errors import UnusableUrl
 from crawler.frontier.report import queued_pages
 from crawler.web.urls import page_id
 from farmwatch.audit.partition_reader import PartitionReader
-from farmwatch.audit.rates import RateRows
-from farmwatch.audit.report import AuditReport, AuditStep, Broken
+from farmwatch.audit.report import AuditReport, AuditStep, Broken, RateRows
 from farmwatch.audit.rows import Evidence, Methods, recomputed
 from farmwatch.audit.scope import (
     CRAWLED,
@@ -71,31 +71,22 @@ def audit(log: Log, run: str = "", config: Config | None = None, clock: Clock = 
     return report
 
 
+@dataclass(frozen=True, slots=True)
 class _Partition:
     """All of some sites: their hits, pages, features, verdicts, scores and rows share a partition number."""
 
-    def __init__(
-        self,
-        log: Log,
-        reader: PartitionReader,
-        report: AuditReport,
-        audited: Audited,
-        methods: Methods,
-        rates: RateRows,
-    ) -> None:
-        self._log = log
-        self._report = report
-        self._audited = audited
-        self._names = audited.names
-        self._methods = methods
-        self._rates = rates
-        self._reader = reader
+    log: Log
+    reader: PartitionReader
+    report: AuditReport
+    audited: Audited
+    methods: Methods
+    rates: RateRows
 
     def audit(self) -> None:
         """Account for the partition while stages work on it: what is made of a record is read before the record."""
-        names, steps, read = self._names, self._audited.steps, self._reader.records
-        queued = set(queued_pages(self._log, self._reader.partition)) if CRAWLED in steps else set()
-        rows, unreadable = self._reader.rows(names.sites)
+        names, steps, read = self.audited.names, self.audited.steps, self.reader.records
+        queued = set(queued_pages(self.log, self.reader.partition)) if CRAWLED in steps else set()
+        rows, unreadable = self.reader.rows(names.sites)
         scores = list(read(SCORES, Score))
         verdicts = list(read(names.verdicts, JudgedPage))
         requests = self._requests()
@@ -103,11 +94,11 @@ class _Partition:
         pages = list(read(PAGES, Page)) if MEASURED in steps else []
         hits = list(read(HITS, Hit))
         if CRAWLED in steps:
-            self._reader.count_unread("crawl", DECISIONS)
+            self.reader.count_unread("crawl", DECISIONS)
             self._hits_to_pages(hits, pages, queued)
         if MEASURED in steps:
             fetched = [page for page in pages if page.record.outcome == "fetched"]
-            fetched = self._in_window("measure", PAGES, fetched) if self._audited.run.remeasures else fetched
+            fetched = self._in_window("measure", PAGES, fetched) if self.audited.run.remeasures else fetched
             self._one_to_one(MEASURED, PAGES, "measure", fetched, names.features, features)
         judged = self._in_window("judge", names.features, features)
         self._one_to_one(JUDGED, names.features, "judge", judged, names.verdicts, verdicts)
@@ -118,7 +109,7 @@ class _Partition:
         for verdict in verdicts:
             sites.setdefault(verdict.record.site, Evidence()).verdicts.append(verdict)
         expected = {*sites, *rows} - unreadable
-        begin, end = self._reader.window("tally", SCORES)
+        begin, end = self.reader.window("tally", SCORES)
         for score in scores:
             if score.offset >= begin:
                 evidence = sites.setdefault(score.record.site, Evidence())
@@ -128,19 +119,19 @@ class _Partition:
 
     def _in_window(self, stage: str, topic: str, records: list[StoredRecord[R]]) -> list[StoredRecord[R]]:
         """Those that a stage reads for the run."""
-        begin, end = self._reader.window(stage, topic)
+        begin, end = self.reader.window(stage, topic)
         return [record for record in records if begin <= record.offset < end]
 
     def _requests(self) -> Requests:
         """What SCORE was asked for, at both priorities."""
         found = Requests()
         for topic in (SCORE_REQUESTS, REPLAY_REQUESTS):
-            for request in self._reader.records(topic, ScoreRequest):
+            for request in self.reader.records(topic, ScoreRequest):
                 found.add(topic, request)
         return found
 
     def _hits_to_pages(self, hits: list[StoredRecord[Hit]], pages: list[StoredRecord[Page]], queued: set[str]) -> None:
-        step = self._report.steps[CRAWLED]
+        step = self.report.steps[CRAWLED]
         crawled = _best([p.record for p in pages if p.record.found_by != _IMPORT])
         imported = {hit: p.record for p in pages if p.record.found_by == _IMPORT for hit in p.record.hits}
         self._refuse_twice(step.name, pages, _own_id)
@@ -156,9 +147,9 @@ class _Partition:
                     page = None  # it was refused once, and is visited again
                 else:
                     step.reasons[page.reason] += 1
-            unread = self._reader.unread("crawl", HITS, hit.offset)  # counted as waiting already
+            unread = self.reader.unread("crawl", HITS, hit.offset)  # counted as waiting already
             if page is None and wanted in queued and not unread:
-                self._report.waiting["crawl"] += 1
+                self.report.waiting["crawl"] += 1
             waiting = wanted in queued or unread
             self._account(step, "crawl", HITS, hit, done=page is not None, waiting=waiting, downstream=PAGES)
 
@@ -171,32 +162,32 @@ class _Partition:
         downstream: str,
         results: Sequence[StoredRecord[Any]],
     ) -> None:
-        step = self._report.steps[name]
+        step = self.report.steps[name]
         done = {r.record.id for r in results}
         # a log of before there were runs may have verdicts of several rulesets under the first
-        of_first = self._audited.run.name == LIVE
+        of_first = self.audited.run.name == LIVE
         self._refuse_twice(name, results, _own_id if of_first else lambda record: record.id)
         sources = set()
         for source in upstream:
             sources.add(source.record.id)
-            waiting = self._reader.unread(stage, topic, source.offset)
+            waiting = self.reader.unread(stage, topic, source.offset)
             self._account(step, stage, topic, source, source.record.id in done, waiting, downstream)
         if not self._expired(topic):
             for result in results:
-                if result.record.id not in sources and not self._reader.is_damaged(topic, result.record.site):
+                if result.record.id not in sources and not self.reader.is_damaged(topic, result.record.site):
                     self._break(name, result.record, f"{downstream} has it, {topic} does not")
 
     def _articles_to_scores(
         self, articles: list[StoredRecord[JudgedPage]], requests: Requests, scores: list[StoredRecord[Score]]
     ) -> None:
-        step = self._report.steps[SCORED]
-        detector = self._audited.run.detector
+        step = self.report.steps[SCORED]
+        detector = self.audited.run.detector
         by_others = {(s.record.site, s.record.text_digest) for s in scores}
         scored = {
             (s.record.site, s.record.text_digest): s.record for s in scores if detector in ("", s.record.detector)
         }
         asked = Counter(article.record.id for article in articles)  # once for each ruleset that judged the fetch
-        if self._audited.alone or not (self._expired(SCORE_REQUESTS) or self._expired(REPLAY_REQUESTS)):
+        if self.audited.alone or not (self._expired(SCORE_REQUESTS) or self._expired(REPLAY_REQUESTS)):
             # other runs may have asked for the fetch, or its text, as well: then it has a score for each request
             key, wanted = _fetch_and_detector, requests.of_fetch | asked
             self._refuse_twice(step.name, scores, key, lambda s: wanted[s.fetch_id])
@@ -206,32 +197,34 @@ class _Partition:
             if score is not None and score.abstain:
                 step.reasons[score.abstain] += 1
             request = requests.of(article.record)
-            waiting = request is not None and self._reader.unread("score", request[0], request[1].offset)
-            buried = request is not None and self._reader.dead("score", request[0], request[1].offset)
+            waiting = request is not None and self.reader.unread("score", request[0], request[1].offset)
+            buried = request is not None and self.reader.dead("score", request[0], request[1].offset)
             accounted = score is not None or waiting or buried
             if not accounted and (text in by_others or _may_be_unscored(article, request)):
                 step.records += 1
                 step.done += 1
                 step.reasons["unscored"] += 1
             elif request is None:  # written in one transaction with the verdict, and kept for a shorter time
-                self._account(step, "judge", self._names.verdicts, article, score is not None, False, SCORE_REQUESTS)
+                self._account(
+                    step, "judge", self.audited.names.verdicts, article, score is not None, False, SCORE_REQUESTS
+                )
             else:
                 topic, kept = request
                 self._account(step, "score", topic, kept, score is not None, waiting, SCORES)
 
     def _expired(self, topic: str) -> bool:
-        return self._reader.beginning(topic) > 0
+        return self.reader.beginning(topic) > 0
 
     def _site_to_row(self, site: str, row: SiteState | None, evidence: Evidence | None) -> None:
-        step, reader, verdicts = self._report.steps[TALLIED], self._reader, self._names.verdicts
-        found = recomputed(site, row, evidence or Evidence(), self._methods, self._audited, reader)
+        step, reader, verdicts = self.report.steps[TALLIED], self.reader, self.audited.names.verdicts
+        found = recomputed(site, row, evidence or Evidence(), self.methods, self.audited, reader)
         wrong = found.wrong
         if found.is_proved and evidence is None:
             wrong = "the log has nothing of this site"
         step.records += 1
         if found.is_proved and not wrong:
             step.done += 1
-            self._rates.add(row, found.row)
+            self.rates.add(row, found.row)
             return
         if evidence is not None and evidence.is_unread(reader, verdicts):
             step.waiting += 1
@@ -241,11 +234,11 @@ class _Partition:
             step.dead += 1
         else:
             step.broken += 1
-            self._report.broken.append(Broken(step.name, site, site, wrong))
-            self._rates.add(row, None if evidence is None else found.row)
+            self.report.broken.append(Broken(step.name, site, site, wrong))
+            self.rates.add(row, None if evidence is None else found.row)
             return
         if row is not None:
-            self._rates.take(row)
+            self.rates.take(row)
 
     def _account(
         self, step: AuditStep, stage: str, topic: str, kept: StoredRecord[R], done: bool, waiting: bool, downstream: str
@@ -253,17 +246,17 @@ class _Partition:
         step.records += 1
         if done:
             step.done += 1
-        elif self._reader.dead(stage, topic, kept.offset):
+        elif self.reader.dead(stage, topic, kept.offset):
             step.dead += 1
         elif waiting:
             step.waiting += 1
-        elif self._reader.excuses(downstream, kept.record.site, _text_of(kept.record) or kept.record.id):
+        elif self.reader.excuses(downstream, kept.record.site, _text_of(kept.record) or kept.record.id):
             step.done += 1
-        elif kept.timestamp_ms < self._reader.kept_since(downstream):
+        elif kept.timestamp_ms < self.reader.kept_since(downstream):
             step.expired += 1
         else:
             step.broken += 1
-            self._report.broken.append(Broken(step.name, kept.record.id, kept.record.site, f"nothing in {downstream}"))
+            self.report.broken.append(Broken(step.name, kept.record.id, kept.record.site, f"nothing in {downstream}"))
 
     def _refuse_twice(
         self,
@@ -282,8 +275,8 @@ class _Partition:
                 self._break(step, record, "written twice")
 
     def _break(self, step: str, record: Record, how: str) -> None:
-        self._report.steps[step].broken += 1
-        self._report.broken.append(Broken(step, record.id, record.site, how))
+        self.report.steps[step].broken += 1
+        self.report.broken.append(Broken(step, record.id, record.site, how))
 
 
 def _best(pages: Iterable[Page]) -> dict[str, Page]:

@@ -1,23 +1,67 @@
-"""The command line: which command is where. Commands import what they need when they run, so that help is quick."""
+"""The command line: which command is where. A command's module is imported when it is called, so that help is quick."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from typing import Annotated, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Group, Parameter
 
-from farmwatch.commands.checks import audit, config, doctor, robots
-from farmwatch.commands.daemon import crawl, running
-from farmwatch.commands.detectors import calibrate, detectors, train_detector, train_sites
-from farmwatch.commands.inputs import import_archives, label, search
-from farmwatch.commands.pipes import pipes
-from farmwatch.commands.results import canaries, explain, frontier, rate, sites, topics
-from farmwatch.commands.rulesets import evaluate, rulesets
-from farmwatch.commands.runs import compare, cutover, replay, runs
 from farmwatch.terminal.messages import put
 from stream.text.user_errors import Exit
+
+_COMMANDS = {  # group of the help -> command -> its function below farmwatch.commands, and its line in the list
+    "Daemon": {
+        "up": ("daemon.running:up", "Run the daemon: a process per role."),
+        "crawl": ("daemon.crawl:crawl", "Crawl in this process, with a live view; or say what a crawl would do."),
+        "demo": ("daemon.running:demo", "Crawl a small web on loopback and show the rate. Takes under a minute."),
+    },
+    "Results": {
+        "rate": ("results.rate:rate", "The share of LLM sites, with its interval and its denominators."),
+        "sites": ("results.sites:sites", "One row per site: its verdict, and the evidence for it."),
+        "explain": ("results.explain:explain", "Why a page was kept or dropped."),
+        "canaries": ("results.canaries:canaries", "Pages of known truth, and the verdicts on them."),
+        "frontier": ("results.frontier:frontier", "The sites and URLs that the crawl knows, and what they wait for."),
+        "topics": ("results.topics:topics", "The topics of the log, and how far each group is behind."),
+    },
+    "Hits, pages, rules and labels": {
+        "search": ("inputs.search:search", "Append search results: from files, or by asking sources."),
+        "import": ("inputs.import_archives:import_archives", "Append the pages of WARC files, as if crawled."),
+        "rulesets": ("families:rulesets", "The rulesets that ship with farmwatch, and your own files."),
+        "label": ("inputs.label:label", "Label the pages of a sample, one key a page."),
+    },
+    "Runs: replay, compare, cut over": {
+        "replay": ("runs.replay:replay", "Judge stored records by another ruleset or for another detector."),
+        "compare": ("runs.compare:compare", "Compare two runs: verdicts, rules, and the change of the rate."),
+        "cutover": ("runs.cutover:cutover", "Make another run the live one."),
+        "runs": ("families:runs", "The runs of the log: their state, their progress, and which one is live."),
+    },
+    "Detectors": {
+        "detectors": ("detectors.detectors:detectors", "List the detectors, and whether each is calibrated."),
+        "calibrate": ("detectors.calibrate:calibrate", "Choose a detector's threshold on labelled texts."),
+        "train-detector": ("detectors.train_detector:train_detector", "Learn the numbers of the built-in detector."),
+        "train-sites": ("detectors.train_sites:train_sites", "Learn how sites are told apart by their page scores."),
+    },
+    "Checks": {
+        "doctor": ("checks.doctor:doctor", "Check the installation: OK, WARN or FAIL, and the remedy."),
+        "audit": ("checks.audit:audit", "Prove from the log that nothing was lost or counted twice."),
+        "robots": ("checks.robots:robots", "Whether the crawler may fetch a URL, and which line decides it."),
+        "config": ("families:config", "The configuration in force."),
+    },
+    "Pipes: one JSON object a line in and out, no log": {
+        "measure": ("pipes.pipes:measure", "Pages to features."),
+        "judge": ("pipes.pipes:judge", "Features to verdicts."),
+        "score": ("pipes.pipes:score", "Texts to scores."),
+        "tally": ("pipes.pipes:tally", "Page scores to site verdicts."),
+        "estimate": ("pipes.pipes:estimate", "Site verdicts to the rate."),
+        "chunk": ("pipes.pipes:chunk", "The content-defined cuts of a file's bytes."),
+    },
+    "Help": {
+        "help": ("cli:show_help", "Show the help of a command, as `farmwatch COMMAND --help` does."),
+        "completion": ("cli:completion", "Print a script that completes commands and options in a shell."),
+    },
+}
 
 
 def program_version() -> str:
@@ -42,34 +86,27 @@ app = App(
 )
 
 
-def _summary(command: Callable[..., int]) -> str:
-    """The docstring with each paragraph on one line: it is wrapped anew, to the width of the terminal."""
-    return "\n\n".join(" ".join(paragraph.split()) for paragraph in (inspect.getdoc(command) or "").split("\n\n"))
+def run_command(arguments: Sequence[str]) -> Any:
+    """Run the command; returns its exit code or None. Raises CycloptsError, and what the command raises."""
+    _describe(arguments)
+    return app(arguments, exit_on_error=False, result_action="return_value")
 
 
-def _add(title: str, **commands: Callable[..., int] | App) -> None:
-    """A group of the help, and its commands by name, with `-` for `_`."""
-    group = Group.create_ordered(title)
-    for name, command in commands.items():
-        if isinstance(command, App):
-            command.group = group
-            app.command(command)
-        else:
-            app.command(command, name=name.strip("_").replace("_", "-"), help=_summary(command), group=group)
-
-
-def _family(name: str, about: str, default: Callable[..., int] | None = None, **commands: Callable[..., int]) -> App:
-    """A command with subcommands."""
-    family = App(name=name, help=about)
-    if default is not None:
-        family.default(default)
-    for each, command in commands.items():
-        family.command(command, name=each, help=_summary(command))
-    return family
+def _describe(arguments: Sequence[str]) -> None:
+    """Give the command that is called its docstring as help, each paragraph on one line: the terminal wraps it anew."""
+    command = app
+    for word in arguments:
+        if word.startswith("-") or word not in command:
+            return
+        command = command[word]
+        if command.default_command is not None:
+            paragraphs = (inspect.getdoc(command.default_command) or "").split("\n\n")
+            command.help = "\n\n".join(" ".join(paragraph.split()) for paragraph in paragraphs)
 
 
 def show_help(*command: Annotated[str, Parameter(help="The command, with its subcommand.")]) -> int:
     """Show the help of a command, as `farmwatch COMMAND --help` does."""
+    _describe(command)
     app.help_print(command)
     return Exit.OK
 
@@ -83,66 +120,7 @@ def completion(shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="
     return Exit.OK
 
 
-_add("Daemon", up=running.up, crawl=crawl.crawl, demo=running.demo)
-_add(
-    "Results",
-    rate=rate.rate,
-    sites=sites.sites,
-    explain=explain.explain,
-    canaries=canaries.canaries,
-    frontier=frontier.frontier,
-    topics=topics.topics,
-)
-_add(
-    "Hits, pages, rules and labels",
-    search=search.search,
-    import_=import_archives.import_archives,
-    rulesets=_family(
-        "rulesets",
-        "The rulesets that ship with farmwatch, and your own files.",
-        list=rulesets.list_rulesets,
-        show=rulesets.show_ruleset,
-        check=rulesets.check_rulesets,
-        diff=rulesets.diff_rulesets,
-        evaluate=evaluate.evaluate_rulesets,
-    ),
-    label=label.label,
-)
-_add(
-    "Runs: replay, compare, cut over",
-    replay=replay.replay,
-    compare=compare.compare,
-    cutover=cutover.cutover,
-    runs=_family(
-        "runs",
-        "The runs of the log: their state, their progress, and which one is live.",
-        runs.list_runs,
-        show=runs.show_run,
-        cancel=runs.cancel_run,
-        rm=runs.remove_runs,
-    ),
-)
-_add(
-    "Detectors",
-    detectors=detectors.detectors,
-    calibrate=calibrate.calibrate,
-    train_detector=train_detector.train_detector,
-    train_sites=train_sites.train_sites,
-)
-_add(
-    "Checks",
-    doctor=doctor.doctor,
-    audit=audit.audit,
-    robots=robots.robots,
-    config=_family("config", "The configuration in force.", show=config.show_config),
-)
-_add(
-    "Pipes: one JSON object a line in and out, no log",
-    measure=pipes.measure,
-    judge=pipes.judge,
-    score=pipes.score,
-    tally=pipes.tally,
-    estimate=pipes.estimate,
-    chunk=pipes.chunk,
-)
-_add("Help", help=show_help, completion=completion)
+for _title, _commands in _COMMANDS.items():
+    _group = Group.create_ordered(_title)
+    for _name, (_where, _help) in _commands.items():
+        app.command(f"farmwatch.commands.{_where}", name=_name, help=_help, group=_group)

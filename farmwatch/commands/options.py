@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
+from crawler.errors import UnusableUrl
+from crawler.web.urls import site_of
+from farmwatch.config.config import Loaded, load
 from farmwatch.terminal.messages import message
 from stream.text.user_errors import UsageError
-
-if TYPE_CHECKING:
-    from farmwatch.config.config import Loaded
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON in place of a table.")]
 
@@ -36,8 +36,6 @@ class Configured:
 
     def load(self, *more: str) -> Loaded:
         """Read the configuration; `more` are further `path=value` flags. Warnings go to stderr. Raises ConfigError."""
-        from farmwatch.config.config import load
-
         loaded = load(self.config, [*self.flags(), *more])
         for warning in loaded.warnings:
             message(f"warning: {warning}")
@@ -69,9 +67,6 @@ def host_of(named: str) -> str:
 
     Raises UsageError.
     """
-    from crawler.errors import UnusableUrl
-    from crawler.web.urls import site_of
-
     try:
         return site_of(named if "://" in named else f"http://{named}/")
     except UnusableUrl as error:

@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from farmwatch.config.config import Config
+from farmwatch.terminal.messages import message
 from replay.runs.configured import tallied_name
-
-if TYPE_CHECKING:
-    from farmwatch.config.config import Config
-
-if TYPE_CHECKING:
-    from scoring.interface import Detector
-if TYPE_CHECKING:
-    from farmwatch.config.config import Config
+from scoring.detectors.registry import detector_names, detector_warnings, load_detectors
+from scoring.errors import MissingExtra, MissingModel, ScoringError, UnsupportedModel
+from scoring.interface import Detector, calibrated, is_pair
+from scoring.pair.detector import pair_warning
 
 
 def known_detectors(config: Config) -> list[KnownDetector]:
     """Every detector of this farmwatch, those that are configured first. Raises ConfigError for tally.detector."""
-    from replay.runs.configured import tallied_name
-    from scoring.detectors.registry import detector_names
-
     names = [*config.score.detectors, *(name for name in detector_names() if name not in config.score.detectors)]
     judging = tallied_name(config)
     found = [_known(name, config, name == judging) for name in names]
@@ -38,9 +32,6 @@ def configured_warnings(config: Config) -> dict[str, str]:
 
     Raises UnknownDetector, BadWeights, BadThresholds.
     """
-    from scoring.detectors.registry import detector_warnings
-    from scoring.errors import MissingExtra, MissingModel, UnsupportedModel
-
     found: dict[str, str] = {}
     for name in config.score.detectors:
         with suppress(MissingExtra, MissingModel, UnsupportedModel):  # they may be where SCORE runs
@@ -53,8 +44,6 @@ def load_configured_detector(config: Config) -> Detector:
 
     Raises ConfigError, and as `load_detectors`.
     """
-    from scoring.detectors.registry import load_detectors
-
     name = tallied_name(config) or config.score.detectors[0]
     return load_detectors(msgspec.structs.replace(config.score, detectors=[name]))[0]
 
@@ -73,12 +62,6 @@ class KnownDetector:
 
 
 def _known(name: str, config: Config, judges_sites: bool) -> KnownDetector:
-    import msgspec
-
-    from scoring.detectors.registry import detector_warnings
-    from scoring.errors import ScoringError
-    from scoring.interface import calibrated
-
     configured = name in config.score.detectors
     alone = msgspec.structs.replace(config.score, detectors=[name])
     try:
@@ -86,3 +69,36 @@ def _known(name: str, config: Config, judges_sites: bool) -> KnownDetector:
     except ScoringError as error:
         return KnownDetector(name, configured, judges_sites, "", False, "", str(error))
     return KnownDetector(name, configured, judges_sites, identity, calibrated(identity), warning, "")
+
+
+def caveats(config: Config, identities: Iterable[str]) -> dict[str, str]:
+    """Detector identity -> its warning, to be said with its scores; "" has none.
+
+    Known are the detectors configured here, and pairs of language models.
+
+    Raises UnknownDetector, BadWeights, BadThresholds.
+    """
+    named = sorted(set(identities) - {""})
+    if not named:
+        return {"": ""}
+    known = configured_warnings(config)
+    return {"": "", **{name: known.get(name) or _of_another(name) for name in named}}
+
+
+def _of_another(identity: str) -> str:
+    """What an identity alone says of its detector: of a pair of language models, all that its warning has."""
+    with suppress(ValueError):  # it has other parts than ours
+        if is_pair(identity):
+            return pair_warning(identity)
+    return "not a detector configured here; what its scores are worth is not known here"
+
+
+def tell(found: dict[str, str], *, short: bool = False) -> None:
+    """Say on stderr what `caveats` found; `short`: its first sentence, and where the rest stands."""
+    for identity, warning in found.items():
+        if not warning:
+            continue
+        first, _, rest = warning.partition(". ")
+        message(
+            f"{identity}: {first}. In full: `farmwatch rate --verbose`" if short and rest else f"{identity}: {warning}"
+        )

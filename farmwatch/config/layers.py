@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
@@ -55,13 +55,15 @@ class Setting:
         return ENV_PREFIX + self.path.replace(".", "_").upper()
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """Raw values by path. `origin` says where they are from; `text` marks values that are strings to be parsed."""
+class RawValue(NamedTuple):
+    """A value before it is checked, and where it is from; `text` marks a string to be parsed."""
 
-    origin: Mapping[str, str]
-    values: Mapping[str, Any]
+    value: Any
+    origin: str
     text: bool
+
+
+Layer = Mapping[str, RawValue]  # by path
 
 
 _fields_of = cache(msgspec.structs.fields)  # evaluates every type hint
@@ -88,32 +90,23 @@ def _declared_by(kind: type[msgspec.Struct], name: str) -> type[msgspec.Struct]:
 
 def from_document(kind: type[msgspec.Struct], document: Mapping[str, Any], origin: str) -> Layer:
     """The layer of a parsed TOML file. Raises ConfigError on an unknown key."""
-    values = dict(_walk(kind, document, "", origin))
-    return Layer(dict.fromkeys(values, origin), values, text=False)
+    return {path: RawValue(value, origin, text=False) for path, value in _walk(kind, document, "", origin)}
 
 
 def from_environment(kind: type[msgspec.Struct], environment: Mapping[str, str]) -> tuple[Layer, list[str]]:
     """The layer of FARMWATCH_ variables, and a warning for each that is no setting."""
     by_name = {setting.env: path for path, setting in settings_of(kind).items()}
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    warnings = []
-    for name in sorted(environment):
-        if not name.startswith(ENV_PREFIX) or name.startswith(_NOT_SETTINGS):
-            continue
-        path = by_name.get(name)
-        if path is None:
-            warnings.append(f"{name}: no such setting{_suggest(name, by_name)}")
-            continue
-        values[path] = environment[name]
-        origins[path] = f"env {name}"
-    return Layer(origins, values, text=True), warnings
+    ours = [name for name in sorted(environment) if name.startswith(ENV_PREFIX) and not name.startswith(_NOT_SETTINGS)]
+    warnings = [f"{name}: no such setting{_suggest(name, by_name)}" for name in ours if name not in by_name]
+    return {
+        by_name[name]: RawValue(environment[name], f"env {name}", text=True) for name in ours if name in by_name
+    }, warnings
 
 
 def from_flags(kind: type[msgspec.Struct], assignments: Sequence[str]) -> Layer:
     """The layer of `path=value` flags. Raises ConfigError on an unknown path or a missing '='."""
     known = settings_of(kind)
-    values: dict[str, Any] = {}
+    values: dict[str, RawValue] = {}
     for assignment in assignments:
         path, equals, value = assignment.partition("=")
         path = path.strip()
@@ -124,8 +117,8 @@ def from_flags(kind: type[msgspec.Struct], assignments: Sequence[str]) -> Layer:
             if table:
                 raise ConfigError(f"{path}: entries of {table} stand in the file; --set takes the table whole, as JSON")
             raise ConfigError(f"{path[:_LONG]}: unknown key (from --set){_suggest(path, known)}")
-        values[path] = value
-    return Layer(dict.fromkeys(values, "flag"), values, text=True)
+        values[path] = RawValue(value, "flag", text=True)
+    return values
 
 
 def resolve(kind: type[S], layers: Sequence[Layer]) -> tuple[S, dict[str, str]]:
@@ -133,18 +126,10 @@ def resolve(kind: type[S], layers: Sequence[Layer]) -> tuple[S, dict[str, str]]:
 
     Raises ConfigError naming the path and the origin of a value that does not fit.
     """
-    values: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    for path, setting in settings_of(kind).items():
-        for layer in layers:
-            if path in layer.values:
-                raw = layer.values[path]
-                values[path] = _convert(setting, raw, layer.origin[path], layer.text)
-                origins[path] = layer.origin[path]
-                break
-        else:
-            origins[path] = "default"
-    return _build(kind, values, ""), origins
+    known = settings_of(kind)
+    found = {path: layer[path] for layer in reversed(layers) for path in layer}
+    values = {path: _convert(known[path], *raw) for path, raw in found.items()}
+    return _build(kind, values, ""), {path: found[path].origin if path in found else "default" for path in known}
 
 
 def _build(kind: type[S], values: Mapping[str, Any], prefix: str) -> S:

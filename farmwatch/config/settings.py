@@ -6,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from stream.schema.roles import Role
 from stream.schema.topics import DEFAULT_PARTITIONS
 from stream.text.ranges import TEN_YEARS_S, PositiveSeconds, Seconds
 
@@ -27,6 +28,10 @@ class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     host: str = "127.0.0.1"  # address to bind
     # of the first role; the others follow in the order crawl, measure, judge, score, tally. 0 = any free port
     port: Annotated[int, msgspec.Meta(ge=0, le=65_000)] = 9464
+
+    def port_of(self, role: Role) -> int:
+        """Port of a role: the first one plus the role's place; 0 stays 0 (any free port)."""
+        return self.port + list(Role).index(role) if self.port else 0
 
 
 class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

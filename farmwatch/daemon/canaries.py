@@ -20,7 +20,6 @@ import xxhash
 import zstandard
 
 from crawler.web.urls import fetch_id, page_id
-from farmwatch.config.errors import BadCanaries
 from farmwatch.config.settings import CanarySettings
 from farmwatch.daemon.canary_rounds import CanaryRounds
 from scoring.rates.canary import HUMAN_TRUTH, CanaryName, is_label
@@ -28,6 +27,7 @@ from stream.processing.stage import Context
 from stream.schema.records import Page
 from stream.schema.topics import SITES
 from stream.text.packed_files import DamagedFile, open_packed
+from stream.text.user_errors import Exit, FarmwatchError
 
 FOUND_BY = "canary"
 SITES_CAP = 500  # canary sites of a file
@@ -38,6 +38,12 @@ _DAY_MS = 86_400_000
 _KEPT_ON_MS = 7 * _DAY_MS  # rows of canary sites stay for so long after they count no more
 
 _PARAGRAPHS = re.compile(r"\n[ \t\r]*\n")
+
+
+class BadCanaries(FarmwatchError):
+    """The file of canary pages cannot be used; the message names file and line. The operator mends it, or unsets it."""
+
+    exit = Exit.USAGE
 
 
 class CanaryLine(msgspec.Struct, frozen=True):

@@ -12,17 +12,23 @@ from collections.abc import Callable, Mapping
 
 from crawler.crawl_stage import FrontierCounts, frontier_left
 from farmwatch.config.config import Config
-from farmwatch.config.errors import NotSettled
 from replay.runs.lookup import names_of_live
 from replay.runs.topology import READS, Reads, lag_of, reads_of_live
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.topics import HITS
+from stream.text.user_errors import Exit, FarmwatchError
 from stream.text.wording import counted
 
 _LOOK_S = 0.2
 
 Ends = dict[str, list[int]]
+
+
+class NotSettled(FarmwatchError):
+    """The stages did not come to rest in time; the message says what is still open. The operator looks at the logs."""
+
+    exit = Exit.PROBLEM
 
 
 def settle(

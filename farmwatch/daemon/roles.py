@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
@@ -13,7 +14,6 @@ import structlog
 
 from farmwatch.config.config import Config
 from farmwatch.config.opening import create_topics, open_configured
-from farmwatch.config.role_names import metrics_port
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.maintenance import Upkeep
 from replay.runs.configured import site_method_of, tally_identity
@@ -107,7 +107,7 @@ def run_role(
     metrics = metrics or Metrics()
     metrics.set("build_info", 1, version=_version())
     process = _Process(role, config, member, metrics, watched)
-    shown, port = Exposition(metrics.registry, role.value), metrics_port(config.metrics.port, role)
+    shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
     endpoints = Endpoints(shown, process.health, config.metrics.host, port)
     endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
     try:
@@ -119,26 +119,24 @@ def run_role(
     _log.info("role_ended", member=member)
 
 
+@dataclass(slots=True)
 class _Process:
     """A role on a log: one stage until the end, or one for each run that is live in turn."""
 
-    def __init__(
-        self, role: Role, config: Config, member: str, metrics: Metrics, watched: Callable[[Member], Member]
-    ) -> None:
-        self._role = role
-        self._config = config
-        self._member = member
-        self._metrics = metrics
-        self._watched = watched
-        self._loop: StageLoop | None = None
+    role: Role
+    config: Config
+    member: str
+    metrics: Metrics
+    watched: Callable[[Member], Member]
+    loop: StageLoop | None = None
 
     def health(self) -> Health:
         """Of the loop at work."""
-        return Health(True, False, "starting") if self._loop is None else self._loop.health()
+        return Health(True, False, "starting") if self.loop is None else self.loop.health()
 
     def run(self, log: Log, stop: threading.Event) -> None:
         """Work until `stop`."""
-        role, config, metrics = self._role, self._config, self._metrics
+        role, config, metrics = self.role, self.config, self.metrics
         if role in (Role.CRAWL, Role.SCORE):
             stage = build_stage(role, config, metrics, log=log)
             self._begin(log, stage, stage.name, Control(log).alias.run).run(stop)
@@ -154,33 +152,33 @@ class _Process:
 
     def _carry_on(self, log: Log, live: RunRules, ended: threading.Event) -> None:
         """Work for a run until `ended`."""
-        self._loop = None  # of the run before: not ready while this one begins
+        self.loop = None  # of the run before: not ready while this one begins
         for gauge in ("log_lag_records", "log_lag_seconds", "ruleset_info"):
-            self._metrics.clear(gauge)  # of the run before
-        stage, names = build_stage(self._role, self._config, self._metrics, live, log), live.names
-        if self._role is Role.MEASURE and stage.store is not None:  # of another epoch than the run's, it may be missing
-            log.create([Topic(f"state.{stage.store}", self._config.log.partitions, CleanupPolicy.COMPACT)])
-        if self._role is Role.JUDGE:
-            self._metrics.set("ruleset_info", 1, ruleset=live.ruleset.name, digest=live.ruleset.digest)
+            self.metrics.clear(gauge)  # of the run before
+        stage, names = build_stage(self.role, self.config, self.metrics, live, log), live.names
+        if self.role is Role.MEASURE and stage.store is not None:  # of another epoch than the run's, it may be missing
+            log.create([Topic(f"state.{stage.store}", self.config.log.partitions, CleanupPolicy.COMPACT)])
+        if self.role is Role.JUDGE:
+            self.metrics.set("ruleset_info", 1, ruleset=live.ruleset.name, digest=live.ruleset.digest)
         groups = {Role.MEASURE: names.measure_group, Role.JUDGE: names.judge_group, Role.TALLY: names.tally_group}
-        loop = self._begin(log, stage, groups[self._role], live.run.name)
-        with self._upkeep(log, live) if self._role is Role.TALLY else nullcontext():
+        loop = self._begin(log, stage, groups[self.role], live.run.name)
+        with self._upkeep(log, live) if self.role is Role.TALLY else nullcontext():
             loop.run(ended)
 
     def _begin(self, log: Log, stage: Stage, group: str, live: str) -> StageLoop:
         for name, labels in stage.metric_series(stage.run or live):
-            self._metrics.touch(name, **labels)
+            self.metrics.touch(name, **labels)
         inputs = list(stage.inputs)
-        joined = log.join(group, inputs, member=self._member, store=stage.store, background=stage.background)
-        self._loop = StageLoop(stage, self._watched(joined), metrics=self._metrics, settings=self._config.loop)
-        return self._loop
+        joined = log.join(group, inputs, member=self.member, store=stage.store, background=stage.background)
+        self.loop = StageLoop(stage, self.watched(joined), metrics=self.metrics, settings=self.config.loop)
+        return self.loop
 
     @contextmanager
     def _upkeep(self, log: Log, live: RunRules) -> Iterator[None]:
         ended = threading.Event()
-        method = site_method_of(self._config, live.run)
+        method = site_method_of(self.config, live.run)
         in_force = method.name, method.digest
-        upkeep = Upkeep(log, self._config.up, self._config.rate, self._metrics, live, in_force)
+        upkeep = Upkeep(log, self.config.up, self.config.rate, self.metrics, live, in_force)
         thread = threading.Thread(target=upkeep.run, args=(ended,), name="upkeep", daemon=True)
         thread.start()
         try:

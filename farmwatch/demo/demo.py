@@ -23,7 +23,7 @@ from farmwatch.daemon.supervisor import this_program
 from farmwatch.demo.demo_web import build_demo_web
 from farmwatch.demo.report import DemoResult, print_json, print_result
 from farmwatch.demo.server import LoopbackWeb
-from farmwatch.terminal.messages import error_console, message
+from farmwatch.terminal.messages import message
 from replay.runs.configured import load_configured_ruleset
 from replay.runs.site_table import read_sites
 from stream.schema.records import SiteState
@@ -131,7 +131,7 @@ def _carry_through(folder: Path, file: Path, hits: Path, config: Config) -> tupl
         )
         stack.callback(_end, process)
         log = stack.enter_context(closing(open_configured(config)))
-        on_progress = stack.enter_context(_progress(lambda: frontier_left(log, config.log.partitions)))
+        on_progress = _progress(lambda: frontier_left(log, config.log.partitions))
         try:
             frontier = settle(
                 log, config, _SETTLE_S, on_progress=on_progress, still_running=lambda: process.poll() is None
@@ -155,31 +155,20 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
 
 
-@contextmanager
-def _progress(look: Callable[[], FrontierCounts]) -> Iterator[Callable[[Mapping[str, int]], None]]:
-    """Progress on stderr: one moving line on a terminal, a plain line now and then elsewhere.
-
-    `look` counts what the frontier has: the same pages that the result counts.
-    """
-    console = error_console()
+def _progress(look: Callable[[], FrontierCounts]) -> Callable[[Mapping[str, int]], None]:
+    """A line of progress now and then. `look` counts what the frontier has: the same pages that the result counts."""
     started = said = time.monotonic()
-
-    def line(waiting: Mapping[str, int]) -> str:
-        frontier = look()
-        records = ", ".join(f"{group} {count}" for group, count in waiting.items() if count) or "none"
-        return (
-            f"{time.monotonic() - started:4.0f} s: {frontier.fetched} pages fetched, {frontier.active} of"
-            f" {frontier.sites} sites open, records waiting: {records}"
-        )
 
     def say(waiting: Mapping[str, int]) -> None:
         nonlocal said
-        if time.monotonic() - said >= _SAY_EVERY_S:
-            said = time.monotonic()
-            message(line(waiting))
+        if time.monotonic() - said < _SAY_EVERY_S:
+            return
+        said = time.monotonic()
+        frontier = look()
+        records = ", ".join(f"{group} {count}" for group, count in waiting.items() if count) or "none"
+        message(
+            f"{said - started:4.0f} s: {frontier.fetched} pages fetched, {frontier.active} of {frontier.sites} sites"
+            f" open, records waiting: {records}"
+        )
 
-    if console.is_terminal:
-        with console.status("starting the roles") as status:
-            yield lambda waiting: status.update(line(waiting))
-    else:
-        yield say
+    return say

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from farmwatch.audit.report import AuditReport
-from farmwatch.terminal.messages import put, put_json, put_table, put_wrapped, this_command
+from farmwatch.terminal.messages import put, put_columns, put_json, put_wrapped
 from replay.runs.site_table import COLUMNS
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, rate_lines
@@ -48,24 +50,16 @@ class DemoResult:
 
 def print_result(result: DemoResult) -> None:
     """For people."""
-    put_table(
-        ("site", "truth", "verdict", "pages", "articles", "flagged", "used", "most dropped by"),
-        (
-            (
-                row.site,
-                result.truth.get(row.site, "-"),
-                row.verdict,
-                row.pages,
-                row.articles,
-                row.flagged,
-                row.pages_used,
-                max(row.dropped_by, key=lambda rule: row.dropped_by[rule], default=""),
-            )
-            for row in sorted(result.rows, key=lambda row: (VERDICTS.index(row.verdict), row.site))
-        ),
-        title=f"{len(result.rows)} sites, {result.pages} pages fetched, {result.seconds:.0f} s",
-        less=("most dropped by", "used", "flagged"),
-    )
+    columns: dict[str, str | Callable[[SiteState], Any]] = {
+        "site": "site",
+        "truth": lambda row: result.truth.get(row.site, "-"),
+        **{name: name for name in ("verdict", "pages", "articles", "flagged")},
+        "used": "pages_used",
+        "most dropped by": lambda row: max(row.dropped_by, key=row.dropped_by.__getitem__, default=""),
+    }
+    title = f"{len(result.rows)} sites, {result.pages} pages fetched, {result.seconds:.0f} s"
+    rows = sorted(result.rows, key=lambda row: (VERDICTS.index(row.verdict), row.site))
+    put_columns(rows, columns, title, less=("most dropped by", "used", "flagged"))
     put_wrapped(COLUMNS)
     put("")
     for line in result.rates:
@@ -115,20 +109,19 @@ def print_json(result: DemoResult) -> None:
 
 
 def _advice(kept: Path | None) -> list[str]:
-    command = this_command()
     if kept is not None:
         options = f"--config {shlex.quote(str(kept / 'farmwatch.toml'))}"
         return [
             "Next, with what was kept:",
-            f"  {command} sites {options}",
-            f"  {command} explain {options} URL     # every rule with its value and threshold, for one page",
-            f"  {command} audit {options}",
-            f"  {command} replay {options} --ruleset notes --name notes     # the same pages under another ruleset;"
+            f"  farmwatch sites {options}",
+            f"  farmwatch explain {options} URL     # every rule with its value and threshold, for one page",
+            f"  farmwatch audit {options}",
+            f"  farmwatch replay {options} --ruleset notes --name notes     # the same pages under another ruleset;"
             " then `compare live notes`",
         ]
     return [
         "Next:",
-        f"  {command} demo --keep DIR        # keep the log, and look into it with sites, explain, audit, replay",
-        f"  {command} search --hits FILE     # your own search results",
-        f"  {command} up                     # set crawl.contact first; then {command} rate",
+        "  farmwatch demo --keep DIR        # keep the log, and look into it with sites, explain, audit, replay",
+        "  farmwatch search --hits FILE     # your own search results",
+        "  farmwatch up                     # set crawl.contact first; then farmwatch rate",
     ]

@@ -6,8 +6,7 @@ from collections import Counter
 from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, cast
 
-from farmwatch.config.brokers import require_broker
-from farmwatch.config.opening import log_exists, open_configured
+from farmwatch.config.opening import log_exists, open_configured, require_broker
 from farmwatch.daemon.deleted_groups import groups_starting_over, remedy
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from filters.errors import BadRuleset

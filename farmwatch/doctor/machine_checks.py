@@ -14,7 +14,6 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 
 from farmwatch.config.member_names import names_folder
-from farmwatch.config.role_names import metrics_port
 from farmwatch.daemon.endpoints import address_refused
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from stream.schema.topics import HITS
@@ -81,7 +80,7 @@ def ports(at: Subject) -> Results:
     host, first = at.config.metrics.host, at.config.metrics.port
     taken = []
     for role in at.roles:
-        port = metrics_port(first, role)
+        port = at.config.metrics.port_of(role)
         try:
             socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET).close()
         except OSError as error:

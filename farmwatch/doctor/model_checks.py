@@ -13,7 +13,9 @@ from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from farmwatch.doctor.machine_checks import PLAIN_PAGE
 from filters.errors import BadRuleset
 from replay.runs.configured import configured_site_method, load_configured_ruleset, tally_identity
+from scoring.detectors.registry import detector_identities
 from scoring.interface import SiteMethod, refuse_uncalibrated
+from scoring.sites.sprt import SiteTest, fewest_pages
 from stream.log.errors import StreamError
 from stream.schema.control import Control
 from stream.text.wording import counted, one_line
@@ -68,8 +70,6 @@ def _live_as_it_is(config: Config) -> str:
 
 def detectors(at: Subject) -> Results:
     """Each configured detector is there, with thresholds of its own. Raises ScoringError."""
-    from scoring.detectors.registry import detector_identities
-
     for name in at.config.score.detectors:
         identities = detector_identities(msgspec.structs.replace(at.config.score, detectors=[name]))
         refuse_uncalibrated(identities)
@@ -104,8 +104,6 @@ def sites(at: Subject) -> Results:
 
 def _undecidable(method: SiteMethod, enough_articles: int) -> str:
     """What a sequential test cannot say of any site before its crawl stops; "" where it can say both."""
-    from scoring.sites.sprt import SiteTest, fewest_pages
-
     if not isinstance(method, SiteTest):
         return ""
     least = fewest_pages(method.params)._asdict()

@@ -6,7 +6,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
-from typing import TYPE_CHECKING
 
 import structlog
 
@@ -15,6 +14,7 @@ from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import check_log_url, create_topics, open_configured
 from farmwatch.doctor.checks import require_fit
 from farmwatch.terminal.messages import message
+from filters.rules.ruleset import Ruleset
 from replay.live.live_run import live_or_begun
 from replay.runs.site_table import read_sites, ruleset_of, short_ruleset
 from scoring.rates.canary import is_canary
@@ -25,9 +25,6 @@ from stream.schema.roles import Role
 from stream.schema.topics import site_memory
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted, one_line
-
-if TYPE_CHECKING:
-    from filters.rules.ruleset import Ruleset
 
 _log = structlog.get_logger()
 

@@ -6,12 +6,21 @@ from typing import Any
 
 from farmwatch.explain.explanation import PageExplanation
 from farmwatch.explain.rules import fields_of, url_match
-from farmwatch.explain.words import limits
 from farmwatch.pipes.lines import verdict_line
 from filters.quality.names import MEASURES
+from filters.settings import MeasureSettings
 from stream.schema.records import Features, RuleOutcome, Score
 
+_RULE = ("name", "value", "op", "threshold", "outcome")
+_SCORE = ("detector", "score", "p_llm", "flag", "abstain", "tokens")
 _EXACT = 2**53  # whole numbers up to here are what they look like
+_LIMITS = {
+    "too_large": ("max_html_bytes", "max_text_bytes"),
+    "too_many_elements": ("max_elements",),
+    "timeout": ("time_limit_s",),
+    "out_of_memory": ("memory_bytes",),
+}
+"""Extraction error -> the settings of MEASURE, one of which was the limit."""
 
 
 def as_json(found: PageExplanation) -> dict[str, Any]:
@@ -68,11 +77,7 @@ def _rule(found: PageExplanation, outcome: RuleOutcome) -> dict[str, Any]:
     rule = found.rules.get(outcome.name)
     match = None if rule is None else url_match(found.features, rule)
     return {
-        "name": outcome.name,
-        "value": outcome.value,
-        "op": outcome.op,
-        "threshold": outcome.threshold,
-        "outcome": outcome.outcome,
+        **{name: getattr(outcome, name) for name in _RULE},
         "in_force": outcome.threshold is not None,
         "fields": {} if rule is None else fields_of(rule),
         "matched": None if match is None else match._asdict(),
@@ -80,14 +85,12 @@ def _rule(found: PageExplanation, outcome: RuleOutcome) -> dict[str, Any]:
 
 
 def _score(score: Score) -> dict[str, Any]:
-    return {
-        "detector": score.detector,
-        "score": score.score,
-        "p_llm": score.p_llm,
-        "flag": score.flag,
-        "abstain": score.abstain,
-        "tokens": score.tokens,
-    }
+    return {name: getattr(score, name) for name in _SCORE}
+
+
+def limits(error: str, settings: MeasureSettings) -> dict[str, float]:
+    """Settings that an extraction error speaks of, by path, with the values configured here."""
+    return {f"measure.{name}": getattr(settings, name) for name in _LIMITS.get(error, ())}
 
 
 def _whole(value: Any) -> Any:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 from w3lib.encoding import html_body_declared_encoding, read_bom
 
-from crawler.errors import UnusableUrl
 from crawler.web.urls import site_of
 from farmwatch.config.config import Config
 from farmwatch.explain.page_records import FoundPage, earlier_pages, find_page, scores_of, verdicts_of
+from farmwatch.terminal.jsonl import binary_input
 from filters.duplicates.repeats import Repeats
 from filters.measure.epoch import feature_epoch
 from filters.measure.workers import ExtractionPool
+from filters.quality.c4 import clean
 from filters.rules.judgement import ARTICLE, judge, judge_and_text, scored_text
 from filters.rules.kinds import Rule
 from filters.rules.ruleset import Ruleset
@@ -27,13 +27,6 @@ from stream.log.contract import Log
 from stream.schema.records import Features, Score, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
 from stream.text.user_errors import FarmwatchError
-
-_COMPRESSED = {
-    b"\x28\xb5\x2f\xfd": "zstd",
-    b"\x1f\x8b": "gzip",
-    b"\xfd7zXZ": "xz",
-    b"BZh": "bzip2",
-}  # by the first bytes
 
 _FIRST_RUN = names_of(LIVE)
 
@@ -118,7 +111,11 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
     Without a URL, what is measured of it is unknown. Raises UnusableUrl, FarmwatchError.
     """
     site = site_of(url) if url else ""
-    html = _html(file)
+    try:
+        with binary_input(file) as stream:
+            html = stream.read()
+    except FarmwatchError as error:
+        raise FarmwatchError(f"{error}; for a page of the log give its whole URL, such as https://{file}") from error
     settings = msgspec.structs.replace(config.measure, workers=1)
     pool = ExtractionPool(settings)
     try:
@@ -157,28 +154,6 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
     )
 
 
-def _html(file: Path) -> bytes:
-    try:
-        html = file.read_bytes()
-    except FileNotFoundError as error:
-        raise FarmwatchError(f"{file}: there is no such file{_as_url(str(file))}") from error
-    except OSError as error:
-        raise FarmwatchError(f"{file}: cannot be read: {error.strerror}") from error
-    kind = next((kind for start, kind in _COMPRESSED.items() if html.startswith(start)), "")
-    if kind:
-        raise FarmwatchError(f"{file}: is compressed ({kind}), and a page is read as it is: decompress it first")
-    return html
-
-
-def _as_url(name: str) -> str:
-    """What to write where a page of the log was meant: a host name, and a path or none, without http:// before it."""
-    host = name.partition("/")[0]
-    with suppress(UnusableUrl):
-        if "." in host.strip(".") and site_of(f"http://{name}"):
-            return f"; for a page of the log give its whole URL, such as https://{name}"
-    return ""
-
-
 def _scores(
     log: Log, found: FoundPage, verdict: Verdict, verdicts: Sequence[Verdict], configured: Callable[[], str]
 ) -> tuple[Score | None, OtherScore | None]:
@@ -209,8 +184,6 @@ def _text_scored(features: Features, verdict: Verdict, ruleset: Ruleset) -> tupl
         return "main", features.text
     if not verdict.text_digest:  # dropped, by a ruleset that does not score main texts
         return "", ""
-    from filters.quality.c4 import clean  # few verdicts need it
-
     return "c4", clean(features.text).text
 
 

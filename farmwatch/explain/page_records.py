@@ -14,7 +14,7 @@ from filters.extraction.interface import UNFINISHED
 from stream.log.contract import Log, Message, partition_of
 from stream.processing.topic_reader import records_of
 from stream.schema.projection import projection_of
-from stream.schema.records import Features, Page, R, Record, Score, Verdict
+from stream.schema.records import Features, Page, Record, Score, Verdict
 from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS
 from stream.text.user_errors import NotFound
 from stream.text.wording import one_line
@@ -80,7 +80,7 @@ def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) ->
     wanted = next((page for page in spellings if page in newest), None)
     if wanted is None:
         near = get_close_matches(normalise(url), sorted(urls.values()), 3)
-        raise NotFound(_why_not(log, partition, site, spellings, normalise(url)) + _near(near))
+        raise NotFound(_why_not(log, partition, site, spellings, normalise(url), near))
     offset, features = newest[wanted]
     return FoundPage(features, partition, offset, _earlier(visits, features, offset, pages_per_site), topic)
 
@@ -142,13 +142,6 @@ def _of_site(log: Log, topic: str, partition: int, site: str) -> Iterator[Messag
     return (message for message in log.read(topic, partition) if message.key.partition(b" ")[0] == key)
 
 
-def _last(records: Iterator[R]) -> R | None:
-    last = None
-    for last in records:  # noqa: B007 - the last one is what is wanted
-        pass
-    return last
-
-
 def _spellings(url: str) -> dict[str, str]:
     """Page id -> URL of what may be meant: as given, then with or without the slash at the end of its path."""
     address, mark, query = normalise(url).partition("?")
@@ -156,15 +149,12 @@ def _spellings(url: str) -> dict[str, str]:
     return {page_id(spelling): spelling for spelling in (url, f"{other}{mark}{query}")}
 
 
-def _near(urls: Sequence[str]) -> str:
-    return f"; near it are: {', '.join(map(one_line, urls))}" if urls else ""
-
-
-def _why_not(log: Log, partition: int, site: str, wanted: Mapping[str, str], url: str) -> str:
-    pages = records_of(Page, _of_site(log, PAGES, partition, site))
-    page = _last(page for _, page in pages if page.page_id in wanted)
-    if page is None:
-        return f"{url}: not in the log: no hit asked for it, or it was not fetched yet, or retention took it"
+def _why_not(log: Log, partition: int, site: str, wanted: Mapping[str, str], url: str, near: Sequence[str]) -> str:
+    pages = [page for _, page in records_of(Page, _of_site(log, PAGES, partition, site)) if page.page_id in wanted]
+    if not pages:
+        others = f"; near it are: {', '.join(map(one_line, near))}" if near else ""
+        return f"{url}: not in the log: no hit asked for it, or it was not fetched yet, or retention took it{others}"
+    page = pages[-1]
     if page.outcome == "fetched":
         return f"{url}: fetched, and not measured yet"
     if page.outcome == "failed":

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from farmwatch.explain.explanation import PageExplanation
 from farmwatch.terminal.messages import put, put_table, put_wrapped
+from filters.quality.names import MEASURES
+from filters.rules.catalogue import RULES
+from filters.rules.kinds import Rule
+from stream.schema.records import Features, RuleOutcome
 from stream.text.wording import counted, one_line
-
-if TYPE_CHECKING:
-    from farmwatch.explain.explanation import PageExplanation
-    from filters.rules.kinds import Rule
-    from stream.schema.records import Features, RuleOutcome
 
 _SHOWN_CHARS = 120  # of a pattern, and of what it found
 
@@ -26,9 +26,6 @@ class UrlMatch(NamedTuple):
 
 def put_rules(found: PageExplanation) -> None:
     """Print the rules. What comes from the page or the log goes out as one line without control characters."""
-    from filters.quality.names import MEASURES
-    from filters.rules.catalogue import RULES
-
     features, verdict = found.features, found.verdict
     rows, styles = [], []
     for rule in verdict.rules:
@@ -67,8 +64,6 @@ def url_match(features: Features, rule: Rule) -> UrlMatch | None:
 
 def fields_of(rule: Rule) -> dict[str, float]:
     """The fields beside the threshold that shape the rule's measure, without those that are 0: they change nothing."""
-    from filters.rules.catalogue import RULES
-
     named = sorted(RULES[rule.name].fields - {"patterns"})
     return {name: value for name in named if (value := getattr(rule, name))}
 

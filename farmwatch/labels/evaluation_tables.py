@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,19 +96,21 @@ def remarks(report: Sequence[Evaluated]) -> list[str]:
 
 
 def _summary(report: Sequence[Evaluated]) -> Table:
-    articles, others = _labelled(report[0])
-    columns: list[tuple[str, bool, Callable[[Evaluated], str]]] = [
-        ("ruleset", True, lambda evaluated: evaluated.name),
-        ("pages kept", True, lambda evaluated: _of(evaluated.found.whole)),
-        ("articles kept", articles, lambda evaluated: _of(evaluated.found.confusion.articles)),
-        ("others kept", others, lambda evaluated: _of(evaluated.found.confusion.others)),
-        ("precision", articles and others, lambda evaluated: _decimal(evaluated.found.confusion.precision)),
-        ("recall", articles, lambda evaluated: _decimal(evaluated.found.confusion.recall)),
-        ("F1", articles and others, lambda evaluated: _decimal(evaluated.found.confusion.f1)),
-    ]
-    title = "Articles against the other pages with a page type" if articles and others else "Pages kept"
-    headings = [heading for heading, known, _ in columns if known]
-    return Table(title, headings, [[cell(evaluated) for _, known, cell in columns if known] for evaluated in report])
+    rows = []
+    for evaluated in report:
+        confusion = evaluated.found.confusion
+        both = confusion.articles.pages and confusion.others.pages  # else keeping all of them is no merit
+        rows.append(
+            [
+                evaluated.name,
+                *(_of(kept) for kept in (evaluated.found.whole, confusion.articles, confusion.others)),
+                _decimal(confusion.precision if both else None),
+                _decimal(confusion.recall),
+                _decimal(confusion.f1 if both else None),
+            ]
+        )
+    headings = ["ruleset", "pages kept", "articles kept", "others kept", "precision", "recall", "F1"]
+    return Table("Articles against the other pages with a page type", headings, rows)
 
 
 def _matrix(what: str, report: Sequence[Evaluated], columns: Sequence[dict[str, KeptShare]]) -> Table:
@@ -121,28 +123,13 @@ def _matrix(what: str, report: Sequence[Evaluated], columns: Sequence[dict[str, 
 
 
 def _rules(evaluated: Evaluated) -> Table:
-    articles, others = _labelled(evaluated)
-    columns: list[tuple[str, bool, Callable[[RuleWork], int]]] = [
-        ("drops", True, lambda rule: sum(rule.drops)),
-        ("marginal", True, lambda rule: sum(rule.marginal)),
-        ("sole", True, lambda rule: sum(rule.sole)),
-        ("sole articles", articles, lambda rule: rule.sole.articles),
-        ("sole others", others, lambda rule: rule.sole.others),
-        ("n/a", True, lambda rule: sum(rule.unknown)),
-    ]
-    known = [(heading, count) for heading, shown, count in columns if shown]
-    rows = [
-        [rule.name, "disabled", *["-"] * (len(known) - 1)]
-        if rule.disabled
-        else [rule.name, *(str(count(rule)) for _, count in known)]
-        for rule in evaluated.found.rules
-    ]
-    return Table(f"What the rules of {evaluated.name} drop", ["rule", *(heading for heading, _ in known)], rows)
-
-
-def _labelled(evaluated: Evaluated) -> tuple[bool, bool]:
-    """Whether any page is an article by its label, and whether any is something else: else a column says nothing."""
-    return bool(evaluated.found.confusion.articles.pages), bool(evaluated.found.confusion.others.pages)
+    rows = []
+    for rule in evaluated.found.rules:
+        counts = (sum(rule.drops), sum(rule.marginal), sum(rule.sole), rule.sole.articles, rule.sole.others)
+        shown = ["disabled", *"-----"] if rule.disabled else [str(count) for count in (*counts, sum(rule.unknown))]
+        rows.append([rule.name, *shown])
+    headings = ["rule", "drops", "marginal", "sole", "sole articles", "sole others", "n/a"]
+    return Table(f"What the rules of {evaluated.name} drop", headings, rows)
 
 
 def _of(kept: KeptShare) -> str:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import msgspec
-
-from farmwatch.labels.judgements import standing
+from farmwatch.labels.judgements import PageLabel, standing
 from farmwatch.labels.labelled_pages import Label, LabelledPage
 from farmwatch.terminal.jsonl import JsonLines
 from farmwatch.terminal.messages import message
@@ -17,18 +15,7 @@ from stream.schema.control import Control
 from stream.schema.records import Features, Record
 from stream.schema.topics import FEATURES
 from stream.text.user_errors import Exit, FarmwatchError
-from stream.text.wording import counted, one_line
-
-_TOLD = 20  # pages without features that are named one by one
-
-
-class _Line(msgspec.Struct, frozen=True, kw_only=True):
-    """What is read of a line; one without a fetch id is a label of another kind."""
-
-    fetch_id: str = ""
-    url: str = ""
-    site: str = ""
-    page_type: str = ""
+from stream.text.wording import counted
 
 
 class _Head(Record, frozen=True, kw_only=True):
@@ -44,12 +31,10 @@ class LabelledFetches:
     def __init__(self, file: Path) -> None:
         """Read the file; `-` is stdin. Raises FarmwatchError for one that cannot be read, or that judges no page."""
         self._file = file
+        self._lines = JsonLines([file], PageLabel, "rulesets evaluate")
         self._others = 0
-        lines = JsonLines([file], _Line, "rulesets evaluate")
         self._sites: dict[str, str] = {}  # fetch id -> site
-        self.labels = [self._label(said) for said in standing(self._judging(lines))]
-        lines.end()
-        self.skipped = lines.skipped
+        self.labels = [self._label(judged) for judged in standing(self._judging())]
         if self._others:
             message(
                 f"{counted(self._others, 'line')} left out: without a fetch_id, thus no judgement of a page of a log"
@@ -58,6 +43,11 @@ class LabelledFetches:
             raise FarmwatchError(
                 f"{file}: it judges no page: name a file that `farmwatch label` wrote, or a folder of labelled pages"
             )
+
+    @property
+    def skipped(self) -> int:
+        """How many lines and pages could not be used."""
+        return self._lines.skipped
 
     @property
     def exit(self) -> Exit:
@@ -81,7 +71,10 @@ class LabelledFetches:
             for features in self._features(log, topic, partition, labels):
                 yield LabelledPage(labels.pop(features.id), features)
                 advance(1)
-        self._tell_missing([label for labels in wanted.values() for label in labels.values()])
+        for label in (label for labels in wanted.values() for label in labels.values()):
+            reason = "no features in the log: retention took them, or it is another log"
+            self._lines.bad(label.url or label.id, reason)
+        self._lines.end()
 
     def _features(self, log: Log, topic: str, partition: int, labels: dict[str, Label]) -> Iterator[Features]:
         sites = {self._sites[fetch_id].encode() for fetch_id in labels}
@@ -92,32 +85,23 @@ class LabelledFetches:
                 if not labels:
                     return
 
-    def _judging(self, lines: JsonLines[_Line]) -> Iterator[_Line]:
-        for place, line in lines:
+    def _judging(self) -> Iterator[PageLabel]:
+        for place, line in self._lines:
             if not line.fetch_id:
                 self._others += 1
             elif line.page_type and not line.site:
-                lines.bad(place, "no site, by which its page is found in the log")
+                self._lines.bad(place, "no site, by which its page is found in the log")
             else:
                 yield line
 
-    def _label(self, said: _Line) -> Label:
-        self._sites[said.fetch_id] = said.site
+    def _label(self, judged: PageLabel) -> Label:
+        self._sites[judged.fetch_id] = judged.site
         return Label(
             source=self._file.name,
-            id=said.fetch_id,
+            id=judged.fetch_id,
             name="",
-            url=said.url,
-            page_type=said.page_type,
+            url=judged.url,
+            page_type=judged.page_type,
             gold=None,
             place=str(self._file),
         )
-
-    def _tell_missing(self, missing: list[Label]) -> None:
-        self.skipped += len(missing)
-        for label in missing[:_TOLD]:
-            message(
-                one_line(f"{label.url or label.id}: no features in the log: retention took them, or it is another log")
-            )
-        if missing[_TOLD:]:
-            message(f"{counted(len(missing) - _TOLD, 'more page')} without features in the log")

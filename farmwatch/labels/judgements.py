@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from farmwatch.terminal.jsonl import JsonLines, binary_input
+from farmwatch.terminal.jsonl import JsonLines
 from filters.rules.judgement import ARTICLE
 from stream.text.user_errors import FarmwatchError
 
@@ -106,19 +106,16 @@ def taken_back(page: SamplePage, by: str, at: int) -> Judgement:
     return Judgement(fetch_id=page.fetch_id, by=by, labelled_at=at)
 
 
-class Said(Protocol):
-    """A judgement, or the part of it that one needs."""
+class PageLabel(msgspec.Struct, frozen=True, kw_only=True):
+    """The part of a judgement by which rulesets are evaluated; a line without a fetch id is a label of another kind."""
 
-    @property
-    def fetch_id(self) -> str:
-        """Of the page."""
-
-    @property
-    def page_type(self) -> str:
-        """What the page is; "" takes back what was said before."""
+    fetch_id: str = ""
+    url: str = ""
+    site: str = ""
+    page_type: str = ""
 
 
-S = TypeVar("S", bound=Said)
+S = TypeVar("S", Judgement, PageLabel)
 
 
 def standing(judgements: Iterable[S]) -> Iterator[S]:
@@ -134,10 +131,9 @@ class LabelSample:
     """The pages of a sample file in its order, each once; what is wrong with a line goes to stderr with its number."""
 
     def __init__(self, file: Path) -> None:
-        """Read it. Raises FarmwatchError for a file that cannot be read, for one of judgements or of no JSON lines, and
-        for one without a page.
+        """Read it. Raises FarmwatchError for a file that cannot be read, for one of judgements, and for one without a
+        page.
         """
-        _refuse_other(file)
         lines = JsonLines([file], SamplePage, "label")
         pages: dict[str, SamplePage] = {}
         for place, page in lines:
@@ -152,18 +148,4 @@ class LabelSample:
         self.exit = lines.end()  # PROBLEM where a line was skipped
         self.pages = list(pages.values())
         if not pages:
-            raise FarmwatchError(f"{file}: no page to label: {_TAKE}")
-
-
-_TAKE = "take a sample that `farmwatch compare --out` wrote"
-_LOOKED_AT_BYTES = 4096
-
-
-def _refuse_other(file: Path) -> None:
-    """Raise for a file of another kind, as a report: each of its lines would be told as a damaged one."""
-    if not file.is_file():  # what is read once only, and what is not there
-        return
-    with binary_input(file) as stream:
-        head = stream.read(_LOOKED_AT_BYTES)
-    if head.strip() and not any(line.lstrip().startswith(b"{") for line in head.splitlines()):
-        raise FarmwatchError(f"{file}: it holds no JSON lines: {_TAKE}")
+            raise FarmwatchError(f"{file}: no page to label: take a sample that `farmwatch compare --out` wrote")

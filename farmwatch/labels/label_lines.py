@@ -15,21 +15,21 @@ import hashlib
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import repeat
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
 
-from farmwatch.terminal.jsonl import ALIKE_SHOWN, JsonLines, binary_input
+from farmwatch.terminal.jsonl import JsonLines, binary_input
 from farmwatch.terminal.messages import message
+from scoring.errors import BadIdentity
+from scoring.interface import refuse_bad_identity
 from stream.text.ids import Ident
 from stream.text.packed_files import unpacked_name
 from stream.text.user_errors import Exit, FarmwatchError
 from stream.text.wording import counted
 
 _LABELS = {"human": False, "0": False, "false": False, "llm": True, "1": True, "true": True}
-_NO_LABEL = "no label"
 _LINES = "a line is {label, text} or {label, score, detector}, and label is human or llm"
 _LARGEST_SCORE = 1_000_000  # beyond it there is no detector, and fits lose their digits
 _CELL_CAP_CHARACTERS = 8_000_000  # of a text in a CSV cell
@@ -100,25 +100,16 @@ class LabelFile:
                     yield found
 
     def _said(self, lines: Iterator[tuple[str, LabelLine]]) -> Iterator[tuple[str, LabelLine]]:
-        """The lines with a label, or an empty one. A file that has none gets one error in place of one a line."""
-        held: list[str] = []  # places of the first lines without a label, while no line has had one
-        more = 0  # such lines
+        """The lines with a label, or an empty one."""
         labelled = sample = False
         for place, line in lines:
             if line.label is not None:
-                for before in (*held, *repeat("", more)):
-                    self.bad(before, _NO_LABEL)
-                held, more, labelled = [], 0, True
+                labelled = True
                 yield place, line
-            elif labelled:
-                self.bad(place, _NO_LABEL)
             else:
-                if len(held) < ALIKE_SHOWN:
-                    held.append(place)
-                else:
-                    more += 1
                 sample = sample or line.fetch_id is not None
-        if held:
+                self.bad(place, "no label")
+        if not labelled and self._lines.skipped:
             how = f"`farmwatch label {self._file}` asks for those of a sample" if sample else _LINES
             raise FarmwatchError(f"{self._file}: no line has a label: {how}")
 
@@ -214,9 +205,6 @@ _FIELDS = frozenset(LabelLine.__struct_fields__)
 
 
 def _refuse_bad_identity(identity: str) -> None:
-    from scoring.errors import BadIdentity
-    from scoring.interface import refuse_bad_identity
-
     try:
         refuse_bad_identity(identity)
     except BadIdentity as error:

@@ -7,7 +7,6 @@ import os
 import stat
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 import msgspec
 
@@ -22,7 +21,7 @@ class _Line(msgspec.Struct):
 
 
 class LabelsFile:
-    """A labels file, open to be added to. A context manager; holds the file's lock meanwhile.
+    """A labels file, open to be added to; it holds the file's lock until `close`.
 
     `standing` are the judgements that count, by fetch id, the last one last, without their texts.
     """
@@ -67,14 +66,6 @@ class LabelsFile:
     def close(self) -> None:
         """Close it, and let go of its lock."""
         os.close(self._fd)
-
-    def __enter__(self) -> LabelsFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _lock(self) -> None:
         try:

@@ -10,6 +10,7 @@ import os
 import select
 import signal
 import termios
+import tty
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
@@ -83,12 +84,7 @@ class Terminal:
         """Keys one by one from here on, and not echoed."""
         if self._found is None:
             self._found = termios.tcgetattr(self._keys)
-        mode = list(self._found)
-        assert isinstance(mode[3], int) and isinstance(mode[6], list)
-        mode[3] &= ~(termios.ICANON | termios.ECHO)
-        mode[6] = list(mode[6])
-        mode[6][termios.VMIN], mode[6][termios.VTIME] = 1, 0
-        termios.tcsetattr(self._keys, termios.TCSAFLUSH, mode)
+        tty.setcbreak(self._keys)
         self._put(_TAKE)
 
     def give_back(self) -> None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from stream.text.wording import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+T = TypeVar("T")
 
 
 def message(text: str) -> None:
@@ -75,26 +76,25 @@ def put_table(
         put_wrapped(note)
 
 
+def put_columns(
+    rows: Iterable[T],
+    columns: Mapping[str, str | Callable[[T], Any]],
+    title: str = "",
+    *,
+    less: Sequence[str] = (),
+    same: Sequence[str] = (),
+) -> None:
+    """A table of records, see `put_table`: each heading with the attribute that its cells show, or their maker."""
+    cells = ([getattr(row, of) if isinstance(of, str) else of(row) for of in columns.values()] for row in rows)
+    put_table(tuple(columns), cells, title, less=less, same=same)
+
+
 def put_wrapped(text: str, indent: str = "") -> None:
     """A paragraph on stdout, broken at words to the width of a terminal, with `indent` from the second line on.
 
     One line elsewhere.
     """
     put(_broken(text, sys.stdout, indent))
-
-
-def this_command() -> str:
-    """How this program was called: by its name where PATH finds it, else by the path that was used."""
-    import shlex
-    import shutil
-
-    called = sys.argv[0]
-    if Path(called).name == "__main__.py":
-        return f"{shlex.quote(sys.executable)} -m farmwatch"
-    found = shutil.which(Path(called).name)
-    if found is not None and Path(called).exists() and Path(found).samefile(called):
-        return Path(called).name
-    return shlex.quote(called) if Path(called).name == "farmwatch" else "farmwatch"
 
 
 def error_console() -> Console:

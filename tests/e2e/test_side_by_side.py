@@ -15,7 +15,6 @@ import pytest
 
 from farmwatch.config.config import Config, load
 from farmwatch.config.opening import create_topics, open_configured
-from farmwatch.config.role_names import metrics_port
 from farmwatch.daemon.roles import build_stage, run_role
 from farmwatch.doctor.checks import require_fit
 from filters.rules.ruleset import load_ruleset
@@ -171,7 +170,7 @@ def rows(log: Log) -> list[SiteState]:
 
 def get(config: Config, page: str) -> tuple[int, str]:
     """A page of SCORE's process; 0 while nobody answers."""
-    url = f"http://127.0.0.1:{metrics_port(config.metrics.port, Role.SCORE)}/{page}"
+    url = f"http://127.0.0.1:{config.metrics.port_of(Role.SCORE)}/{page}"
     try:
         with urllib.request.urlopen(url, timeout=10) as answer:
             return int(answer.status), answer.read().decode()

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
+from farmwatch.audit.audit import audit as audit_log
+from farmwatch.audit.report import AuditStep, RateCheck
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_json, put_table
+from scoring.rates.split_rates import RateLine
 from stream.text.user_errors import Exit
 from stream.text.wording import one_line
-
-if TYPE_CHECKING:
-    from farmwatch.audit.report import AuditStep, RateCheck
-    from scoring.rates.split_rates import RateLine
 
 _SHOWN = 50
 _RATE_FIELDS = ("share", "low", "high", "judged_share", "llm", "human", "undecided", "unclassifiable", "sites")
@@ -37,8 +36,6 @@ def audit(
     Exit code 1 when a step is broken, retention removed records before a stage read them, or the rate differs;
     what is at fault is named. What no stage has read yet is waiting; the last line is "clean" when nothing waits.
     """
-    from farmwatch.audit.audit import audit as audit_log
-
     config = common.load().config
     with opened(config) as log:
         if not log.topics():

@@ -5,6 +5,8 @@ from __future__ import annotations
 from json import dumps
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.config import shown
+from farmwatch.config.opening import check_log_url
 from farmwatch.terminal.messages import put_json, put_table
 from stream.text.user_errors import Exit
 
@@ -15,9 +17,6 @@ def show_config(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     Exit code 2 for a setting that is unknown, of a wrong type, out of range or at odds with another one, as of `up`.
     `farmwatch doctor` looks at the files that settings name, and for a contact.
     """
-    from farmwatch.config.config import shown
-    from farmwatch.config.opening import check_log_url
-
     loaded = common.load()
     loaded.config.crawl.check_values()
     check_log_url(loaded.config)

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import asdict
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.doctor.check_result import CheckState
+from farmwatch.doctor.checks import examine
 from farmwatch.terminal.messages import put_json, put_wrapped
 from stream.text.user_errors import Exit
 
 
 def doctor(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """Look at the installation: one line each, OK, WARN or FAIL, and how to mend it. Exit code 1 on any FAIL."""
-    from farmwatch.doctor.check_result import CheckState
-    from farmwatch.doctor.checks import examine
-
     failed = False
     findings = []
     for finding in examine(common.load().config):

@@ -5,22 +5,31 @@ from __future__ import annotations
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from crawler import reasons
+from crawler.errors import NoContact
+from crawler.fetch.jobs import FetchOutcome, FetchResult
+from crawler.fetch.robots_request import ask_site
+from crawler.frontier.report import require_readable
+from crawler.frontier.rows import SiteRow, robots_key, site_key, tdm_key, unpack
+from crawler.robots.explanation import RobotsExplanation, explain, unread
+from crawler.robots.lines import ROBOTS_CAP_BYTES
+from crawler.robots.rules import WILDCARDS_CAP, RobotsAnswer
+from crawler.robots.tdmrep import TdmRep, TdmRule
+from crawler.settings import CrawlSettings
+from crawler.web.urls import normalise, site_of
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
+from farmwatch.doctor.crawl_checks import WHERE_THE_CONTACT_STANDS
 from farmwatch.terminal.messages import put, put_json, put_wrapped
+from stream.log.contract import partition_of
+from stream.schema.topics import FRONTIER_STORE
 from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
-
-if TYPE_CHECKING:
-    from crawler.fetch.jobs import FetchResult
-    from crawler.robots.explanation import RobotsExplanation
-    from crawler.robots.tdmrep import TdmRule
-    from crawler.settings import CrawlSettings
-    from farmwatch.config.config import Config
 
 _SHOWN = 200  # characters shown of a line, URL or name
 _SITEMAPS_SHOWN = 10
@@ -58,10 +67,6 @@ def robots(
     Exit code 0: it may be fetched; 1: it may not, by robots.txt, a Crawl-delay beyond crawl.crawl_delay_cap_s, or a
     reservation in tdmrep.json where crawl.obey_opt_out is on; 3: nobody can tell, with --stored where nothing is kept.
     """
-    from crawler.robots.explanation import explain, unread
-    from crawler.robots.tdmrep import TdmRep
-    from crawler.web.urls import normalise
-
     if file is not None and stored:
         raise UsageError("--file and --stored: one of them at a time")
     config = common.load().config
@@ -86,8 +91,6 @@ def robots(
 
 
 def _from_file(path: Path) -> _Source:
-    from crawler.robots.lines import ROBOTS_CAP_BYTES
-
     try:
         with path.open("rb") as lines:
             text = lines.read(ROBOTS_CAP_BYTES)
@@ -97,12 +100,6 @@ def _from_file(path: Path) -> _Source:
 
 
 def _from_frontier(config: Config, url: str) -> _Source:
-    from crawler.frontier.report import require_readable
-    from crawler.frontier.rows import SiteRow, robots_key, site_key, tdm_key, unpack
-    from crawler.web.urls import site_of
-    from stream.log.contract import partition_of
-    from stream.schema.topics import FRONTIER_STORE
-
     site = site_of(url)
     with opened(config) as log:
         partitions = log.topics().get(f"state.{FRONTIER_STORE}", 0)
@@ -123,12 +120,6 @@ def _from_frontier(config: Config, url: str) -> _Source:
 
 
 def _from_site(settings: CrawlSettings, url: str) -> _Source:
-    from crawler.errors import NoContact
-    from crawler.fetch.jobs import FetchOutcome
-    from crawler.fetch.robots_request import ask_site
-    from crawler.robots.rules import RobotsAnswer
-    from farmwatch.doctor.crawl_checks import WHERE_THE_CONTACT_STANDS
-
     try:
         answers = ask_site(settings, url)
     except NoContact as error:
@@ -145,8 +136,6 @@ def _from_site(settings: CrawlSettings, url: str) -> _Source:
 
 
 def _in_words(answer: FetchResult, meaning: str) -> str:
-    from crawler import reasons
-
     means = {
         "rules": "its rules are obeyed",
         "unavailable": "there is none, so everything is allowed",
@@ -177,8 +166,6 @@ def _tell(
 
 
 def _because(found: RobotsExplanation) -> str:
-    from crawler.robots.rules import WILDCARDS_CAP
-
     if found.rule is not None:
         return f"line {found.rule.number}: {_text(found)}"
     return {

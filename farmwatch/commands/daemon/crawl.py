@@ -5,17 +5,25 @@ from __future__ import annotations
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
+from farmwatch.commands.daemon.running import append_hits_of
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
-from farmwatch.terminal.messages import error_console
+from farmwatch.config.config import Config
+from farmwatch.config.member_names import claimed_name, names_folder
+from farmwatch.crawl.observer import CrawlObserver
+from farmwatch.crawl.plan import show_plan
+from farmwatch.crawl.view import CrawlView
+from farmwatch.crawl.watch import CrawlWatch
+from farmwatch.daemon.roles import run_role
+from farmwatch.daemon.supervisor import stop_on_signals
+from farmwatch.doctor.preflight import prepare
+from farmwatch.terminal.messages import error_console, start_logging
+from stream.processing.metrics import Metrics
 from stream.schema.roles import Role
 from stream.text.user_errors import Exit, UsageError
-
-if TYPE_CHECKING:
-    from farmwatch.config.config import Config
 
 
 def crawl(
@@ -61,8 +69,6 @@ def crawl(
     if dry_run:
         if until_done or allow_private or member is not None:
             raise UsageError("--dry-run asks nobody: --until-done, --allow-private and --member do not go with it")
-        from farmwatch.crawl.plan import show_plan
-
         return show_plan(
             config, hits or (), host_of(site) if site else "", 50 if limit is None else limit, as_json=json
         )
@@ -72,17 +78,6 @@ def crawl(
 
 
 def _run(config: Config, hits: list[Path], until_done: bool, member: str | None) -> int:
-    from farmwatch.commands.daemon.running import append_hits_of
-    from farmwatch.config.member_names import claimed_name, names_folder
-    from farmwatch.crawl.observer import CrawlObserver
-    from farmwatch.crawl.view import CrawlView
-    from farmwatch.crawl.watch import CrawlWatch
-    from farmwatch.daemon.roles import run_role
-    from farmwatch.daemon.supervisor import stop_on_signals
-    from farmwatch.doctor.preflight import prepare
-    from farmwatch.terminal.messages import start_logging
-    from stream.processing.metrics import Metrics
-
     prepare(config, [Role.CRAWL])
     stop, hurry = threading.Event(), threading.Event()
     console = error_console()

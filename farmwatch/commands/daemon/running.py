@@ -7,18 +7,22 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.config.role_names import metrics_port
-from farmwatch.terminal.messages import message
+from farmwatch.config.config import Config
+from farmwatch.config.member_names import claimed_name, names_folder
+from farmwatch.config.opening import check_log_url
+from farmwatch.crawl.append_hits import append_files
+from farmwatch.daemon.roles import run_role
+from farmwatch.daemon.supervisor import Supervisor, follow_parent, stop_on_signals, this_program
+from farmwatch.doctor.checks import require_fit
+from farmwatch.doctor.preflight import prepare
+from farmwatch.terminal.messages import message, start_logging
 from stream.schema.roles import Role
 from stream.text.user_errors import Exit, UsageError
-
-if TYPE_CHECKING:
-    from farmwatch.config.config import Config
 
 
 def up(
@@ -52,12 +56,6 @@ def up(
     configuration is refused, 3 when the log or a model cannot be used, or when another process of this machine runs one
     of the roles on this embedded log: before any role starts.
     """
-    from farmwatch.config.member_names import claimed_name, names_folder
-    from farmwatch.config.opening import check_log_url
-    from farmwatch.doctor.checks import require_fit
-    from farmwatch.doctor.preflight import prepare
-    from farmwatch.terminal.messages import start_logging
-
     roles = parse_roles(role or [])
     loaded = common.load(*(["crawl.allow_private=true"] if allow_private else []))
     if in_process and len(roles) != 1:
@@ -112,8 +110,6 @@ def parse_roles(names: list[str]) -> list[Role]:
 
 def child_command(role: Role, name: str, flags: list[str], config_file: Path | None) -> list[str]:
     """Command line of one role's process, with the flags and the configuration file of this one."""
-    from farmwatch.daemon.supervisor import this_program
-
     command = [
         *this_program(),
         "up",
@@ -132,13 +128,11 @@ def child_command(role: Role, name: str, flags: list[str], config_file: Path | N
 
 
 def _supervise(config: Config, roles: list[Role], name: str, common: Common, allow_private: bool, leash: bool) -> int:
-    from farmwatch.daemon.supervisor import Supervisor, follow_parent, stop_on_signals
-
     flags = [*common.flags(), *(["crawl.allow_private=true"] if allow_private else [])]
     children: dict[str, list[str]] = {}
     for role in roles:
         children[role.value] = child_command(role, name, flags, common.config)
-        port = metrics_port(config.metrics.port, role)
+        port = config.metrics.port_of(role)
         where = f"http://{config.metrics.host}:{port}/metrics" if port else "on a free port, see endpoints_served"
         message(f"metrics of {role.value}: {where}")
     stop, hurry = threading.Event(), threading.Event()
@@ -149,9 +143,6 @@ def _supervise(config: Config, roles: list[Role], name: str, common: Common, all
 
 
 def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
-    from farmwatch.daemon.roles import run_role
-    from farmwatch.daemon.supervisor import follow_parent, stop_on_signals
-
     stop = threading.Event()
     stop_on_signals(stop)
     if leash:
@@ -162,8 +153,6 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
 
 def append_hits_of(config: Config, files: Sequence[Path]) -> int:
     """Append the files' hits, and say how many of each are new; returns how many lines held none."""
-    from farmwatch.crawl.append_hits import append_files
-
     skipped = 0
     for file, added in append_files(config, files) if files else ():
         message(f"{file}: {added.text}")

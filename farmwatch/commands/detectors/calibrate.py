@@ -5,22 +5,27 @@ from __future__ import annotations
 import json as json_text
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
+from farmwatch.config.config import Config
+from farmwatch.labels.label_lines import LabelFile, LabelledText
+from farmwatch.terminal.jsonl import STDIN
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
+from farmwatch.terminal.progress import counting
+from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, compared, gather
+from scoring.calibration.report import CalibrationReport, summary, tables
+from scoring.calibration.threshold import calibrate as choose
+from scoring.detectors.registry import detector_identities, load_detectors
+from scoring.errors import BadIdentity, CalibrationRefused, MissingModel, PoisonText
+from scoring.interface import Detector, TextScore, base_of, refuse_bad_identity
+from scoring.settings import ScoreSettings
+from scoring.thresholds.published import write_thresholds, write_whole
+from scoring.thresholds.threshold_set import valid_name
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
-
-if TYPE_CHECKING:
-    from farmwatch.config.config import Config
-    from farmwatch.labels.label_lines import LabelFile, LabelledText
-    from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel
-    from scoring.calibration.report import CalibrationReport
-    from scoring.interface import Detector, TextScore
-    from scoring.settings import ScoreSettings
 
 _TEXTS_AT_ONCE = 64
 
@@ -52,13 +57,7 @@ def calibrate(
     site, intervals are clustered by it. Bad lines are reported and skipped: exit code 1; so it is where labels are too
     few: then nothing is written, and the message says how many are needed.
     """
-    from farmwatch.labels.label_lines import LabelFile
-    from farmwatch.terminal.jsonl import STDIN
     from scoring.calibration.plot import draw, has_matplotlib, require_matplotlib
-    from scoring.calibration.threshold import calibrate as choose
-    from scoring.errors import CalibrationRefused
-    from scoring.thresholds.published import write_thresholds, write_whole
-    from scoring.thresholds.threshold_set import valid_name
 
     if not 0 < fpr <= 0.5:
         raise UsageError(f"--fpr: above 0 and at most .5, not {fpr}")
@@ -102,11 +101,6 @@ def calibrate(
 
 def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: LabelFile) -> LabelledScores:
     """Score the texts that are not scored yet, put all together. Raises PooledDetectors, and as `load_detectors`."""
-    from scoring.calibration.labelled_scores import ScoredLabel, compared, gather
-    from scoring.detectors.registry import detector_identities
-    from scoring.errors import BadIdentity, MissingModel
-    from scoring.interface import base_of, refuse_bad_identity
-
     if not lines:
         file.end()
         raise FarmwatchError("no labelled text or score: nothing to calibrate with")
@@ -152,11 +146,6 @@ def _only(config: Config, detector: str) -> ScoreSettings:
 
 
 def _scored(settings: ScoreSettings, lines: Sequence[LabelledText], file: LabelFile) -> list[ScoredLabel]:
-    from farmwatch.terminal.progress import counting
-    from scoring.calibration.labelled_scores import ScoredLabel, compared
-    from scoring.detectors.registry import load_detectors
-    from scoring.interface import base_of
-
     (loaded,) = load_detectors(settings)
     if loaded.warning:
         message(f"{settings.detectors[0]}: {loaded.warning}")
@@ -176,8 +165,6 @@ def _each(
     detector: Detector, lines: Sequence[LabelledText], file: LabelFile
 ) -> Iterator[tuple[LabelledText, TextScore]]:
     """Lines with their scores; a text that the detector cannot take is told, and the others are scored without it."""
-    from scoring.errors import PoisonText
-
     try:
         yield from zip(lines, detector.score([line.text or "" for line in lines]), strict=True)
     except PoisonText as error:
@@ -193,8 +180,6 @@ def _pretty(report: CalibrationReport) -> bytes:
 
 
 def _tell(report: CalibrationReport, files: Sequence[Path]) -> None:
-    from scoring.calibration.report import summary, tables
-
     put_wrapped(report.identity)
     for sentence in summary(report):
         put_wrapped(sentence, indent="  ")

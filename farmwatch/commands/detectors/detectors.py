@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import Any
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
-from farmwatch.terminal.messages import message, put_json, put_table
+from farmwatch.config.config import Config
+from farmwatch.config.configured import KnownDetector, known_detectors
+from farmwatch.doctor import model_checks
+from farmwatch.doctor.check_result import Subject
+from farmwatch.terminal.messages import message, put_columns, put_json
+from scoring.errors import ScoringError
 from stream.text.user_errors import Exit
 from stream.text.wording import one_line
-
-if TYPE_CHECKING:
-    from farmwatch.config.config import Config
 
 
 def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> int:
@@ -20,26 +23,19 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
     No language model is loaded. Exit code 1 when `farmwatch up` would refuse what is configured: models or libraries
     that are not there, no thresholds or those of another detector, no numbers to judge sites by.
     """
-    from farmwatch.config.configured import known_detectors
-
     config = common.load().config
     found = known_detectors(config)
     if json:
         put_json([asdict(detector) for detector in found])
     else:
-        put_table(
-            ("detector", "scores", "judges sites", "thresholds", "identity"),
-            (
-                (
-                    detector.name,
-                    _yes(detector.configured),
-                    _yes(detector.judges_sites),
-                    "" if not detector.identity else "calibrated" if detector.calibrated else "none",
-                    detector.identity or "-",
-                )
-                for detector in found
-            ),
-        )
+        columns: dict[str, str | Callable[[KnownDetector], Any]] = {
+            "detector": "name",
+            "scores": lambda one: "yes" if one.configured else "",
+            "judges sites": lambda one: "yes" if one.judges_sites else "",
+            "thresholds": lambda one: "" if not one.identity else "calibrated" if one.calibrated else "none",
+            "identity": lambda one: one.identity or "-",
+        }
+        put_columns(found, columns)
         for detector in found:
             message(one_line(f"{detector.name}: {detector.problem or detector.warning}"))
     refused = _refusal(config)
@@ -50,17 +46,9 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
 
 def _refusal(config: Config) -> str:
     """Why SCORE or TALLY would not start; "" where they would."""
-    from farmwatch.doctor import model_checks
-    from farmwatch.doctor.check_result import Subject
-    from scoring.errors import ScoringError
-
     try:
         for check in (model_checks.detectors, model_checks.pair, model_checks.sites):
             list(check(Subject(config)))
     except ScoringError as error:
         return str(error)
     return ""
-
-
-def _yes(true: bool) -> str:
-    return "yes" if true else ""

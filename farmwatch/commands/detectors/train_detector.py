@@ -9,6 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.terminal.messages import message, put
+from scoring.errors import TrainingRefused
 from stream.text.user_errors import Exit, FarmwatchError
 
 
@@ -36,7 +37,6 @@ def train_detector(
     """
     if importlib.util.find_spec("sklearn") is None:  # told now, not after the texts have been read
         raise FarmwatchError("training needs scikit-learn: pip install 'farmwatch[train]'")
-    from scoring.errors import TrainingRefused
     from scoring.training.training import run_training
 
     try:

@@ -6,13 +6,17 @@ import importlib.util
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 from cyclopts import Parameter
 
+from farmwatch.labels.label_lines import LabelFile
 from farmwatch.terminal.messages import put
+from scoring.errors import PooledDetectors
+from scoring.sites.deciles import HeldOutErrors
+from scoring.thresholds.published import write_whole
 from stream.text.user_errors import FarmwatchError, UsageError
 
 if TYPE_CHECKING:
-    from scoring.sites.deciles import HeldOutErrors
     from scoring.sites.training import Trained
 
 _ARTICLE_WORDS = 150
@@ -39,13 +43,8 @@ def train_sites(
     """
     if importlib.util.find_spec("sklearn") is None:  # told now, not after the scores have been read
         raise FarmwatchError("training needs scikit-learn: pip install 'farmwatch[train]'")
-    import msgspec
-
-    from farmwatch.labels.label_lines import LabelFile
-    from scoring.errors import PooledDetectors
     from scoring.sites.training import LabelledSite
     from scoring.sites.training import train_sites as train
-    from scoring.thresholds.published import write_whole
 
     if out.exists() and not force:
         raise UsageError(f"{out}: there already; take another --out, or --force to write over")

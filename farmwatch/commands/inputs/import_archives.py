@@ -5,19 +5,24 @@ from __future__ import annotations
 import re
 import time
 from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+from typing import Annotated, BinaryIO, cast
 
 from cyclopts import Parameter
 
+from crawler.sources.known_hits import KnownHits
+from crawler.warc.pages import Skipped, pages_of
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
-from farmwatch.config.opening import opened
+from farmwatch.config.opening import create_topics, opened
+from farmwatch.crawl.archive_import import Imported, MeasuredStream, import_pages, imports_lock
+from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import message, put, put_json
+from farmwatch.terminal.progress import counting
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
-
-if TYPE_CHECKING:
-    from crawler.warc.pages import Skipped
 
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # what may be a metric's label
 _NAMED = 100  # broken records of a file that are named; more are counted
@@ -43,13 +48,6 @@ def import_archives(
 
     Exit code 1: a record is broken, or no page was found, be it new or known.
     """
-    from crawler.sources.known_hits import KnownHits
-    from crawler.warc.pages import pages_of
-    from farmwatch.config.opening import create_topics
-    from farmwatch.crawl.archive_import import Imported, MeasuredStream, import_pages, imports_lock
-    from farmwatch.terminal.jsonl import STDIN, binary_input
-    from farmwatch.terminal.progress import counting
-
     if not _SOURCE.fullmatch(source):
         raise UsageError(f"--source {source!r}: use up to 32 of a-z, 0-9, '_', '.' and '-'")
     sites = [host_of(name) for name in site or ()]
@@ -76,12 +74,12 @@ def import_archives(
                     sites=sites,
                     known=imports.ids,
                 )
-                told = _Teller(file)
                 try:
-                    added = import_pages(log, found, imports, told)
+                    added = import_pages(log, found, imports, partial(_report_broken, file, count(1)))
                 except OSError as error:
                     raise FarmwatchError(f"{file}: cannot be read on: {error.strerror or error}") from error
-                told.summarise()
+            if added.broken > _NAMED:
+                message(f"{file}: {counted(added.broken - _NAMED, 'more broken record')}")
             total.pages += added.pages
             total.skipped += added.skipped
             total.broken += added.broken
@@ -93,22 +91,10 @@ def import_archives(
     return Exit.OK if not total.broken and (total.pages or total.skipped["known"]) else Exit.PROBLEM
 
 
-class _Teller:
-    """Names the broken records of a file on stderr, the first of them."""
-
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._count = 0
-
-    def __call__(self, bad: Skipped) -> None:
-        self._count += 1
-        if self._count <= _NAMED:
-            url = f"{one_line(bad.url)}: " if bad.url else ""
-            message(f"{self._file}: offset {bad.offset}: {url}{one_line(bad.reason)}")
-
-    def summarise(self) -> None:
-        if self._count > _NAMED:
-            message(f"{self._file}: {counted(self._count - _NAMED, 'more broken record')}")
+def _report_broken(file: Path, numbers: Iterator[int], bad: Skipped) -> None:
+    if next(numbers) <= _NAMED:
+        url = f"{one_line(bad.url)}: " if bad.url else ""
+        message(f"{file}: offset {bad.offset}: {url}{one_line(bad.reason)}")
 
 
 def _report(pages: int, skipped: Counter[str], broken: int, as_json: bool) -> None:

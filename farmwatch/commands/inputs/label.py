@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import getpass
+import signal
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from shlex import quote
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from farmwatch.commands.options import AsJson
-from farmwatch.terminal.messages import message, put, put_json, put_table, this_command
+from farmwatch.labels.judgements import ANSWERS, LabelSample, SamplePage
+from farmwatch.labels.labels_file import LabelsFile
+from farmwatch.labels.screen import laid_out
+from farmwatch.labels.session import SKIP, UNDO, Session
+from farmwatch.labels.terminal import CLOSED, REDRAW, SEVERAL, SignalReceived, Terminal, asking, end_by
+from farmwatch.terminal.jsonl import STDIN, binary_input
+from farmwatch.terminal.messages import message, put, put_json, put_table
+from scoring.rates.rate import estimate
+from stream.log.clock import wall_ms
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
-
-if TYPE_CHECKING:
-    from farmwatch.labels.judgements import SamplePage
-    from farmwatch.labels.session import Session
-    from farmwatch.labels.terminal import Terminal
 
 _QUIT = "q"
 _LONGEST_NAME = 64
@@ -43,19 +51,13 @@ def label(
     Each answer is written to the labels file before the next page is shown; the last line of a page counts. `farmwatch
     rulesets evaluate` and `farmwatch calibrate` read that file. Keys may come from a pipe; white space is ignored.
     """
-    from farmwatch.labels.judgements import LabelSample
-    from farmwatch.labels.labels_file import LabelsFile
-    from farmwatch.labels.session import Session
-    from farmwatch.terminal.jsonl import STDIN
-    from stream.log.clock import wall_ms
-
     if str(sample) in STDIN and (answers is None or str(answers) in STDIN):
         raise UsageError("the sample and the keys cannot both come from stdin: name a file for one of them")
     if sample.exists() and out.exists() and sample.samefile(out):
         raise UsageError(f"--out {out}: that is the sample; name another file")
     operator = _name(operator)
     pages = LabelSample(sample)
-    with LabelsFile(out) as labels:
+    with closing(LabelsFile(out)) as labels:
         session = Session(pages.pages, labels, operator, wall_ms)
         leftover, signalled = _ask(session, answers, f"{sample.name} > {out}", show_verdicts=show_verdicts)
         if json:
@@ -71,12 +73,8 @@ def label(
 
 def _ask(session: Session, answers: Path | None, title: str, *, show_verdicts: bool) -> tuple[str, int]:
     """Take answers until there are no more: (why the keys do not fit the pages, signal that ended it)."""
-    import sys
-
     if answers is not None or not sys.stdin.isatty():
         return _from_keys(session, answers), 0
-    from farmwatch.labels.terminal import SignalReceived, asking
-
     screen = next((stream for stream in (sys.stdout, sys.stderr) if stream.isatty()), None)
     if screen is None:
         raise UsageError("there is no terminal to show the pages on: do not redirect both stdout and stderr")
@@ -90,11 +88,6 @@ def _ask(session: Session, answers: Path | None, title: str, *, show_verdicts: b
 
 def _at(terminal: Terminal, session: Session, title: str, *, show_verdicts: bool) -> None:
     """Ask at a terminal until the person quits."""
-    from farmwatch.labels.judgements import ANSWERS
-    from farmwatch.labels.screen import laid_out
-    from farmwatch.labels.session import SKIP, UNDO
-    from farmwatch.labels.terminal import CLOSED, REDRAW, SEVERAL
-
     top, note = 0, ""
     while True:
         size = terminal.size()
@@ -140,9 +133,6 @@ _MOVES: dict[str, Callable[[int], int]] = {
 
 def _from_keys(session: Session, answers: Path | None) -> str:
     """Press the keys of a file. "", or which keys found no page. Raises UsageError for what is no key."""
-    from farmwatch.labels.judgements import ANSWERS
-    from farmwatch.labels.session import SKIP, UNDO
-
     for place, key in _keys(answers):
         if key == _QUIT:
             break
@@ -157,8 +147,6 @@ def _from_keys(session: Session, answers: Path | None) -> str:
 
 
 def _keys(answers: Path | None) -> Iterator[tuple[str, str]]:
-    from farmwatch.terminal.jsonl import binary_input
-
     with binary_input(answers or Path("-")) as stream:
         for number, line in enumerate(stream, 1):
             for key in line.decode("latin-1").lower():
@@ -169,8 +157,6 @@ def _keys(answers: Path | None) -> Iterator[tuple[str, str]]:
 def _name(by: str) -> str:
     """Who judges. Raises UsageError for what is no name."""
     if not by:
-        import getpass
-
         try:
             return getpass.getuser()
         except (OSError, KeyError, ImportError):  # an account without a name, as in some containers
@@ -192,8 +178,6 @@ def _as_json(session: Session, out: Path) -> dict[str, object]:
 
 def _tell(session: Session, out: Path, *, changes: bool) -> None:
     """How far it is; with `changes` also what the judgements say of the runs, which must not be known before."""
-    from scoring.rates.rate import estimate
-
     of, labelled = len(session.pages), session.labelled
     left = "" if labelled == of else f"; {of - labelled} left: the same command goes on there"
     put(f"{labelled} of {counted(of, 'page')} labelled in {one_line(out)}{left}")
@@ -201,7 +185,7 @@ def _tell(session: Session, out: Path, *, changes: bool) -> None:
         put_table(("answer", "pages"), list(session.counts().items()))
     if labelled == of:
         for step in _next(session.pages[0], out):
-            put(one_line(f"next: {this_command()} {step}"))
+            put(one_line(f"next: farmwatch {step}"))
     found = session.changes() if changes else []
     if not found:
         return
@@ -221,8 +205,6 @@ def _tell(session: Session, out: Path, *, changes: bool) -> None:
 
 def _next(page: SamplePage, out: Path) -> Iterator[str]:
     """How both rulesets of the sample are counted on its labels; one that is not shipped is taken from the log."""
-    from shlex import quote
-
     log = f"--log {quote(page.log) if page.log else 'LOG'}"
     named = dict(zip((page.ruleset_a, page.ruleset_b), (page.run_a, page.run_b), strict=True))
     for ruleset, run in named.items():
@@ -233,13 +215,7 @@ def _next(page: SamplePage, out: Path) -> Iterator[str]:
 
 
 def _end(number: int) -> None:
-    import signal
-
     if number == signal.SIGINT:
         raise KeyboardInterrupt
-    import sys
-
-    from farmwatch.labels.terminal import end_by
-
     sys.stdout.flush()
     end_by(number)

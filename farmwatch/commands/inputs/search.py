@@ -4,23 +4,22 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import Parameter
 
+from crawler.sources.ledger import interval_s
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.config import Config
+from farmwatch.crawl.append_hits import Appended, append_files
+from farmwatch.crawl.search_rounds import SearchRequest, run_search
 from farmwatch.terminal.messages import put, put_json
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
-
-if TYPE_CHECKING:
-    from farmwatch.config.config import Config
 
 FILE, WARC = "file", "warc"
 
 
 def search(
-    unnamed: Annotated[list[str] | None, Parameter(show=False)] = None,
-    /,
     *,
     hits: Annotated[
         list[Path] | None,
@@ -57,8 +56,6 @@ def search(
     are only counted. 2 when a source lacks its key or its address, 3 when a file or the log cannot be used, 130 after
     Ctrl-C of a search by hand.
     """
-    if unnamed:
-        raise UsageError(f"{unnamed[0]}: name a file with hits by --hits")
     names = list(dict.fromkeys(part.strip() for name in source or [FILE] for part in name.split(",") if part.strip()))
     if not names:
         raise UsageError("--source names no source")
@@ -78,15 +75,11 @@ def search(
         raise UsageError("give --queries FILE: one query a line, or CSV or JSONL with a column query")
     if pages is not None and not 1 <= pages <= 100:
         raise UsageError("--pages: from 1 to 100")
-    from farmwatch.crawl.search_rounds import SearchRequest, run_search
-
     wanted = SearchRequest(names, queries, _seconds(every), pages)
     return run_search(common.load().config, wanted, as_json=json)
 
 
 def _seconds(every: str | None) -> int | None:
-    from crawler.sources.ledger import interval_s
-
     try:
         return None if every is None else interval_s(every)
     except ValueError as error:
@@ -94,8 +87,6 @@ def _seconds(every: str | None) -> int | None:
 
 
 def _append(config: Config, files: list[Path], as_json: bool) -> int:
-    from farmwatch.crawl.append_hits import Appended, append_files
-
     total = Appended()
     for file, added in append_files(config, files):
         if added == Appended():

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
 from farmwatch.commands.options import JUST_CONFIGURED, Configured
 from farmwatch.terminal.messages import message, put_json
+from scoring.rates.error_counts import ErrorCounts
 from stream.text.user_errors import Exit, UsageError
-
-if TYPE_CHECKING:
-    from scoring.rates.error_counts import ErrorCounts
 
 Files = Annotated[list[Path] | None, Parameter(help="Files of JSON lines; `-` or none is standard input.", negative="")]
 
@@ -166,8 +164,6 @@ def chunk(
 
 
 def _errors(*counts: int | None) -> ErrorCounts | None:
-    from scoring.rates.error_counts import ErrorCounts
-
     llm_sites, llm_found, human_sites, human_cleared = counts
     if llm_sites is None or llm_found is None or human_sites is None or human_cleared is None:
         if any(count is not None for count in counts):

@@ -5,20 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import msgspec
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.config import Config
+from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
+from farmwatch.daemon.canaries import CanarySite, read_canaries
 from farmwatch.terminal.messages import message, put, put_json, put_table
+from replay.runs.site_table import read_sites
+from scoring.rates.canary import is_canary
+from scoring.rates.canary_counts import CanarySummary
+from scoring.rates.canary_errors import by_canaries, recent_canaries
+from scoring.rates.split_rates import Versions, comparable
+from stream.schema.records import SiteState
 from stream.text.user_errors import Exit
 from stream.text.wording import counted
-
-if TYPE_CHECKING:
-    from farmwatch.config.config import Config
-    from farmwatch.daemon.canaries import CanarySite
-    from scoring.rates.canary_counts import CanarySummary
-    from scoring.rates.split_rates import Versions
-    from stream.schema.records import SiteState
 
 _SAID = {
     "site_fpr": "human sites called llm",
@@ -38,13 +42,6 @@ def canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
 
     JSON: one object a line, for each ruleset, detector and site method.
     """
-    from farmwatch.config.caveats import caveats, tell
-    from farmwatch.daemon.canaries import read_canaries
-    from replay.runs.site_table import read_sites
-    from scoring.rates.canary import is_canary
-    from scoring.rates.canary_errors import by_canaries, recent_canaries
-    from scoring.rates.split_rates import comparable
-
     config = common.load().config
     sent = read_canaries(config.canary)
     with opened(config) as log:
@@ -126,8 +123,6 @@ def _show(versions: Versions, summary: CanarySummary, said: str, through: str) -
 def _fields(
     versions: Versions, summary: CanarySummary, through: int, sent: int, said: str, warning: str
 ) -> dict[str, Any]:
-    import msgspec
-
     return {
         **versions._asdict(),
         "sites": summary.sites,

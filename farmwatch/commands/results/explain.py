@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from crawler.errors import UnusableUrl
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.configured import caveats, load_configured_detector, tell
 from farmwatch.config.opening import opened
+from farmwatch.explain.as_json import as_json
+from farmwatch.explain.explanation import explain_file, explain_url
+from farmwatch.explain.report import show
 from farmwatch.terminal.messages import put_json
+from filters.rules.ruleset import load_ruleset
+from replay.live.live_run import in_force
+from replay.runs.configured import load_configured_ruleset, tally_identity
 from stream.text.user_errors import Exit, UsageError
 
 
@@ -32,18 +41,6 @@ def explain(
     warning. Each rule also says whether it is in force, its other fields, and which pattern was found in the URL;
     `other_score` is what the log has where the text of this verdict has no score.
     """
-    from pathlib import Path
-
-    from crawler.errors import UnusableUrl
-    from farmwatch.config.caveats import caveats, tell
-    from farmwatch.config.configured import load_configured_detector
-    from farmwatch.explain.as_json import as_json
-    from farmwatch.explain.explanation import explain_file, explain_url
-    from farmwatch.explain.report import show
-    from filters.rules.ruleset import load_ruleset
-    from replay.live.live_run import in_force
-    from replay.runs.configured import load_configured_ruleset, tally_identity
-
     config = common.load().config
     asked = load_ruleset(ruleset) if ruleset else None
     is_url = "://" in page

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any
 
+import msgspec
 from cyclopts import Parameter
 
+from crawler.frontier.report import FrontierReader, FrontierReport, FrontierSiteLine, SiteReport, UrlLine, site_report
+from crawler.reasons import in_words, meaning_of_reason
+from crawler.web.registrable_domain import registrable_domain
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
+from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
+from farmwatch.terminal.messages import message, put, put_columns, put_json, put_table, put_wrapped
+from farmwatch.terminal.progress import counting
+from stream.log.contract import Log, partition_of
+from stream.schema.topics import FRONTIER_STORE
+from stream.text.spans import lasting, moment, queue_in_words, when
 from stream.text.user_errors import Exit, NotFound, UsageError
 from stream.text.wording import counted, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from crawler.frontier.report import FrontierReport, FrontierSiteLine, SiteReport, UrlLine
-    from farmwatch.config.config import Config
-    from stream.log.contract import Log
 
 _OVERVIEW = 10  # lines of each list, where no --limit is given
 
@@ -65,8 +68,6 @@ def frontier(
         _say_cut(len(lines), report.sites["parked" if parked else "stopped"], "site")
         return Exit.OK
     if json:
-        import msgspec
-
         put_json(msgspec.to_builtins(report))
     else:
         _tell(report, now_ms)
@@ -74,11 +75,6 @@ def frontier(
 
 
 def _read(log: Log, config: Config, now_ms: int, limit: int | None) -> FrontierReport:
-    from crawler.frontier.report import FrontierReader
-    from crawler.web.registrable_domain import registrable_domain
-    from farmwatch.terminal.progress import counting
-    from stream.schema.topics import FRONTIER_STORE
-
     reader = FrontierReader(config.crawl, now_ms, limit, registrable_domain)
     partitions = log.topics().get(f"state.{FRONTIER_STORE}", 0)
     with counting(partitions, "partitions read") as advance:
@@ -90,10 +86,6 @@ def _read(log: Log, config: Config, now_ms: int, limit: int | None) -> FrontierR
 
 
 def _read_site(log: Log, config: Config, site: str, now_ms: int, limit: int | None) -> SiteReport:
-    from crawler.frontier.report import site_report
-    from stream.log.contract import partition_of
-    from stream.schema.topics import FRONTIER_STORE
-
     partitions = log.topics().get(f"state.{FRONTIER_STORE}", 0)
     found = None
     if partitions:
@@ -105,9 +97,6 @@ def _read_site(log: Log, config: Config, site: str, now_ms: int, limit: int | No
 
 
 def _tell(report: FrontierReport, now_ms: int) -> None:
-    from crawler.reasons import meaning_of_reason
-    from stream.text.spans import lasting, queue_in_words, when
-
     sites = report.sites
     put(
         f"{counted(sum(sites.values()), 'site')}: {sites['active']} active ({report.due} of them due now),"
@@ -116,14 +105,8 @@ def _tell(report: FrontierReport, now_ms: int) -> None:
     put(f"{counted(sum(report.urls.values()), 'URL')}: {_counts(report.urls)}")
     put(f"queued: {queue_in_words(report.queued_in) or 'none'}; {counted(report.fetched, 'page')} fetched so far")
     if report.oldest_due:
-        put_table(
-            ("site", "due for", "queued", "fetched"),
-            (
-                (each.site, lasting((now_ms - each.due_at) / 1000), each.queued, each.fetched)
-                for each in report.oldest_due
-            ),
-            title="due for longest",
-        )
+        due = ((e.site, lasting((now_ms - e.due_at) / 1000), e.queued, e.fetched) for e in report.oldest_due)
+        put_table(("site", "due for", "queued", "fetched"), due, title="due for longest")
     if report.parked_sites:
         _put_parked(
             report.parked_sites, now_ms, f"parked, {counted(sites['parked'], 'site')}: {_counts(report.parked_reasons)}"
@@ -160,34 +143,23 @@ def _counts(counts: Mapping[str, int]) -> str:
 
 
 def _show_list(lines: Sequence[FrontierSiteLine], now_ms: int, *, as_json: bool) -> None:
-    from crawler.reasons import meaning_of_reason
-    from stream.text.spans import when
-
     if as_json:
-        import msgspec
-
         for line in lines:
             put_json(msgspec.to_builtins(line))
         return
     if not lines:
         message("none")
     elif lines[0].stopped_why:
-        put_table(
-            ("site", "reason", "stopped", "fetched", "left", "what it means", "what ends it"),
-            (
-                (
-                    each.site,
-                    each.stopped_why,
-                    when(each.stopped_at, now_ms),
-                    each.fetched,
-                    each.queued,
-                    meaning_of_reason(each.stopped_why).text,
-                    meaning_of_reason(each.stopped_why).passes or "nothing",
-                )
-                for each in lines
-            ),
-            less=("left",),
-        )
+        columns: dict[str, str | Callable[[FrontierSiteLine], Any]] = {
+            "site": "site",
+            "reason": "stopped_why",
+            "stopped": lambda each: when(each.stopped_at, now_ms),
+            "fetched": "fetched",
+            "left": "queued",
+            "what it means": lambda each: meaning_of_reason(each.stopped_why).text,
+            "what ends it": lambda each: meaning_of_reason(each.stopped_why).passes or "nothing",
+        }
+        put_columns(lines, columns, less=("left",))
     else:
         _put_parked(lines, now_ms, "")
 
@@ -199,29 +171,18 @@ def _say_cut(shown: int, found: int, noun: str) -> None:
 
 
 def _put_parked(lines: Sequence[FrontierSiteLine], now_ms: int, title: str) -> None:
-    from crawler.reasons import meaning_of_reason
-    from stream.text.spans import when
-
-    put_table(
-        ("site", "asked again", "reason", "what it means", "queued"),
-        (
-            (
-                each.site,
-                when(each.parked_until, now_ms),
-                each.parked_why,
-                meaning_of_reason(each.parked_why).text,
-                each.queued,
-            )
-            for each in lines
-        ),
-        title=title,
-    )
+    columns: dict[str, str | Callable[[FrontierSiteLine], Any]] = {
+        "site": "site",
+        "asked again": lambda each: when(each.parked_until, now_ms),
+        "reason": "parked_why",
+        "what it means": lambda each: meaning_of_reason(each.parked_why).text,
+        "queued": "queued",
+    }
+    put_columns(lines, columns, title)
 
 
 def _show_site(report: SiteReport, now_ms: int, *, as_json: bool) -> int:
     if as_json:
-        import msgspec
-
         put_json(msgspec.to_builtins(report))
         _say_cut(len(report.urls), report.urls_known, "URL")
         return Exit.OK
@@ -240,9 +201,6 @@ def _show_site(report: SiteReport, now_ms: int, *, as_json: bool) -> int:
 
 
 def _site_in_words(report: SiteReport, now_ms: int) -> list[str]:
-    from crawler.reasons import in_words, meaning_of_reason
-    from stream.text.spans import lasting, moment, when
-
     line = report.line
     said = [f"{line.site}: {line.state}, {counted(line.fetched, 'page')} fetched, {line.queued} queued"]
     if line.stopped_why:
@@ -268,9 +226,6 @@ def _site_in_words(report: SiteReport, now_ms: int) -> list[str]:
 
 
 def _url_in_words(url: UrlLine, now_ms: int) -> str:
-    from crawler.reasons import in_words
-    from stream.text.spans import when
-
     parts = []
     if url.waits_in:
         parts.append("waits to be asked again" if url.waits_in == "again" else f"waits among the {url.waits_in}")

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+import time
+from collections.abc import Iterable
+from typing import Annotated, Literal
 
+import msgspec
 from cyclopts import Parameter
 
+from crawler.crawl_stage import frontier_left
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.results.rate_history import show_history
+from farmwatch.config.config import Config
+from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put, put_json, put_wrapped
+from replay.runs.lag import records_behind
+from replay.runs.site_table import counts_of, read_sites
+from scoring.rates.cuts import Cut, read_days, read_ranks
+from scoring.rates.site_rates import OTHER
+from scoring.rates.split_rates import RateLine, rate_lines
+from stream.log.contract import Log
+from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
+from stream.schema.topics import DECISIONS, HITS
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from farmwatch.config.config import Config
-    from scoring.rates.cuts import Cut
-    from scoring.rates.split_rates import RateLine
-    from stream.log.contract import Log
-    from stream.schema.records import SiteState
 
 _NAMES_SHOWN = 20
 
@@ -59,23 +65,12 @@ def rate(
 
     JSON: one object a line, with the fields of `estimate`, the group, the versions and the detector's warning.
     """
-    import time
-
-    import msgspec
-
-    from farmwatch.config.caveats import caveats, tell
-    from replay.runs.site_table import read_sites
-    from scoring.rates.cuts import Cut, read_days, read_ranks
-    from scoring.rates.split_rates import rate_lines
-
     config = common.load().config
     now_ms = int(time.time() * 1000)
     cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms))
     if group:
         _require_group(group, config)
     if history:
-        from farmwatch.commands.results.rate_history import show_history
-
         return show_history(config, by or "", cut, json, run=run)
     with opened(config) as log:
         rows = read_sites(log, run)
@@ -141,8 +136,6 @@ def _judged(line: RateLine) -> str:
 
 def _tell_unscored(rows: Iterable[SiteState], run: str) -> None:
     """Articles that no verdict has in it yet; the rate changes when their scores come."""
-    from replay.runs.site_table import counts_of
-
     found = counts_of(rows)
     if found.unscored:
         verb = "has" if found.unscored == 1 else "have"
@@ -155,8 +148,6 @@ def _tell_unscored(rows: Iterable[SiteState], run: str) -> None:
 
 
 def _require_group(group: str, config: Config) -> None:
-    from scoring.rates.site_rates import OTHER
-
     names = [*config.rate.groups, OTHER]
     if group not in names:
         raise UsageError(f"--group {group!r}: the groups of rate.groups are {', '.join(names)}")
@@ -177,10 +168,6 @@ def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
 
     On a broker the frontier is not looked at: its state would have to be read back from the changelog.
     """
-    from crawler.crawl_stage import frontier_left
-    from replay.runs.lag import records_behind
-    from stream.schema.topics import DECISIONS, HITS
-
     topics = log.topics()
     if HITS not in topics or DECISIONS not in topics:
         return None, 0

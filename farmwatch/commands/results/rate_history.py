@@ -5,14 +5,15 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import msgspec
 
-from farmwatch.config.caveats import caveats, tell
 from farmwatch.config.config import Config
+from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
 from farmwatch.daemon.rate_series import read_points
-from farmwatch.terminal.messages import message, put_json, put_table
+from farmwatch.terminal.messages import message, put_columns, put_json
 from replay.runs.lookup import find_run
 from scoring.rates.cuts import Cut
 from scoring.rates.series import SERIES, series_of
@@ -51,39 +52,23 @@ def show_history(
             fields = {name: getattr(point, name) for name in RatePoint.__struct_fields__ if name not in ("v", "site")}
             put_json({**msgspec.to_builtins(fields), "run": shown_run(point.run), "warning": warnings[point.detector]})
         return Exit.OK
-    put_table(
-        (
-            "time",
-            "group",
-            "share",
-            "low",
-            "high",
-            "judged share",
-            "llm",
-            "classifiable",
-            "sites",
-            "method",
-            "ruleset",
-            "detector",
-            "site method",
-        ),
-        (
-            (
-                datetime.fromtimestamp(point.at / 1000, UTC).strftime("%Y-%m-%d %H:%M"),
-                point.group,
-                *map(_percent, (point.share, point.share_low, point.share_high, point.rate)),
-                point.llm,
-                point.llm + point.human + point.undecided,
-                point.llm + point.human + point.undecided + point.unclassifiable,
-                point.method,
-                f"{point.ruleset} {point.digest[:8]}",
-                point.detector,
-                f"{point.site_method} {point.site_method_digest}".strip(),
-            )
-            for point in points
-        ),
-        less=("sites", "llm", "judged share", "method"),
-        same=("ruleset", "detector", "site method"),
+    columns: dict[str, str | Callable[[RatePoint], Any]] = {
+        "time": lambda point: datetime.fromtimestamp(point.at / 1000, UTC).strftime("%Y-%m-%d %H:%M"),
+        "group": "group",
+        "share": lambda point: _percent(point.share),
+        "low": lambda point: _percent(point.share_low),
+        "high": lambda point: _percent(point.share_high),
+        "judged share": lambda point: _percent(point.rate),
+        "llm": "llm",
+        "classifiable": lambda point: point.llm + point.human + point.undecided,
+        "sites": lambda point: point.llm + point.human + point.undecided + point.unclassifiable,
+        "method": "method",
+        "ruleset": lambda point: f"{point.ruleset} {point.digest[:8]}",
+        "detector": "detector",
+        "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),
+    }
+    put_columns(
+        points, columns, less=("sites", "llm", "judged share", "method"), same=("ruleset", "detector", "site method")
     )
     shown = f"{counted(len(points), 'point')} since {since}"
     message(f"{shown}; a point is kept every {config.rate.series_s} s while TALLY runs, all times UTC")

@@ -2,45 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable
+from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put_json, put_table
+from farmwatch.terminal.messages import message, put_columns, put_json
+from replay.runs.site_table import COLUMNS, read_sites, ruleset_of
+from scoring.rates.canary import is_canary
+from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
 Verdicts = Literal["llm", "human", "undecided", "unclassifiable"]
-SITE_FIELDS = (
-    "site",
-    "verdict",
-    "pages",
-    "articles",
-    "scored",
-    "abstained",
-    "flagged",
-    "pages_used",
-    "llr",
-    "dropped_by",
-    "sources",
-    "queries",
-    "best_rank",
-    "hits",
-    "ruleset",
-    "digest",
-    "detector",
-    "updated_at",
-    "run",
-    "method",
-    "mixed",
-    "decided_at",
-    "days",
-    "method_digest",
-)
 
 
 def sites(
@@ -56,10 +35,6 @@ def sites(
 
     A row is of one ruleset: the one that judged the site last. JSON: one object a line.
     """
-    from farmwatch.config.caveats import caveats, tell
-    from replay.runs.site_table import COLUMNS, read_sites, ruleset_of
-    from scoring.rates.canary import is_canary
-
     if limit < 0:
         raise UsageError("--limit: 0 or more")
     config = common.load().config
@@ -70,33 +45,24 @@ def sites(
     warnings = caveats(config, (row.detector for row in shown))
     if json:
         for row in shown:
-            fields = {name: msgspec.to_builtins(getattr(row, name)) for name in SITE_FIELDS}
+            names = (name for name in SiteState.__struct_fields__ if name not in ("v", "id"))
+            fields = {name: msgspec.to_builtins(getattr(row, name)) for name in names}
             put_json(fields | {"run": shown_run(row.run)})
         tell(warnings, short=True)
         return Exit.OK
-    numbers = ("pages", "articles", "scored", "flagged", "used", "llr")
-    put_table(
-        ("site", "verdict", "mixed", *numbers, "most dropped by", "ruleset", "detector"),
-        (
-            (
-                row.site,
-                row.verdict,
-                "mixed" if row.mixed else "",
-                row.pages,
-                row.articles,
-                row.scored,
-                row.flagged,
-                row.pages_used,
-                round(row.llr, 2),
-                max(row.dropped_by, key=lambda rule: row.dropped_by[rule], default=""),
-                ruleset_of(row),
-                row.detector,
-            )
-            for row in shown
-        ),
-        less=("llr", "most dropped by", "scored", "used", "flagged", "mixed"),
-        same=("ruleset", "detector"),
-    )
+    columns: dict[str, str | Callable[[SiteState], Any]] = {
+        "site": "site",
+        "verdict": "verdict",
+        "mixed": lambda row: "mixed" if row.mixed else "",
+        **{name: name for name in ("pages", "articles", "scored", "flagged")},
+        "used": "pages_used",
+        "llr": lambda row: round(row.llr, 2),
+        "most dropped by": lambda row: max(row.dropped_by, key=row.dropped_by.__getitem__, default=""),
+        "ruleset": ruleset_of,
+        "detector": "detector",
+    }
+    less = ("llr", "most dropped by", "scored", "used", "flagged", "mixed")
+    put_columns(shown, columns, less=less, same=("ruleset", "detector"))
     if shown:
         message(COLUMNS)
     message(f"{len(shown)} of {counted(len(found), 'site')} shown; {len(rows)} in the log")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put_json, put_table
+from farmwatch.config.opening import create_topics, opened
+from farmwatch.terminal.messages import message, put_columns, put_json
+from replay.runs.topology import TopicState, topic_states
 from stream.text.user_errors import Exit
 
 
@@ -19,33 +21,24 @@ def topics(
     common: Common = DEFAULTS,
 ) -> int:
     """The topics of the log: partitions, records, first and last offsets, and how far each group is behind."""
-    from replay.runs.topology import topic_states
-
     config = common.load().config
     with opened(config, create=create) as log:
         if create:
-            from farmwatch.config.opening import create_topics
-
             create_topics(log, config)
         states = topic_states(log)
     if json:
         names = ("partitions", "records", "beginning", "end", "lag")
         put_json([{"topic": state.name, **{name: getattr(state, name) for name in names}} for state in states])
         return Exit.OK
-    put_table(
-        ("topic", "partitions", "records", "beginning", "end", "lag"),
-        (
-            (
-                state.name,
-                state.partitions,
-                state.records,
-                sum(state.beginning),
-                sum(state.end),
-                ", ".join(f"{group} {behind}" for group, behind in state.lag.items()),
-            )
-            for state in states
-        ),
-    )
+    columns: dict[str, str | Callable[[TopicState], Any]] = {
+        "topic": "name",
+        "partitions": "partitions",
+        "records": "records",
+        "beginning": lambda state: sum(state.beginning),
+        "end": lambda state: sum(state.end),
+        "lag": lambda state: ", ".join(f"{group} {behind}" for group, behind in state.lag.items()),
+    }
+    put_columns(states, columns)
     if states:
         message("records include the heartbeats that `up` sends through the stages")
     else:

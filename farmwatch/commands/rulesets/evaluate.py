@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
+from farmwatch.labels.evaluation_tables import document, remarks, report, tables_of
+from farmwatch.labels.fetches import LabelledFetches
+from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
+from farmwatch.terminal.generated import renewed, section
+from farmwatch.terminal.jsonl import STDIN
 from farmwatch.terminal.messages import message, put, put_json, put_table
+from farmwatch.terminal.progress import Advance, counting
+from filters.rules.evaluation import Judged, evaluate
+from filters.rules.judgement import judge
+from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from stream.text.user_errors import FarmwatchError, UsageError
-
-if TYPE_CHECKING:
-    from farmwatch.labels.fetches import LabelledFetches
-    from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
-    from farmwatch.terminal.progress import Advance
 
 COMMAND = "farmwatch rulesets evaluate"
 
@@ -56,13 +61,6 @@ def evaluate_rulesets(
     Of a file of `farmwatch label` the pages' features are taken from the log (--log), as the live run has them.
     What is damaged is reported and skipped: exit code 1; 3 where no page is left.
     """
-    from farmwatch.labels.evaluation_tables import document, remarks, report, tables_of
-    from farmwatch.terminal.generated import renewed, section
-    from farmwatch.terminal.progress import counting
-    from filters.rules.evaluation import Judged, evaluate
-    from filters.rules.judgement import judge
-    from filters.rules.ruleset import load_ruleset, shipped_rulesets
-
     if jobs < 0:
         raise UsageError("--jobs: 0 or more")
     if json and (markdown or card):
@@ -107,12 +105,6 @@ def _labelled(
     labels: Path, source: list[str], common: Common, jobs: int
 ) -> Iterator[tuple[LabelledPages | LabelledFetches, Callable[[Advance], Iterator[LabelledPage]]]]:
     """The labelled pages of a folder or a file, and how to go through them with their features."""
-    import msgspec
-
-    from farmwatch.labels.fetches import LabelledFetches
-    from farmwatch.labels.labelled_pages import LabelledPages
-    from farmwatch.terminal.jsonl import STDIN
-
     config = common.load().config
     if not labels.is_file() and str(labels) not in STDIN:
         pages = LabelledPages(labels, source)

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from farmwatch.commands.options import AsJson
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
+from filters.errors import BadRuleset
+from filters.rules.catalogue import RULES
+from filters.rules.diff import Difference, differences
+from filters.rules.ruleset import Ruleset, load_ruleset, rule_fields, shipped_rulesets
 from stream.text.user_errors import Exit
 from stream.text.wording import counted
-
-if TYPE_CHECKING:
-    from filters.rules.diff import Difference
-    from filters.rules.ruleset import Ruleset
 
 Named = Annotated[str, Parameter(help="Name of a shipped ruleset, or a TOML file.")]
 
 
 def list_rulesets(*, json: AsJson = False) -> int:
     """The rulesets that ship with farmwatch: name, digest, how many rules are in force, what it is for."""
-    from filters.rules.ruleset import load_ruleset, shipped_rulesets
-
     rulesets = [load_ruleset(name) for name in shipped_rulesets()]
     if json:
         put_json([_summary(ruleset) | {"description": ruleset.description} for ruleset in rulesets])
@@ -36,8 +34,6 @@ def show_ruleset(ruleset: Named, /, *, json: AsJson = False) -> int:
 
     JSON: every rule with its operator, threshold and fields, and what it measures.
     """
-    from filters.rules.ruleset import load_ruleset
-
     found = load_ruleset(ruleset)
     if json:
         put_json(_whole(found))
@@ -59,9 +55,6 @@ def check_rulesets(
     are told at once, each with what is right where that is known. Of a good file it says which rules decide nothing:
     those without a threshold, and those whose threshold every page passes.
     """
-    from filters.errors import BadRuleset
-    from filters.rules.ruleset import load_ruleset
-
     found: list[dict[str, Any]] = []
     for name in rulesets:
         try:
@@ -85,9 +78,6 @@ def diff_rulesets(a: Named, b: Named, /, *, json: AsJson = False) -> int:
 
     Exit code 0 where they are equal in meaning (one digest), 1 where they differ, as `diff` has it.
     """
-    from filters.rules.diff import differences
-    from filters.rules.ruleset import load_ruleset
-
     one, other = load_ruleset(a), load_ruleset(b)
     found = differences(one, other)
     if json:
@@ -105,9 +95,6 @@ def _summary(ruleset: Ruleset) -> dict[str, Any]:
 
 
 def _whole(ruleset: Ruleset) -> dict[str, Any]:
-    from filters.rules.catalogue import RULES
-    from filters.rules.ruleset import rule_fields
-
     rules = [
         {
             "name": rule.name,
@@ -123,8 +110,6 @@ def _whole(ruleset: Ruleset) -> dict[str, Any]:
 
 def _idle(ruleset: Ruleset) -> dict[str, list[str]]:
     """Rules that decide nothing, by the reason."""
-    from filters.rules.catalogue import RULES
-
     disabled = [rule.name for rule in ruleset.rules if rule.threshold is None]
     passing = [
         rule.name for rule in ruleset.rules if RULES[rule.name].passes_all(rule.threshold) and not rule.drop_unknown
@@ -154,8 +139,6 @@ def _cell(difference: Difference, value: Any) -> str:
 
 
 def _condition(rule: str, threshold: Any) -> str:
-    from filters.rules.catalogue import RULES
-
     return "disabled" if threshold is None else f"{RULES[rule].op} {_text(threshold)}"
 
 

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put_json, this_command
+from farmwatch.terminal.messages import message, put_json
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted
 
@@ -45,7 +45,7 @@ def compare(
     """
     import time
 
-    from farmwatch.config.caveats import caveats, tell
+    from farmwatch.config.configured import caveats, tell
     from replay.compare.comparer import ComparisonRequest
     from replay.compare.comparer import compare as compared
     from replay.compare.flips import LARGEST
@@ -60,7 +60,7 @@ def compare(
     warnings = caveats(config, dict.fromkeys((found.a.detector, found.b.detector)))
     if out is not None:
         _write(out, "--out", _lines(found, config.log.url))
-        judge = f"; to judge them: {this_command()} label {out}" if found.sample else ""
+        judge = f"; to judge them: farmwatch label {out}" if found.sample else ""
         message(f"{out}: {counted(len(found.sample), 'flip')}{judge}")
     if html is not None:
         from replay.compare.report import render

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -23,6 +24,15 @@ from tests.support.audit_world import OTHER, SITE, World
 @pytest.fixture
 def world() -> World:
     return World()
+
+
+def queue(world: World, priority: Priority, done: bytes | None) -> None:
+    """CRAWL reads the first hit, and puts its page into the queue of the site, or takes it out (None)."""
+    with closing(world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")) as member:
+        for _ in range(5):
+            member.poll(0.01, 10, 10**6)
+        change = StateChange(queue_key(SITE, priority, 0), done)
+        member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [change]}))
 
 
 def broken(report: AuditReport) -> list[tuple[str, str]]:
@@ -82,30 +92,6 @@ def score_of_another_site_only(world: World) -> tuple[str, str]:
 
 def lost_row(world: World) -> tuple[str, str]:
     world.judged("1")
-    return "sites -> rows", SITE
-
-
-def contradicting_row(world: World) -> tuple[str, str]:
-    world.judged("1")
-    world.row(pages=1, articles=0)
-    return "sites -> rows", SITE
-
-
-def row_without_its_score(world: World) -> tuple[str, str]:
-    world.judged("1")
-    world.row(pages=1, articles=1, scored=0)
-    return "sites -> rows", SITE
-
-
-def row_with_a_flag_too_few(world: World) -> tuple[str, str]:
-    world.judged("1")
-    world.row(pages=1, articles=1, flagged=0)
-    return "sites -> rows", SITE
-
-
-def row_with_scores_of_another_detector(world: World) -> tuple[str, str]:
-    world.judged("1")
-    world.row(pages=1, articles=1, detector="d/2")
     return "sites -> rows", SITE
 
 
@@ -199,10 +185,6 @@ def features_of_nothing(world: World) -> tuple[str, str]:
         lost_score,
         score_of_another_site_only,
         lost_row,
-        contradicting_row,
-        row_without_its_score,
-        row_with_a_flag_too_few,
-        row_with_scores_of_another_detector,
         row_of_two_rulesets,
         row_of_the_ruleset_before,
         doubled_page,
@@ -241,12 +223,7 @@ def test_a_hit_in_the_frontier_waits(world: World) -> None:
     url = f"http://{SITE}/1"
     world.put("hits", Hit(id="hit-1", site=SITE, url=url))
     world.row(pages=0, articles=0)
-    member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
-    for _ in range(5):
-        member.poll(0.01, 10, 10**6)
-    change = StateChange(queue_key(SITE, Priority.HIT, 0), page_bytes(url))
-    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [change]}))
-    member.close()
+    queue(world, Priority.HIT, page_bytes(url))
     report = world.report()
     assert report.ok
     assert report.steps["hits -> pages"].waiting == 1
@@ -277,14 +254,6 @@ def test_a_row_is_excused_by_a_letter_of_its_site(world: World, topic: str, key:
     assert report.steps["sites -> rows"].dead == 1
 
 
-def test_a_row_counts_articles_of_one_text_each(world: World) -> None:
-    """Two pages with one text have one score and count as two scored articles, as TALLY counts them."""
-    world.judged("1", text="same")
-    world.judged("2", text="same", scored=False)
-    world.row(pages=2, articles=2)
-    assert world.report().ok
-
-
 def test_pages_of_the_ruleset_before_do_not_count(world: World) -> None:
     """After a change of ruleset the row counts what the new one has judged; judged anew is not judged twice."""
     world.judged("1", rules="r1")
@@ -306,23 +275,6 @@ def test_two_texts_of_one_fetch_are_accounted_for_each(world: World) -> None:
     step = report.steps["articles -> scores"]
     assert broken(report) == []
     assert (step.records, step.done, step.dead) == (2, 1, 1)
-
-
-def test_another_detector_has_its_own_scores(world: World) -> None:
-    """A row is compared with the scores of the detector it names, whatever others have said."""
-    fid = world.judged("1")
-    world.judged("2")
-    world.score(fid, page_id(f"http://{SITE}/1"), "digest-1", "too_short", detector="d/2")
-    world.row(pages=2, articles=2, scored=0, abstained=1, detector="d/2")
-    assert world.report().ok
-
-
-def test_an_older_fetch_that_was_judged_late_changes_nothing(world: World) -> None:
-    """A page's newest fetch counts, also where an older one was judged after it."""
-    world.judged("1", visit=2)
-    world.judged("1", visit=1, article=False)
-    world.row(pages=1, articles=1)
-    assert broken(world.report()) == []
 
 
 def test_rules_and_measures_are_not_held_in_memory() -> None:
@@ -373,15 +325,10 @@ def test_a_page_that_was_refused_and_fetched_on_a_later_visit_is_done_once() -> 
     world = World()
     world.page("1", outcome="refused", reason="unreachable")
     assert audit(world.log).steps["hits -> pages"].reasons == {"unreachable": 1}
-    place, page = queue_key(SITE, Priority.HIT, 1), page_bytes(f"http://{SITE}/1")
-    member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
-    for _ in range(5):
-        member.poll(0.01, 10, 10**6)
-    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [StateChange(place, page)]}))
+    queue(world, Priority.HIT, page_bytes(f"http://{SITE}/1"))
     queued = audit(world.log).steps["hits -> pages"]
     assert (queued.waiting, queued.done, queued.reasons) == (1, 0, {})
-    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [StateChange(place, None)]}))
-    member.close()
+    queue(world, Priority.HIT, None)
     world.page("1", visit=2)
     report = audit(world.log)
     step = report.steps["hits -> pages"]
@@ -407,12 +354,7 @@ def test_a_page_that_is_visited_again_waits_for_nothing() -> None:
     """While a page that was fetched waits for another visit, its hit is done."""
     world = World()
     world.judged("1")
-    member = world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")
-    for _ in range(5):
-        member.poll(0.01, 10, 10**6)
-    change = StateChange(queue_key(SITE, Priority.AGAIN, 0), page_bytes(f"http://{SITE}/1"))
-    member.commit(Commit(offsets={At(HITS, 0): 1}, state={0: [change]}))
-    member.close()
+    queue(world, Priority.AGAIN, page_bytes(f"http://{SITE}/1"))
     step = audit(world.log).steps["hits -> pages"]
     assert (step.done, step.waiting, step.broken) == (1, 0, 0)
 

@@ -284,8 +284,8 @@ def test_a_row_without_a_method_digest_is_recomputed_all_the_same(world: Cutover
     assert report.steps[TALLIED].unprovable == 1
 
 
-def test_a_row_that_was_removed_is_missed_though_its_hits_are_gone(world: CutoverWorld) -> None:
-    """The verdicts of a site are in the log: so must its row be."""
+def test_a_row_without_hits_is_recomputed(world: CutoverWorld) -> None:
+    """Nobody finds canaries by a search: their rows follow from verdicts and scores, and must be there."""
     run, site = world.begin_live(), CanaryName("one", "0" * 16, 1, 1, "human").site
     partition = partition_of(site, PARTITIONS)
     verdict = Verdict(
@@ -294,7 +294,10 @@ def test_a_row_that_was_removed_is_missed_though_its_hits_are_gone(world: Cutove
     world.log.append([Output(VERDICTS, partition, site.encode(), encode(verdict))])
     tally(world, run)
     assert site not in named_sites(look(world))
-    rewrite(world, rows_of(world)[site], updated_at=5)
+    row = rows_of(world)[site]
+    rewrite(world, row, verdict="llm")
+    assert "row says verdict llm" in named_sites(look(world))[site]
+    rewrite(world, row, updated_at=5)
     assert "row says updated_at 5, the log says 0" in named_sites(look(world))[site]
     world.log.append([Output(SITES, partition, site.encode(), None)])
     assert named_sites(look(world))[site] == "no row"
@@ -369,18 +372,3 @@ def test_a_row_of_a_method_that_the_log_does_not_know_is_unprovable(world: Cutov
     assert (step.done, step.unprovable, step.broken) == (SITES_MADE - 1, 1, 0)
     rewrite(world, rows_of(world)[HUMAN], flagged=7)
     assert named(look(world)) == {HUMAN: "row says flagged 7, the log says 1"}
-
-
-def test_a_canary_site_has_its_row_recomputed(world: CutoverWorld) -> None:
-    """Nobody finds canaries by a search: their rows follow from verdicts and scores alone."""
-    run = world.begin_live()
-    site = CanaryName("one", "0" * 16, 1, 1, "human").site
-    partition = partition_of(site, PARTITIONS)
-    verdict = Verdict(
-        id="f", site=site, page_id="p", url="u", verdict="dropped", ruleset=run.ruleset, digest=run.digest, fetched_at=1
-    )
-    world.log.append([Output(VERDICTS, partition, site.encode(), encode(verdict))])
-    tally(world, run)
-    assert look(world).steps[TALLIED].done == SITES_MADE + 1
-    rewrite(world, rows_of(world)[site], verdict="llm")
-    assert TALLIED in {broken.step for broken in look(world).broken if broken.site == site}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree
@@ -171,6 +170,8 @@ def test_bad_lines_are_told_and_skipped(farmwatch: Runner, tmp_path: Path) -> No
         ({"text": "no label"}, "label"),
         ({"label": "llm", "score": "0.8", "detector": IDENTITY}, "score"),
         ({"label": "llm", "p_llm": 7, "score": 1, "detector": IDENTITY}, "p_llm is 7"),
+        ({"label": "llm", "score": 1e300, "detector": IDENTITY}, "score is 1e+300, not a number within"),
+        ({"label": "llm", "score": -1000001, "detector": IDENTITY}, "score is -1e+06, not"),
         ({"label": "llm", "words": -5, "score": 1, "detector": IDENTITY}, "words is -5"),
     ]
     path = jsonl(tmp_path / "labels.jsonl", [*(line for line, _ in bad), *rows()])
@@ -182,36 +183,17 @@ def test_bad_lines_are_told_and_skipped(farmwatch: Runner, tmp_path: Path) -> No
     assert "400" in ran.out and Path("calibrated.json").exists()
 
 
-def test_a_file_without_a_label_is_one_error(farmwatch: Runner, tmp_path: Path) -> None:
-    """Not one a line: what a line holds, or that `label` asks where it is a sample. Beside a label each is told."""
+def test_a_file_without_a_label_is_an_error(farmwatch: Runner, tmp_path: Path) -> None:
+    """It says what a line holds, or that `label` asks where it is a sample. Beside a label such a line is skipped."""
     texts = [{"text": f"text {number}"} for number in range(30)]
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", texts))
-    assert (ran.code, ran.err.count("\n")) == (3, 1)
-    assert "texts.jsonl: no line has a label: a line is {label, text} or" in ran.err
+    assert ran.code == 3 and "texts.jsonl: no line has a label: a line is {label, text} or" in ran.err
     sample = jsonl(tmp_path / "flips.jsonl", [text | {"fetch_id": str(text)} for text in texts])
     assert f"`farmwatch label {sample}` asks for those" in run(farmwatch, sample).err
     mixed = run(farmwatch, jsonl(tmp_path / "mixed.jsonl", [*texts, {"label": "llm", "text": "a"}, texts[0]]))
     lines = mixed.err.splitlines()
     assert lines[:20] == [f"line {number}: no label" for number in range(1, 21)]
     assert "11 more lines skipped like these: no label" in lines
-
-
-def test_lines_without_a_label_take_no_memory(tmp_path: Path) -> None:
-    """However many there are before the first label: a line may be a text that nobody labelled."""
-
-    def peak(lines: int) -> int:
-        path = tmp_path / "texts.jsonl"
-        path.write_text("{}\n" * lines)
-        tracemalloc.start()
-        try:
-            with pytest.raises(FarmwatchError, match="no line has a label"):
-                list(LabelFile(path))
-            return tracemalloc.get_traced_memory()[1]
-        finally:
-            tracemalloc.stop()
-
-    peak(10)  # what is loaded at first use
-    assert peak(20_000) < peak(100) + 50_000
 
 
 def test_too_few_labels_write_nothing(farmwatch: Runner, tmp_path: Path) -> None:
@@ -264,8 +246,8 @@ class _Words:
 @pytest.fixture
 def words(monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of the detector of the configuration."""
-    monkeypatch.setattr("scoring.detectors.registry.load_detectors", lambda configured: [_Words()])
-    monkeypatch.setattr("scoring.detectors.registry.detector_identities", lambda configured: [IDENTITY])
+    monkeypatch.setattr("farmwatch.commands.detectors.calibrate.load_detectors", lambda configured: [_Words()])
+    monkeypatch.setattr("farmwatch.commands.detectors.calibrate.detector_identities", lambda configured: [IDENTITY])
 
 
 def test_texts_are_scored(farmwatch: Runner, words: None, tmp_path: Path) -> None:
@@ -296,7 +278,7 @@ def test_a_text_that_the_detector_cannot_take_costs_itself_only(
                 raise PoisonText("a text that brings the device down")
             return super().score(texts)
 
-    monkeypatch.setattr("scoring.detectors.registry.load_detectors", lambda configured: [Poisoned()])
+    monkeypatch.setattr("farmwatch.commands.detectors.calibrate.load_detectors", lambda configured: [Poisoned()])
     lines = [{"label": row["label"], "text": f"{row['score']} {number}"} for number, row in enumerate(rows())]
     lines[70] = {"label": "human", "text": "1.0 poison"}
     ran = run(farmwatch, jsonl(tmp_path / "texts.jsonl", lines), "--json")
@@ -358,18 +340,11 @@ def test_without_matplotlib_it_says_what_to_install(
     ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--plot")
     assert ran.code == 3 and "farmwatch[plots]" in ran.err and "--no-plot" in ran.err
     assert not Path("calibrated.json").exists()
+    ran = farmwatch("calibrate", "--labels", "gone.jsonl", "--plot")
+    assert ran.code == 3 and "gone.jsonl: there is no such file" in ran.err
     ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05")
     assert ran.code == 0 and "no reliability plot" in ran.err and "farmwatch[plots]" in ran.err
     assert Path("calibrated.json").exists() and not Path("calibrated.png").exists()
-
-
-def test_labels_that_are_not_there_are_told_first(
-    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whatever else lacks: the file is the first thing that the operator can mend."""
-    monkeypatch.setattr("scoring.calibration.plot.has_matplotlib", lambda: False)
-    ran = farmwatch("calibrate", "--labels", tmp_path / "gone.jsonl", "--plot")
-    assert ran.code == 3 and "gone.jsonl: there is no such file" in ran.err
 
 
 def test_scores_by_a_name_whose_models_are_elsewhere_want_the_identity(farmwatch: Runner, tmp_path: Path) -> None:
@@ -416,15 +391,6 @@ def test_a_failing_plot_leaves_no_file(farmwatch: Runner, labels: Path, monkeypa
     assert not list(Path().glob("calibrated.*"))
 
 
-@pytest.mark.parametrize("score", ["1e300", "-1000001", "1e999"])
-def test_scores_beyond_all_detectors_are_bad_lines(farmwatch: Runner, tmp_path: Path, score: str) -> None:
-    """A score that no detector gives, or that is infinite, is told with its line's number and skipped."""
-    path = jsonl(tmp_path / "labels.jsonl", [{"label": "llm", "score": 0.5, "detector": IDENTITY}, *rows()])
-    path.write_text(path.read_text().replace("0.5,", f"{score},", 1))
-    ran = run(farmwatch, path)
-    assert ran.code == 1 and "line 1: " in ran.err and "400" in ran.out
-
-
 def test_copies_of_a_text_count_once(farmwatch: Runner, words: None, tmp_path: Path) -> None:
     """Three texts of each label, given 134 times, are three: refused, and the copies are told."""
     lines = [
@@ -454,7 +420,7 @@ def test_copies_of_a_score_are_told_by_their_id(farmwatch: Runner, labels: Path,
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
 def test_any_bytes_are_read_or_told(tmp_path: Path, suffix: str, body: bytes) -> None:
     """No file of labels makes it fall: a line is used or reported, whatever is in it."""
-    from stream.text.user_errors import Exit, FarmwatchError
+    from stream.text.user_errors import Exit
 
     path = tmp_path / f"labels.{suffix}"
     path.write_bytes((b"label,text,score\n" if suffix == "csv" else b"") + body)

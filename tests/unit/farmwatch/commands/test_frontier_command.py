@@ -197,25 +197,3 @@ def test_what_does_not_fit_together_is_refused(farmwatch: Runner, arguments: tup
     """Options that mean nothing together, and a crawl without a contact, end with exit code 2 at once."""
     ran = farmwatch(*arguments)
     assert ran.code == Exit.USAGE and said in ran.err
-
-
-@pytest.mark.parametrize("command", ["crawl", "up"])
-def test_what_no_restart_mends_is_refused_before_anything_starts(
-    farmwatch: Runner, tmp_path: Path, command: str
-) -> None:
-    """A bad nameserver and an archive where no file can be made: the setting is named, and no log is made."""
-    (tmp_path / "file").touch()
-    run = (command, "--log", f"sqlite:{tmp_path / 'log'}", "--set", "crawl.contact=owner@a.example", "--set")
-    ran = farmwatch(*run, "crawl.nameservers=foo")
-    assert ran.code == Exit.USAGE and "crawl.nameservers has 'foo'" in ran.err
-    ran = farmwatch(*run, f"crawl.warc_folder={tmp_path / 'file' / 'warc'}")
-    assert ran.code == Exit.UNAVAILABLE and "crawl.warc_folder" in ran.err
-    assert not (tmp_path / "log").exists()
-
-
-def test_commands_that_only_look_make_no_log(farmwatch: Runner, tmp_path: Path) -> None:
-    """Without a log, frontier and a dry run without hits say that there is none."""
-    for command in (("frontier",), ("crawl", "--dry-run")):
-        ran = farmwatch(*command, "--log", "sqlite:none")
-        assert ran.code == Exit.UNAVAILABLE and "there is no log yet" in ran.err
-    assert not (tmp_path / "none").exists()

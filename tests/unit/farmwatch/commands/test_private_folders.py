@@ -16,7 +16,6 @@ from farmwatch.doctor.preflight import prepare
 from stream.kafka.state import LocalState
 from stream.opening import open_log
 from stream.schema.roles import Role
-from tests.support.front_door import Runner
 
 
 @pytest.fixture(autouse=True)
@@ -59,20 +58,6 @@ def test_local_state_is_private(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     LocalState(folder / "g" / "s" / "0.sqlite", "id", now_ms=0, max_age_ms=1).close()
     assert {_mode(path) for path in (folder, *folder.rglob("*")) if path.is_dir()} == {0o700}
-
-
-def test_up_makes_the_folder_private(farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before any role starts, the folder is there and closed to others."""
-    modes = []
-
-    def start(*_: object) -> int:
-        modes.append(_mode(tmp_path / "farmwatch-data"))
-        return 0
-
-    monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", start)
-    monkeypatch.setenv("FARMWATCH_CRAWL_CONTACT", "https://operator.example/")
-    assert farmwatch("up").code == 0
-    assert modes == [0o700]
 
 
 def test_a_folder_that_is_there_keeps_its_rights(tmp_path: Path) -> None:

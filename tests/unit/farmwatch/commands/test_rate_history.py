@@ -191,8 +191,3 @@ class TestHistoryCommand:
         """No series by day, none of a cut: a usage error that says what there is."""
         ran = farmwatch("rate", "--history", *options, "--log", finished)
         assert (ran.code, said in ran.err) == (Exit.USAGE, True)
-
-
-def test_the_topic_of_series_has_one_partition(log: MemoryLog) -> None:
-    """All points stand in one place, whatever the number of partitions of the others."""
-    assert log.topics()[RATES] == 1

@@ -48,12 +48,12 @@ def test_a_command_that_looks_changes_no_file_of_the_log(
 
 
 @pytest.mark.parametrize("there", [False, True], ids=["no folder", "an empty folder"])
-@pytest.mark.parametrize("command", ["rate", "audit", "sites", "runs", "frontier", "topics"])
+@pytest.mark.parametrize("command", ["rate", "audit", "sites", "runs", "frontier", "topics", "crawl --dry-run"])
 def test_a_command_that_looks_makes_no_log(farmwatch: Runner, tmp_path: Path, command: str, there: bool) -> None:
     """Exit 3 and one line; a folder is not made, and one that is there stays empty."""
     folder = tmp_path / "log"
     if there:
         folder.mkdir()
-    ran = farmwatch(command, "--log", f"sqlite:{folder}")
+    ran = farmwatch(*command.split(), "--log", f"sqlite:{folder}")
     assert (ran.code, "there is no log" in ran.err, len(ran.err.splitlines())) == (Exit.UNAVAILABLE, True, 1)
     assert list(tmp_path.rglob("*")) == [folder] * there

@@ -17,11 +17,13 @@ from pathlib import Path
 import pytest
 
 from crawler.sources.ledger import Ledger
+from crawler.sources.settings import BUILT_IN
 from stream.opening import open_log
 from stream.processing.metrics import SPECS
 from stream.schema.records import Hit, decode
 from stream.schema.topics import HITS
 from stream.text.user_errors import Exit
+from tests.support.farm import wait_for
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.paths import ROOT
 from tests.support.search_engines import (
@@ -40,6 +42,7 @@ from tests.support.search_engines import (
 pytestmark = pytest.mark.slow
 
 KEY = "s3cr3t-0f-the-test"
+SOON_S = 20.0
 CONFIG = """
 [crawl]
 contact = "https://contact.example/"
@@ -256,7 +259,7 @@ def test_a_key_in_the_configuration_is_refused_without_repeating_it(
 
 
 def test_the_tables_of_the_documentation_load(farmwatch: Runner, tmp_path: Path) -> None:
-    """Each TOML of docs/reference/sources.md is a configuration, and every metric that it names exists."""
+    """Each TOML of docs/reference/sources.md is a configuration, its metrics exist, every source has a section."""
     page = (ROOT / "docs" / "reference" / "sources.md").read_text(encoding="utf-8")
     tables = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     assert len(tables) == 6
@@ -265,6 +268,7 @@ def test_the_tables_of_the_documentation_load(farmwatch: Runner, tmp_path: Path)
         assert farmwatch("config", "show").code == Exit.OK, table
     known = {f"farmwatch_{spec.name}" + ("_total" if spec.kind == "counter" else "") for spec in SPECS}
     assert set(re.findall(r"farmwatch_[a-z_]+", page)) <= known
+    assert all(f"\n## {name}\n" in page for name in (*BUILT_IN, "json_http"))
 
 
 def _daemon(tmp_path: Path, url: str, *more: str) -> subprocess.Popen[str]:
@@ -274,13 +278,6 @@ def _daemon(tmp_path: Path, url: str, *more: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
-
-
-def _until(fact: Callable[[], bool], patience_s: float = 20.0) -> None:
-    until = time.monotonic() + patience_s
-    while not fact():
-        assert time.monotonic() < until
-        time.sleep(0.02)
 
 
 def test_the_daemon_keeps_its_schedule_over_a_restart(place: Callable[[Engine], str], tmp_path: Path) -> None:
@@ -344,7 +341,7 @@ def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tm
         (tmp_path / "queries").write_text("".join(f"garden {n}\n" for n in range(6)))
         more = ("--set", "search.brave.quota_month=0")
         first = _daemon(tmp_path, url, *more)
-        _until(lambda: sum(asked.path == "/brave" for asked in engine.seen) > 3)
+        wait_for(lambda: sum(asked.path == "/brave" for asked in engine.seen) > 3, SOON_S, "four requests")
         first.kill()
         first.communicate(timeout=20)
         wait[0] = False
@@ -353,7 +350,11 @@ def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tm
         log.close()
         assert round_ is not None and (round_.done, round_.total) == (3, 6)
         second = _daemon(tmp_path, url, *more)
-        _until(lambda: any(asked.query.get("q") == "garden 5" and asked.path == "/brave" for asked in engine.seen))
+        wait_for(
+            lambda: any(asked.query.get("q") == "garden 5" and asked.path == "/brave" for asked in engine.seen),
+            SOON_S,
+            "the end",
+        )
         time.sleep(0.3)
         second.send_signal(signal.SIGTERM)
         second.communicate(timeout=20)
@@ -383,7 +384,7 @@ def test_ctrl_c_ends_a_search_by_hand_while_a_request_is_under_way(
             search = subprocess.Popen(
                 [*command, "--log", url], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
             )
-            _until(lambda engine=engine: bool(engine.seen))  # type: ignore[misc]
+            wait_for(lambda engine=engine: bool(engine.seen), SOON_S, "a request")
             search.send_signal(signal.SIGINT)
             assert search.stderr is not None
             said = next(line for line in search.stderr if "stopping" in line)

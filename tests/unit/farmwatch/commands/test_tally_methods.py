@@ -120,16 +120,6 @@ def test_train_sites_reads_csv_and_writes_over_nothing(farmwatch: Runner, tmp_pa
     assert msgspec.json.decode(out.read_bytes())["detector"] == "other/w"
 
 
-def test_train_sites_never_pools_detectors(farmwatch: Runner, tmp_path: Path) -> None:
-    """Scores of two detectors in one file: refused with both names, nothing written."""
-    pytest.importorskip("sklearn")
-    out = tmp_path / "numbers.json"
-    lines = lines_of(*SITES, detector="fake/w") + lines_of(*SITES, detector="fake/v")
-    ran = farmwatch("train-sites", write(tmp_path / "train.jsonl", lines), "--out", out)
-    assert ran.code != Exit.OK and not out.exists()
-    assert "fake/w" in ran.err and "fake/v" in ran.err
-
-
 @pytest.mark.parametrize("named_first", [False, True])
 def test_train_sites_pools_no_named_scores_with_unnamed_ones(
     farmwatch: Runner, tmp_path: Path, named_first: bool

@@ -83,6 +83,8 @@ def test_the_file_in_the_working_folder_is_found_before_the_one_in_xdg(
         ("[tally]\ngaussian = {high = inf}\n", r"tally\.gaussian: gaussian needs finite numbers, not high=inf"),
         ("[rate.errors]\nllm_sites = 1\n", r"rate\.errors: .*llm_found"),
         ("[up]\ndrain_s = 1\n", r"up\.drain_s \(1\.0\) is shorter than loop\.drain_s"),
+        ("[score]\ndetectors = []\n", r"score\.detectors.*empty"),
+        ("[score]\ndetectors = ['lite-ngram', 'lite-ngram']\n", r"twice"),
         ("[crawl\n", r"not a configuration: not TOML: .*line 1"),
     ],
 )
@@ -221,14 +223,6 @@ def test_no_key_of_a_search_is_shown(tmp_path: Path) -> None:
     assert mine["url"] == f"https://api.example/find?q={{query}}&page={{page}}&site={MASK}&{MASK}"
     assert (mine["key_prefix"], mine["headers"], mine["key_header"]) == (MASK, {"X-Client": MASK}, "Authorization")
     assert "hush" not in str(rows)
-
-
-def test_an_error_repeats_no_key() -> None:
-    """What stands where a key's place ought to be named is not repeated, nor a value in the query of a URL."""
-    for flag in ("search.brave.key_env=hush-1", "search.searxng.url=ftp://a.example/?x=hush-1"):
-        with pytest.raises(ConfigError) as caught:
-            load(None, [flag], {})
-        assert "hush" not in str(caught.value)
 
 
 def test_an_entry_of_a_table_cannot_be_a_flag() -> None:

@@ -21,7 +21,7 @@ from tests.support.paths import ROOT
 _HOLDER = """
 import pathlib, sys, time
 from farmwatch.config.member_names import claimed_name
-from farmwatch.config.role_names import Role
+from stream.schema.roles import Role
 with claimed_name(pathlib.Path(sys.argv[1]), [Role.SCORE], host="box") as name:
     print(name, flush=True)
     time.sleep(600)
@@ -81,16 +81,6 @@ def test_roles_in_units_of_their_own_keep_their_names_in_any_order(tmp_path: Pat
         claimed_name(tmp_path, [Role.CRAWL, Role.SCORE], host="box") as shares_both,
     ):
         assert (crawl, others, second_score, shares_both) == ("box-1", "box-1", "box-2", "box-3")
-
-
-def test_a_refused_number_is_given_back(tmp_path: Path) -> None:
-    """Whoever finds one of its roles taken keeps no lock of that number."""
-    with (
-        claimed_name(tmp_path, [Role.SCORE], host="box"),
-        claimed_name(tmp_path, [Role.CRAWL, Role.SCORE], host="box") as both,
-        claimed_name(tmp_path, [Role.CRAWL], host="box") as crawl,
-    ):
-        assert (both, crawl) == ("box-2", "box-1")
 
 
 def test_containers_on_one_folder_do_not_shift_each_other(tmp_path: Path) -> None:

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farmwatch.config.config import load
-from farmwatch.config.errors import BadCanaries
 from farmwatch.config.settings import CanarySettings
-from farmwatch.daemon.canaries import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, page_of_text, read_canaries
+from farmwatch.daemon.canaries import HUMAN_BEFORE, PAGE_CAP_BYTES, SITES_CAP, BadCanaries, page_of_text, read_canaries
 from farmwatch.doctor.checks import require_fit
 from scoring.rates.canary import truth_of
 from stream.schema.records import Page

@@ -18,6 +18,7 @@ from farmwatch.daemon.endpoints import Endpoints
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics
 from stream.text.user_errors import ConfigError
+from tests.support.farm import wait_for
 
 
 class _Says:
@@ -111,13 +112,6 @@ def _serving() -> int:
     return sum("process_request_thread" in thread.name for thread in threading.enumerate())
 
 
-def _patiently(done: Callable[[], bool]) -> None:
-    until = time.monotonic() + 20
-    while not done():
-        assert time.monotonic() < until
-        time.sleep(0.01)
-
-
 def test_clients_that_leave_early_are_no_event(served: Endpoints, capfd: pytest.CaptureFixture[str]) -> None:
     """A hundred clients that reset their connection, before or after they asked, leave no word in the log."""
     with structlog.testing.capture_logs() as logs:
@@ -125,7 +119,7 @@ def test_clients_that_leave_early_are_no_event(served: Endpoints, capfd: pytest.
             with _connected(served, b"GET /metrics HTTP/1.0\r\n" + b"\r\n" * (number % 2)) as connection:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         assert _get(served, "/healthz")[0] == 200
-        _patiently(lambda: _serving() == 0)
+        wait_for(lambda: _serving() == 0, 20.0, "the threads")
     assert logs == [] and capfd.readouterr().err == ""
 
 
@@ -150,7 +144,7 @@ def test_malformed_requests_are_no_event(served: Endpoints, capfd: pytest.Captur
         with suppress(ConnectionError):
             while connection.recv(65536):
                 pass
-        _patiently(lambda: _serving() == 0)
+        wait_for(lambda: _serving() == 0, 20.0, "the threads")
     assert _get(served, "/healthz")[0] == 200
     assert logs == [] and capfd.readouterr().err == ""
 
@@ -172,7 +166,7 @@ def test_slow_clients_hold_few_threads_and_not_for_long() -> None:
         dripping.start()
         held.callback(dripping.join)
         held.callback(ended.set)
-        _patiently(lambda: _serving() > 0)
+        wait_for(lambda: _serving() > 0, 20.0, "the threads")
         most = _serving()
         assert _get(endpoints, "/healthz")[0] == 200
         most = max(most, _serving())
@@ -188,7 +182,7 @@ def test_a_failure_of_this_program_is_logged() -> None:
     with _endpoints(health=fails) as endpoints, structlog.testing.capture_logs() as logs:
         with _connected(endpoints, b"GET /healthz HTTP/1.0\r\n\r\n") as asked:
             assert asked.recv(1) == b""
-        _patiently(lambda: _serving() == 0)
+        wait_for(lambda: _serving() == 0, 20.0, "the threads")
     assert [entry["event"] for entry in logs] == ["endpoint_failed"]
 
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import structlog
 from farmwatch.config.settings import UpSettings
 from farmwatch.daemon.supervisor import Supervisor, stop_on_signals
 from stream.text.user_errors import Exit
+from tests.support.farm import wait_for
 from tests.support.paths import ROOT
 
 _PATIENCE_S = 20.0
@@ -53,14 +53,6 @@ from farmwatch.config.settings import UpSettings
 from farmwatch.daemon.supervisor import Supervisor
 Supervisor({"x": [sys.executable, "-c", sys.argv[1], sys.argv[2]]}, UpSettings()).run(threading.Event())
 """
-
-
-def _until(seen: Callable[[], bool]) -> None:
-    """Wait for something that must happen; fail if it never does."""
-    deadline = time.monotonic() + _PATIENCE_S
-    while not seen():
-        assert time.monotonic() < deadline, "never happened"
-        time.sleep(0.02)
 
 
 def _child(code: str, folder: Path) -> list[str]:
@@ -105,7 +97,7 @@ def run() -> Iterator[Callable[..., _Running]]:
 def test_a_stop_lets_the_child_finish(tmp_path: Path, run: Callable[..., _Running]) -> None:
     """On stop the child gets SIGTERM, ends by itself, and the outcome is OK."""
     running = run(_child(_DRAINS, tmp_path))
-    _until((tmp_path / "started").exists)
+    wait_for((tmp_path / "started").exists, _PATIENCE_S, "the child")
     assert running.end() == Exit.OK
     assert (tmp_path / "drained").exists()
 
@@ -113,16 +105,17 @@ def test_a_stop_lets_the_child_finish(tmp_path: Path, run: Callable[..., _Runnin
 def test_a_killed_child_is_started_again(tmp_path: Path, run: Callable[..., _Running]) -> None:
     """kill -9 of a child leads to a new one, and that one drains."""
     running = run(_child(_DRAINS, tmp_path))
-    _until(lambda: (tmp_path / "started").exists() and (tmp_path / "started").read_text() == "x")
+    started = tmp_path / "started"
+    wait_for(lambda: started.exists() and started.read_text() == "x", _PATIENCE_S, "the start")
     os.kill(running.supervisor.pids()["child"], signal.SIGKILL)
-    _until(lambda: (tmp_path / "started").read_text() == "xx")
+    wait_for(lambda: started.read_text() == "xx", _PATIENCE_S, "the next start")
     assert running.end() == Exit.OK
 
 
 def test_a_child_that_will_not_end_is_killed_at_the_deadline(tmp_path: Path, run: Callable[..., _Running]) -> None:
     """A child that ignores SIGTERM is killed after drain_s, and the outcome says so."""
     running = run(_child(_STUBBORN, tmp_path), UpSettings(drain_s=0.3))
-    _until((tmp_path / "started").exists)
+    wait_for((tmp_path / "started").exists, _PATIENCE_S, "the child")
     pid = running.supervisor.pids()["child"]
     assert running.end() == Exit.PROBLEM
     assert not _alive(pid)
@@ -131,7 +124,7 @@ def test_a_child_that_will_not_end_is_killed_at_the_deadline(tmp_path: Path, run
 def test_a_refused_configuration_stops_everything(tmp_path: Path, run: Callable[..., _Running]) -> None:
     """Exit code 2 of a child means that starting it again cannot help: the supervisor ends with it."""
     running = run(_child("import sys; sys.exit(2)", tmp_path))
-    _until(lambda: running.outcome is not None)
+    wait_for(lambda: running.outcome is not None, _PATIENCE_S, "the child")
     assert running.outcome == Exit.USAGE
 
 
@@ -139,7 +132,7 @@ def test_a_hurry_says_how_long_it_drained(tmp_path: Path, run: Callable[..., _Ru
     """What is killed by a hurry is told as hurried, and not with the time it was to have."""
     with structlog.testing.capture_logs() as events:
         running = run(_child(_STUBBORN, tmp_path), UpSettings(drain_s=300.0))
-        _until((tmp_path / "started").exists)
+        wait_for((tmp_path / "started").exists, _PATIENCE_S, "the child")
         running.hurry.set()
         assert running.end() == Exit.PROBLEM
     told = [event for event in events if event["event"] == "role_killed"]
@@ -167,12 +160,12 @@ def test_children_end_with_a_killed_supervisor(tmp_path: Path) -> None:
     """kill -9 of the supervisor lets the children drain: none is left behind."""
     parent = subprocess.Popen([sys.executable, "-c", _PARENT, _FOLLOWS, str(tmp_path)], cwd=ROOT)
     try:
-        _until((tmp_path / "started").exists)
+        wait_for((tmp_path / "started").exists, _PATIENCE_S, "the child")
         assert not (tmp_path / "drained").exists()
     finally:
         parent.kill()
         parent.wait()
-    _until((tmp_path / "drained").exists)
+    wait_for((tmp_path / "drained").exists, _PATIENCE_S, "the child")
 
 
 def test_what_a_dead_child_leaves_behind_is_cleared(tmp_path: Path, run: Callable[..., _Running]) -> None:
@@ -186,10 +179,10 @@ def test_what_a_dead_child_leaves_behind_is_cleared(tmp_path: Path, run: Callabl
         "time.sleep(600)\n"
     )
     running = run(_child(code, tmp_path), UpSettings(drain_s=0.2, restart_min_s=60.0))
-    _until((tmp_path / "helper").exists)
+    wait_for((tmp_path / "helper").exists, _PATIENCE_S, "the child")
     helper = int((tmp_path / "helper").read_text())
     os.kill(running.supervisor.pids()["child"], signal.SIGKILL)
-    _until(lambda: not _alive(helper))
+    wait_for(lambda: not _alive(helper), _PATIENCE_S, "the child")
 
 
 def _alive(pid: int) -> bool:

@@ -72,29 +72,10 @@ def log() -> Iterator[_Log]:
     log.close()
 
 
-def _row(
-    site: str,
-    verdict: str,
-    detector: str = "x/1",
-    source: str = "file",
-    ruleset: str = IN_FORCE.name,
-    digest: str = IN_FORCE.digest,
-    updated_at: int = 0,
-    method: tuple[str, str] = METHOD,
-) -> Output:
-    row = SiteState(
-        id=site,
-        site=site,
-        verdict=verdict,
-        detector=detector,
-        ruleset=ruleset,
-        digest=digest,
-        sources=[source],
-        updated_at=updated_at,
-        method=method[0],
-        method_digest=method[1],
-    )
-    return Output(SITES, 0, site.encode(), encode(row))
+def _row(site: str, verdict: str, detector: str = "x/1", method: tuple[str, str] = METHOD, **more: Any) -> Output:
+    versions = {"ruleset": IN_FORCE.name, "digest": IN_FORCE.digest, "method": method[0], "method_digest": method[1]}
+    fields = {"detector": detector, "sources": ["file"], **versions, **more}
+    return Output(SITES, 0, site.encode(), encode(SiteState(id=site, site=site, verdict=verdict, **fields)))
 
 
 def _heartbeats(log: MemoryLog) -> int:
@@ -264,7 +245,9 @@ def test_the_overview_shows_the_newest_rows_of_the_detector_in_use(log: _Log) ->
     """Gauges follow the topic: a changed verdict moves, other detectors' sites do not count, sources stay bounded."""
     metrics = Metrics()
     upkeep = _upkeep(log, _Clock(), metrics=metrics)
-    log.append([_row("a", "undecided"), _row("b", "human"), _row("c", "llm", "y/1"), _row("d", "llm", source="We!rd")])
+    log.append(
+        [_row("a", "undecided"), _row("b", "human"), _row("c", "llm", "y/1"), _row("d", "llm", sources=["We!rd"])]
+    )
     upkeep.look()
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="undecided"}') == 1
     log.append([_row("a", "llm")])

@@ -63,24 +63,6 @@ def test_what_was_kept_can_be_looked_into(capsys: pytest.CaptureFixture[str], tm
     assert f" replay --config {tmp_path / 'farmwatch.toml'} --ruleset notes --name notes " in printed
 
 
-def test_advice_names_the_program_as_it_was_called(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A program that is not on PATH is named by its path, one that is by its name; the contact is for `up`."""
-    program = tmp_path / "farmwatch"
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
-    monkeypatch.setattr("sys.argv", [str(program), "demo"])
-    monkeypatch.setenv("PATH", "/nowhere")
-    print_result(_result())
-    lines = capsys.readouterr().out.splitlines()
-    assert any(f"{program} up " in line and "crawl.contact" in line for line in lines)
-    assert any(f"{program} search" in line and "crawl.contact" not in line for line in lines)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    print_result(_result())
-    assert "  farmwatch up " in capsys.readouterr().out
-
-
 def test_the_columns_are_explained_and_the_warning_is_wrapped(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import socket
 import time
 from collections.abc import Iterator
 from http.client import HTTPConnection, HTTPResponse
@@ -96,11 +95,3 @@ def test_a_mapping_may_make_its_pages_when_asked() -> None:
     with LoopbackWeb({"echo.example": Echo()}) as web:
         assert _get(web, "echo.example", "/n/42")[1] == b"/n/42"
         assert _get(web, "echo.example", "/m/42")[0].status == 404
-
-
-def test_the_port_is_free_again_at_the_end() -> None:
-    """Nobody listens there any more."""
-    with LoopbackWeb(HOSTS) as web:
-        assert _get(web, "b.example", "/")[1] == b"front of b"
-    with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.0.1", web.port), timeout=5)

@@ -35,6 +35,8 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
 
 _OF_ANY_ROLE = [
     ("crawl.contact= ", "crawl.contact", Exit.USAGE),
+    ("crawl.nameservers=foo", "crawl.nameservers has 'foo'", Exit.USAGE),
+    ("crawl.warc_folder=/dev/null/warc", "crawl.warc_folder", Exit.UNAVAILABLE),
     ("metrics.host=203.0.113.9", "metrics.host", Exit.USAGE),
     ("log.url=nope:x", "nope:x", Exit.USAGE),
     ("log.url=kafka:localhost", "kafka:HOST:PORT", Exit.USAGE),

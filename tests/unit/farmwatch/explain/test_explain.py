@@ -6,7 +6,7 @@ import gzip
 import json
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Literal
@@ -17,8 +17,8 @@ import zstandard
 
 from crawler.web.urls import page_id
 from farmwatch.explain.explanation import explain_url
+from farmwatch.explain.report import ERRORS, PATHS, extraction
 from farmwatch.explain.rules import shown_value
-from farmwatch.explain.words import ERRORS, PATHS, extraction, flagged_above
 from filters.extraction.blocks import Block, pack
 from filters.extraction.interface import ExtractError
 from filters.measure.epoch import feature_epoch
@@ -101,6 +101,7 @@ def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, fini
     assert ran.code == Exit.OK
     for part in ("article", "min_tokens", "url_kind", ">= 200", "judged first", "p(llm) 0.970, flagged", "recall"):
         assert part in ran.out
+    assert ".0\t" not in ran.out
 
 
 def test_explain_finds_a_page_with_or_without_the_last_slash(farmwatch: Runner, finished: str) -> None:
@@ -108,24 +109,7 @@ def test_explain_finds_a_page_with_or_without_the_last_slash(farmwatch: Runner, 
     assert farmwatch("explain", f"{URL}/", "--log", finished).code == Exit.OK
     ran = farmwatch("explain", f"{URL}s", "--log", finished)
     assert (ran.code, f"near it are: {URL}" in ran.err) == (Exit.PROBLEM, True)
-
-
-def test_explain_shows_whole_numbers_and_the_threshold(farmwatch: Runner, finished: str) -> None:
-    """No number of words ends in .0, and beside p(llm) stands above what it flags."""
-    assert ".0\t" not in farmwatch("explain", URL, "--log", finished).out
-    assert flagged_above("lite-ngram/3929d2d2/p0.95") == " (flagged above 0.95)"
-    assert flagged_above("some-detector/1") == ""
-
-
-def test_explain_says_that_a_page_could_not_be_fetched(farmwatch: Runner, finished: str) -> None:
-    """A failed page is told in words, with its reason."""
-    address = "https://kept.example/away"
-    page = Page(
-        id="f", site="kept.example", page_id=page_id(address), url=address, outcome="failed", reason="unreachable"
-    )
-    with closing(open_log(finished)) as log:
-        log.append([Output(PAGES, partition_of(page.site, PARTITIONS), b"kept.example", encode(page))])
-    assert "could not be fetched: unreachable" in farmwatch("explain", address, "--log", finished).err
+    assert farmwatch("explain", "ftp://x/y", "--log", finished).code == Exit.USAGE
 
 
 def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: str) -> None:
@@ -144,23 +128,17 @@ def test_explain_tells_the_warning_with_the_score(farmwatch: Runner, finished: s
     assert (found["score"]["detector"], found["warning"]) == (DETECTOR, "indicative only")
 
 
-def test_explain_by_another_ruleset_judges_anew(farmwatch: Runner, finished: str) -> None:
-    """--ruleset shows what that ruleset says, whatever stands in the log."""
-    found = json.loads(farmwatch("explain", URL, "--ruleset", "notes", "--json", "--log", finished).out)
-    assert (found["ruleset"], found["judged"]) == ("notes", "now")
-
-
 def test_explain_says_why_a_page_has_no_features(farmwatch: Runner, finished: str) -> None:
-    """A refused page is explained by its reason, an unknown one by what may be the cause; the exit code is 1."""
+    """A page that was refused or failed is explained by its reason, an unknown one by the likely cause: exit code 1."""
+    away = "https://kept.example/away"
+    page = Page(id="f", site=SITE, page_id=page_id(away), url=away, outcome="failed", reason="unreachable")
+    with closing(open_log(finished)) as log:
+        log.append([Output(PAGES, partition_of(SITE, PARTITIONS), SITE.encode(), encode(page))])
+    assert "could not be fetched: unreachable" in farmwatch("explain", away, "--log", finished).err
     refused = farmwatch("explain", REFUSED_URL, "--log", finished)
     assert (refused.code, "refused: robots" in refused.err) == (Exit.PROBLEM, True)
     unknown = farmwatch("explain", "https://kept.example/never", "--log", finished)
     assert (unknown.code, "not in the log" in unknown.err) == (Exit.PROBLEM, True)
-
-
-def test_explain_refuses_what_is_no_url(farmwatch: Runner, finished: str) -> None:
-    """ftp://x is a usage error."""
-    assert farmwatch("explain", "ftp://x/y", "--log", finished).code == Exit.USAGE
 
 
 def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
@@ -171,6 +149,8 @@ def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
     assert "article" in ran.out.splitlines()[0]
     assert "abstains: too_short" in ran.out
     assert "repeats: a file alone has no earlier pages" in ran.out
+    found = json.loads(farmwatch("explain", "page.html", "--json").out)
+    assert (found["repeats"], found["earlier_pages"], found["scored_text"]["name"]) == ([], None, "main")
 
 
 def test_repeats_are_told_with_where_they_stood(farmwatch: Runner, tmp_path: Path) -> None:
@@ -261,6 +241,8 @@ def test_near_duplicates_are_told_where_they_are_measured(farmwatch: Runner, tmp
         in ran.out
     )
     assert "near-duplicates" not in farmwatch("explain", _address("b"), "--log", log).out
+    first = _log(tmp_path / "first", [_features("a", _own(1), measures={"template_share": 0.0})])
+    assert "near-duplicates" not in farmwatch("explain", _address("a"), "--log", first).out
 
 
 def test_many_passages_are_cut_short_and_all_shows_them(farmwatch: Runner, tmp_path: Path) -> None:
@@ -410,10 +392,10 @@ def test_the_score_is_of_the_site_and_of_the_configured_detector(farmwatch: Runn
 def test_another_detectors_score_is_shown_as_such(farmwatch: Runner, tmp_path: Path) -> None:
     """No score by the configured detector: the newest there is, with its identity, and what it is worth is unknown."""
     page = _features("a", _own(1))
-    log = _log(tmp_path, [page, _score(page, "older/1", p_llm=0.1), _score(page, "old/2", p_llm=0.99)])
+    log = _log(tmp_path, [page, _score(page, "older/1", p_llm=0.1), _score(page, "old/2/p0.95", p_llm=0.99)])
     ran = farmwatch("explain", _address("a"), "--log", log)
-    assert "p(llm) 0.990, flagged; old/2" in ran.out
-    assert "old/2: not a detector configured here" in ran.err
+    assert "p(llm) 0.990 (flagged above 0.95), flagged; old/2/p0.95" in ran.out
+    assert "old/2/p0.95: not a detector configured here" in ran.err
 
 
 def test_a_score_by_way_of_another_page_is_said_to_be(farmwatch: Runner, tmp_path: Path) -> None:
@@ -422,13 +404,6 @@ def test_a_score_by_way_of_another_page_is_said_to_be(farmwatch: Runner, tmp_pat
     log = _log(tmp_path, [other, page, _score(other)])
     assert "(the same text on another page of the site)" in farmwatch("explain", _address("b"), "--log", log).out
     assert "another page" not in farmwatch("explain", _address("a"), "--log", log).out
-
-
-def test_a_file_alone_has_nothing_to_repeat(farmwatch: Runner, tmp_path: Path) -> None:
-    """A file is no page of a site: it has no earlier pages, not none of them, and so no passages."""
-    (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
-    found = json.loads(farmwatch("explain", "page.html", "--json").out)
-    assert (found["repeats"], found["earlier_pages"], found["scored_text"]["name"]) == ([], None, "main")
 
 
 def test_a_record_without_quality_measures_says_why_rules_are_unknown(farmwatch: Runner, tmp_path: Path) -> None:
@@ -461,25 +436,6 @@ def test_the_text_that_is_scored_is_named_and_its_score_found(farmwatch: Runner,
         "scored text: main text, 10 words"
         in farmwatch("explain", _address("a"), "--ruleset", "notes", "--log", log).out
     )
-
-
-def test_an_explanation_fits_80_columns(farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Prose is broken at words, with its rest further in, and passages are cut; in a pipe each is one line."""
-    measures = {"duplicate_share": 0.9, "template_share": 0.9, "simhash_distance": 3.0, "url_path": "/tag/all/"}
-    page = _features("tag/all/", FOOTER + _own(1), measures=measures)
-    log = _log(tmp_path, [_features("first", FOOTER), page, _score(page)])
-    piped = farmwatch("explain", _address("tag/all/"), "--all", "--log", log).out.splitlines()
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setenv("TERM", "dumb")
-    lines = farmwatch("explain", _address("tag/all/"), "--all", "--log", log).out.splitlines()
-    assert max(map(len, piped)) > 100 > 80 >= max(map(len, lines))
-    for start in ("url_kind: tag, for", "  url_kind: first", "near-duplicates:", "  recorded when"):
-        (place,) = [place for place, line in enumerate(lines) if line.startswith(start)]
-        (whole,) = [line for line in piped if line.startswith(start)]
-        assert lines[place] != whole
-        assert whole.startswith(f"{lines[place]} {lines[place + 1].strip()}")
-        assert lines[place + 1].startswith("    " if start.startswith(" ") else "  ")
 
 
 def test_a_dropped_pages_verdict_may_not_tell_what_is_scored(farmwatch: Runner, tmp_path: Path) -> None:
@@ -554,7 +510,7 @@ def _mine(folder: Path) -> Path:
 def test_what_shapes_a_rule_stands_with_it(farmwatch: Runner, tmp_path: Path) -> None:
     """Fields beside the threshold in the condition; the pattern that gave the URL its kind, and the piece it fits."""
     blocks = pack([Block(0, 250, 0, 0), Block(0, 750, 0, 0)])
-    measures = {"tokens": 382.0, "url_path": "/a/Items/7?x=1", "language": "en", "language_probability": 1.0}
+    measures = {"tokens": None, "url_path": "/a/Items/7?x=1", "language": "en", "language_probability": 1.0}
     log = _log(tmp_path, [_features("a", _own(1), measures=measures, blocks=blocks)])
     ran = farmwatch("explain", _address("a"), "--ruleset", _mine(tmp_path), "--log", log)
     rows = {line.split("\t")[0]: line.split("\t")[1:] for line in ran.out.splitlines() if "\t" in line}
@@ -568,14 +524,7 @@ def test_what_shapes_a_rule_stands_with_it(farmwatch: Runner, tmp_path: Path) ->
     matched = {"kind": "shop", "pattern": "/(?:product|item)s?/", "found": "/Items/"}
     assert (rules["url_kind"]["matched"], rules["language"]["matched"]) == (matched, None)
     assert rules["large_block_share"]["fields"] == {"block_chars": 300}
-
-
-def test_json_tells_the_disabled_from_the_unknown(farmwatch: Runner, tmp_path: Path) -> None:
-    """Both are n/a, and only one of them is in force; a rule is not disabled because its measure is unknown."""
-    log = _log(tmp_path, [_features("a", _own(1), measures={"tokens": 12.0})])
-    found = json.loads(farmwatch("explain", _address("a"), "--ruleset", _mine(tmp_path), "--json", "--log", log).out)
-    rules = {rule["name"]: (rule["outcome"], rule["in_force"]) for rule in found["rules"]}
-    assert (rules["min_tokens"], rules["language"]) == (("n/a", False), ("n/a", True))
+    assert (rules["min_tokens"]["outcome"], rules["min_tokens"]["in_force"]) == ("n/a", False)
 
 
 def test_json_shows_counts_as_whole_numbers(farmwatch: Runner, tmp_path: Path) -> None:
@@ -603,22 +552,14 @@ def test_a_file_may_be_taken_to_stand_at_a_url(farmwatch: Runner, tmp_path: Path
     assert farmwatch("explain", "https://a.example/", "--url", "https://a.example/").code == Exit.USAGE
 
 
-def test_a_url_without_its_scheme_is_answered_with_a_hint(farmwatch: Runner, tmp_path: Path) -> None:
-    """A host name that is no file: the URL to give; any other name is only said not to be there."""
+@pytest.mark.parametrize("pack", [zstandard.compress, gzip.compress])
+def test_a_compressed_file_is_inflated(farmwatch: Runner, tmp_path: Path, pack: Callable[[bytes], bytes]) -> None:
+    """By its name, as everywhere; a name that is no file is answered with how a page of the log is named."""
+    name = f"page.html.{'zst' if pack is zstandard.compress else 'gz'}"
+    (tmp_path / name).write_bytes(pack(article_html().encode()))
+    assert farmwatch("explain", name).out.startswith(f"{name}: article")
     ran = farmwatch("explain", "host.example/path")
     assert (ran.code, "such as https://host.example/path" in ran.err) == (Exit.UNAVAILABLE, True)
-    ran = farmwatch("explain", "folder/page")
-    assert (ran.code, "there is no such file\n" in ran.err) == (Exit.UNAVAILABLE, True)
-
-
-@pytest.mark.parametrize("kind", ["zstd", "gzip"])
-def test_a_compressed_file_is_not_taken_for_a_page(farmwatch: Runner, tmp_path: Path, kind: str) -> None:
-    """It is refused, with what to do, and not measured as a page that is no HTML."""
-    data = article_html().encode()
-    compressed = zstandard.ZstdCompressor().compress(data) if kind == "zstd" else gzip.compress(data)
-    (tmp_path / "page.html.z").write_bytes(compressed)
-    ran = farmwatch("explain", "page.html.z")
-    assert (ran.code, f"({kind})" in ran.err, "decompress it first" in ran.err) == (Exit.UNAVAILABLE, True, True)
 
 
 def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) -> None:
@@ -632,14 +573,6 @@ def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) ->
     limits = json.loads(farmwatch(*arguments, "--json").out)["extract"]["limits"]
     assert limits == {"measure.max_html_bytes": 100, "measure.max_text_bytes": 2097152}
     assert extraction("recall", "", MeasureSettings()) == PATHS["recall"]
-
-
-def test_the_first_page_of_a_site_has_nothing_near_it(farmwatch: Runner, tmp_path: Path) -> None:
-    """Nothing was there to be compared with: its share of 0 is not told as if there were earlier pages."""
-    measures = {"template_share": 0.0, "simhash_distance": None}
-    ran = farmwatch("explain", _address("a"), "--log", _log(tmp_path, [_features("a", _own(1), measures=measures)]))
-    assert "near-duplicates" not in ran.out
-    assert "repeats: the log has no earlier page of the site" in ran.out
 
 
 def test_a_score_that_another_ruleset_asked_for_is_told_as_that(farmwatch: Runner, finished: str) -> None:

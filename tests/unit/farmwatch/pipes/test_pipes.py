@@ -269,36 +269,23 @@ def test_one_of_several_detectors_is_chosen(
 
 def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Path) -> None:
     """Three of four counts are a usage error; all four correct the rate; none says that it is uncorrected."""
-    file = _write(tmp_path, {"site": "a", "verdict": "llm"}, {"site": "b", "verdict": "human"})
+    file = _write(tmp_path, {"verdict": "llm"}, {"verdict": "human"})
     counts = ["--llm-sites", "50", "--llm-found", "49", "--human-sites", "50", "--human-cleared", "50"]
     assert farmwatch("estimate", file, *counts[:6]).code == Exit.USAGE
     assert json.loads(farmwatch("estimate", file, *counts).out)["method"] == "corrected"
     assert "uncorrected" in farmwatch("estimate", file).err
 
 
-def test_estimate_takes_verdicts_alone(farmwatch: Runner, tmp_path: Path) -> None:
-    """As its help says: {verdict}, one line a site."""
-    ran = farmwatch("estimate", _write(tmp_path, {"verdict": "llm"}, {"verdict": "llm"}, {"verdict": "human"}))
-    assert (ran.code, json.loads(ran.out)["llm"], json.loads(ran.out)["sites"]) == (Exit.OK, 2, 3)
-
-
-def test_chunk_reads_standard_input_where_no_file_is_given(
-    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As the other pipes do."""
-    (tmp_path / "data").write_bytes(b"abc")
-    with (tmp_path / "data").open() as data:
-        monkeypatch.setattr("sys.stdin", data)
-        assert json.loads(farmwatch("chunk").out) == {"lengths": [3]}
-
-
-def test_chunk_prints_the_cuts(farmwatch: Runner, tmp_path: Path) -> None:
-    """The lengths add up to the bytes of the file, none above the maximum."""
+def test_chunk_prints_the_cuts(farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lengths add up to the bytes of the file, none above the maximum; without a file it is standard input."""
     data = bytes(range(256)) * 20
     (tmp_path / "data").write_bytes(data)
     lengths = json.loads(farmwatch("chunk", "data").out)["lengths"]
     assert sum(lengths) == len(data)
     assert max(lengths) <= 1024
+    with (tmp_path / "data").open() as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        assert json.loads(farmwatch("chunk").out) == {"lengths": lengths}
 
 
 def test_pipes_read_standard_input_and_mind_a_closed_reader(tmp_path: Path) -> None:

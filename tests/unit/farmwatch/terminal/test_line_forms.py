@@ -49,17 +49,6 @@ def test_each_stage_knows_the_lines_of_all_others(farmwatch: Runner, made: dict[
             assert all(f"; `{command}` reads {reads}" in line for line in told), (form, command, told)
 
 
-def test_the_hint_names_the_command_to_run(made: dict[str, Path]) -> None:
-    """What the line is, what is read, and what makes it."""
-    verdict = made["verdicts"].read_bytes().splitlines()[0]
-    page = made["pages"].read_bytes().splitlines()[0]
-    assert of_another_stage(verdict, "score") == (
-        "this is a page verdict; `score` reads articles, which `judge --articles` makes"
-    )
-    assert of_another_stage(page, "judge") == "this is a page; `judge` reads features, which `measure` makes"
-    assert of_another_stage(verdict, "measure") == "this is a page verdict; `measure` reads pages"
-
-
 @pytest.mark.parametrize("line", [b"{}", b"[1]", b"{", b"\xff", b'{"a":' * 100_000, b'{"url": 1, "site": "a"}'])
 def test_a_line_that_is_no_stages_has_no_hint(line: bytes) -> None:
     """Whatever it is: broken, nested without end, or without the names of any stage."""
