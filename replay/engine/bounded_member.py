@@ -41,7 +41,6 @@ class BoundedMember:
         on_end: Callable[[], None] = lambda: None,
         on_gap: Callable[[Gap], None] = lambda _: None,
         on_advance: Callable[[int], None] = lambda _: None,
-        on_commit: Callable[[Commit], None] = lambda _: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take over `member` of `group`, joined with `topics`, and give nothing at or beyond `stops`.
@@ -58,7 +57,6 @@ class BoundedMember:
         self._on_end = on_end
         self._on_gap = on_gap
         self._on_advance = on_advance
-        self._on_commit = on_commit
         self._monotonic = monotonic
         self._owned: Mapping[int, int] = {}
         self._next: dict[At, int] = {}  # committed, of what is owned
@@ -106,7 +104,6 @@ class BoundedMember:
             gone += offset - self._next.get(at, offset)
             self._next[at] = offset
         self._hold_done()
-        self._on_commit(commit)
         if gone > 0:
             self._on_advance(gone)
 

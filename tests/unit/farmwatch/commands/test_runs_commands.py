@@ -278,7 +278,7 @@ def test_the_list_reads_no_row_of_a_site(place: Place, farmwatch: Runner, monkey
             read.append(self._topic)
             super().refresh()
 
-    monkeypatch.setattr("replay.runs.counts.SiteTable", Watched)
+    monkeypatch.setattr("replay.runs.site_table.SiteTable", Watched)
     assert "57" in farmwatch("runs", "--log", place.url).out
     assert read == []
     assert farmwatch("runs", "show", "mine", "--log", place.url).code == 0

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -17,13 +16,12 @@ from farmwatch.daemon.roles import build_stage
 from filters.judge_stage import JudgeStage
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.engine.bounded_member import BoundedMember
-from replay.engine.request_pass import PassBegin, begin_pass, count_unrequested, is_held
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.score_backlog import Backlog, scores_of_backlog
 from replay.runs.offsets import processed_by
 from replay.runs.phases import ask_phase
-from replay.runs.scored_texts import requests_wait
+from replay.runs.scored_texts import count_unrequested, requests_wait
 from replay.runs.scorers import ScorersWatch, announce_detectors, is_scored
 from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Commit, Log, Output, partition_of
@@ -187,8 +185,6 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
             assert world.resume(run, ruleset) is Ending.DONE
             break
         kills += 1
-        if count_unrequested(world.log, world.row("b")):
-            assert begin_pass(world.log, world.row("b"), resumes=True) is PassBegin.RESUMED  # it goes on where it was
     assert kills > 1
     once = requests_of(world)
     assert len(set(once)) == len(once)
@@ -211,12 +207,9 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(
     patiently(lambda: len(heard) == 1, "the run to have caught up")
     assert requests_of(world) == []
     world.score_runs(DETECTOR, OTHER_DETECTOR)
-    patiently(lambda: len(heard) == 4, "the run to have asked, and to follow on")
+    patiently(lambda: len(heard) == 3, "the run to have asked, and to follow on")
     articles = len(set(requests_of(world, topic=SCORE_REQUESTS)))
-    assert heard[1:3] == [
-        f"{articles} texts without a score and without a request: requesting",
-        f"{articles} texts requested",
-    ]
+    assert heard[1] == f"{articles} texts without a score and without a request: requesting"
     before = set(requests_of(world))
     assert before == set(requests_of(world, topic=SCORE_REQUESTS))
     world.feed(later_pages(world))
@@ -233,7 +226,7 @@ class Following:
 
     def __init__(self) -> None:
         self.heard: list[str] = []
-        self.on_pass: Callable[[], None] = lambda: None  # called as a pass ends
+        self.on_pass: Callable[[], None] = lambda: None  # called as a pass begins
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -268,7 +261,7 @@ class Following:
 
     def _hear(self, text: str) -> None:
         self.heard.append(text)
-        if "texts requested" in text:
+        if "requesting" in text:
             self.on_pass()
 
 
@@ -292,9 +285,7 @@ def left_unanswered(world: LiveWorld) -> None:
 def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
     world: LiveWorld, following: Following, tmp_path: Path
 ) -> None:
-    """Behind an earlier pass texts were left unanswered, more was judged since, and live measures on and on: it makes
-    the rest of that pass and one from the start, no more, asks for all of them, and follows.
-    """
+    """Texts were left unanswered, more was judged since, and live measures on and on: one pass asks for all of them."""
     following.begin(world, ruleset=write_rules(tmp_path, 5), name="f", end="follow")
     following.patiently("caught up")
     once = requests_of(world)
@@ -311,7 +302,7 @@ def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
     following.on_pass = lambda: world.feed(later_pages(world, next(seeds))[:1])
     following.begin(world, name="f")
     following.patiently("caught up")
-    assert following.said("without a request: requesting") <= 2
+    assert following.said("without a request: requesting") == 1
     assert set(once) <= set(requests_of(world)[2 * len(once) :])
     assert count_unrequested(world.log, world.row("f")) == 0
 
@@ -319,35 +310,27 @@ def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
 def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(
     world: LiveWorld, following: Following, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that was killed counts as a member until its lease ends: one that goes on waits, looking at no text
-    again, and then asks for all.
-    """
+    """A killed process is a member until its lease ends: one that goes on waits, and then asks for all."""
     world.replay(ruleset=write_rules(tmp_path, 5), name="loose")
     once = requests_of(world)
     left_unanswered(world)
     world.replay(name="loose")
     left_unanswered(world)
-    counts, looks = [0], [0]
+    looks, members = [0], world.log.members
 
-    def counting(*given: Any) -> int:
-        counts[0] += 1
-        return count_unrequested(*given)
+    def looking(group: str) -> list[str]:
+        looks[0] += group == "ask.loose"
+        return members(group)
 
-    def looking(*given: Any) -> bool:
-        looks[0] += 1
-        return is_held(*given)
-
-    monkeypatch.setattr("replay.engine.runner.count_unrequested", counting)
-    monkeypatch.setattr("replay.engine.runner.is_held", looking)
+    monkeypatch.setattr(world.log, "members", looking)
     ghost = world.log.join("ask.loose", [FEATURES], member="ghost")
     following.begin(world, name="loose")
     patiently(lambda: looks[0] >= 5, "it to look whether the other one has left")
-    assert (counts, following.said("waits until another process")) == ([1], 1)
+    assert following.said("waits: another process") == 1
     ghost.close()
     following.join()
     assert world.row("loose").state == RunStatus.DONE
     assert sorted(requests_of(world)) == sorted(3 * once)
-    assert counts == [2]
 
 
 def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
@@ -388,13 +371,13 @@ def test_texts_whose_features_left_the_log_are_not_to_be_asked_for(tmp_path: Pat
     assert 0 < later < both
     run, ruleset = world.begin(name="b")
     world.resume(run, ruleset, on_message=heard.append)
-    assert [text.partition(" ")[0] for text in heard] == [str(later)] * 2
+    assert [text.partition(" ")[0] for text in heard] == [str(later)]
     assert len(requests_of(world)) == later == len(set(requests_of(world)))
     world.score()
     run, ruleset = world.begin(name="b")
     world.resume(run, ruleset, on_message=heard.append)
     assert unscored(world, "b") > 0
-    assert len(heard) == 2
+    assert len(heard) == 1
 
 
 def test_a_look_at_what_is_to_be_asked_for_ends_as_it_is_told(world: LiveWorld) -> None:
