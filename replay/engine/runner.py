@@ -40,7 +40,7 @@ from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted
 
 _log = structlog.get_logger()
-_LOOK_S = 0.2  # between checks of the watching thread for a stop
+_LOOK_S = 0.2  # between checks for the end of a phase, and of the watching thread for a stop
 _CONTROL_S = 1.0  # and of `control`, the lag of live and the progress
 _RATE_S = 30.0  # time over which rate and ETA are taken
 
@@ -227,14 +227,14 @@ class Replay:
         self._follows = False
 
     def _run_loops(self, phases: Sequence[tuple[Phase, Stops]]) -> None:
-        """Run the loops of these phases in threads, until one of them is at its stops or fails, or the replay ends."""
+        """Run loops of these phases in threads, until their groups are at their stops, one fails, or the replay ends."""
         self._phase_ends = ends = threading.Event()
         if self._ending is not None:  # `_end` may have set the event of the phase before
             return
         self._loops = []
         try:
             for phase, stops in phases:
-                self._loops = [*self._loops, self._loop(phase, stops, ends)]
+                self._loops = [*self._loops, self._loop(phase, stops)]
         except BaseException:
             ends.set()
             for loop in self._loops:
@@ -242,12 +242,15 @@ class Replay:
             raise
         with ThreadPoolExecutor(len(self._loops)) as pool:
             running = [pool.submit(loop.run, ends) for loop in self._loops]
-            wait(running, return_when=FIRST_EXCEPTION)
+            while not ends.is_set() and not wait(running, _LOOK_S, FIRST_EXCEPTION).done:
+                with suppress(StreamError):  # a loop at work raises what stays
+                    if all(stops and reached(self._log, phase.group, stops) for phase, stops in phases):
+                        ends.set()
             ends.set()
         for ran in running:
             ran.result()
 
-    def _loop(self, phase: Phase, stops: Stops, ends: threading.Event) -> StageLoop:
+    def _loop(self, phase: Phase, stops: Stops) -> StageLoop:
         stage = stage_of(phase, self._log, self._config, self._run, self._ruleset, self._metrics)
         try:
             joined = self._log.join(
@@ -267,7 +270,6 @@ class Replay:
             phase.topics,
             stops,
             throttle=throttle,
-            on_end=ends.set,
             on_gap=lambda gap: None if phase.name == ASK else record_gap(self._log, run, gap),  # JUDGE has read it
             on_advance=partial(metrics.count, "replay_records", run=run, phase=phase.name),
             monotonic=self._monotonic,
