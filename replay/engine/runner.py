@@ -227,7 +227,7 @@ class Replay:
         self._follows = False
 
     def _run_loops(self, phases: Sequence[tuple[Phase, Stops]]) -> None:
-        """Run loops of these phases in threads, until their groups are at their stops, one fails, or the replay ends."""
+        """Run the loops of these phases in threads, until all are at their stops, one fails, or the replay ends."""
         self._phase_ends = ends = threading.Event()
         if self._ending is not None:  # `_end` may have set the event of the phase before
             return

@@ -75,7 +75,6 @@ def replay(
     extractor or the detector's numbers are not there; 130 after Ctrl-C.
     """
     from farmwatch.terminal.messages import start_logging
-    from replay.engine.lifecycle import complete
     from replay.engine.plan import ReplayRequest
 
     config = common.load().config
@@ -86,7 +85,6 @@ def replay(
         start_logging("warning" if sys.stderr.isatty() else "info", role="replay")  # on a terminal there is the line
         if not full_speed:
             os.nice(max(0, _NICE - os.nice(0)))
-        complete(log)
         asked = ReplayRequest(ruleset, detector, begin, end, name, why)
         process, planned, run = _begin(log, config, asked, metrics_port, held)
         _announce(log, planned, run, config)

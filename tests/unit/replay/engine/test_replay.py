@@ -534,5 +534,5 @@ def test_a_run_is_measured_in_one_epoch(measured: LiveWorld, tmp_path: Path) -> 
     with measuring_otherwise(measured):
         run, ruleset = measured.begin(ruleset=write_rules(tmp_path, 20), name="epochs")
     assert run.remeasures
-    with pytest.raises(UsageError, match="use the settings that it began with"):
+    with pytest.raises(UsageError, match="Use the settings, and the version"):
         measured.resume(run, ruleset)

@@ -18,11 +18,11 @@ from replay.compare.comparer import ComparisonRequest, compare
 from replay.engine.bounded_member import BoundedMember
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
-from replay.live.score_backlog import Backlog, scores_of_backlog
+from replay.live.score_backlog import backlog, scores_of_backlog
 from replay.runs.offsets import processed_by
 from replay.runs.phases import ask_phase
 from replay.runs.scored_texts import count_unrequested, requests_wait
-from replay.runs.scorers import ScorersWatch, announce_detectors, is_scored
+from replay.runs.scorers import announce_detectors, is_scored, scorers_watch
 from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Commit, Log, Output, partition_of
 from stream.memory.log import MemoryLog
@@ -430,7 +430,7 @@ def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
         assert known is not None
         found = {text for text in meanwhile if known.has(partition_of(text[0], PARTITIONS), *text)}
         assert (found == set(meanwhile)) == (most == 1000)
-    is_behind = Backlog(world.log, live)
+    is_behind = backlog(world.log, live)
     assert is_behind()
     world.run_stage(JudgeStage(world.ruleset, known=known, is_behind=is_behind), "judge")
     assert not is_behind()
@@ -443,7 +443,7 @@ def test_what_was_waiting_is_dealt_with_once_it_is_measured_and_judged(world: Li
     """Pages that waited count until their features are judged; what came after those is not waited for."""
     names = names_of("live", is_live=True)
     world.log.append([Output(PAGES, 0, b"s0.example", b"a page")])
-    is_behind = Backlog(world.log, names)
+    is_behind = backlog(world.log, names)
     assert is_behind()
     world.feed(later_pages(world))  # measured of it
     world.log.reset(names.measure_group, PAGES, world.log.end(PAGES))
@@ -492,7 +492,7 @@ def test_what_score_runs_is_looked_up_now_and_then() -> None:
     """A change shows after some seconds, and not with each question."""
     world = LiveWorld(MemoryLog(), config_of("sqlite:none"))
     now_s = [0.0]
-    watch = ScorersWatch(world.log, world.config, OTHER_DETECTOR, monotonic=lambda: now_s[0])
+    watch = scorers_watch(world.log, world.config, OTHER_DETECTOR, monotonic=lambda: now_s[0])
     found = [watch()]
     world.score_runs(DETECTOR)
     for now_s[0] in (1.0, 6.0):
