@@ -11,7 +11,9 @@ from msgspec.structs import asdict
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put, put_json, put_table
+from stream.schema.control import Control
 from stream.schema.runs import shown_run
+from stream.text.spans import lasting, moment
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
@@ -83,7 +85,6 @@ def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
     """Say what was done. `at_work`: live stages run, which will see it."""
     from replay.runs.run_rules import method_name
     from scoring.sites.stored_method import same_method
-    from stream.text.spans import lasting
 
     done, run = moved.cutover, moved.run
     if as_json:
@@ -113,7 +114,6 @@ def _tell_differences(log: Log, config: Config) -> None:
     """What is configured otherwise than the run that is live now has it: the roles will say so at their next start."""
     from filters.errors import BadRuleset
     from replay.live.live_run import differences, in_force
-    from stream.schema.control import Control
 
     live, control = in_force(log, config), Control(log)
     try:
@@ -124,7 +124,6 @@ def _tell_differences(log: Log, config: Config) -> None:
 
 
 def _show(log: Log, as_json: bool) -> int:
-    from stream.schema.control import Control
 
     control = Control(log)
     if as_json:
@@ -147,7 +146,6 @@ def _show(log: Log, as_json: bool) -> int:
 
 
 def _put_cutovers(rows: Sequence[Cutover]) -> None:
-    from stream.text.spans import moment
 
     put_table(
         ("number", "at", "by", "from", "to", "behind", "why"),

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.commands.runs.replay import _warnings
+from farmwatch.commands.runs.replay import _unscored_warning
 from farmwatch.daemon.roles import build_stage
 from filters.judge_stage import JudgeStage
 from replay.compare.comparer import ComparisonRequest, compare
@@ -87,9 +87,8 @@ def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch:
     one, the run that goes on asks for each text once, takes in the scores, and a comparison shows the change.
     """
     run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b")
-    assert [DETECTOR in warning and "--name b" in warning for warning in _warnings(world.log, run, world.config)] == [
-        True
-    ]
+    warning = _unscored_warning(world.log, run, world.config)
+    assert DETECTOR in warning and "--name b" in warning
     assert world.resume(run, ruleset) is Ending.DONE
     articles = counts_of(read_rows(world.log, "sites.b")).articles
     assert requests_of(world) == []
@@ -101,7 +100,7 @@ def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch:
     assert requests_of(world) == []
 
     world.score_runs(DETECTOR, OTHER_DETECTOR)
-    assert _warnings(world.log, run, world.config) == []
+    assert _unscored_warning(world.log, run, world.config) == ""
     assert world.replay(name="b") is Ending.DONE
     assert "requests of replays wait for SCORE, and none is running: start `farmwatch up`" in said(world, "b")
     score = world.log.join("score", [SCORE_REQUESTS], member="score-1")
@@ -198,7 +197,7 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(
     monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
     monkeypatch.setattr("replay.runs.scorers._LOOK_S", 0.01)
     run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b", end="follow")
-    assert "this process" in _warnings(world.log, run, world.config)[0]
+    assert "this process" in _unscored_warning(world.log, run, world.config)
     stop, heard, endings = threading.Event(), list[str](), list[Ending]()
     thread = threading.Thread(
         target=lambda: endings.append(world.resume(run, ruleset, stop=stop, on_message=heard.append)), daemon=True
