@@ -70,7 +70,6 @@ class Pace:
     """Rate and ETA from looks at the progress."""
 
     def __init__(self) -> None:
-        """Nothing is known before two looks."""
         self._looks: list[tuple[float, str, int, float]] = []
 
     def look(self, now_s: float, progress: RunProgress) -> tuple[float | None, float | None]:

@@ -44,9 +44,8 @@ def tally_identity(config: ReplaySettings) -> str:
 def site_test_of(config: ReplaySettings, identity: str = "") -> SprtParams | None:
     """The site test of the threshold set behind a detector, by default `tally_identity`, where it has one.
 
-    No models need be there for it. A run may rest on a detector whose set is configured no more: it has none then.
-    Raises BadThresholds where the configured set is not the one that the configured identity names, and as
-    `tally_identity`.
+    A run may rest on a detector whose set is no longer configured: it has none then. Raises BadThresholds where the
+    configured set is not the one that the configured identity names, and as `tally_identity`.
     """
     from scoring.detectors.registry import threshold_set_of
     from scoring.errors import BadThresholds
@@ -65,10 +64,9 @@ def configured_site_method(config: ReplaySettings, identity: str = "") -> SiteMe
 
     Raises NoSiteTest, BadSiteNumbers, and as `site_test_of`.
     """
-    from scoring.method_choice import site_method
+    from scoring.sites.stored_method import method_of_text
 
-    identity = identity or tally_identity(config)
-    return site_method(config.tally, identity, site_test_of(config, identity))
+    return method_of_text(site_method_to_keep(config, identity or tally_identity(config)))
 
 
 def site_method_of(config: ReplaySettings, run: Run) -> SiteMethod:
