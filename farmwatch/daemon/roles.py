@@ -143,8 +143,7 @@ class _Process:
             stage = build_stage(role, config, metrics, log=log)
             self._begin(log, stage, stage.name, Control(log).alias.run).run(stop)
             return
-        from replay.live.fitness import require_live
-        from replay.live.handover import follow
+        from replay.live.handover import follow, require_live
         from replay.live.live_run import first_rules
 
         def fit(control: Control, live: RunRules) -> None:

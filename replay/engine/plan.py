@@ -13,8 +13,12 @@ import msgspec
 from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
 from replay.engine.source import choose_source
-from replay.live.fitness import require_site_method
-from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
+from replay.runs.configured import (
+    load_configured_ruleset,
+    require_site_method,
+    site_method_to_keep,
+    tally_identity,
+)
 from replay.runs.control_update import operator
 from replay.runs.lookup import FIRST_RUN, resolve_name, run_named
 from replay.runs.offsets import reached

@@ -7,18 +7,20 @@ and counters stay.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import structlog
 
-from replay.live.fitness import LiveRunUnfit
+from filters.errors import BadRuleset
+from replay.runs.configured import require_site_method
 from replay.runs.run_rules import RunRules, live_now
+from replay.settings import ReplaySettings
 from stream.log.contract import Log
 from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.text.user_errors import FarmwatchError
+from stream.text.user_errors import FarmwatchError, NotFound, RunRefused
 from stream.text.wording import one_line
 
 LOOK_S = 1.0  # between two looks at which run is live
@@ -27,6 +29,26 @@ _log = structlog.get_logger()
 
 Work = Callable[[RunRules, threading.Event], None]  # carry on a run until the event is set
 Fit = Callable[[Control, RunRules], None]  # raises LiveRunUnfit where the role cannot carry it on
+
+
+class LiveRunUnfit(FarmwatchError):
+    """This farmwatch cannot carry the live run on. The operator goes back, or does what the message says.
+
+    A role that meets it at its start ends with it; one that goes over to the run stays with the run that it has.
+    """
+
+
+def require_live(control: Control, config: ReplaySettings, live: RunRules, roles: Collection[Role]) -> None:
+    """Raises LiveRunUnfit where one of the roles cannot carry the live run on; it names the way back."""
+    try:
+        if Role.JUDGE in roles or Role.TALLY in roles:
+            _ = live.ruleset
+        if Role.TALLY in roles:
+            require_site_method(config, live.run)
+    except (BadRuleset, NotFound, RunRefused) as error:
+        before = control.alias.before
+        back = f"; `farmwatch cutover --back` goes back to the run {before}" if before else ""
+        raise LiveRunUnfit(one_line(f"the live run {live.run.shown} cannot be carried on: {error}{back}")) from error
 
 
 def follow(role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threading.Event, work: Work, fit: Fit) -> None:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from replay.settings import ReplaySettings
-from stream.text.user_errors import ConfigError
+from stream.text.user_errors import ConfigError, RunRefused
+from stream.text.wording import one_line
 
 if TYPE_CHECKING:
     from filters.rules.ruleset import Ruleset
@@ -92,3 +93,17 @@ def load_configured_ruleset(config: ReplaySettings) -> Ruleset:
     from filters.rules.ruleset import load_ruleset
 
     return load_ruleset(config.judge.ruleset)
+
+
+def require_site_method(config: ReplaySettings, run: Run) -> None:
+    """Raises RunRefused where the site method that a run keeps cannot be read, or it keeps none and none is known."""
+    from scoring.errors import BadSiteNumbers, BadThresholds, NoSiteTest
+
+    try:
+        site_method_of(config, run)
+    except (BadSiteNumbers, BadThresholds, NoSiteTest) as error:
+        if run.site_method:
+            said = f"keeps {error}: another version of farmwatch began it. Use that, or replay it anew"
+            raise RunRefused(one_line(f"the run {run.shown} {said}")) from error
+        said = f"rests on scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
+        raise RunRefused(one_line(f"the run {run.shown} {said}")) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from replay.live.cutover import Moved
     from stream.log.contract import Log
     from stream.schema.runs import Cutover
-
-_DIGEST_SHOWN = 8
 
 
 def cutover(
@@ -66,7 +63,7 @@ def cutover(
         if not (run or back):
             return _show(log, json)
         from replay.live.cutover import CutoverRequest, cut_over
-        from replay.live.fitness import require_site_method
+        from replay.runs.configured import require_site_method
         from replay.runs.control_update import operator as operator_here
         from replay.runs.lag import MAX_LAG
         from replay.runs.overview import members_of
@@ -131,39 +128,23 @@ def _show(log: Log, as_json: bool) -> int:
             put_json(_fields(row))
         return Exit.OK
     if control.cutovers:
-        _put_cutovers(control.cutovers)
+        put_table(
+            ("number", "at", "by", "from", "to", "behind", "why"), map(_row, control.cutovers), spare=("why",), below=5
+        )
     else:
         message("no cutover yet")
-    live = control.live
+    live, before = control.live, control.alias.before
     if live is None:
         message("no live stage has begun on this log yet")
         return Exit.OK
-    before = (
-        f"; before it {shown_run(control.alias.before)}: `farmwatch cutover --back`" if control.alias.before else ""
-    )
-    message(f"live: {live.shown}, ruleset {live.ruleset} {live.digest}, detector {live.detector or '-'}{before}")
+    back = f"; before it {shown_run(before)}: `farmwatch cutover --back`" if before else ""
+    message(f"live: {live.shown}, ruleset {live.ruleset} {live.digest}, detector {live.detector or '-'}{back}")
     return Exit.OK
 
 
-def _put_cutovers(rows: Sequence[Cutover]) -> None:
-
-    put_table(
-        ("number", "at", "by", "from", "to", "behind", "why"),
-        (
-            (
-                row.number,
-                moment(row.at),
-                row.by,
-                f"{shown_run(row.from_run)} {row.from_digest[:_DIGEST_SHOWN]}",
-                f"{shown_run(row.to_run)} {row.to_digest[:_DIGEST_SHOWN]}" + (" (back)" if row.back else ""),
-                row.lag,
-                row.why,
-            )
-            for row in rows
-        ),
-        spare=("why",),
-        below=5,
-    )
+def _row(row: Cutover) -> tuple[Any, ...]:
+    left, became = f"{shown_run(row.from_run)} {row.from_digest[:8]}", f"{shown_run(row.to_run)} {row.to_digest[:8]}"
+    return row.number, moment(row.at), row.by, left, became + (" (back)" if row.back else ""), row.lag, row.why
 
 
 def _fields(row: Cutover) -> dict[str, Any]:
