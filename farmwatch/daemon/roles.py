@@ -70,11 +70,11 @@ def build_stage(
         return MeasureStage(config.measure, run=measured_by(names.features), names=names, metrics=metrics)
     if role is Role.JUDGE:
         from filters.judge_stage import JudgeStage
-        from replay.live.score_backlog import Backlog, scores_of_backlog
+        from replay.live.score_backlog import backlog, scores_of_backlog
 
         if log is None or not live.run.detector:
             return JudgeStage(live.ruleset, run=run, names=names)
-        is_behind, known = Backlog(log, names), scores_of_backlog(log, names, live.run.detector)
+        is_behind, known = backlog(log, names), scores_of_backlog(log, names, live.run.detector)
         return JudgeStage(live.ruleset, run=run, names=names, known=known, is_behind=is_behind)
     assert log is not None
     from farmwatch.daemon.canaries import canary_sender
@@ -141,8 +141,7 @@ class _Process:
             stage = build_stage(role, config, metrics, log=log)
             self._begin(log, stage, stage.name, Control(log).alias.run).run(stop)
             return
-        from replay.live.fitness import require_live
-        from replay.live.handover import follow
+        from replay.live.handover import follow, require_live
         from replay.live.live_run import first_rules
 
         def fit(control: Control, live: RunRules) -> None:

@@ -11,7 +11,7 @@ from farmwatch.daemon.deleted_groups import groups_starting_over, remedy
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from filters.errors import BadRuleset
 from filters.measure.epoch import feature_epoch
-from replay.live.fitness import require_live
+from replay.live.handover import require_live
 from replay.live.live_run import differences
 from replay.runs.overview import STOPPED, state_of
 from replay.runs.run_rules import live_now, method_name

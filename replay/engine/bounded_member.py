@@ -1,4 +1,4 @@
-"""A member of a run's group that reads up to the stops, waits for live, and detects the end.
+"""A member of a run's group that reads up to the stops and waits for live.
 
 Offsets have gaps (transaction markers, compaction), so a position may be below the stop with no record in between. The
 owner of the partition checks this and commits the stop. The committed offsets then show to every process, and to
@@ -12,18 +12,18 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from replay.engine.throttle import LiveFirstThrottle
-from replay.runs.offsets import NO_STOPS, Stops, processed_by, reached
+from replay.runs.offsets import NO_STOPS, Stops
 from stream.log.contract import At, Commit, Log, Member, Message, StateReader
 from stream.schema.runs import Gap
 from stream.schema.topics import SCORES
 
-_LOOK_S = 0.2  # between checks for the end, and longest wait of a poll once all owned partitions are done
+_LOOK_S = 0.2  # between checks for a gap before the stop, and longest wait of a poll below stops
 _ENDLESS = sys.maxsize  # the stop of a topic that has none
 _ALIVE_S = 1.0  # while the replay waits, how often the membership is kept alive
 
 
 class BoundedMember:
-    """See `Member`. Without stops it has no end, and only waits for live.
+    """See `Member`. Without stops it only waits for live.
 
     Heartbeats pass, so that their offsets are committed; the stages of a replay drop them. Records that expired unread
     do not pass: `on_gap` records them, and a dead letter would count them twice.
@@ -38,16 +38,14 @@ class BoundedMember:
         stops: Stops = NO_STOPS,
         *,
         throttle: LiveFirstThrottle | None = None,
-        on_end: Callable[[], None] = lambda: None,
         on_gap: Callable[[Gap], None] = lambda _: None,
         on_advance: Callable[[int], None] = lambda _: None,
-        on_commit: Callable[[Commit], None] = lambda _: None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         """Take over `member` of `group`, joined with `topics`, and give nothing at or beyond `stops`.
 
-        `on_end` is called while the whole group is at its stops, `on_advance` with the offsets of each commit.
-        `on_gap` gets records that expired unread, perhaps more than once, before a commit hides them.
+        `on_advance` gets the offsets of each commit, `on_gap` records that expired unread, perhaps more than once,
+        before a commit hides them.
         """
         self._member = member
         self._log = log
@@ -55,68 +53,55 @@ class BoundedMember:
         self._topics = topics
         self._stops = stops
         self._throttle = throttle
-        self._on_end = on_end
         self._on_gap = on_gap
         self._on_advance = on_advance
-        self._on_commit = on_commit
         self._monotonic = monotonic
         self._owned: Mapping[int, int] = {}
         self._next: dict[At, int] = {}  # committed, of what is owned
         self._given: dict[At, int] = {}  # position behind what was given to the loop
         self._done: set[int] = set()
         self._held: set[int] | None = set()  # partitions that the loop holds back; None = all
-        self._looked_s = self._asked_s = float("-inf")
-        self._kept_s = float("-inf")
+        self._looked_s = self._kept_s = float("-inf")
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
-        """See `Member.poll`. While live is behind, it waits and returns nothing."""
         if self._held is not None and self._throttle is not None and self._throttle.hold(timeout_s):
             self._keep_alive()
             return []
-        idle = bool(self._stops) and self._done >= self._owned.keys()
-        if idle and self._owned and self._held is not None and self._is_over():
-            return []
-        messages = self._member.poll(min(timeout_s, _LOOK_S) if idle else timeout_s, max_records, max_bytes)
+        messages = self._member.poll(min(timeout_s, _LOOK_S) if self._stops else timeout_s, max_records, max_bytes)
         self._follow_assignment()
         given = []
         for message in messages:
             at = At(message.topic, message.partition)
             if message.expired:
-                self._pass(at, message.offset + 1 - message.expired, message.offset + 1)
+                self._pass_expired(at, message.offset + 1 - message.expired, message.offset + 1)
             elif message.offset < self._stop(at):
                 given.append(message)
                 self._given[at] = message.offset + 1
         if not given and self._stops and self._held is not None:
-            self._look_for_end()
+            self._pass_gaps()
         return given
 
     def assignment(self) -> Mapping[int, int]:
-        """See `Member.assignment`."""
         return self._member.assignment()
 
     def state(self, partition: int) -> StateReader:
-        """See `Member.state`."""
         return self._member.state(partition)
 
     def commit(self, commit: Commit) -> None:
-        """See `Member.commit`."""
         self._member.commit(commit)
         gone = 0
         for at, offset in commit.offsets.items():
             gone += offset - self._next.get(at, offset)
             self._next[at] = offset
         self._hold_done()
-        self._on_commit(commit)
         if gone > 0:
             self._on_advance(gone)
 
     def rewind(self) -> None:
-        """See `Member.rewind`."""
         self._given.clear()
         self._member.rewind()
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
-        """See `Member.pause`."""
         if partitions is None or self._held is None:
             self._held = None
             self._member.pause()
@@ -125,8 +110,7 @@ class BoundedMember:
             self._member.pause(self._held)
 
     def resume(self) -> None:
-        """See `Member.resume`; what is done stays held."""
-        self._held = set()
+        self._held = set()  # what is done stays held
         self._let()
 
     def lag(self) -> Mapping[At, int]:
@@ -135,7 +119,6 @@ class BoundedMember:
         return {at: max(0, min(behind, self._stop(at) - self._next.get(at, 0))) for at, behind in lag.items()}
 
     def close(self) -> None:
-        """See `Member.close`."""
         self._member.close()
 
     def _stop(self, at: At) -> int:
@@ -148,15 +131,13 @@ class BoundedMember:
             return
         self._owned = dict(owned)
         self._given = {at: offset for at, offset in self._given.items() if at.partition in owned}
-        self._next = {}
-        for topic in self._topics:
-            committed, done = self._log.committed(self._group, topic), processed_by(self._log, self._group, topic)
-            for partition in [partition for partition in owned if partition < len(done)]:
-                at = At(topic, partition)
-                self._next[at] = done[partition]
-                read = committed[partition]
-                if read is not None and read < done[partition]:
-                    self._look_for_gap(at, read, done[partition])
+        committed = {topic: self._log.committed(self._group, topic) for topic in self._topics}
+        self._next = {
+            At(topic, partition): offsets[partition] or 0
+            for topic, offsets in committed.items()
+            for partition in owned
+            if partition < len(offsets)
+        }
         self._done = set()
         self._hold_done()
 
@@ -168,7 +149,6 @@ class BoundedMember:
         done = set(self._owned) - open_ones
         if done != self._done:
             self._done = done
-            self._asked_s = float("-inf")
             self._let()
 
     def _let(self) -> None:
@@ -178,8 +158,8 @@ class BoundedMember:
         elif self._done or self._held:
             self._member.pause(self._done | self._held)
 
-    def _look_for_end(self) -> None:
-        """Check for the end after an empty poll; commit the stop where only a gap lies before it."""
+    def _pass_gaps(self) -> None:
+        """Commit the stop where no record is left before it."""
         now = self._monotonic()
         if now - self._looked_s < _LOOK_S:
             return
@@ -190,38 +170,21 @@ class BoundedMember:
             if at.topic in self._stops and offset < self._stop(at) and self._is_gap(at, offset)
         }
         for at, stop in passed.items():
-            self._look_for_gap(at, self._next[at], stop)
+            self._report_gap(at, self._next[at], min(stop, self._log.beginning(at.topic)[at.partition]))
         if passed:
             self.commit(Commit(offsets=passed))
-        if self._done >= self._owned.keys():
-            self._is_over()
 
-    def _pass(self, at: At, first: int, last: int) -> None:
+    def _pass_expired(self, at: At, first: int, last: int) -> None:
         """Report offsets that expired unread. They count as done unless records before them wait for a commit."""
         done = self._next.get(at, 0)
-        self._look_for_gap(at, max(first, done), last)
+        self._report_gap(at, max(first, done), min(last, self._stop(at)))
         if self._given.get(at, 0) <= done < last:
             self._next[at] = last
             self._hold_done()
 
-    def _look_for_gap(self, at: At, first: int, last: int) -> None:
-        """Report the part of these offsets that retention removed."""
-        if at.topic == SCORES:  # compaction takes no score away
-            return
-        kept = min(last, self._log.beginning(at.topic)[at.partition], self._stop(at))
-        if kept > first:
-            self._on_gap(Gap(at.topic, at.partition, first, kept))
-
-    def _is_over(self) -> bool:
-        """Whether the whole group is at its stops; calls `on_end` then."""
-        now = self._monotonic()
-        if now - self._asked_s < _LOOK_S:
-            return False
-        self._asked_s = now
-        over = reached(self._log, self._group, self._stops)
-        if over:
-            self._on_end()
-        return over
+    def _report_gap(self, at: At, first: int, last: int) -> None:
+        if first < last and at.topic != SCORES:  # compaction takes no score away
+            self._on_gap(Gap(at.topic, at.partition, first, last))
 
     def _is_gap(self, at: At, offset: int) -> bool:
         """Whether no record is left up to the stop; False, unread, while given records wait for their commit."""

@@ -1,7 +1,7 @@
-"""A run's row: begun, resumed, ended, cancelled. Topics and first offsets stand before the row does.
+"""A run's row: begun, resumed, ended, cancelled.
 
-So whoever finds the row finds all that the run needs, and a process that died before it was written has left nothing
-but topics that the next attempt finds there.
+Topics and first offsets are written before the row, so a row has all that its run needs. A process that died before
+has left only topics, which the next attempt finds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.runs import Gap, Run, RunStatus
-from stream.schema.topics import CONTROL, FEATURES, REPLAY_REQUESTS, SCORES, all_topics
+from stream.schema.topics import FEATURES, SCORES
 from stream.text.user_errors import RunRefused
 from stream.text.wording import one_line
 
@@ -31,12 +31,11 @@ class RunAlreadyBegun(RunRefused):
 
 
 def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
-    """Write the row of a new run, or that of one that goes on; returns it as it stands now.
+    """Write the row of a new or a resumed run; returns it.
 
-    A run that goes on takes in the scores that came since, and goes up to the end that is asked for, if that is later
-    than its own; what left the log before it had read it is written to the row. Raises RunRefused
-    where another process has removed or put live a run of the name meanwhile, RunAlreadyBegun where it has begun one;
-    Fenced, LogUnavailable.
+    A resumed run takes in the scores that came since, and gets the end that is asked for, if that is later. What left
+    the log unread is written to the row. Raises RunRefused where another process has removed the run or put it live
+    meanwhile, RunAlreadyBegun where it has begun one of the name; Fenced, LogUnavailable.
     """
 
     def decide(control: Control) -> ControlUpdate:
@@ -60,21 +59,12 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
         row = msgspec.structs.replace(
             run, stop=stop, state=RunStatus.RUNNING, began_at=clock(), ended_at=0, gaps=gaps_of(log, run), error=""
         )
-        if not row.site_method:  # begun by a version that kept none
-            row = msgspec.structs.replace(row, site_method=plan.run.site_method)
         done = progress_of(log, row)
         return ControlUpdate(msgspec.structs.replace(row, began_done=done.done, began_effort=done.effort))
 
     row = change(log, decide)
     assert row is not None
     return row
-
-
-def complete(log: Log) -> None:
-    """Create the topics of runs that a log of an earlier version has not, with the partitions that it has."""
-    partitions = log.topics().get(FEATURES)
-    if partitions is not None:
-        log.create([topic for topic in all_topics(partitions, "") if topic.name in (CONTROL, REPLAY_REQUESTS)])
 
 
 def measured(log: Log, name: str) -> Run:

@@ -12,10 +12,13 @@ import msgspec
 
 from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
-from filters.settings import MeasureSettings
-from replay.engine.source import candidates, choose_source
-from replay.live.fitness import require_site_method
-from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
+from replay.engine.source import choose_source
+from replay.runs.configured import (
+    load_configured_ruleset,
+    require_site_method,
+    site_method_to_keep,
+    tally_identity,
+)
 from replay.runs.control_update import operator
 from replay.runs.lookup import FIRST_RUN, resolve_name, run_named
 from replay.runs.offsets import reached
@@ -70,17 +73,18 @@ def plan(log: Log, control: Control, config: ReplaySettings, asked: ReplayReques
     if asked.ruleset is None and asked.detector is None and asked.name is None:
         raise UsageError("name what is to be replayed: --ruleset, --detector, or by --name a run to resume")
     asked = replace(asked, begin=asked.begin and resolve_name(control, asked.begin))
-    if asked.name == FIRST and FIRST_RUN.name in control.runs:
-        return _plan_resumed(control, control.runs[FIRST_RUN.name], config, asked, clock())
-    if asked.name is not None:
-        _refuse_bad_name(asked.name)
-        known = control.runs.get(asked.name)
-        if known is not None:
-            return _plan_resumed(control, known, config, asked, clock())
+    known = control.runs.get(FIRST_RUN.name if asked.name == FIRST else asked.name or "")
+    if known is not None and asked.name != FIRST_RUN.name:
+        return _plan_resumed(control, known, config, asked, clock())
+    if asked.name is not None and (asked.name in RESERVED or not RUN_NAME.fullmatch(asked.name)):
+        raise UsageError(
+            f"--name {one_line(asked.name)[:60]!r}: a run is named by 1 to 40 letters a-z, digits and hyphens, a hyphen"
+            f" not first; {', '.join(sorted(RESERVED))} have other meanings"
+        )
     return _plan_new(log, control, config, asked, clock())
 
 
-def asked_detector(config: ReplaySettings, named: str) -> str:
+def _asked_detector(config: ReplaySettings, named: str) -> str:
     """Identity of a detector by its name, or as it is given whole. Raises as `detector_identities`."""
     from scoring.detectors.registry import detector_identities
     from scoring.interface import refuse_bad_identity
@@ -89,14 +93,6 @@ def asked_detector(config: ReplaySettings, named: str) -> str:
         refuse_bad_identity(named)
         return named
     return detector_identities(msgspec.structs.replace(config.score, detectors=[named]))[0]
-
-
-def _refuse_bad_name(name: str) -> None:
-    if name in RESERVED or not RUN_NAME.fullmatch(name):
-        raise UsageError(
-            f"--name {one_line(name)[:60]!r}: a run is named by 1 to 40 letters a-z, digits and hyphens, a hyphen not"
-            f" first; {', '.join(sorted(RESERVED))} have other meanings"
-        )
 
 
 def _plan_resumed(control: Control, run: Run, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
@@ -119,8 +115,6 @@ def _plan_resumed(control: Control, run: Run, config: ReplaySettings, asked: Rep
             f" farmwatch reads as {ruleset.digest}: one run is not judged in two ways; begin another one"
         )
     window = None if asked.end is None else read_window(None, asked.end, control.runs, now_ms)
-    if not run.site_method:  # of a version that kept none: it was judged as configured, and keeps that from now on
-        run = msgspec.structs.replace(run, site_method=site_method_to_keep(config, run.detector))
     return Plan(run, ruleset, is_new=False, further=window)
 
 
@@ -145,7 +139,7 @@ def _differences(control: Control, run: Run, config: ReplaySettings, asked: Repl
     found = []
     if asked.ruleset is not None and (ruleset := load_ruleset(asked.ruleset)).digest != run.digest:
         found.append(f"--ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
-    if asked.detector is not None and (identity := asked_detector(config, asked.detector)) != run.detector:
+    if asked.detector is not None and (identity := _asked_detector(config, asked.detector)) != run.detector:
         found.append(f"--detector is {identity}, the run has {run.detector}")
     window = read_window(asked.begin, asked.end, control.runs, now_ms)
     if asked.begin is not None and window.from_at != run.from_at:
@@ -166,12 +160,12 @@ def _plan_new(log: Log, control: Control, config: ReplaySettings, asked: ReplayR
         raise NotFound("the log has no topics yet: nothing was crawled that could be replayed")
     ruleset = _asked_ruleset(control, config, asked)
     live = control.live
-    detector = asked_detector(config, asked.detector) if asked.detector is not None else live.detector if live else ""
+    detector = _asked_detector(config, asked.detector) if asked.detector is not None else live.detector if live else ""
     window = read_window(asked.begin, asked.end, control.runs, now_ms)
     name = asked.name or _free_name(control.runs, ruleset)
     epoch = feature_epoch(config.measure)
-    source = choose_source(log, window, epoch, candidates(window, live), control.runs, control.alias.run)
-    stop = {source.topic: source.stop, HITS: stops_of(log, HITS, window), SCORES: log.end(SCORES)}
+    source = choose_source(log, control, window, epoch)
+    stop = {source.topic: source.offsets.stop, HITS: stops_of(log, HITS, window), SCORES: log.end(SCORES)}
     detector = detector or tally_identity(config)
     run = Run(
         name=name,
@@ -182,14 +176,14 @@ def _plan_new(log: Log, control: Control, config: ReplaySettings, asked: ReplayR
         features=features_of(name) if source.topic == PAGES else source.topic,
         remeasures=source.topic == PAGES,
         why_source=source.why,
-        start={source.topic: source.start, HITS: log.beginning(HITS)},
+        start={source.topic: source.offsets.start, HITS: log.beginning(HITS)},
         stop={} if window.follows else stop,
         from_at=window.from_at,
         to_at=window.to_at,
         created_at=now_ms,
         created_by=operator(),
         why=asked.why,
-        gaps=source.gaps,
+        gaps=source.offsets.gaps,
         site_method=site_method_to_keep(config, detector),
         measured_by=epoch_settings(config.measure),
     )
@@ -232,24 +226,15 @@ def refuse_other_epoch(config: ReplaySettings, run: Run) -> None:
     epoch = feature_epoch(config.measure)
     if epoch != run.epoch:
         raise UsageError(
-            f"the run {run.shown} measures pages in the feature epoch {run.epoch}, this configuration is {epoch}:"
-            f" {one_line(_measured_otherwise(config, run))}, or begin another run"
+            f"the run {run.shown} measures pages in the feature epoch {run.epoch}, with {_settings(run.measured_by)};"
+            f" this configuration is {epoch}, with {_settings(epoch_settings(config.measure))}. Use the settings, and"
+            " the version of farmwatch and its libraries, that it began with, or begin another run"
         )
 
 
-def _measured_otherwise(config: ReplaySettings, run: Run) -> str:
-    """In which settings of [measure] they differ, or that only versions do; and how to go on."""
-    here = epoch_settings(config.measure)
-    names = [name for name in sorted(run.measured_by | here) if run.measured_by.get(name) != here.get(name)]
-    if not names:
-        return "the settings are the same, so a library, or farmwatch itself, is of another version; use that one"
-    began = " ".join(f"--set {quote(f'{name}={_value(name, run.measured_by)}')}" for name in names)
-    now = ", ".join(f"{name} is {_value(name, here)}" for name in names)
-    return f"{now} here; use the settings that it began with, {began}"
-
-
-def _value(name: str, settings: Mapping[str, str]) -> str:
-    return settings.get(name) or str(getattr(MeasureSettings(), name.partition(".")[2]))
+def _settings(measured_by: Mapping[str, str]) -> str:
+    named = " ".join(f"--set {quote(f'{name}={value}')}" for name, value in measured_by.items())
+    return one_line(named) or "the default settings"
 
 
 def _has_to_measure(log: Log, run: Run) -> bool:

@@ -22,7 +22,6 @@ class ProgressLine:
     """Shows the progress of a replay on `stream`; called from one thread at a time."""
 
     def __init__(self, run: str, stream: TextIO | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Show the run of this name; the stream is stderr where none is given."""
         self._run = run
         self._stream = stream or sys.stderr
         self._on_terminal = self._stream.isatty()

@@ -10,8 +10,10 @@ import enum
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 
 import structlog
 
@@ -19,26 +21,26 @@ from filters.rules.ruleset import Ruleset
 from replay.engine.bounded_member import BoundedMember
 from replay.engine.lifecycle import finish, measured, record_error, record_gap
 from replay.engine.plan import refuse_other_epoch
-from replay.engine.request_pass import PassBegin, begin_pass, count_unrequested, is_held
 from replay.engine.stages import loop_settings, stage_of
 from replay.engine.throttle import LiveFirstThrottle, LiveLag
 from replay.runs.lookup import names_of_live
 from replay.runs.offsets import NO_STOPS, Stops, reached
 from replay.runs.phases import ASK, MEASURE, Phase, RunProgress, ask_phase, phases_of, progress_of
+from replay.runs.scored_texts import count_unrequested
 from replay.runs.scorers import is_scored
 from replay.settings import ReplaySettings
-from stream.log.contract import Commit, Log
-from stream.log.errors import StreamError
+from stream.log.contract import Log
+from stream.log.errors import LogUnavailable, StreamError
 from stream.processing.health import Health
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control, Scorers
-from stream.schema.runs import Gap, Run, RunStatus
+from stream.schema.runs import Run, RunStatus
 from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted
 
 _log = structlog.get_logger()
-_LOOK_S = 0.2  # between checks of the watching thread for a stop
+_LOOK_S = 0.2  # between checks for the end of a phase, and of the watching thread for a stop
 _CONTROL_S = 1.0  # and of `control`, the lag of live and the progress
 _RATE_S = 30.0  # time over which rate and ETA are taken
 
@@ -68,7 +70,6 @@ class Pace:
     """Rate and ETA from looks at the progress."""
 
     def __init__(self) -> None:
-        """Nothing is known before two looks."""
         self._looks: list[tuple[float, str, int, float]] = []
 
     def look(self, now_s: float, progress: RunProgress) -> tuple[float | None, float | None]:
@@ -121,7 +122,6 @@ class Replay:
         self._asks = False  # at work on ASK
         self._follows = False  # all phases side by side
         self._asked = False  # for what SCORE was to be asked
-        self._requested = 0  # texts, in the current pass
         self._scorers: Scorers | None = None  # by what SCORE said that it runs, then
         metrics.touch("replay_yield_seconds", run=run.name)
         for phase in phases_of(run):
@@ -133,33 +133,18 @@ class Replay:
         Raises as the stages and `StageLoop.run` do; that is written to the run's row.
         """
         try:
-            return self._run_phases()
+            with self._watched():
+                while self._ending is None:
+                    self._run_phases()
         except Exception as error:
             with suppress(StreamError, FarmwatchError):  # the log may be what failed
                 record_error(self._log, self._run.name, error)
             raise
-
-    def _run_phases(self) -> Ending:
-        with self._watched():
-            while self._ending is None:
-                for phase in phases_of(self._run):
-                    if self._ending is None:
-                        self._run_phase(phase)
-                    if self._ending is None and phase.name == MEASURE:
-                        self._run = measured(self._log, self._run.name)
-                if self._ending is None:
-                    self._request_scores()
-                if self._ending is None and not self._run.follows:
-                    self._run = finish(self._log, self._run.name)
-                    if self._run.state == RunStatus.DONE:
-                        self._ending = Ending.DONE
-                elif self._ending is None:
-                    self._follow()
         try:
             self._report()
         except StreamError as error:  # a removed run has no topics
             _log.warning("replay_progress_failed", error=f"{type(error).__name__}: {error}"[:300])
-        return self._ending or Ending.STOPPED
+        return self._ending
 
     def health(self) -> Health:
         """For /healthz and /readyz; from any thread."""
@@ -169,102 +154,102 @@ class Replay:
             return bad
         return Health(True, bool(found) and all(health.ready for health in found), "ok" if found else "between phases")
 
+    def _run_phases(self) -> None:
+        """Each phase once up to its stops, then what is left to request; a run that follows goes on from there."""
+        for phase in phases_of(self._run):
+            self._run_phase(phase)
+            if phase.name == MEASURE and self._ending is None:
+                self._run = measured(self._log, self._run.name)
+        self._request_scores()
+        if self._ending is not None:
+            return
+        if self._run.follows:
+            self._follow()
+            return
+        self._run = finish(self._log, self._run.name)
+        if self._run.state == RunStatus.DONE:
+            self._ending = Ending.DONE
+
     def _run_phase(self, phase: Phase) -> None:
         stops = phase.stops(self._log, self._run)
-        if reached(self._log, phase.group, stops):
+        if self._ending is not None or reached(self._log, phase.group, stops):
             return
         if phase.name == MEASURE:
             refuse_other_epoch(self._config, self._run)  # more pages may be there than when it began
-        self._phase_ends = threading.Event()
-        if self._ending is None:
-            self._loops = [self._loop(phase, stops, self._phase_ends)]
-            self._loops[0].run(self._phase_ends)
+        self._run_loops([(phase, stops)])
 
     def _request_scores(self) -> None:
         """Request scores for unscored texts without a request, if SCORE runs the detector.
 
-        An interrupted pass is finished first; then one full pass follows. Texts that lose their request meanwhile wait
-        until the run is resumed.
+        The log alone says which texts these are, so a pass that was killed requests no text twice. Texts that lose
+        their request meanwhile wait until the run is resumed.
         """
         control = Control(self._log)
         if not self._may_request(control):
             return
         self._asked, self._scorers = True, control.scorers
-        resumes = True
-        while self._ending is None:
-            texts = count_unrequested(self._log, self._run, lambda: self._ending is not None)
-            if not texts:
+        phase = ask_phase(self._run)
+        while texts := count_unrequested(self._log, self._run, lambda: self._ending is not None):
+            if self._begin_pass(phase):
+                self._on_message(f"{counted(texts, 'text')} without a score and without a request: requesting")
+                self._asks = True
+                self._run_phase(phase)
+                self._asks = False
                 return
-            begun = begin_pass(self._log, self._run, resumes=resumes)
-            if begun is PassBegin.HELD:
-                self._wait_for_others()
-                continue
-            self._run_request_pass(texts, begun)
-            if begun is PassBegin.START or not resumes:
-                return
-            resumes = False
+            self._on_message("waits: another process of the run requests scores, or was killed while it did")
+            self._stop.wait(_CONTROL_S)
+            while self._ending is None and self._log.members(phase.group):
+                self._stop.wait(_CONTROL_S)
+
+    def _begin_pass(self, phase: Phase) -> bool:
+        """Set the offsets of a request pass to the begin; False where the group has members."""
+        topic = self._run.features
+        kept, start = self._log.beginning(topic), phase.starts(self._log, self._run)[topic]
+        try:
+            self._log.reset(phase.group, topic, [max(pair) for pair in zip(kept, start, strict=True)])
+        except LogUnavailable:
+            raise
+        except StreamError:
+            return False
+        return True
 
     def _may_request(self, control: Control) -> bool:
         """Whether SCORE runs the detector, and it has announced detectors since the last pass."""
         is_new = not self._asked or control.scorers != self._scorers
         return is_new and is_scored(control, self._config, self._run.detector)
 
-    def _wait_for_others(self) -> None:
-        """Wait until idle members have left the pass's group; a killed one leaves when its lease ends."""
-        self._on_message("waits until another process of the run, which is stopping or was killed, leaves the group")
-        while self._ending is None:
-            self._stop.wait(_CONTROL_S)
-            if not is_held(self._log, self._run):
-                return
-
-    def _run_request_pass(self, texts: int, begun: PassBegin) -> None:
-        self._on_message(f"{counted(texts, 'text')} without a score and without a request: requesting")
-        self._requested = 0
-        self._asks = True
-        try:
-            self._run_phase(ask_phase(self._run))
-        finally:
-            self._asks = False
-        where = " in the rest of an earlier pass" if begun is PassBegin.RESUMED else ""
-        self._on_message(f"{counted(self._requested, 'text')} requested{where}")
-
-    def _count_requests(self, commit: Commit) -> None:
-        self._requested += sum(output.topic == self._run.names().requests for output in commit.outputs)
-
     def _follow(self) -> None:
         """All phases side by side, without an end; until SCORE comes to run the detector, see `_look_at_row`."""
         self._on_message("caught up; it follows new records until it is cancelled, stopped or made live")
+        self._follows = True
+        self._run_loops([(phase, NO_STOPS) for phase in phases_of(self._run)])
+        self._follows = False
+
+    def _run_loops(self, phases: Sequence[tuple[Phase, Stops]]) -> None:
+        """Run the loops of these phases in threads, until all are at their stops, one fails, or the replay ends."""
         self._phase_ends = ends = threading.Event()
-        loops: list[StageLoop] = []
+        if self._ending is not None:  # `_end` may have set the event of the phase before
+            return
+        self._loops = []
         try:
-            for phase in phases_of(self._run):
-                loops.append(self._loop(phase, NO_STOPS, ends))
+            for phase, stops in phases:
+                self._loops = [*self._loops, self._loop(phase, stops)]
         except BaseException:
             ends.set()
-            for loop in loops:
+            for loop in self._loops:
                 loop.run(ends)  # leaves its group
             raise
-        self._loops = loops
-        self._follows = True
-        failed: list[BaseException] = []
+        with ThreadPoolExecutor(len(self._loops)) as pool:
+            running = [pool.submit(loop.run, ends) for loop in self._loops]
+            while not ends.is_set() and not wait(running, _LOOK_S, FIRST_EXCEPTION).done:
+                with suppress(StreamError):  # a loop at work raises what stays
+                    if all(stops and reached(self._log, phase.group, stops) for phase, stops in phases):
+                        ends.set()
+            ends.set()
+        for ran in running:
+            ran.result()
 
-        def work(loop: StageLoop) -> None:
-            try:
-                loop.run(ends)
-            except BaseException as error:  # noqa: BLE001 - the waiting thread raises it
-                failed.append(error)
-                ends.set()
-
-        threads = [threading.Thread(target=work, args=(loop,)) for loop in loops]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        self._follows = False
-        if failed:
-            raise failed[0]
-
-    def _loop(self, phase: Phase, stops: Stops, ends: threading.Event) -> StageLoop:
+    def _loop(self, phase: Phase, stops: Stops) -> StageLoop:
         stage = stage_of(phase, self._log, self._config, self._run, self._ruleset, self._metrics)
         try:
             joined = self._log.join(
@@ -273,30 +258,22 @@ class Replay:
         except BaseException:
             stage.close()
             raise
+        run, metrics, throttle = self._run.name, self._metrics, None
+        if self._live is not None:
+            on_wait = partial(metrics.count, "replay_yield_seconds", run=run)
+            throttle = LiveFirstThrottle(self._live, on_wait=on_wait, monotonic=self._monotonic)
         member = BoundedMember(
             joined,
             self._log,
             phase.group,
             phase.topics,
             stops,
-            throttle=None
-            if self._live is None
-            else LiveFirstThrottle(self._live, on_wait=self._count_wait, monotonic=self._monotonic),
-            on_end=ends.set,
-            on_gap=self._record_gap if phase.name != ASK else lambda _: None,  # JUDGE has read all that ASK reads
-            on_advance=lambda records: self._metrics.count(
-                "replay_records", records, run=self._run.name, phase=phase.name
-            ),
-            on_commit=self._count_requests if phase.name == ASK else lambda _: None,
+            throttle=throttle,
+            on_gap=lambda gap: None if phase.name == ASK else record_gap(self._log, run, gap),  # JUDGE has read it
+            on_advance=partial(metrics.count, "replay_records", run=run, phase=phase.name),
             monotonic=self._monotonic,
         )
-        return StageLoop(stage, member, metrics=self._metrics, settings=loop_settings(self._config))
-
-    def _record_gap(self, gap: Gap) -> None:
-        record_gap(self._log, self._run.name, gap)
-
-    def _count_wait(self, wait_s: float) -> None:
-        self._metrics.count("replay_yield_seconds", wait_s, run=self._run.name)
+        return StageLoop(stage, member, metrics=metrics, settings=loop_settings(self._config))
 
     @contextmanager
     def _watched(self) -> Iterator[None]:

@@ -6,15 +6,16 @@ something else than this configuration measures, so nothing that is judged by th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from replay.runs.offsets import between, first_record, last_record
-from replay.runs.window import Window, WindowOffsets, kept, offsets_of, refuse_deleted, stops_of
+from replay.runs.window import Window, WindowOffsets, kept, offsets_of, refuse_deleted, stops_of, window_text
 from stream.log.contract import Log, Message
 from stream.processing.topic_reader import records_of
+from stream.schema.control import Control
 from stream.schema.records import Features
-from stream.schema.runs import Gap, Run, RunStatus
+from stream.schema.runs import Run, RunStatus
 from stream.schema.topics import FEATURES, PAGES
 from stream.text.spans import moment
 from stream.text.user_errors import NotFound
@@ -26,54 +27,46 @@ class NothingToReplay(NotFound):
     """The window has no record. The operator takes another one."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunSource:
+class RunSource(NamedTuple):
     """The topic that a run begins with, its window there, and why that one."""
 
     topic: str
-    start: list[int]
-    stop: list[int]
+    offsets: WindowOffsets
     why: str
-    gaps: list[Gap] = field(default_factory=list)  # of the window, in partitions that have lost their older records
-
-    @property
-    def remeasures(self) -> bool:
-        """Whether pages are measured anew."""
-        return self.topic == PAGES
 
 
-def choose_source(
-    log: Log, window: Window, epoch: str, candidates: Sequence[str], runs: Mapping[str, Run], live: str
-) -> RunSource:
-    """The first of `candidates`, topics of features, whose window is of the feature epoch `epoch`; else pages.
+def choose_source(log: Log, control: Control, window: Window, epoch: str) -> RunSource:
+    """Features whose window is of the feature epoch `epoch`, of the run that the window names or of live; else pages.
 
-    `runs` say which of the topics a run has measured anew, `live` names the one that is live. Epochs are looked up in
-    samples: first and last record of each partition, and some in between. Raises NothingToReplay, OutsideRetention.
+    Epochs are looked up in samples: first and last record of each partition, and some in between. Raises
+    NothingToReplay, OutsideRetention.
     """
     said = []
     there = log.topics()
+    candidates = _candidates(window, control.live)
     for topic in [topic for topic in candidates if topic in there]:
-        measured_by = next((run for run in runs.values() if run.remeasures and run.features == topic), None)
-        if measured_by is not None and not _can_cut(measured_by, window, is_live=measured_by.name == live):
+        runs = control.runs.values()
+        measured_by = next((run for run in runs if run.remeasures and run.features == topic), None)
+        if measured_by and not _can_cut(measured_by, window, is_live=measured_by.name == control.alias.run):
             said.append(f"{topic} was measured anew up to {moment(measured_by.ended_at)}: no time before can cut it")
             continue
-        start, stop, gaps = _cut(log, topic, window, measured_by)
-        epochs = set(_epochs(samples(log, topic, start, stop)))
+        offsets = _cut(log, topic, window, measured_by)
+        epochs = set(_epochs(samples(log, topic, offsets.start, offsets.stop)))
         if not epochs:
             said.append(f"{topic} has none in the window")
         elif epochs == {epoch}:
-            why = f"{topic} is of the feature epoch {epoch}, as this configuration measures"
-            return RunSource(topic, start, stop, why, gaps)
+            return RunSource(topic, offsets, f"{topic} is of the feature epoch {epoch}, as this configuration measures")
         elif len(epochs) == 1:
             said.append(f"{topic} is of the feature epoch {epochs.pop()}, this configuration measures {epoch}")
         else:
             said.append(f"{topic} has several feature epochs in the window ({', '.join(sorted(epochs))})")
     why = "; ".join(said) or "there are no features"
-    start, stop, gaps = offsets_of(log, PAGES, window) if PAGES in there else WindowOffsets([], [], [])
-    if between(start, stop) == 0:
-        spans = "; ".join(kept(log, topic).text for topic in (*dict.fromkeys(candidates), PAGES))
-        raise NothingToReplay(f"nothing to replay in the window {window.text}: {why}; {spans}")
-    return RunSource(PAGES, start, stop, why, gaps)
+    offsets = offsets_of(log, PAGES, window) if PAGES in there else WindowOffsets([], [], [])
+    if between(offsets.start, offsets.stop) == 0:
+        spans = "; ".join(kept(log, topic)[1] for topic in (*candidates, PAGES))
+        asked = window_text(window.from_at, window.to_at)
+        raise NothingToReplay(f"nothing to replay in the window {asked}: {why}; {spans}")
+    return RunSource(PAGES, offsets, why)
 
 
 def _can_cut(measured_by: Run, window: Window, *, is_live: bool) -> bool:
@@ -99,8 +92,8 @@ def _cut(log: Log, topic: str, window: Window, measured_by: Run | None) -> Windo
     return WindowOffsets(start, measured_by.stop.get(topic) or log.offset_at(topic, measured_by.ended_at), [])
 
 
-def candidates(window: Window, live: Run | None) -> list[str]:
-    """Topics of features that may serve, best first: that of the run whose window it is, that of the live run."""
+def _candidates(window: Window, live: Run | None) -> list[str]:
+    """Topics of features that may serve, best first."""
     features = FEATURES if live is None else live.features
     of = window.of
     measured = of is not None and (of.state == RunStatus.DONE or not of.remeasures)

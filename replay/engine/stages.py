@@ -8,7 +8,7 @@ from filters.rules.ruleset import Ruleset
 from replay.runs.configured import site_method_of
 from replay.runs.phases import ASK, JUDGE, MEASURE, Phase
 from replay.runs.scored_texts import known_texts, unrequested_texts
-from replay.runs.scorers import ScorersWatch
+from replay.runs.scorers import scorers_watch
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
 from stream.processing.loop import LoopSettings
@@ -38,7 +38,7 @@ def stage_of(phase: Phase, log: Log, config: ReplaySettings, run: Run, ruleset: 
             known=known_texts(log, run.detector),
             replays=True,
             detector=run.detector,
-            can_ask=ScorersWatch(log, config, run.detector),
+            can_ask=scorers_watch(log, config, run.detector),
         )
     elif phase.name == ASK:
         from filters.request_stage import ScoreRequestStage

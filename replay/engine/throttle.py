@@ -27,7 +27,6 @@ class LiveLag:
     """How far the live run is behind; `look` is called once a second, by one thread."""
 
     def __init__(self, log: Log, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Nothing is behind before the first look."""
         self._log = log
         self._monotonic = monotonic
         self._usual: dict[str, float] = {}

@@ -7,18 +7,20 @@ and counters stay.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 import structlog
 
-from replay.live.fitness import LiveRunUnfit
+from filters.errors import BadRuleset
+from replay.runs.configured import require_site_method
 from replay.runs.run_rules import RunRules, live_now
+from replay.settings import ReplaySettings
 from stream.log.contract import Log
 from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
 from stream.schema.roles import Role
-from stream.text.user_errors import FarmwatchError
+from stream.text.user_errors import FarmwatchError, NotFound, RunRefused
 from stream.text.wording import one_line
 
 LOOK_S = 1.0  # between two looks at which run is live
@@ -29,15 +31,27 @@ Work = Callable[[RunRules, threading.Event], None]  # carry on a run until the e
 Fit = Callable[[Control, RunRules], None]  # raises LiveRunUnfit where the role cannot carry it on
 
 
-def follow(
-    role: Role,
-    log: Log,
-    live: RunRules,
-    metrics: Metrics,
-    stop: threading.Event,
-    work: Work,
-    fit: Fit,
-) -> None:
+class LiveRunUnfit(FarmwatchError):
+    """This farmwatch cannot carry the live run on. The operator goes back, or does what the message says.
+
+    A role that meets it at its start ends with it; one that goes over to the run stays with the run that it has.
+    """
+
+
+def require_live(control: Control, config: ReplaySettings, live: RunRules, roles: Collection[Role]) -> None:
+    """Raises LiveRunUnfit where one of the roles cannot carry the live run on; it names the way back."""
+    try:
+        if Role.JUDGE in roles or Role.TALLY in roles:
+            _ = live.ruleset
+        if Role.TALLY in roles:
+            require_site_method(config, live.run)
+    except (BadRuleset, NotFound, RunRefused) as error:
+        before = control.alias.before
+        back = f"; `farmwatch cutover --back` goes back to the run {before}" if before else ""
+        raise LiveRunUnfit(one_line(f"the live run {live.run.shown} cannot be carried on: {error}{back}")) from error
+
+
+def follow(role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threading.Event, work: Work, fit: Fit) -> None:
     """Carry on the run `live`, and then each run that is live, until `stop`.
 
     Raises what `fit` raises of the first one, what `work` raises, and what the look at which run is live did not
@@ -47,11 +61,13 @@ def follow(
     while True:
         _show(live, metrics)
         watch = _Watch(role, log, live, metrics, stop, fit)
-        watch.start()
+        thread = threading.Thread(target=watch.run, name="alias", daemon=True)
+        thread.start()
         try:
             work(live, watch.ended)
         finally:
-            watch.close()
+            watch.ended.set()
+            thread.join(2 * LOOK_S)
         if watch.failed is not None:
             raise watch.failed
         if stop.is_set() or watch.next is None:
@@ -63,56 +79,40 @@ class _Watch:
     """Looks which run is live, in a thread of its own, and sets `ended` when the work at hand is to end."""
 
     def __init__(self, role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threading.Event, fit: Fit) -> None:
-        self.live = live
         self.next: RunRules | None = None  # the run to carry on instead
         self.ended = threading.Event()
         self.failed: Exception | None = None
+        self._live = live
         self._role = role
         self._log = log
         self._metrics = metrics
         self._stop = stop
         self._fit = fit
-        self._control: Control | None = None
         self._trouble = ""
-        self._thread = threading.Thread(target=self._run, name="alias", daemon=True)
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def close(self) -> None:
-        """The work has ended, for whatever reason."""
-        self.ended.set()
-        self._thread.join(2 * LOOK_S)
-
-    def _run(self) -> None:
+    def run(self) -> None:
+        control: Control | None = None
         try:
             while not self._stop.wait(LOOK_S) and not self.ended.is_set() and self.next is None:
-                self._look()
-        except Exception as error:  # noqa: BLE001 - told to the thread that works, which raises it
+                try:
+                    control = control or Control(self._log)
+                    control.refresh()
+                    self._look(control)
+                except LiveRunUnfit as error:
+                    self._report("cannot_go_over", error)
+                except (StreamError, FarmwatchError) as error:
+                    self._report("cannot_see_which_run_is_live", error)
+        except Exception as error:  # noqa: BLE001 - the thread that works raises it
             self.failed = error
         finally:
-            self.ended.set()  # what ends this thread must not leave the work without one who can stop it
+            self.ended.set()  # without this thread nobody could stop the work
 
-    def _look(self) -> None:
-        try:
-            if self._control is None:
-                self._control = Control(self._log)
-            else:
-                self._control.refresh()
-            found = live_now(self._control)
-            if found is None or found.run.name == self.live.run.name:
-                return
-            self._fit(self._control, found)  # one that cannot be carried on must not end the work of the one that can
-        except LiveRunUnfit as error:
-            self._tell("cannot_go_over", error)
+    def _look(self, control: Control) -> None:
+        found, before = live_now(control), self._live
+        if found is None or found.run.name == before.run.name:
             return
-        except (StreamError, FarmwatchError) as error:
-            self._tell("cannot_see_which_run_is_live", error)
-            return
-        self._switch(found)
-
-    def _switch(self, found: RunRules) -> None:
-        before, self.live, self._trouble = self.live, found, ""
+        self._fit(control, found)  # a run that cannot be carried on must not end the work for one that can
+        self._live, self._trouble = found, ""
         self._metrics.count("cutovers")
         _log.info(
             "switched",
@@ -127,11 +127,11 @@ class _Watch:
         else:
             self.next = found
 
-    def _tell(self, event: str, error: Exception) -> None:
+    def _report(self, event: str, error: Exception) -> None:
         trouble = one_line(f"{type(error).__name__}: {error}")[:300]
         if trouble != self._trouble:
             self._trouble = trouble
-            _log.error(event, goes_on_with=self.live.run.name, error=trouble)
+            _log.error(event, goes_on_with=self._live.run.name, error=trouble)
 
 
 def _show(live: RunRules, metrics: Metrics) -> None:

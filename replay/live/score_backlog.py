@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from filters.known_scores import KnownScores
 from replay.runs.lag import MAX_LAG
@@ -44,24 +44,23 @@ def scores_of_backlog(log: Log, names: RunNames, detector: str, few: int = MAX_L
     return KnownScores(detector, keys)
 
 
-class Backlog:
-    """What a run has still to measure and to judge as this is made; for one thread."""
+def backlog(log: Log, names: RunNames) -> Callable[[], bool]:
+    """Whether something is left of what the run has to measure and to judge now, as a function for one thread.
 
-    def __init__(self, log: Log, names: RunNames) -> None:
-        """Of the run of these names. Raises LogUnavailable."""
-        self._log = log
-        self._names = names
-        self._pages: Stops | None = {PAGES: log.end(PAGES)}
-        self._features: Stops = {}  # known once those pages are measured
+    It raises LogUnavailable, as this does.
+    """
+    pages: Stops | None = {PAGES: log.end(PAGES)}
+    features: Stops = {}  # known once those pages are measured
 
-    def __call__(self) -> bool:
-        """Whether something of it is left. Raises LogUnavailable."""
-        log, names = self._log, self._names
-        if self._pages is not None:
-            if not reached(log, names.measure_group, self._pages):
+    def is_left() -> bool:
+        nonlocal pages, features
+        if pages is not None:
+            if not reached(log, names.measure_group, pages):
                 return True
-            self._pages, self._features = None, {names.features: log.end(names.features)}
-        return not reached(log, names.judge_group, self._features)
+            pages, features = None, {names.features: log.end(names.features)}
+        return not reached(log, names.judge_group, features)
+
+    return is_left
 
 
 def _first_of_each(log: Log, spans: Mapping[At, tuple[int, int]]) -> Iterator[Message]:

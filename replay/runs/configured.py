@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from replay.settings import ReplaySettings
-from stream.text.user_errors import ConfigError
+from stream.text.user_errors import ConfigError, RunRefused
+from stream.text.wording import one_line
 
 if TYPE_CHECKING:
     from filters.rules.ruleset import Ruleset
@@ -44,9 +45,8 @@ def tally_identity(config: ReplaySettings) -> str:
 def site_test_of(config: ReplaySettings, identity: str = "") -> SprtParams | None:
     """The site test of the threshold set behind a detector, by default `tally_identity`, where it has one.
 
-    No models need be there for it. A run may rest on a detector whose set is configured no more: it has none then.
-    Raises BadThresholds where the configured set is not the one that the configured identity names, and as
-    `tally_identity`.
+    A run may rest on a detector whose set is no longer configured: it has none then. Raises BadThresholds where the
+    configured set is not the one that the configured identity names, and as `tally_identity`.
     """
     from scoring.detectors.registry import threshold_set_of
     from scoring.errors import BadThresholds
@@ -65,10 +65,9 @@ def configured_site_method(config: ReplaySettings, identity: str = "") -> SiteMe
 
     Raises NoSiteTest, BadSiteNumbers, and as `site_test_of`.
     """
-    from scoring.method_choice import site_method
+    from scoring.sites.stored_method import method_of_text
 
-    identity = identity or tally_identity(config)
-    return site_method(config.tally, identity, site_test_of(config, identity))
+    return method_of_text(site_method_to_keep(config, identity or tally_identity(config)))
 
 
 def site_method_of(config: ReplaySettings, run: Run) -> SiteMethod:
@@ -94,3 +93,17 @@ def load_configured_ruleset(config: ReplaySettings) -> Ruleset:
     from filters.rules.ruleset import load_ruleset
 
     return load_ruleset(config.judge.ruleset)
+
+
+def require_site_method(config: ReplaySettings, run: Run) -> None:
+    """Raises RunRefused where the site method that a run keeps cannot be read, or it keeps none and none is known."""
+    from scoring.errors import BadSiteNumbers, BadThresholds, NoSiteTest
+
+    try:
+        site_method_of(config, run)
+    except (BadSiteNumbers, BadThresholds, NoSiteTest) as error:
+        if run.site_method:
+            said = f"keeps {error}: another version of farmwatch began it. Use that, or replay it anew"
+            raise RunRefused(one_line(f"the run {run.shown} {said}")) from error
+        said = f"rests on scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
+        raise RunRefused(one_line(f"the run {run.shown} {said}")) from error

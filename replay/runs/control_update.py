@@ -25,12 +25,7 @@ class ControlUpdate(NamedTuple):
 
     row: Run | None = None
     rulesets: Sequence[tuple[str, str]] = ()
-    move: tuple[Alias, Cutover] | None = None
-
-    @property
-    def rows(self) -> list[Run | Alias | Cutover]:
-        """All rows."""
-        return [*([] if self.row is None else [self.row]), *(self.move or ())]
+    move: tuple[Alias, Cutover] | tuple[()] = ()
 
 
 def change(
@@ -48,7 +43,8 @@ def change(
                 decided = decide(Control(log))
                 if decided is None:
                     return None
-                writer.put(*decided.rows, rulesets=decided.rulesets)
+                row = () if decided.row is None else (decided.row,)
+                writer.put(*row, *decided.move, rulesets=decided.rulesets)
                 return decided.row
         except Fenced:
             if attempt + 1 == _ATTEMPTS:

@@ -1,9 +1,8 @@
-"""How far a run is behind: the records up to the present ends that it would have to deal with.
+"""How far a run is behind: the records up to the present ends that it has not dealt with.
 
-Offsets alone do not say it. A heartbeat a minute stands on most topics, on Kafka the marker of a transaction behind
-each, and compaction leaves gaps: a run that was done in the evening would be a thousand behind in the morning. Scores
-of all detectors stand on one topic, and those of others change nothing of a run. So what is unread is read, until more
-is found than a cutover takes, or PASSED_OVER scores of others were; of what is left then each offset counts.
+Heartbeats, transaction markers, gaps of compaction and scores of other detectors are no records of a run, so offsets
+alone do not say it: a run that was done in the evening would be a thousand behind in the morning. The unread part is
+read until more is found than a cutover takes, or PASSED_OVER scores of others were; beyond that each offset counts.
 """
 
 from __future__ import annotations
@@ -22,10 +21,8 @@ PASSED_OVER = 100_000  # scores of other detectors that are read to be told apar
 
 
 def lag_by_group(log: Log, control: Control, run: Run, limit: int = MAX_LAG) -> dict[str, int]:
-    """Group -> records that a run has not dealt with.
+    """Group -> records that a run has not dealt with; exact up to `limit` and MAX_LAG.
 
-    Whether they are more than `limit` is exact. So is their number, up to MAX_LAG; beyond it, and beyond PASSED_OVER
-    scores of other detectors than the run's, offsets count.
     Of MEASURE only where the live run has other features: else the run waits for the same ones as that does. Raises
     UnknownTopic, LogUnavailable.
     """

@@ -15,12 +15,8 @@ _STEPS = (1, 16, 256)  # offsets looked at for a record, before all are: markers
 
 def processed_by(log: Log, group: str, topic: str) -> list[int]:
     """The next offsets of a group, per partition; what retention took away counts as dealt with."""
-    return processed_offsets(log.beginning(topic), log.committed(group, topic))
-
-
-def processed_offsets(beginning: Iterable[int], committed: Iterable[int | None]) -> list[int]:
-    """`processed_by`, of offsets that were asked for already."""
-    return [max(first, done or 0) for first, done in zip(beginning, committed, strict=True)]
+    pairs = zip(log.beginning(topic), log.committed(group, topic), strict=True)
+    return [max(first, done or 0) for first, done in pairs]
 
 
 def reached(log: Log, group: str, stops: Stops) -> bool:
@@ -40,10 +36,7 @@ def unread_of(log: Log, group: str, topic: str) -> dict[At, tuple[int, int]]:
 
 def lag_on(log: Log, group: str, topic: str) -> int:
     """Records of a topic that a group has not dealt with; on Kafka transaction markers count."""
-    committed = log.committed(group, topic)
-    if None in committed:
-        return between(processed_by(log, group, topic), log.end(topic))
-    return between([done or 0 for done in committed], log.end(topic))
+    return between(processed_by(log, group, topic), log.end(topic))
 
 
 def between(start: Iterable[int], stop: Iterable[int]) -> int:

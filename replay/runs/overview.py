@@ -63,31 +63,34 @@ class RunState:
         return 0 if self.is_live else at
 
     @property
+    def _replayed(self) -> bool:
+        """Whether it is a replay still: the live stages neither carry it on nor did."""
+        return self.state not in (LIVE_NOW, WAS_LIVE)
+
+    @property
     def phases(self) -> Sequence[Advance]:
-        """How far each phase is; none of a run that the live stages carry on, or did."""
-        return () if self.state in (LIVE_NOW, WAS_LIVE) else self.progress.advances
+        """How far each phase of a replay is."""
+        return self.progress.advances if self._replayed else ()
 
     @property
     def phase(self) -> str:
-        """The phase that is under way; "" where none is: heartbeats are no phase of a run that is up to date."""
+        """The phase of a replay that is under way; "" = none: heartbeats are no phase of a run that is up to date."""
         up_to_date = self.run.follows and not self.lag
-        return "" if up_to_date or self.state in (LIVE_NOW, WAS_LIVE) else self.progress.phase
+        return self.progress.phase if self._replayed and not up_to_date else ""
 
     @property
     def done(self) -> str:
-        """The share that is done, or that it follows now; "" of a run that the live stages carry on, or did."""
-        if self.state in (LIVE_NOW, WAS_LIVE):
-            return ""
-        if self.run.follows:
+        """The share of a replay that is done, or that it follows now."""
+        if self.run.follows or not self._replayed:
             return "follows" if self.state == RunStatus.RUNNING else ""
         return f"{self.progress.share:.0%}"
 
     @property
     def tallied(self) -> tuple[int, int] | None:
-        """Articles, and those of them without a score, when it was done last; None where live went on with it."""
-        if self.state in (LIVE_NOW, WAS_LIVE) or self.run.articles is None or self.run.unscored is None:
-            return None
-        return self.run.articles, self.run.unscored
+        """Articles, and those of them without a score, when a replay was done last."""
+        run = self.run
+        known = self._replayed and run.articles is not None and run.unscored is not None
+        return (run.articles or 0, run.unscored or 0) if known else None
 
     @property
     def resume(self) -> str:
@@ -95,12 +98,8 @@ class RunState:
         if self.state != STOPPED:
             return ""
         settings = self.run.measured_by.items() if self.run.remeasures else ()  # it may have to measure further
-        return " ".join(
-            [
-                f"farmwatch replay --name {self.run.shown}",
-                *(f"--set {quote(f'{name}={value}')}" for name, value in settings),
-            ]
-        )
+        flags = (f" --set {quote(f'{name}={value}')}" for name, value in settings)
+        return f"farmwatch replay --name {self.run.shown}{''.join(flags)}"
 
 
 def run_states(log: Log, control: Control, now_ms: int) -> list[RunState]:

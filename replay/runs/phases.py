@@ -1,8 +1,7 @@
 """The phases of a run: which groups read what up to where, and how far they are. Read from `control` and the log.
 
-MEASURE (only of a run that measures pages anew), JUDGE, TALLY: each begins when the one before is at its stops, so the
-stops of the later ones are ends of topics that grow no more. ASK, a second pass over what JUDGE has read, comes last
-and only where it is needed; a run is done without it.
+MEASURE (only of a run that measures pages anew), JUDGE, TALLY: each begins when the one before is at its stops. ASK, a
+second pass over what JUDGE has read, comes last and only where it is needed; a run is done without it.
 """
 
 from __future__ import annotations
@@ -75,11 +74,6 @@ class RunProgress:
     def done(self) -> int:
         """Records dealt with, over all phases."""
         return sum(advance.done for advance in self.advances)
-
-    @property
-    def total(self) -> int:
-        """Records, over all phases; of later ones as many as are expected."""
-        return sum(advance.total for advance in self.advances)
 
     @property
     def effort(self) -> float:

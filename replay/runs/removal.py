@@ -49,21 +49,18 @@ def why_not(log: Log, control: Control, run: Run, *, force: bool = False, leavin
             f"{', '.join(members)} {'is' if len(members) == 1 else 'are'} at work on the run {run.shown}:"
             f" {end} first; a process that was killed counts for some seconds more"
         )
-    resting = sorted(
-        other.shown for other in control.runs.values() if _depends_on(other, run) and other.name not in leaving
-    )
-    if resting:
+    gone = {run.name, *leaving, *(other.name for other in control.runs.values() if other.state == RunStatus.REMOVED)}
+    judging = [other for other in control.runs.values() if run.remeasures and other.features == run.features]
+    if resting := sorted(other.shown for other in judging if other.name not in gone):
         return f"the features that the run {run.shown} measured are judged by {', '.join(resting)}: remove these first"
     return ""
 
 
 def what_it_frees(log: Log, run: Run) -> Freed:
     """Topics of the run's own, and what they hold."""
-    names = [topic.name for topic in topics_of(run, 1)]
-    sizes = log.sizes(names)
-    return Freed(
-        sorted(sizes), sum(size.records for size in sizes.values()), sum(size.bytes for size in sizes.values())
-    )
+    sizes = log.sizes([topic.name for topic in topics_of(run, 1)])
+    held = sizes.values()
+    return Freed(sorted(sizes), sum(size.records for size in held), sum(size.bytes for size in held))
 
 
 def remove(log: Log, name: str, *, force: bool = False) -> int:
@@ -89,12 +86,3 @@ def remove(log: Log, name: str, *, force: bool = False) -> int:
     with exclusive(log) as writer:
         writer.forget(name)
     return freed
-
-
-def _depends_on(other: Run, run: Run) -> bool:
-    return (
-        run.remeasures
-        and other.name != run.name
-        and other.features == run.features
-        and other.state != RunStatus.REMOVED
-    )

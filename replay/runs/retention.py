@@ -1,10 +1,9 @@
 """What retention must leave: the records that a run has still to read.
 
-Held are the records that the live run has not read, those that a replay has not read up to its stop, and, for
-BACK_DAYS after a cutover, those that the run before has not read, so that going back leaves nothing out. A run that was
-live longer ago holds nothing: what it has not read would grow for ever. Compacted topics are left out, since they lose
-no key; and topics of which only new records are unread, since no retention is that short, and on Kafka a topic that is
-named keeps everything.
+Held are the records that the live run and replays have not read, and, for BACK_DAYS after a cutover, those that the run
+before has not read. A run that was live longer ago holds nothing: its unread records would grow for ever. Left out are
+compacted topics, which lose no key, and topics of which only new records are unread: no retention is that short, and on
+Kafka a topic that is named keeps everything.
 """
 
 from __future__ import annotations

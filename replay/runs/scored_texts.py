@@ -25,18 +25,12 @@ def known_texts(log: Log, detector: str) -> KnownScores:
 
     What is asked for later is not taken in; what is scored later is, by `read_on`.
     """
+    unread = _unread_requests(log, (REPLAY_REQUESTS, SCORE_REQUESTS))
     looked_at: set[int] = set()
-    unread: Mapping[At, tuple[int, int]] | None = None  # requests: looked up once for partitions read one by one
 
     def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
-        nonlocal unread
-        first_seen = after.keys() - looked_at
-        if not first_seen:
-            unread = None
-        elif unread is None:
-            unread = _unread_requests(log, (REPLAY_REQUESTS, SCORE_REQUESTS))
-        looked_at.update(first_seen)
-        spans = {at: span for at, span in (unread or {}).items() if at.partition in first_seen}
+        spans = {at: span for at, span in unread.items() if at.partition in after.keys() - looked_at}
+        looked_at.update(after)
         for partition, request in _waiting(log, spans):  # before the scores: what is answered meanwhile is among them
             if request.detector in ("", detector):
                 yield partition, -1, f"{request.site} {request.text_digest}:{detector}".encode()
@@ -54,6 +48,19 @@ def unrequested_texts(log: Log, run: Run, known: Callable[[], KnownScores] | Non
     return UnrequestedTexts(
         lambda partition: _articles(log, run, partition), known or (lambda: known_texts(log, run.detector))
     )
+
+
+def count_unrequested(log: Log, run: Run, stopped: Callable[[], bool] = lambda: False) -> int:
+    """Texts of the run to request scores for; 0 once `stopped` is true. Raises LogUnavailable."""
+    known = known_texts(log, run.detector)
+    unasked = unrequested_texts(log, run, lambda: known)
+    texts = 0
+    for partition in range(log.topics()[run.features]):
+        if stopped():
+            return 0
+        texts += unasked.count(partition)
+        unasked.forget([partition])
+    return texts
 
 
 def requests_wait(log: Log) -> bool:

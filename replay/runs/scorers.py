@@ -49,24 +49,17 @@ def is_scored(control: Control, config: ReplaySettings, detector: str) -> bool:
     return not detectors or detector in detectors
 
 
-class ScorersWatch:
-    """Whether SCORE runs a detector, looked up now and then; for one thread."""
+def scorers_watch(
+    log: Log, config: ReplaySettings, detector: str, monotonic: Callable[[], float] = time.monotonic
+) -> Callable[[], bool]:
+    """`is_scored` as a function for one thread, which looks at the log every few seconds. It raises LogUnavailable."""
+    looked_s, found = float("-inf"), False
 
-    def __init__(
-        self, log: Log, config: ReplaySettings, detector: str, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
-        """Look at the log when first asked."""
-        self._log = log
-        self._config = config
-        self._detector = detector
-        self._monotonic = monotonic
-        self._looked_s = float("-inf")
-        self._found = False
+    def is_scored_now() -> bool:
+        nonlocal looked_s, found
+        if monotonic() - looked_s >= _LOOK_S:
+            found = is_scored(Control(log), config, detector)
+            looked_s = monotonic()
+        return found
 
-    def __call__(self) -> bool:
-        """See `is_scored`. Raises LogUnavailable."""
-        now_s = self._monotonic()
-        if now_s - self._looked_s >= _LOOK_S:
-            self._found = is_scored(Control(self._log), self._config, self._detector)
-            self._looked_s = now_s
-        return self._found
+    return is_scored_now

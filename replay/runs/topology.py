@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from replay.runs.lookup import names_of_live
-from replay.runs.offsets import between, processed_by, processed_offsets
+from replay.runs.offsets import lag_on
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.runs import LIVE, RunNames, names_of
@@ -59,16 +59,11 @@ def topic_states(log: Log) -> list[TopicState]:
     states = []
     reads = reads_of_live(names_of_live(Control(log)))
     for name, partitions in sorted(log.topics().items()):
-        beginning, end = log.beginning(name), log.end(name)
-        lag = {
-            group: between(processed_offsets(beginning, log.committed(group, name)), end)
-            for group, topics in reads.items()
-            if name in topics
-        }
-        states.append(TopicState(name, partitions, beginning, end, lag))
+        lag = {group: lag_on(log, group, name) for group, topics in reads.items() if name in topics}
+        states.append(TopicState(name, partitions, log.beginning(name), log.end(name), lag))
     return states
 
 
 def lag_of(log: Log, group: str, reads: Reads = READS) -> int:
     """Records that a group has not dealt with, over all its topics. Raises UnknownTopic."""
-    return sum(between(processed_by(log, group, topic), log.end(topic)) for topic in reads[group])
+    return sum(lag_on(log, group, topic) for topic in reads[group])

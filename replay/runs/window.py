@@ -47,27 +47,6 @@ class Window:
         """Whether it has no end."""
         return self.to_at == 0
 
-    @property
-    def text(self) -> str:
-        """The window in words."""
-        return window_text(self.from_at, self.to_at)
-
-
-@dataclass(frozen=True, slots=True)
-class KeptSpan:
-    """What a topic has: when its first and last record were appended (ms, 0 = there is none)."""
-
-    topic: str
-    first_at: int
-    last_at: int
-
-    @property
-    def text(self) -> str:
-        """In words."""
-        if not self.last_at:
-            return f"{self.topic} has none"
-        return f"{self.topic} has records from {moment(self.first_at)} to {moment(self.last_at)}"
-
 
 def window_text(from_at: int, to_at: int) -> str:
     """A window in words."""
@@ -98,18 +77,17 @@ def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_
     return Window(from_at, to_at, of, to_end=asked > now_ms or to in (None, NOW))
 
 
-def kept(log: Log, topic: str) -> KeptSpan:
-    """What a topic has."""
-    if topic not in log.topics():
-        return KeptSpan(topic, 0, 0)
-    beginning, end = log.beginning(topic), log.end(topic)
-    first, last = [], []
-    for partition, (start, stop) in enumerate(zip(beginning, end, strict=True)):
-        head = first_record(log, topic, partition, start, stop) if start < stop else None
-        tail = last_record(log, topic, partition, start, stop) if head is not None else None
-        first += [] if head is None else [head.timestamp_ms]
-        last += [] if tail is None else [tail.timestamp_ms]
-    return KeptSpan(topic, min(first, default=0), max(last, default=0))
+def kept(log: Log, topic: str) -> tuple[int, str]:
+    """When the first record of a topic was appended (ms, 0 = it has none), and in words when the first and the last."""
+    times: list[int] = []
+    spans = zip(log.beginning(topic), log.end(topic), strict=True) if topic in log.topics() else ()
+    for partition, (start, stop) in enumerate(spans):
+        for find in (first_record, last_record):
+            found = find(log, topic, partition, start, stop) if start < stop else None
+            times += [] if found is None else [found.timestamp_ms]
+    if not times:
+        return 0, f"{topic} has none"
+    return min(times), f"{topic} has records from {moment(min(times))} to {moment(max(times))}"
 
 
 def offsets_of(log: Log, topic: str, window: Window) -> WindowOffsets:
@@ -145,7 +123,7 @@ def refuse_deleted(log: Log, of: Run, topic: str, start: Sequence[int]) -> None:
     """Raises OutsideRetention where records of a topic were deleted that a run read from these offsets on."""
     if any(first > begun for first, begun in zip(log.beginning(topic), start, strict=True)):
         raise OutsideRetention(
-            f"--from {of.name}: records that the run {of.name} read were deleted since: {kept(log, topic).text};"
+            f"--from {of.name}: records that the run {of.name} read were deleted since: {kept(log, topic)[1]};"
             f" take --from {EARLIEST}, or a time"
         )
 
@@ -169,7 +147,7 @@ def _deleted(log: Log, topic: str, from_at: int) -> list[Gap]:
         whole_at = max(gap.kept_at or 0 for gap in gaps)
         within = f", or {at_least(whole_at)} or later" if whole_at else ""
         raise OutsideRetention(
-            f"--from {moment(from_at)}: {kept(log, topic).text}, and what was before is deleted; take --from"
+            f"--from {moment(from_at)}: {kept(log, topic)[1]}, and what was before is deleted; take --from"
             f" {EARLIEST}{within}"
         )
     return gaps
@@ -182,10 +160,12 @@ def at_least(at_ms: int) -> str:
 
 def before_the_first(log: Log, run: Run) -> str:
     """That a window begins before the first record there is, and so has all of them; "" where it does not."""
-    span = kept(log, run.source) if run.from_at and not run.gaps else None
-    if span is None or not run.from_at < span.first_at:
+    if not run.from_at or run.gaps:
         return ""
-    return f"--from {moment(run.from_at)} is before the first record, so all are taken: {span.text}"
+    first_at, text = kept(log, run.source)
+    if run.from_at >= first_at:
+        return ""
+    return f"--from {moment(run.from_at)} is before the first record, so all are taken: {text}"
 
 
 def _begin(text: str, runs: Mapping[str, Run], now_ms: int) -> int:

@@ -102,16 +102,17 @@ def test_the_kept_log_answers_as_the_demo_did(folder: Path, result: dict[str, An
     assert json.loads(_on_kept(folder, "rate", "--json").stdout) == {**rate, "warning": result["warning"]}
     printed = _on_kept(folder, "rate")
     for part in (
-        f"{rate['rate']:.1%} (95% interval {rate['low']:.1%} to {rate['high']:.1%}, uncorrected)",
-        f"{rate['llm']} of {rate['classifiable']} classifiable sites",
-        f"{rate['unclassifiable']} of {rate['sites']} sites unclassifiable",
+        f"{rate['share']:.1%} (95% interval {rate['low']:.1%} to {rate['high']:.1%}) of {rate['scored_sites']} sites",
+        f"{rate['judged_share']:.1%} ({rate['judged_low']:.1%} to {rate['judged_high']:.1%}, uncorrected)",
+        f"{rate['sites'] - rate['scored_sites']} of {rate['sites']} sites",
         f"{rate['llm']} llm, {rate['human']} human, {rate['undecided']} undecided",
     ):
         assert part in printed.stdout
     assert "indicative only" in printed.stderr
     audited = _on_kept(folder, "audit")
     assert (audited.returncode, "audit: clean" in audited.stderr) == (0, True)
-    assert f"rate recomputed from the log: {rate['rate']:.1%} (as the rows say)" in audited.stderr
+    both = f"{rate['share']:.1%}, {rate['judged_share']:.1%} by site verdicts (as the rows say)"
+    assert f"share recomputed from the log: {both}" in audited.stderr
     rows = json.loads(_on_kept(folder, "audit", "--json").stdout)["steps"]["sites -> rows"]
     assert rows["done"] == rows["records"] == rate["sites"]
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
@@ -43,8 +45,6 @@ def compare(
 
     JSON: one object with everything, the groups, the sample and its texts included.
     """
-    import time
-
     from farmwatch.config.configured import caveats, tell
     from replay.compare.comparer import ComparisonRequest
     from replay.compare.comparer import compare as compared
@@ -79,8 +79,6 @@ def compare(
 
 def as_json(found: Comparison) -> dict[str, Any]:
     """The comparison with the names of its fields, and what follows from them: sums, and changes in words."""
-    import msgspec
-
     answer: dict[str, Any] = msgspec.to_builtins(found)
     for side, of in ((answer["a"], found.a), (answer["b"], found.b)):
         side["classifiable"] = of.classifiable
@@ -99,8 +97,6 @@ def _lines(found: Comparison, log: str) -> str:
 
     Not in the order that the sample is drawn by: of a frequent kind of flip it has the first pages only.
     """
-    import msgspec
-
     from replay.compare.verdict_join import fetch_key
 
     sample = {"seed": found.seed, "size": found.sample_size}
@@ -141,8 +137,7 @@ def _two_files(out: Path | None, html: Path | None) -> None:
         raise UsageError(f"--out and --html are one file, {out}: the report would take the place of the sample")
     for option, path in (("--out", out), ("--html", html)):
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
-            why = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
-            raise FarmwatchError(f"{option} {path}: cannot be written: {why}")
+            raise FarmwatchError(f"{option} {path}: cannot be written: it is a folder, or has none")
 
 
 def _write(path: Path, option: str, text: str) -> None:

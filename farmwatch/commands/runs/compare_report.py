@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import Any
+
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from replay.compare.comparer import NO_THRESHOLD, condition, value_text
 from replay.compare.comparison import (
@@ -20,6 +23,19 @@ from stream.text.wording import counted, one_line
 
 _TEXT_SHOWN = 2000  # characters
 _SITES_SHOWN = 5  # of those with another verdict
+_COUNTS = (  # titles, and the fields of a side
+    ("sites", "sites"),
+    ("classifiable sites", "classifiable"),
+    ("  llm", "llm"),
+    ("  human", "human"),
+    ("  undecided", "undecided"),
+    ("unclassifiable sites", "unclassifiable"),
+    ("pages", "pages"),
+    ("articles", "articles"),
+    ("  scored", "scored"),
+    ("  abstained", "abstained"),
+    ("  unscored so far", "unscored"),
+)
 _KINDS = {"in": ("became an article", "became articles"), "out": ("was thrown out", "were thrown out")}
 
 
@@ -39,27 +55,26 @@ def show(found: Comparison, by: str, *, texts: bool) -> None:
 
 def _head(found: Comparison) -> None:
     for name, side in (("A", found.a), ("B", found.b)):
-        put_wrapped(
-            one_line(
-                f"{name}: run {side.run} ({side.state}), ruleset {side.ruleset} {side.digest}, detector"
-                f" {side.detector or '-'}, site method {side.site_method or '-'}"
-            ),
-            "   ",
-        )
+        judged_by = f"ruleset {side.ruleset} {side.digest}, detector {side.detector or '-'}"
+        said = f"{name}: run {side.run} ({side.state}), {judged_by}, site method {side.site_method or '-'}"
+        put_wrapped(one_line(said), "   ")
     if found.identical:
         put_wrapped("identical: one ruleset, one detector, and not one page or site has another verdict")
     for note in found.notes:
         put_wrapped(f"note: {one_line(note)}", "  ")
 
 
-def _changes(found: Comparison) -> None:
+def _table(title: str, headings: Sequence[str], rows: Iterable[tuple[Any, ...]], **more: Any) -> None:
     put("")
+    put_table(headings, rows, title=title, **more)
+
+
+def _changes(found: Comparison) -> None:
     mark = _mark(found)
-    interval = f"{found.confidence:.0%} interval"
-    put_table(
-        ("share", "A", "B", "points", interval, "sites", "moved"),
-        [(change.title, *_cells(change, mark), str(change.sites), str(change.moved)) for change in found.changes],
-        title=f"Shares, paired by site ({found.resamples} resamples, seed {found.seed})",
+    _table(
+        f"Shares, paired by site ({found.resamples} resamples, seed {found.seed})",
+        ("share", "A", "B", "points", f"{found.confidence:.0%} interval", "sites", "moved"),
+        [(change.title, *_cells(change, mark), change.sites, change.moved) for change in found.changes],
         less=("moved", "sites"),
     )
     _put_mark(found)
@@ -90,53 +105,32 @@ def _cells(change: ShareChange, mark: str = "") -> tuple[str, str, str, str]:
 
 
 def _denominators(found: Comparison) -> None:
-    a, b = found.a, found.b
-    counts = (
-        ("sites", a.sites, b.sites),
-        ("classifiable sites", a.classifiable, b.classifiable),
-        ("  llm", a.llm, b.llm),
-        ("  human", a.human, b.human),
-        ("  undecided", a.undecided, b.undecided),
-        ("unclassifiable sites", a.unclassifiable, b.unclassifiable),
-        ("pages", a.pages, b.pages),
-        ("articles", a.articles, b.articles),
-        ("  scored", a.scored, b.scored),
-        ("  abstained", a.abstained, b.abstained),
-        ("  unscored so far", a.unscored, b.unscored),
-    )
-    put("")
-    put_table(
-        ("count", "A", "B", "B - A"),
-        [(name, str(one), str(other), f"{other - one:+d}" if other != one else "0") for name, one, other in counts],
-        title="What is counted",
-    )
+    sides = found.a, found.b
+    counts = [(title, *(getattr(side, name) for side in sides)) for title, name in _COUNTS]
+    rows = [(title, a, b, f"{b - a:+d}" if b != a else "0") for title, a, b in counts]
+    _table("What is counted", ("count", "A", "B", "B - A"), rows)
 
 
 def _pages(found: Comparison) -> None:
     pages = found.pages
-    put("")
-    put_table(
+    _table(
+        f"Verdicts of the {_fetches(pages.common)} that both judged"
+        f" (only in A: {pages.only_in_a}, only in B: {pages.only_in_b})",
         ("fetches", "article in B", "dropped in B"),
         [
-            ("article in A", str(pages.both_articles), str(pages.a_only_article)),
-            ("dropped in A", str(pages.b_only_article), str(pages.both_dropped)),
+            ("article in A", pages.both_articles, pages.a_only_article),
+            ("dropped in A", pages.b_only_article, pages.both_dropped),
         ],
-        title=f"Verdicts of the {_fetches(pages.common)} that both judged"
-        f" (only in A: {pages.only_in_a}, only in B: {pages.only_in_b})",
     )
 
 
 def _sites(found: Comparison) -> None:
     (both, a_only), (b_only, neither) = found.sites.llm_table
-    put("")
-    put_table(
+    kinds = zip(SITE_KINDS, found.sites.counts, strict=True)
+    _table(
+        "Verdicts of sites: rows are A, columns B",
         ("A \\ B", *SITE_KINDS),
-        [
-            (f"A: {kind}", *map(str, row))
-            for kind, row in zip(SITE_KINDS, found.sites.counts, strict=True)
-            if kind != "absent" or any(row)
-        ],
-        title="Verdicts of sites: rows are A, columns B",
+        [(f"A: {kind}", *row) for kind, row in kinds if kind != "absent" or any(row)],
         below=len(SITE_KINDS),
     )
     put_wrapped(
@@ -148,10 +142,9 @@ def _changed_sites(found: Comparison) -> None:
     if not found.changed_sites:
         return
     shown = found.changed_sites[:_SITES_SHOWN]
-    first = (
-        "" if len(shown) == found.sites.changed else f": {len(shown)} with most articles (--json and --html have more)"
-    )
-    put_wrapped(f"{counted(found.sites.changed, 'site')} with another verdict{first}", "  ")
+    rest = len(shown) < found.sites.changed
+    more = f": {len(shown)} with most articles (--json and --html have more)" if rest else ""
+    put_wrapped(f"{counted(found.sites.changed, 'site')} with another verdict{more}", "  ")
     for one in shown:
         verdicts = f"{one.verdict_a} -> {one.verdict_b}"
         put_wrapped(one_line(f"  {one.site}: {verdicts}, articles {one.articles_a} -> {one.articles_b}"), "    ")
@@ -201,20 +194,19 @@ def _fetches(number: int) -> str:
 def _groups(found: Comparison, by: str) -> None:
     groups = [group for group in found.groups if group.by == by]
     for place, title in ((0, "LLM sites of classifiable ones"), (1, "Articles of pages")):
-        put("")
-        put_table(
+        _table(
+            f"{title}, by {by}",
             (by, "A", "B", "points", f"{found.confidence:.0%} interval", "sites A", "sites B", "unscored A/B"),
             [
                 (
                     group.group,
                     *_cells(group.changes[place], _mark(found)),
-                    str(group.sites_a),
-                    str(group.sites_b),
+                    group.sites_a,
+                    group.sites_b,
                     f"{group.unscored_a}/{group.unscored_b}",
                 )
                 for group in groups
             ],
-            title=f"{title}, by {by}",
             less=("unscored A/B", "sites A", "sites B"),
             below=7,
         )
@@ -228,11 +220,8 @@ def _sample(found: Comparison, *, texts: bool) -> None:
     put("")
     put_wrapped(f"{len(found.sample)} of {counted(flips, 'flip')}, seed {found.seed}; the kinds take turns:")
     for stratum in found.strata:
-        said = _KINDS[stratum.kind][stratum.flips != 1]
-        put_wrapped(
-            f"  {stratum.flips} {said}, first failed {one_line(stratum.rule)}: {stratum.sampled} shown",
-            "    ",
-        )
+        flipped = f"{stratum.flips} {_KINDS[stratum.kind][stratum.flips != 1]}"
+        put_wrapped(f"  {flipped}, first failed {one_line(stratum.rule)}: {stratum.sampled} shown", "    ")
     for flip in found.sample:
         put("")
         _flip(flip, texts=texts)

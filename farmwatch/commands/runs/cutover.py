@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -11,7 +10,9 @@ from msgspec.structs import asdict
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put, put_json, put_table
+from stream.schema.control import Control
 from stream.schema.runs import shown_run
+from stream.text.spans import lasting, moment
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from replay.live.cutover import Moved
     from stream.log.contract import Log
     from stream.schema.runs import Cutover
-
-_DIGEST_SHOWN = 8
 
 
 def cutover(
@@ -64,7 +63,7 @@ def cutover(
         if not (run or back):
             return _show(log, json)
         from replay.live.cutover import CutoverRequest, cut_over
-        from replay.live.fitness import require_site_method
+        from replay.runs.configured import require_site_method
         from replay.runs.control_update import operator as operator_here
         from replay.runs.lag import MAX_LAG
         from replay.runs.overview import members_of
@@ -83,7 +82,6 @@ def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
     """Say what was done. `at_work`: live stages run, which will see it."""
     from replay.runs.run_rules import method_name
     from scoring.sites.stored_method import same_method
-    from stream.text.spans import lasting
 
     done, run = moved.cutover, moved.run
     if as_json:
@@ -113,7 +111,6 @@ def _tell_differences(log: Log, config: Config) -> None:
     """What is configured otherwise than the run that is live now has it: the roles will say so at their next start."""
     from filters.errors import BadRuleset
     from replay.live.live_run import differences, in_force
-    from stream.schema.control import Control
 
     live, control = in_force(log, config), Control(log)
     try:
@@ -124,7 +121,6 @@ def _tell_differences(log: Log, config: Config) -> None:
 
 
 def _show(log: Log, as_json: bool) -> int:
-    from stream.schema.control import Control
 
     control = Control(log)
     if as_json:
@@ -132,40 +128,23 @@ def _show(log: Log, as_json: bool) -> int:
             put_json(_fields(row))
         return Exit.OK
     if control.cutovers:
-        _put_cutovers(control.cutovers)
+        put_table(
+            ("number", "at", "by", "from", "to", "behind", "why"), map(_row, control.cutovers), spare=("why",), below=5
+        )
     else:
         message("no cutover yet")
-    live = control.live
+    live, before = control.live, control.alias.before
     if live is None:
         message("no live stage has begun on this log yet")
         return Exit.OK
-    before = (
-        f"; before it {shown_run(control.alias.before)}: `farmwatch cutover --back`" if control.alias.before else ""
-    )
-    message(f"live: {live.shown}, ruleset {live.ruleset} {live.digest}, detector {live.detector or '-'}{before}")
+    back = f"; before it {shown_run(before)}: `farmwatch cutover --back`" if before else ""
+    message(f"live: {live.shown}, ruleset {live.ruleset} {live.digest}, detector {live.detector or '-'}{back}")
     return Exit.OK
 
 
-def _put_cutovers(rows: Sequence[Cutover]) -> None:
-    from stream.text.spans import moment
-
-    put_table(
-        ("number", "at", "by", "from", "to", "behind", "why"),
-        (
-            (
-                row.number,
-                moment(row.at),
-                row.by,
-                f"{shown_run(row.from_run)} {row.from_digest[:_DIGEST_SHOWN]}",
-                f"{shown_run(row.to_run)} {row.to_digest[:_DIGEST_SHOWN]}" + (" (back)" if row.back else ""),
-                row.lag,
-                row.why,
-            )
-            for row in rows
-        ),
-        spare=("why",),
-        below=5,
-    )
+def _row(row: Cutover) -> tuple[Any, ...]:
+    left, became = f"{shown_run(row.from_run)} {row.from_digest[:8]}", f"{shown_run(row.to_run)} {row.to_digest[:8]}"
+    return row.number, moment(row.at), row.by, left, became + (" (back)" if row.back else ""), row.lag, row.why
 
 
 def _fields(row: Cutover) -> dict[str, Any]:

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
 from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
 
+import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import json_line, message, put, put_wrapped
+from farmwatch.terminal.messages import json_line, message, put, put_wrapped, start_logging
+from stream.processing.health import Health
+from stream.schema.control import Control
 from stream.text.user_errors import Exit
 from stream.text.wording import counted, one_line
 
@@ -22,7 +27,6 @@ if TYPE_CHECKING:
     from replay.engine.plan import Plan, ReplayRequest
     from replay.engine.runner import Ending, Replay
     from stream.log.contract import Log
-    from stream.processing.health import Health
     from stream.schema.runs import Run
 
 _NICE = 10  # of the process and of those that it starts: live goes first
@@ -74,8 +78,6 @@ def replay(
     options do not fit together or not to the run of that name, or the configuration is refused; 3 when the log, the
     extractor or the detector's numbers are not there; 130 after Ctrl-C.
     """
-    from farmwatch.terminal.messages import start_logging
-    from replay.engine.lifecycle import complete
     from replay.engine.plan import ReplayRequest
 
     config = common.load().config
@@ -86,10 +88,10 @@ def replay(
         start_logging("warning" if sys.stderr.isatty() else "info", role="replay")  # on a terminal there is the line
         if not full_speed:
             os.nice(max(0, _NICE - os.nice(0)))
-        complete(log)
         asked = ReplayRequest(ruleset, detector, begin, end, name, why)
         process, planned, run = _begin(log, config, asked, metrics_port, held)
-        _announce(log, planned, run, config)
+        for text in _announcements(log, planned, run, config):
+            message(one_line(text))
         message(f"metrics: {process.url}")
         ending, signals = _carry_out(log, config, run, planned, full_speed, process, stop)
         code, lines = _conclude(log, config, run, ending, signals, json)
@@ -106,75 +108,61 @@ def _begin(log: Log, config: Config, asked: ReplayRequest, port: int, held: Exit
     """Plan and begin; of processes that begin the same run at the same time all but the first one share it."""
     from replay.engine.lifecycle import RunAlreadyBegun, begin
     from replay.engine.plan import plan, refuse_unfit
-    from stream.schema.control import Control
 
     process = None
     while True:
         planned = plan(log, Control(log), config, asked)
         refuse_unfit(log, config, planned)
-        process = process or held.enter_context(_begun(config, planned.run.name, port))
+        process = process or _Process(config, planned.run.name, port, held)
         with suppress(RunAlreadyBegun):
             return process, planned, begin(log, planned)
 
 
-def _announce(log: Log, planned: Plan, run: Run, config: Config) -> None:
+def _announcements(log: Log, planned: Plan, run: Run, config: Config) -> Iterator[str]:
+    """The run that is begun or resumed; what it lacks, and what it keeps though it is configured otherwise."""
     from replay.engine.summary import lost_text
-    from replay.runs.site_table import short_ruleset
-    from replay.runs.window import before_the_first, run_window
-
-    what = "begun" if planned.is_new else "resumed"
-    message(
-        one_line(
-            f"run {run.shown} {what}: ruleset {short_ruleset(run.ruleset, run.digest)}, detector {run.detector}, window"
-            f" {run_window(run)}"
-        )
-    )
-    message(one_line(f"from {run.source}, because {run.why_source}"))
-    if not planned.is_new:
-        _tell_what_was(planned.run, config)
-    if planned.is_new and (early := before_the_first(log, run)):
-        message(one_line(early))
-    if run.gaps:
-        message(one_line(f"warning: {lost_text(run.gaps)}: they are in none of its verdicts"))
-    for warning in _warnings(log, run, config):
-        message(f"warning: {warning}")
-
-
-def _tell_what_was(run: Run, config: Config) -> None:
-    """How a resumed run ended before, and what it keeps though the configuration says otherwise."""
     from replay.live.live_run import configured_method
     from replay.runs.run_rules import method_name
+    from replay.runs.site_table import short_ruleset
+    from replay.runs.window import before_the_first, run_window
     from scoring.sites.stored_method import same_method
 
-    if run.error:
-        message(one_line(f"the process that was at work on it last ended by {run.error}"))
+    what = "begun" if planned.is_new else "resumed"
+    judged_by = f"ruleset {short_ruleset(run.ruleset, run.digest)}, detector {run.detector}"
+    yield f"run {run.shown} {what}: {judged_by}, window {run_window(run)}"
+    yield f"from {run.source}, because {run.why_source}"
+    if planned.is_new and (early := before_the_first(log, run)):
+        yield early
+    if planned.run.error:
+        yield f"the process that was at work on it last ended by {planned.run.error}"
     configured = configured_method(config, run.detector)
     if run.site_method and configured and not same_method(configured, run.site_method):
-        message(
+        yield (
             f"warning: [tally] gives the site method {method_name(configured)}, and the run keeps"
             f" {method_name(run.site_method)}: to judge sites by the other one, take another --name"
         )
+    if run.gaps:
+        yield f"warning: {lost_text(run.gaps)}: they are in none of its verdicts"
+    if warning := _unscored_warning(log, run, config):
+        yield f"warning: {warning}"
 
 
-def _warnings(log: Log, run: Run, config: Config) -> list[str]:
-    """What will keep articles of the run unscored."""
+def _unscored_warning(log: Log, run: Run, config: Config) -> str:
+    """Why articles of the run will stay unscored; "" = they will not."""
     from replay.runs.scorers import configured_detectors, is_scored, scored_detectors
-    from stream.schema.control import Control
 
     control = Control(log)
     if is_scored(control, config, run.detector):
-        return []
+        return ""
     if run.detector in configured_detectors(config):
         mend = "It is configured here: restart SCORE with this configuration"
     else:
         mend = "Add it to score.detectors and restart SCORE"
     then = "this process requests" if run.follows else f"`farmwatch replay --name {run.shown}` then requests"
-    return [
-        one_line(
-            f"SCORE runs {', '.join(scored_detectors(control, config))}, not {run.detector}: texts without its score"
-            f" are not requested, and stay unscored. {mend}: {then} them, each once"
-        )
-    ]
+    return (
+        f"SCORE runs {', '.join(scored_detectors(control, config))}, not {run.detector}: texts without its score"
+        f" are not requested, and stay unscored. {mend}: {then} them, each once"
+    )
 
 
 class _Stderr:
@@ -198,33 +186,21 @@ class _Stderr:
 class _Process:
     """What the process has of its own, before the run is begun: its name in the groups, and /metrics."""
 
-    def __init__(self, config: Config, member: str, port: int) -> None:
+    def __init__(self, config: Config, run: str, port: int, held: ExitStack) -> None:
+        from farmwatch.config.member_names import claimed_name, names_folder
         from farmwatch.daemon.endpoints import Endpoints, Exposition
         from stream.processing.metrics import Metrics
 
-        self.member = member
+        self.member = f"replay-{held.enter_context(claimed_name(names_folder(config), [f'replay.{run}']))}"
         self.metrics = Metrics()
         self.replay: Replay | None = None
-        self.endpoints = Endpoints(Exposition(self.metrics.registry, "replay"), self._health, config.metrics.host, port)
-        self.endpoints.start()
-        self.url = f"http://{config.metrics.host}:{self.endpoints.port}/metrics"
+        endpoints = Endpoints(Exposition(self.metrics.registry, "replay"), self._health, config.metrics.host, port)
+        endpoints.start()
+        held.callback(endpoints.close)
+        self.url = f"http://{config.metrics.host}:{endpoints.port}/metrics"
 
     def _health(self) -> Health:
-        from stream.processing.health import Health
-
         return Health(True, False, "starting") if self.replay is None else self.replay.health()
-
-
-@contextmanager
-def _begun(config: Config, run: str, port: int) -> Iterator[_Process]:
-    from farmwatch.config.member_names import claimed_name, names_folder
-
-    with claimed_name(names_folder(config), [f"replay.{run}"]) as member:
-        process = _Process(config, f"replay-{member}", port)
-        try:
-            yield process
-        finally:
-            process.endpoints.close()
 
 
 def _carry_out(
@@ -249,7 +225,7 @@ def _carry_out(
             line.clear()
             message(f"{run.shown}: {text}")
 
-        replay = Replay(
+        process.replay = Replay(
             log,
             config,
             run,
@@ -261,51 +237,42 @@ def _carry_out(
             on_progress=line.show,
             on_message=on_message,
         )
-        process.replay = replay
-        return replay.run(), signals
+        return process.replay.run(), signals
 
 
 def _conclude(
     log: Log, config: Config, run: Run, ending: Ending, signals: list[int], as_json: bool
 ) -> tuple[int, list[str]]:
     """Say how it ended; the exit code, and the lines of the result."""
-    import signal
-    import time
-
-    import msgspec
-
     from replay.engine.runner import Ending
     from replay.engine.summary import lines_of, summary_of
     from replay.runs.missing import buried
-    from stream.schema.control import Control
 
+    resume = f"`farmwatch replay --name {run.shown}` resumes it"
+    said = {
+        Ending.REMOVED: f"the run {run.shown} was removed: this process ends",
+        Ending.LIVE: f"the run {run.shown} is live now: the daemon continues it, and this process ends",
+        Ending.CANCELLED: f"the run {run.shown} was cancelled; {resume}",
+        Ending.STOPPED: f"stopped; {resume}",
+    }
+    if ending in said:
+        message(said[ending])
+    code = Exit.PROBLEM if ending in (Ending.REMOVED, Ending.CANCELLED) else Exit.OK
+    if ending is Ending.STOPPED and signal.SIGINT in signals:
+        code = Exit.INTERRUPTED
+    if ending is Ending.REMOVED or not (as_json or ending is Ending.DONE):  # it reads nothing that it does not show
+        return code, []
     control = Control(log)
     row = control.runs.get(run.name, run)
-    if ending is Ending.REMOVED:
-        message(f"the run {run.shown} was removed: this process ends")
-        return Exit.PROBLEM, []
-    if ending is Ending.LIVE:
-        message(f"the run {run.shown} is live now: the daemon continues it, and this process ends")
-    elif ending is Ending.CANCELLED:
-        message(f"the run {run.shown} was cancelled; `farmwatch replay --name {run.shown}` resumes it")
-    elif ending is Ending.STOPPED:
-        message(f"stopped; `farmwatch replay --name {run.shown}` resumes it")
-    lines: list[str] = []
-    if as_json or ending is Ending.DONE:  # a stopped process reads nothing that it does not show
-        if dead := buried(log, row):
-            message(f"warning: {counted(dead, 'record')} that it could not process went to the dead letters")
-        summary = summary_of(log, control, config, row, int(time.time() * 1000))
-        lines = [json_line(msgspec.to_builtins(summary))] if as_json else lines_of(summary)
-    if ending is Ending.CANCELLED:
-        return Exit.PROBLEM, lines
-    return Exit.INTERRUPTED if ending is Ending.STOPPED and signal.SIGINT in signals else Exit.OK, lines
+    if dead := buried(log, row):
+        message(f"warning: {counted(dead, 'record')} that it could not process went to the dead letters")
+    summary = summary_of(log, control, config, row, int(time.time() * 1000))
+    return code, [json_line(msgspec.to_builtins(summary))] if as_json else lines_of(summary)
 
 
 @contextmanager
 def _stopping_on_signals(stop: threading.Event) -> Iterator[list[int]]:
     """SIGTERM and SIGINT set `stop`; the second one ends the process at once. Gives the list that they enter."""
-    import signal
-
     came: list[int] = []
 
     def handle(number: int, _frame: object) -> None:

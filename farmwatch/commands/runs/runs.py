@@ -6,6 +6,7 @@ import json as json_text
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
@@ -13,17 +14,24 @@ from cyclopts import Parameter
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
+from stream.schema.control import Control
+from stream.text.spans import lasting, moment, size
 from stream.text.user_errors import Exit, NotFound
 from stream.text.wording import counted, one_line
 
 if TYPE_CHECKING:
     from replay.runs.overview import RunState
     from replay.runs.removal import Freed
-    from stream.schema.control import Control
     from stream.schema.runs import Run
 
 Name = Annotated[str, Parameter(help="Name of a run, or `live`, `before` or `first`.")]
 _DETECTOR_SHOWN = 28  # characters
+# Fields of the JSON that are those of the run, and of its state
+_OF_RUN = (
+    *("ruleset", "digest", "detector", "epoch", "measured_by", "source", "why_source", "from_at"),
+    *("created_at", "created_by", "why", "error"),
+)
+_OF_STATE = ("state", "resume", "to_at", "ended_at", "phase", "rate", "eta_s", "lag")
 
 
 def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
@@ -33,7 +41,6 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     object a line.
     """
     from replay.runs.overview import run_states
-    from stream.schema.control import Control
 
     config = common.load().config
     with opened(config) as log:
@@ -75,7 +82,6 @@ def show_run(
     from replay.runs.lookup import find_run
     from replay.runs.missing import buried
     from replay.runs.overview import run_state
-    from stream.schema.control import Control
 
     config = common.load().config
     with opened(config) as log:
@@ -112,7 +118,6 @@ def _show_ruleset(control: Control, run: Run, as_json: bool) -> int:
 
 def _facts(state: RunState) -> Iterator[tuple[str, str]]:
     from replay.runs.run_rules import method_name
-    from stream.text.spans import moment
 
     run = state.run
     yield "state", f"{state.state}{f'; `{state.resume}` resumes it' if state.resume else ''}"
@@ -142,7 +147,6 @@ def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
     """
     from replay.engine.lifecycle import cancel
     from replay.runs.lookup import find_run
-    from stream.schema.control import Control
 
     config = common.load().config
     with opened(config, write=True) as log:
@@ -169,7 +173,6 @@ def remove_runs(
     """
     from replay.runs.lookup import resolve_name, run_named
     from replay.runs.removal import RunNeeded, remove, what_it_frees, why_not
-    from stream.schema.control import Control
 
     config = common.load().config
     with opened(config, write=not dry_run) as log:
@@ -189,7 +192,6 @@ def remove_runs(
 
 
 def _tell_freed(name: str, freed: Freed, *, removed: bool, as_json: bool) -> None:
-    from stream.text.spans import size
 
     if as_json:
         told = {"topics": freed.topics, "records": freed.records, "bytes": freed.bytes}
@@ -203,7 +205,6 @@ def _tell_freed(name: str, freed: Freed, *, removed: bool, as_json: bool) -> Non
 
 def _row(state: RunState) -> tuple[Any, ...]:
     from replay.runs.site_table import short_ruleset
-    from stream.text.spans import lasting
 
     run = state.run
     shown = _DETECTOR_SHOWN if sys.stdout.isatty() else len(run.detector)  # who reads a pipe wants it whole
@@ -224,37 +225,19 @@ def _row(state: RunState) -> tuple[Any, ...]:
 
 
 def _fields(state: RunState) -> dict[str, Any]:
-    run = state.run
+    run, tallied = state.run, state.tallied or (None, None)
     return {
         "run": run.shown,
         "live": state.is_live,
-        "state": state.state,
-        "resume": state.resume,
-        "ruleset": run.ruleset,
-        "digest": run.digest,
-        "detector": run.detector,
+        **{name: getattr(run, name) for name in _OF_RUN},
+        **{name: getattr(state, name) for name in _OF_STATE},
         "site_method": json_text.loads(run.site_method or "null"),
-        "epoch": run.epoch,
-        "measured_by": run.measured_by,
-        "source": run.source,
-        "why_source": run.why_source,
-        "from_at": run.from_at,
-        "to_at": state.to_at,
-        "created_at": run.created_at,
-        "created_by": run.created_by,
-        "why": run.why,
-        "ended_at": state.ended_at,
-        "error": run.error,
-        "phase": state.phase,
-        "phases": [{"phase": step.phase, "done": step.done, "total": step.total} for step in state.phases],
+        "phases": [asdict(step) for step in state.phases],
         "share": state.progress.share,
-        "rate": state.rate,
-        "eta_s": state.eta_s,
-        "lag": state.lag,
         "lags": dict(state.lags),
         "members": list(state.members),
-        "articles": state.tallied and state.tallied[0],
-        "unscored": state.tallied and state.tallied[1],
+        "articles": tallied[0],
+        "unscored": tallied[1],
     }
 
 

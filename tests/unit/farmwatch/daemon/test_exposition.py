@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 import urllib.request
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 from prometheus_client import Metric
@@ -72,12 +74,9 @@ def test_what_is_counted_later_is_shown() -> None:
     assert metrics.registry.get_sample_value("farmwatch_log_rebalances_total") == 2
 
 
-def test_a_replay_is_a_role_of_its_own() -> None:
+def test_a_replay_is_a_role_of_its_own(tmp_path: Path) -> None:
     """What a replay's process serves says so: its counts are told from those of the live roles."""
-    process = _Process(load(None, [], {}).config, "replay-1", 0)
-    try:
-        with urllib.request.urlopen(process.url, timeout=10) as answer:
-            page = answer.read().decode()
-    finally:
-        process.endpoints.close()
+    with ExitStack() as held:
+        process = _Process(load(None, [f"log.url=sqlite:{tmp_path}"], {}).config, "r1", 0, held)
+        page = held.enter_context(urllib.request.urlopen(process.url, timeout=10)).read().decode()
     assert 'farmwatch_log_rebalances_total{role="replay"} 0.0' in page

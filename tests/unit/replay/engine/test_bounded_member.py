@@ -1,18 +1,18 @@
-"""A member with stops: what it gives, when it is at the end, and that it leaves the rest alone."""
+"""A member with stops: what it gives, and that it leaves the rest alone."""
 
 from __future__ import annotations
 
 import itertools
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.engine.bounded_member import BoundedMember
-from replay.runs.offsets import between, first_record, lag_on, last_record, processed_by, reached
+from replay.runs.offsets import Stops, between, first_record, lag_on, last_record, processed_by, reached
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Message, Output, Topic
 from stream.memory.log import MemoryLog
@@ -34,24 +34,34 @@ def put(log: Log, topic: str, partition: int, count: int) -> None:
     log.append([Output(topic, partition, b"k", b"v") for _ in range(count)])
 
 
-def join(
-    log: Log, stops: dict[str, list[int]], at_end: Callable[[], None] = lambda: None, name: str = "m"
-) -> BoundedMember:
-    """A bounded member of the group g on both topics."""
-    return BoundedMember(log.join("g", ["a", "b"], member=name), log, "g", ["a", "b"], stops, on_end=at_end)
+def join(log: Log, stops: Stops, name: str = "m", topics: Sequence[str] = ("a", "b"), **more: Any) -> BoundedMember:
+    """A bounded member of the group g."""
+    return BoundedMember(log.join("g", topics, member=name), log, "g", topics, stops, **more)
 
 
-def work(member: BoundedMember, ended: threading.Event, rounds: int = 200) -> list[Message]:
-    """Read and commit batch by batch until the end is told."""
+def commit(member: BoundedMember, batch: list[Message]) -> list[Message]:
+    """Commit the offsets of a batch."""
+    if batch:
+        member.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in batch}))
+    return batch
+
+
+def work(log: Log, member: BoundedMember, stops: Stops) -> list[Message]:
+    """Read and commit batch by batch until the group is at its stops."""
     found: list[Message] = []
-    for _ in range(rounds):
-        if ended.is_set():
+    for _ in range(200):
+        if reached(log, "g", stops):
             return found
-        batch = member.poll(0.05, 3, 1 << 20)
-        if batch:
-            member.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in batch}))
-        found += batch
-    raise AssertionError("the end was never told")
+        found += commit(member, member.poll(0.05, 3, 1 << 20))
+    raise AssertionError("it never was at its stops")
+
+
+def read(member: BoundedMember, number: int) -> list[Message]:
+    """Read so many records, and commit nothing."""
+    found: list[Message] = []
+    while len(found) < number:
+        found += member.poll(0.05, 3, 1 << 20)
+    return found
 
 
 def test_nothing_at_or_beyond_the_stops_is_given(log: Log) -> None:
@@ -59,9 +69,9 @@ def test_nothing_at_or_beyond_the_stops_is_given(log: Log) -> None:
     for topic in ("a", "b"):
         for partition in (0, 1):
             put(log, topic, partition, 10)
-    ended = threading.Event()
-    member = join(log, {"a": [4, 7], "b": [0, 10]}, ended.set)
-    found = work(member, ended)
+    stops = {"a": [4, 7], "b": [0, 10]}
+    member = join(log, stops)
+    found = work(log, member, stops)
     member.close()
     assert sorted((m.topic, m.partition, m.offset) for m in found) == [
         *(("a", 0, n) for n in range(4)),
@@ -72,55 +82,39 @@ def test_nothing_at_or_beyond_the_stops_is_given(log: Log) -> None:
     assert processed_by(log, "g", "b") == [0, 10]
 
 
-def test_what_retention_takes_on_the_way_is_told(log: Log) -> None:
-    """Records that left the log before they were read are told, whether it joins, reads on or ends behind them."""
-    log.create([Topic("old", 3, retention_ms=1)])
-    for partition in (0, 1, 2):
+def test_what_retention_takes_on_the_way_is_reported(log: Log) -> None:
+    """Records that left the log unread are reported, whether before it joins or while it reads."""
+    log.create([Topic("old", 2, retention_ms=1)])
+    for partition in (0, 1):
         put(log, "old", partition, 10)
-    log.reset("g", "old", [2, 0, 0])
-    log.expire(2**44, {"old": [4, 0, 0]})
+    log.reset("g", "old", [2, 0])
+    log.expire(2**44, {"old": [4, 0]})
     lost: list[Gap] = []
-    ended = threading.Event()
-    inner = log.join("g", ["old"], member="m")
-    member = BoundedMember(inner, log, "g", ["old"], {"old": [10, 10, 10]}, on_end=ended.set, on_gap=lost.append)
+    stops = {"old": [10, 10]}
+    member = join(log, stops, topics=["old"], on_gap=lost.append)
     for _ in range(3):
-        batch = member.poll(0.05, 2, 1 << 20)
-        member.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in batch}))
+        commit(member, member.poll(0.05, 2, 1 << 20))
     assert lost == [Gap("old", 0, 2, 4)]
-    read = processed_by(log, "g", "old")
-    log.expire(2**44, {"old": [8, 8, 10]})
-    work(member, ended)
+    done = processed_by(log, "g", "old")
+    log.expire(2**44, {"old": [8, 8]})
+    work(log, member, stops)
     member.close()
-    assert sum(gap.last - gap.first for gap in lost[1:]) == sum(
-        max(0, kept - at) for at, kept in zip(read, (8, 8, 10), strict=True)
-    )
+    assert sum(gap.last - gap.first for gap in lost[1:]) == sum(max(0, 8 - at) for at in done)
 
 
-def test_a_single_record_that_expired_is_told_and_not_given(log: Log) -> None:
-    """It goes to `lost` and not to the loop, which would write a dead letter of it as well."""
+def test_a_single_record_that_expired_is_reported_and_not_given(log: Log) -> None:
+    """The loop does not get it, which would write a dead letter of it as well."""
     log.create([Topic("old", 1, retention_ms=1)])
     put(log, "old", 0, 3)
     lost: list[Gap] = []
-    inner = log.join("g", ["old"], member="m")
-    member = BoundedMember(inner, log, "g", ["old"], {"old": [3]}, on_gap=lost.append)
+    member = join(log, {"old": [3]}, topics=["old"], on_gap=lost.append)
     member.pause()
     member.poll(0, 1, 1)
     log.expire(2**44, {"old": [1]})
     member.resume()
-    found: list[Message] = []
-    while len(found) < 2:
-        found += member.poll(0.05, 3, 1 << 20)
+    assert [(m.offset, m.expired) for m in read(member, 2)] == [(1, 0), (2, 0)]
     member.close()
-    assert [(m.offset, m.expired) for m in found] == [(1, 0), (2, 0)]
     assert lost == [Gap("old", 0, 0, 1)]
-
-
-def test_empty_partitions_are_at_their_end(log: Log) -> None:
-    """A log without a record is done at once."""
-    ended = threading.Event()
-    member = join(log, {"a": [0, 0], "b": [0, 0]}, ended.set)
-    assert work(member, ended) == []
-    member.close()
 
 
 def test_a_gap_before_the_stop_is_passed(tmp_path: Path) -> None:
@@ -131,81 +125,48 @@ def test_a_gap_before_the_stop_is_passed(tmp_path: Path) -> None:
     log.append([Output("a", 0, b"gone", None, timestamp_ms=1), Output("a", 0, b"last", b"v", timestamp_ms=1)])
     log.expire(400 * 86_400_000)
     assert [m.offset for m in log.read("a", 0)] == [4, 6]
-    ended = threading.Event()
-    member = join(log, {"a": [6, 0], "b": [0, 0]}, ended.set)
-    assert [m.offset for m in work(member, ended)] == [4]
+    stops = {"a": [6, 0], "b": [0, 0]}
+    member = join(log, stops)
+    assert [m.offset for m in work(log, member, stops)] == [4]
     member.close()
-    assert reached(log, "g", {"a": [6, 0]})
     log.close()
 
 
-def test_what_is_given_and_not_committed_holds_up_the_end(log: Log) -> None:
-    """The end is told when the offsets are committed, not when the records were read; a rewind brings them again."""
+def test_what_is_given_and_not_committed_is_not_passed(log: Log) -> None:
+    """Only a commit brings the group to its stops; a rewind brings the records again."""
     put(log, "a", 0, 3)
-    ended = threading.Event()
-    member = join(log, {"a": [3, 0], "b": [0, 0]}, ended.set)
-    first: list[Message] = []
-    while len(first) < 3:
-        first += member.poll(0.05, 3, 1 << 20)
+    stops = {"a": [3, 0], "b": [0, 0]}
+    member = join(log, stops)
+    read(member, 3)
     for _ in range(10):
         assert member.poll(0.05, 3, 1 << 20) == []
-    assert not ended.is_set()
+    assert not reached(log, "g", stops)
     member.rewind()
-    assert [m.offset for m in work(member, ended)] == [0, 1, 2]
+    assert [m.offset for m in work(log, member, stops)] == [0, 1, 2]
     member.close()
 
 
-def test_the_end_is_that_of_the_whole_group(log: Log) -> None:
-    """A member that has done its part waits for the other's, whoever brings the offsets there."""
-    put(log, "a", 0, 3)
-    put(log, "a", 1, 3)
-    stops = {"a": [3, 3], "b": [0, 0]}
-    one_ended, other_ended = threading.Event(), threading.Event()
-    one, other = join(log, stops, one_ended.set, "one"), join(log, stops, other_ended.set, "other")
-    while not (one.assignment() and other.assignment()):
-        one.pause()
-        other.pause()
-        one.poll(0.02, 1, 1)
-        other.poll(0.02, 1, 1)
-    one.resume()
-    other.resume()
-    for _ in range(20):
-        batch = one.poll(0.05, 3, 1 << 20)
-        if batch:
-            one.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in batch}))
-    assert not one_ended.is_set()
-    work(other, other_ended)
-    work(one, one_ended)
-    one.close()
-    other.close()
-
-
 def test_without_stops_there_is_no_end(log: Log) -> None:
-    """A run that follows gives what comes, and never ends by itself."""
+    """A run that follows gives what comes."""
     put(log, "a", 0, 2)
-    ended = threading.Event()
-    member = join(log, {}, ended.set)
-    found: list[Message] = []
-    while len(found) < 2:
-        found += member.poll(0.05, 3, 1 << 20)
+    member = join(log, {})
+    read(member, 2)
     put(log, "a", 0, 1)
-    while len(found) < 3:
-        found += member.poll(0.05, 3, 1 << 20)
-    assert not ended.is_set()
+    read(member, 1)
     member.close()
 
 
 def test_lag_ends_at_the_stops(log: Log) -> None:
     """Records beyond the stops are not waited for, so a replay that is done is not behind."""
     put(log, "a", 0, 10)
-    ended = threading.Event()
-    member = join(log, {"a": [4, 0], "b": [0, 0]}, ended.set)
+    stops = {"a": [4, 0], "b": [0, 0]}
+    member = join(log, stops)
     while not member.assignment():
         member.pause()
         member.poll(0.02, 1, 1)
     member.resume()
     assert sum(member.lag().values()) == 4
-    work(member, ended)
+    work(log, member, stops)
     assert sum(member.lag().values()) == 0
     member.close()
 
@@ -213,13 +174,13 @@ def test_lag_ends_at_the_stops(log: Log) -> None:
 def test_the_loop_holds_back_what_it_wants(log: Log) -> None:
     """What the loop paused stays paused while the member holds what is done, and comes after a resume."""
     put(log, "a", 0, 2)
-    ended = threading.Event()
-    member = join(log, {"a": [2, 0], "b": [0, 0]}, ended.set)
+    stops = {"a": [2, 0], "b": [0, 0]}
+    member = join(log, stops)
     member.pause()
     for _ in range(5):
         assert member.poll(0.05, 3, 1 << 20) == []
     member.resume()
-    assert len(work(member, ended)) == 2
+    assert len(work(log, member, stops)) == 2
     member.close()
 
 
@@ -239,23 +200,18 @@ def test_each_record_below_the_stops_is_committed_once(sizes: list[int], cuts: l
         if count:
             put(log, at.topic, at.partition, count)
         stops[at.topic].append(min(count, cut))
-    ended = threading.Event()
     seconds = itertools.count()
-    joined = log.join("g", ["a", "b"], member="m")
-    member = BoundedMember(
-        joined, log, "g", ["a", "b"], stops, on_end=ended.set, monotonic=lambda: float(next(seconds))
-    )
+    member = join(log, stops, monotonic=lambda: float(next(seconds)))
     committed: list[tuple[At, int]] = []
     for number in range(300):
-        if ended.is_set():
+        if reached(log, "g", stops):
             break
         batch = member.poll(0.0, 4, 1 << 20)
         if batch and number in rewinds:
             member.rewind()
-        elif batch:
-            member.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in batch}))
-            committed += [(At(m.topic, m.partition), m.offset) for m in batch]
-    assert ended.is_set()
+        else:
+            committed += [(At(m.topic, m.partition), m.offset) for m in commit(member, batch)]
+    assert reached(log, "g", stops)
     member.close()
     assert sorted(committed) == sorted((at, n) for at in places for n in range(stops[at.topic][at.partition]))
 

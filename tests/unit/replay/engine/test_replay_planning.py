@@ -121,11 +121,11 @@ def test_what_a_run_measures_with_is_kept_and_named(desk: Desk) -> None:
     bare = config_of(desk.config.log.url, "measure.pages_per_site=7")
     with pytest.raises(UsageError) as refused:
         refuse_other_epoch(bare, run)
-    assert "measure.chunk_mode is text, measure.pages_per_site is 7 here" in str(refused.value)
-    assert "--set measure.chunk_mode=block --set measure.pages_per_site=500, or begin another run" in str(refused.value)
+    assert f"epoch {run.epoch}, with --set measure.chunk_mode=block;" in str(refused.value)
+    assert "with --set measure.pages_per_site=7. Use the settings" in str(refused.value)
     stopped = run_state(desk.log, Control(desk.log), run, 0)
     assert stopped.resume == "farmwatch replay --name anew --set measure.chunk_mode=block"
-    with pytest.raises(UsageError, match="a library, or farmwatch itself, is of another version"):
+    with pytest.raises(UsageError, match="the version of farmwatch and its libraries"):
         refuse_other_epoch(desk.config, msgspec.structs.replace(run, epoch="of-another-version"))
 
 

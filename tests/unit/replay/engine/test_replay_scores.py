@@ -7,24 +7,22 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
 
-from farmwatch.commands.runs.replay import _warnings
+from farmwatch.commands.runs.replay import _unscored_warning
 from farmwatch.daemon.roles import build_stage
 from filters.judge_stage import JudgeStage
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.engine.bounded_member import BoundedMember
-from replay.engine.request_pass import PassBegin, begin_pass, count_unrequested, is_held
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
-from replay.live.score_backlog import Backlog, scores_of_backlog
+from replay.live.score_backlog import backlog, scores_of_backlog
 from replay.runs.offsets import processed_by
 from replay.runs.phases import ask_phase
-from replay.runs.scored_texts import requests_wait
-from replay.runs.scorers import ScorersWatch, announce_detectors, is_scored
+from replay.runs.scored_texts import count_unrequested, requests_wait
+from replay.runs.scorers import announce_detectors, is_scored, scorers_watch
 from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Commit, Log, Output, partition_of
 from stream.memory.log import MemoryLog
@@ -89,9 +87,8 @@ def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch:
     one, the run that goes on asks for each text once, takes in the scores, and a comparison shows the change.
     """
     run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b")
-    assert [DETECTOR in warning and "--name b" in warning for warning in _warnings(world.log, run, world.config)] == [
-        True
-    ]
+    warning = _unscored_warning(world.log, run, world.config)
+    assert DETECTOR in warning and "--name b" in warning
     assert world.resume(run, ruleset) is Ending.DONE
     articles = counts_of(read_rows(world.log, "sites.b")).articles
     assert requests_of(world) == []
@@ -103,7 +100,7 @@ def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch:
     assert requests_of(world) == []
 
     world.score_runs(DETECTOR, OTHER_DETECTOR)
-    assert _warnings(world.log, run, world.config) == []
+    assert _unscored_warning(world.log, run, world.config) == ""
     assert world.replay(name="b") is Ending.DONE
     assert "requests of replays wait for SCORE, and none is running: start `farmwatch up`" in said(world, "b")
     score = world.log.join("score", [SCORE_REQUESTS], member="score-1")
@@ -187,8 +184,6 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
             assert world.resume(run, ruleset) is Ending.DONE
             break
         kills += 1
-        if count_unrequested(world.log, world.row("b")):
-            assert begin_pass(world.log, world.row("b"), resumes=True) is PassBegin.RESUMED  # it goes on where it was
     assert kills > 1
     once = requests_of(world)
     assert len(set(once)) == len(once)
@@ -202,7 +197,7 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(
     monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
     monkeypatch.setattr("replay.runs.scorers._LOOK_S", 0.01)
     run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b", end="follow")
-    assert "this process" in _warnings(world.log, run, world.config)[0]
+    assert "this process" in _unscored_warning(world.log, run, world.config)
     stop, heard, endings = threading.Event(), list[str](), list[Ending]()
     thread = threading.Thread(
         target=lambda: endings.append(world.resume(run, ruleset, stop=stop, on_message=heard.append)), daemon=True
@@ -211,12 +206,9 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(
     patiently(lambda: len(heard) == 1, "the run to have caught up")
     assert requests_of(world) == []
     world.score_runs(DETECTOR, OTHER_DETECTOR)
-    patiently(lambda: len(heard) == 4, "the run to have asked, and to follow on")
+    patiently(lambda: len(heard) == 3, "the run to have asked, and to follow on")
     articles = len(set(requests_of(world, topic=SCORE_REQUESTS)))
-    assert heard[1:3] == [
-        f"{articles} texts without a score and without a request: requesting",
-        f"{articles} texts requested",
-    ]
+    assert heard[1] == f"{articles} texts without a score and without a request: requesting"
     before = set(requests_of(world))
     assert before == set(requests_of(world, topic=SCORE_REQUESTS))
     world.feed(later_pages(world))
@@ -233,7 +225,7 @@ class Following:
 
     def __init__(self) -> None:
         self.heard: list[str] = []
-        self.on_pass: Callable[[], None] = lambda: None  # called as a pass ends
+        self.on_pass: Callable[[], None] = lambda: None  # called as a pass begins
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -268,7 +260,7 @@ class Following:
 
     def _hear(self, text: str) -> None:
         self.heard.append(text)
-        if "texts requested" in text:
+        if "requesting" in text:
             self.on_pass()
 
 
@@ -292,9 +284,7 @@ def left_unanswered(world: LiveWorld) -> None:
 def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
     world: LiveWorld, following: Following, tmp_path: Path
 ) -> None:
-    """Behind an earlier pass texts were left unanswered, more was judged since, and live measures on and on: it makes
-    the rest of that pass and one from the start, no more, asks for all of them, and follows.
-    """
+    """Texts were left unanswered, more was judged since, and live measures on and on: one pass asks for all of them."""
     following.begin(world, ruleset=write_rules(tmp_path, 5), name="f", end="follow")
     following.patiently("caught up")
     once = requests_of(world)
@@ -311,7 +301,7 @@ def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
     following.on_pass = lambda: world.feed(later_pages(world, next(seeds))[:1])
     following.begin(world, name="f")
     following.patiently("caught up")
-    assert following.said("without a request: requesting") <= 2
+    assert following.said("without a request: requesting") == 1
     assert set(once) <= set(requests_of(world)[2 * len(once) :])
     assert count_unrequested(world.log, world.row("f")) == 0
 
@@ -319,35 +309,27 @@ def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
 def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(
     world: LiveWorld, following: Following, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that was killed counts as a member until its lease ends: one that goes on waits, looking at no text
-    again, and then asks for all.
-    """
+    """A killed process is a member until its lease ends: one that goes on waits, and then asks for all."""
     world.replay(ruleset=write_rules(tmp_path, 5), name="loose")
     once = requests_of(world)
     left_unanswered(world)
     world.replay(name="loose")
     left_unanswered(world)
-    counts, looks = [0], [0]
+    looks, members = [0], world.log.members
 
-    def counting(*given: Any) -> int:
-        counts[0] += 1
-        return count_unrequested(*given)
+    def looking(group: str) -> list[str]:
+        looks[0] += group == "ask.loose"
+        return members(group)
 
-    def looking(*given: Any) -> bool:
-        looks[0] += 1
-        return is_held(*given)
-
-    monkeypatch.setattr("replay.engine.runner.count_unrequested", counting)
-    monkeypatch.setattr("replay.engine.runner.is_held", looking)
+    monkeypatch.setattr(world.log, "members", looking)
     ghost = world.log.join("ask.loose", [FEATURES], member="ghost")
     following.begin(world, name="loose")
     patiently(lambda: looks[0] >= 5, "it to look whether the other one has left")
-    assert (counts, following.said("waits until another process")) == ([1], 1)
+    assert following.said("waits: another process") == 1
     ghost.close()
     following.join()
     assert world.row("loose").state == RunStatus.DONE
     assert sorted(requests_of(world)) == sorted(3 * once)
-    assert counts == [2]
 
 
 def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
@@ -388,13 +370,13 @@ def test_texts_whose_features_left_the_log_are_not_to_be_asked_for(tmp_path: Pat
     assert 0 < later < both
     run, ruleset = world.begin(name="b")
     world.resume(run, ruleset, on_message=heard.append)
-    assert [text.partition(" ")[0] for text in heard] == [str(later)] * 2
+    assert [text.partition(" ")[0] for text in heard] == [str(later)]
     assert len(requests_of(world)) == later == len(set(requests_of(world)))
     world.score()
     run, ruleset = world.begin(name="b")
     world.resume(run, ruleset, on_message=heard.append)
     assert unscored(world, "b") > 0
-    assert len(heard) == 2
+    assert len(heard) == 1
 
 
 def test_a_look_at_what_is_to_be_asked_for_ends_as_it_is_told(world: LiveWorld) -> None:
@@ -447,7 +429,7 @@ def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
         assert known is not None
         found = {text for text in meanwhile if known.has(partition_of(text[0], PARTITIONS), *text)}
         assert (found == set(meanwhile)) == (most == 1000)
-    is_behind = Backlog(world.log, live)
+    is_behind = backlog(world.log, live)
     assert is_behind()
     world.run_stage(JudgeStage(world.ruleset, known=known, is_behind=is_behind), "judge")
     assert not is_behind()
@@ -460,7 +442,7 @@ def test_what_was_waiting_is_dealt_with_once_it_is_measured_and_judged(world: Li
     """Pages that waited count until their features are judged; what came after those is not waited for."""
     names = names_of("live", is_live=True)
     world.log.append([Output(PAGES, 0, b"s0.example", b"a page")])
-    is_behind = Backlog(world.log, names)
+    is_behind = backlog(world.log, names)
     assert is_behind()
     world.feed(later_pages(world))  # measured of it
     world.log.reset(names.measure_group, PAGES, world.log.end(PAGES))
@@ -509,7 +491,7 @@ def test_what_score_runs_is_looked_up_now_and_then() -> None:
     """A change shows after some seconds, and not with each question."""
     world = LiveWorld(MemoryLog(), config_of("sqlite:none"))
     now_s = [0.0]
-    watch = ScorersWatch(world.log, world.config, OTHER_DETECTOR, monotonic=lambda: now_s[0])
+    watch = scorers_watch(world.log, world.config, OTHER_DETECTOR, monotonic=lambda: now_s[0])
     found = [watch()]
     world.score_runs(DETECTOR)
     for now_s[0] in (1.0, 6.0):

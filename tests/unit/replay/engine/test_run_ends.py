@@ -12,14 +12,13 @@ import pytest
 
 from replay.engine.lifecycle import finish, record_error
 from replay.engine.runner import Ending
-from replay.runs.configured import site_method_to_keep
 from replay.runs.site_table import read_rows
 from stream.log.contract import Log
 from stream.memory.log import MemoryLog
 from stream.schema.control import exclusive
 from stream.schema.records import SiteState
 from stream.schema.runs import RunStatus
-from tests.support.replay_world import DETECTOR, LiveWorld, config_of, features_of_pages, write_rules
+from tests.support.replay_world import LiveWorld, config_of, features_of_pages, write_rules
 
 
 @pytest.fixture
@@ -125,15 +124,3 @@ def test_a_run_that_is_done_has_no_error(world: LiveWorld, tmp_path: Path, monke
     assert world.row("mine").error == "OSError: disk full"
     done = finish(world.log, "mine")
     assert (done.state, done.error, world.row("mine").error) == (RunStatus.DONE, "", "")
-
-
-def test_a_run_of_a_version_that_kept_no_site_method_keeps_one_from_now_on(world: LiveWorld, tmp_path: Path) -> None:
-    """Gone on with, it is judged as configured, as it was; a later change of [tally] changes nothing of it any more."""
-    begun, _ = world.begin(ruleset=str(tmp_path / "rules-5.toml"), name="mine")
-    with exclusive(world.log) as writer:
-        writer.put(msgspec.structs.replace(begun, site_method=""))
-    method = site_method_to_keep(world.config, DETECTOR)
-    went_on, _ = world.begin(name="mine")
-    assert went_on.site_method == world.row("mine").site_method == method
-    world.config = config_of(world.config.log.url, "tally.sprt={p0=0.3, p1=0.6}")
-    assert world.begin(name="mine")[0].site_method == method != site_method_to_keep(world.config, DETECTOR)
