@@ -10,7 +10,7 @@ from kafka import TopicPartition
 
 from stream.kafka.cluster import KafkaSite
 from stream.kafka.consumer import GroupConsumer
-from stream.kafka.restore import Restore
+from stream.kafka.reader import Restore
 from stream.kafka.state import LocalState
 from stream.log.contract import At, StateChange
 from stream.log.errors import LogUnavailable, StreamError
@@ -83,7 +83,7 @@ class Ownership:
         assert restore is not None
         try:
             if not restore.finished:
-                restore.step(timeout_s)
+                restore.advance(timeout_s)
         except StreamError:
             self._end_restore()
             raise
@@ -134,7 +134,7 @@ class Ownership:
                     at = self.changelog(partition)
                     self._states[partition] = self._site.local_state(self._owner, at, self._changelog_id)
                 states[self.changelog(partition)] = self._states[partition]
-        self._restore = Restore(self._site.admin, self._site.reader_options, states, self._site.clock)
+        self._restore = self._site.restore(states)
         self._restoring = frozenset(partitions)
         return True
 
