@@ -77,10 +77,7 @@ class Records:
 
 
 def check_leases(database: sqlite3.Connection, group: str, member: str, epoch: int, leases: Mapping[int, int]) -> None:
-    """Raises Fenced if another joined under this name (`epoch`: of the membership), or a partition has another owner.
-
-    `leases`: partition -> epoch, as the member believes; checked in the very transaction that relies on them.
-    """
+    """Raises Fenced unless the membership and these leases (partition -> epoch) are in force, in this transaction."""
     row = database.execute("SELECT epoch FROM members WHERE grp = ? AND name = ?", (group, member)).fetchone()
     if row is not None and row[0] != epoch:
         raise Fenced(f"another process joined group {group!r} as member {member!r}")

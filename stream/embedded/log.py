@@ -267,7 +267,6 @@ class EmbeddedLog:
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[RecordReader]:
-        """A reader of our own for a while; connections are kept for the next."""
         if os.getpid() != self._pid:
             raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
         if self._stop.is_set():

@@ -96,10 +96,7 @@ class EmbeddedState(SqlState):
 
 
 class RecordReader:
-    """A reading connection with its open segment files; used by one thread at a time.
-
-    Every statement is finished at once, so no snapshot stays open and holds back checkpoints.
-    """
+    """A reading connection and its segment files, for one thread at a time. No snapshot stays open."""
 
     def __init__(self, folder: Path, lock_timeout_s: float, how: str = "mode=rw") -> None:
         self.database: sqlite3.Connection = connect(folder, lock_timeout_s, how)
@@ -163,10 +160,7 @@ class RecordReader:
             return StoredRow(at, id, b"", None, None, 0, None, -1, 0, None, f"SQLite cannot read it: {error}")
 
     def messages(self, rows: Sequence[StoredRow]) -> list[Message]:
-        """The records of these rows, those that are not what was written with their damage.
-
-        Rows that retention has removed in the meantime are left out.
-        """
+        """The records of these rows, damage noted, without those that retention has removed in the meantime."""
         wanted: dict[int, list[StoredRow]] = {}
         for row in rows:
             if row.segment is not None:

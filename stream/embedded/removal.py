@@ -33,10 +33,7 @@ def take_out(
     stores: Sequence[str],
     now: Moment,
 ) -> tuple[list[int], int]:
-    """Take them out within a transaction; returns the ids of the topics and the bytes of their records.
-
-    Raises StreamError, and changes nothing, while a group has live members.
-    """
+    """Returns ids and bytes of the topics. Raises StreamError, and changes nothing, while a group has members."""
     for group in groups:
         check_idle(prefix + group, members(database, prefix + group, now), "it is removed")
     ids = []
@@ -56,10 +53,7 @@ def take_out(
 
 
 def clear(database: sqlite3.Connection, writer: Writer) -> int:
-    """Delete the rows of all that was taken out, reading through `database`; returns the bytes of the state.
-
-    Each step is a transaction that returns whether there is more, and the bytes of state that it deleted.
-    """
+    """Delete the rows of all that was taken out, reading through `database`; returns the bytes of the state."""
     freed = 0
     for kind, number in database.execute("SELECT kind, id FROM removed").fetchall():
         step = partial(_clear_records if kind == _RECORDS else _clear_state, number)

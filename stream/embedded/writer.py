@@ -65,10 +65,7 @@ class _Group:
 
 
 class Writer:
-    """The writing connection and the open segments of one process.
-
-    `committed` counts transactions; `wait` lets readers of the same process sleep until it moves.
-    """
+    """The writing connection and the open segments of one process; `committed` counts its transactions."""
 
     def __init__(self, folder: Path, *, segment_bytes: int, lock_timeout_s: float, read_only: bool) -> None:
         self._folder = folder
@@ -89,10 +86,9 @@ class Writer:
         self.committed = 0
 
     def run(self, apply: Apply[T], blobs: Sequence[tuple[int, bytes]] = ()) -> T:
-        """Run `apply(database, places)` in a transaction, `places` being where the blobs lie; returns its result.
+        """The result of `apply(database, places)` in a transaction. It must check first and write then.
 
-        It must check first and write then: when it raises a StreamError, the others of its group commit without it.
-        Raises that error, or LogUnavailable when nothing could be made durable.
+        Its StreamError is raised, the others of its group commit without it; LogUnavailable: nothing is durable.
         """
         task = _Task(apply, blobs)
         self._submit(task)
@@ -187,7 +183,6 @@ class Writer:
             self._committing.release()
 
     def _place(self, group: _Group) -> None:
-        """Append the large values of a group to the segments of their topics, and sync these."""
         values: dict[int, list[bytes]] = {}
         for task in group.tasks:
             for topic, value in task.blobs:
@@ -220,10 +215,7 @@ class Writer:
         return segment
 
     def _enter(self, file: str) -> int:
-        """Enter a new segment in the database, on a connection of its own; returns its row.
-
-        This comes before its first write, because retention never removes a file that the database does not know.
-        """
+        """Enter a new segment before its first write: retention removes no file that the database does not know."""
         database = self._connect()
         try:
             _begin(database, self._lock_timeout_s)
@@ -327,10 +319,7 @@ class Writer:
 
 
 def _begin(database: sqlite3.Connection, lock_timeout_s: float) -> None:
-    """Start a write transaction; while another process writes, ask again every millisecond or so.
-
-    SQLite's own waiting backs off to 100 ms, which starves one of several busy processes.
-    """
+    """Start a write transaction. SQLite's own waiting backs off to 100 ms, which starves one of several processes."""
     deadline = time.monotonic() + lock_timeout_s
     while True:
         try:

@@ -139,10 +139,7 @@ class KafkaAdmin:
         return {topic: {key: str(s["value"]) for key, s in settings.items()} for topic, settings in found.items()}
 
     def set_topic_settings(self, changes: Mapping[str, Mapping[str, str]]) -> None:
-        """Set these settings and no others, and wait a little until the broker returns them.
-
-        Topics that were removed meanwhile are passed over. Raises StreamError where the broker refuses.
-        """
+        """Set these settings, wait a little until the broker returns them. Raises StreamError where it refuses."""
         if not changes:
             return
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, dict(keys)) for topic, keys in changes.items()]
@@ -180,11 +177,7 @@ class KafkaAdmin:
         return self._offsets(dict.fromkeys(at, OffsetSpec.EARLIEST), IsolationLevel.READ_COMMITTED)
 
     def stable_end(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The last stable offset: below it no transaction is open.
-
-        A transaction is reported as committed before its markers are written, some milliseconds later. So this waits
-        up to a second for what was written at the time of the call to become stable; for the same transaction once.
-        """
+        """The end below which no transaction is open; waits up to 1 s, once a transaction, for markers that are due."""
         written = self.written_end(at)
         give_up_at = time.monotonic() + _MARKERS_S
         while True:

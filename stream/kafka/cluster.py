@@ -109,11 +109,7 @@ class KafkaSite:
         )
 
     def restore(self, states: Mapping[TopicPartition, LocalState]) -> Restore:
-        """What brings these states, by partition of their changelogs, up to date. Raises LogUnavailable.
-
-        Up to the end of everything written, not to the last stable offset: a committed transaction whose marker has not
-        arrived here yet counts too, and the reader waits for it.
-        """
+        """Brings states, by changelog partition, up to all that was written: also behind open transactions."""
         return Restore(self.reader_options, states, self.admin.written_end(list(states)), self.clock)
 
     def local_state(self, owner: Iterable[str], changelog: TopicPartition, changelog_id: str) -> LocalState:

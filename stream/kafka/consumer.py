@@ -88,10 +88,7 @@ class GroupConsumer(KafkaConsumer, ConsumerRebalanceListener):  # type: ignore[m
         return bool(coordinator.stable() and not coordinator._heartbeat_enabled and not coordinator.rejoining)
 
     def stable_offsets(self, at: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
-        """Committed offsets, after open transactions on them have ended; partitions without one are left out.
-
-        Raises LogUnavailable.
-        """
+        """Committed offsets, those there are, after open transactions on them have ended. Raises LogUnavailable."""
         with translated(f"committed offsets of group {self.config['group_id']}"):
             found = self._coordinator.fetch_committed_offsets(set(at), timeout_ms=int(timeout_s * 1000))
         return {tp: known.offset for tp, known in found.items()}

@@ -52,10 +52,7 @@ class KafkaLog:
         settings: KafkaSettings | None = None,
         clock: Clock = wall_ms,
     ) -> None:
-        """`bootstrap`: "host:port,host:port"; `state_folder` holds local copies of state and may be lost.
-
-        Raises StreamError where crc32c has no C implementation.
-        """
+        """`bootstrap`: "host:port,host:port"; `state_folder` may be lost. Raises StreamError without crc32c in C."""
         require_crc32c()
         self._site = KafkaSite(bootstrap, prefix, state_folder, settings or KafkaSettings(), clock)
         self._settings = self._site.settings

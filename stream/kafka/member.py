@@ -124,7 +124,7 @@ class KafkaMember:
         self._owned.committed(offsets, {p: (commit.state[p], offset + 1) for p, offset in last.items()})
 
     def rewind(self) -> None:
-        """Set the positions back to the committed offsets. Sends nothing; the next poll settles a commit in doubt."""
+        """See `Member.rewind`. Sends nothing; the next poll settles a commit in doubt."""
         self._buffer.clear()
         self._owned.delivered.clear()
         if self._consumer is not None:
@@ -139,10 +139,7 @@ class KafkaMember:
         self._hold_or_let()
 
     def lag(self) -> Mapping[At, int]:
-        """Records between committed offset and end, per owned partition; transaction markers in between count.
-
-        Where all that was delivered is committed, the markers that were read past do not: an idle stage has no lag.
-        """
+        """As `Member.lag`; where all that was delivered is committed, markers that were read past do not count."""
         positions = self._owned.positions()
         ends = self._site.admin.stable_end(list(positions))
         begun = {at: next_offset(offset, ends[at]) for at, offset in positions.items()}
@@ -245,11 +242,7 @@ class KafkaMember:
             consumer.place({at: max(start, first[at])})
 
     def _past_markers(self, offsets: Mapping[At, int]) -> dict[At, int]:
-        """These offsets, and those of other partitions at rest, moved past transaction markers.
-
-        An offset that is left before a transaction marker lies before the beginning once retention has taken that, and
-        the marker would be reported as an unread record.
-        """
+        """These offsets, and those of partitions at rest, past markers, which retention would report as unread."""
         found = dict(offsets)
         if found:
             for at, committed in self._owned.positions().items():

@@ -98,10 +98,7 @@ class Ownership:
         return ready
 
     def committed(self, offsets: Mapping[At, int], state: Mapping[int, tuple[Sequence[StateChange], int]]) -> None:
-        """A commit is durable: follow it. `state` is partition -> (changes, changelog offset after them).
-
-        Where the local disk fails, the partition is made ready anew from the changelog; the commit is valid.
-        """
+        """Follow a durable commit; `state`: (changes, next offset). Where the local disk fails, it is restored anew."""
         for at, offset in offsets.items():
             self._offsets[TopicPartition(self._site.full(at.topic), at.partition)] = offset
         for partition, (changes, next_offset) in state.items():

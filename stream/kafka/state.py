@@ -49,11 +49,7 @@ class LocalState(SqlState):
     """Keyed state of one partition up to a changelog offset. Reads are those of `StateReader`."""
 
     def __init__(self, path: Path, changelog_id: str, *, now_ms: int, max_age_ms: int) -> None:
-        """Open or create the file at `path`.
-
-        It starts anew where it belongs to another changelog, or is older than `max_age_ms`: the broker may have
-        dropped tombstones by then, and a deleted key would come back. Raises LogUnavailable where the disk fails.
-        """
+        """Open, or begin anew for another changelog or after `max_age_ms`, when the broker may drop tombstones."""
         self._path = path
         try:
             self._db = self._open(changelog_id, now_ms, max_age_ms)
@@ -68,10 +64,7 @@ class LocalState(SqlState):
         return self._next
 
     def apply(self, changes: Iterable[StateChange], next_offset: int, now_ms: int) -> None:
-        """Apply committed changes in order; the file then reflects the changelog up to `next_offset`.
-
-        Raises Fenced where another process moved the file on, LogUnavailable where the disk fails.
-        """
+        """Apply committed changes. Raises Fenced where another process moved the file on, LogUnavailable."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:

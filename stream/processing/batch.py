@@ -35,10 +35,7 @@ class Batch:
         self.last_error: Exception | None = None
 
     def process(self, messages: Sequence[Message], prepared: Mapping[int, Any]) -> None:
-        """Process messages in order; `prepared` maps an index to prepare's result, or to the record's exception.
-
-        Raises the first error that is retriable or fatal; writes the record of any other to the dead letters.
-        """
+        """Process in order; `prepared`: index -> result or exception. Raises the first error that ends the batch."""
         for index, message in enumerate(messages):
             self._offsets[At(message.topic, message.partition)] = message.offset + 1
             if message.expired:
@@ -51,14 +48,12 @@ class Batch:
                 self._process_one(message, prepared[index])
 
     def tick(self, partitions: Sequence[int]) -> None:
-        """Give the stage its tick, with a context per owned partition."""
         contexts = {p: Context(p, self._state(p), self.meter, self._now_ms) for p in partitions}
         self._stage.tick(contexts)
         for context in contexts.values():
             self._outputs.extend(context.outputs)
 
     def commit(self) -> Commit | None:
-        """What is to become visible, or None if there is nothing."""
         state = {p: changes for p, staged in self._states.items() if (changes := staged.changes())}
         if not (self._outputs or self._offsets or state):
             return None
@@ -120,18 +115,12 @@ class Batch:
 
 
 def concerns_one_record(error: Exception) -> bool:
-    """True for an error after which its record goes to the dead letters and the others go on.
-
-    One that says `retriable` may pass, one that says `fatal` stays whatever the record: both end the batch.
-    """
+    """Whether only its record goes to the dead letters: what is `retriable` or `fatal` ends the batch."""
     return not (getattr(error, "retriable", False) or getattr(error, "fatal", False))
 
 
 def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exception]:
-    """Records of the messages by index; what is no record becomes its error.
-
-    Heartbeats, tombstones and what expired unread are left out.
-    """
+    """Records by index, or their errors; without heartbeats, tombstones and what expired unread."""
     records: dict[int, Record | Exception] = {}
     for index, message in enumerate(messages):
         if message.value is None or message.expired or heartbeat.is_heartbeat(message):
@@ -144,10 +133,7 @@ def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exc
 
 
 def prepare(stage: Stage, records: Mapping[int, Record | Exception]) -> dict[int, Any]:
-    """Run the stage's slow work: index -> (record, result) or the record's exception.
-
-    Where the call fails, each record is prepared alone, so that one of them cannot fail the others.
-    """
+    """The stage's slow work: index -> (record, result) or exception. After a failure each record is prepared alone."""
     good = {index: record for index, record in records.items() if isinstance(record, Record)}
     prepared: dict[int, Any] = {i: r for i, r in records.items() if isinstance(r, Exception)}
     try:
@@ -191,10 +177,7 @@ class InFlightBatch:
         return self._work is None or bool(wait([self._work], timeout=timeout_s).done)
 
     def still_owned(self, owned: Mapping[int, int]) -> tuple[list[Message], dict[int, Any]]:
-        """The messages, and what was prepared of them by index; raises what the slow work raised.
-
-        What belongs to partitions that were lost since it was read is left out: their new owner does it.
-        """
+        """The messages of partitions not lost since, with what was prepared; raises what the slow work raised."""
         prepared = self._work.result() if self._work is not None else {}
         kept: list[Message] = []
         results: dict[int, Any] = {}

@@ -95,14 +95,10 @@ class StageLoop:
         self._memory = StateMemory()
 
     def health(self) -> Health:
-        """For /healthz and /readyz; from any thread."""
         return self._watchdog.health()
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set, then drain: what is under way is committed if it ends within `drain_s`.
-
-        Raises what is neither transient nor the fault of a single record.
-        """
+        """Work until `stop` is set, then drain for `drain_s`. Raises what neither passes nor concerns one record."""
         collect_rarely()
         try:
             while not stop.is_set() or self._ahead:
@@ -162,10 +158,7 @@ class StageLoop:
         return InFlightBatch(messages, epochs, work, started_s)
 
     def _gather(self, wait_s: float) -> tuple[list[Message], list[int]]:
-        """A batch, with the ownership epoch of each record: as much as is there, waiting a little for it to fill.
-
-        One poll only where the stage has background topics: another one could find nothing live and add of those.
-        """
+        """A batch with each record's ownership epoch; where the stage has background topics, of one poll only."""
         limit = min(self._settings.max_records, self._stage.max_records)
         room = self._settings.max_bytes
         messages: list[Message] = []
@@ -188,10 +181,7 @@ class StageLoop:
         return messages, epochs
 
     def _await(self, flight: InFlightBatch, stop: threading.Event) -> bool:
-        """Wait for the slow work of `flight`; meanwhile read ahead, then hold the partitions back, and stay a member.
-
-        False when `stop` is set and the drain is over.
-        """
+        """Wait for slow work; meanwhile read ahead, then hold back. False when `stop` is set and the drain is over."""
         held = False
         while True:
             reads_ahead = not stop.is_set() and len(self._ahead) < self._stage.ahead - 1
@@ -326,11 +316,7 @@ class StageLoop:
 
 
 def collect_rarely() -> None:
-    """Have the collector look for cycles once there are 10,000 new objects; where it is rarer still, it stays so.
-
-    Nearly all that a batch makes is freed by reference counts at its end. Until then the collector would look at it
-    again and again in vain: that was a tenth of CRAWL's CPU.
-    """
+    """Look for cycles once there are 10,000 new objects, more than a batch holds: that was a tenth of CRAWL's CPU."""
     if 0 < gc.get_threshold()[0] < _OBJECTS:
         gc.set_threshold(_OBJECTS)
 

@@ -25,7 +25,6 @@ class KeyedState:
         self._journal: list[tuple[bytes, StateChange | None]] = []  # what stood before each change, to undo it
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of key, staged changes included, or None."""
         change = self._staged.get(key)
         return change.value if change is not None else self._committed.get(key)
 
@@ -34,7 +33,6 @@ class KeyedState:
         self._stage(StateChange(key, value, due_at))
 
     def delete(self, key: bytes) -> None:
-        """Remove key, if it is there."""
         self._stage(StateChange(key, None))
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
@@ -64,15 +62,12 @@ class KeyedState:
         return [(key, value, due_at) for (due_at, key, value), _ in zip(merged, range(limit), strict=False)]
 
     def changes(self) -> list[StateChange]:
-        """What was staged, one change per key."""
         return list(self._staged.values())
 
     def mark(self) -> int:
-        """What is staged by now, for `undo`."""
         return len(self._journal)
 
     def undo(self, mark: int) -> None:
-        """Drop what was staged since `mark`."""
         while len(self._journal) > mark:
             key, before = self._journal.pop()
             if before is not None:
@@ -105,10 +100,7 @@ class KeyedState:
             yield key, self._staged[key].value
 
     def _due_committed(self, now_ms: int, limit: int, spare: int) -> list[tuple[int, bytes, bytes]]:
-        """The first `limit` committed rows that are due and not staged, read on where staged keys thin them out.
-
-        At first `spare` rows more are read.
-        """
+        """The first `limit` committed rows that are due and not staged; at first `spare` rows more are read."""
         wanted = limit + spare
         while True:
             rows = self._committed.due(now_ms, wanted)

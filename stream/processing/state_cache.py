@@ -53,7 +53,6 @@ class StateMemory:
             self._partitions.pop(partition, None)
 
     def forget_all(self) -> None:
-        """Forget everything: what is committed is not known."""
         self._partitions.clear()
 
 

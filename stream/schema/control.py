@@ -88,7 +88,6 @@ class Control:
         return self.runs.get(self.alias.run)
 
     def ruleset_text(self, run: Run) -> str:
-        """TOML text of a run's ruleset; "" where it is not there."""
         return self.rulesets.get(run.digest, "")
 
     def _take(self, message: Message) -> bool:
@@ -121,7 +120,6 @@ class ControlWriter:
     """Appends changes until another writer begins."""
 
     def __init__(self, log: Log, member: Member, name: bytes) -> None:
-        """Use `exclusive`. `name` is of this writer alone."""
         self._log = log
         self._member = member
         self._name = name
@@ -129,17 +127,12 @@ class ControlWriter:
         self._failed = False
 
     def put(self, *rows: Run | Alias | Cutover, rulesets: Sequence[tuple[str, str]] = ()) -> None:
-        """Append rows, and rulesets as (digest, text): all or nothing.
-
-        Raises Fenced where another took over, and as `Member.commit`. After an error it refuses every further change:
-        what was read before may be outdated. After LogUnavailable the rows may be there or not.
-        """
+        """Append all or nothing. Raises as `Member.commit`; after an error it refuses every further change."""
         outputs = [Output(CONTROL, 0, f"ruleset/{digest}".encode(), text.encode()) for digest, text in rulesets]
         outputs += [Output(CONTROL, 0, _key(row), msgspec.msgpack.encode(row)) for row in rows]
         self._commit(outputs)
 
     def forget(self, run: str) -> None:
-        """Remove a run's row. Raises as `put`."""
         self._commit([Output(CONTROL, 0, f"run/{run}".encode(), None)])
 
     def claim(self) -> None:
@@ -187,11 +180,7 @@ def tell_scorers(log: Log, scorers: Scorers) -> None:
 
 @contextmanager
 def exclusive(log: Log, clock: Clock = wall_ms) -> Iterator[ControlWriter]:
-    """The one that may change `control`, until another one begins: at once, also after one that was killed.
-
-    Read a `Control` inside, then write. Raises Fenced where another began at the same time, LogUnavailable, and
-    UnknownTopic where the topic was not created.
-    """
+    """The one that may change `control`, until another begins; read a `Control` inside. Fenced, LogUnavailable."""
     member = log.join(_GROUP, [CONTROL], member=_WRITER)
     try:
         writer = ControlWriter(log, member, f"{clock()} {uuid.uuid4()}".encode())
