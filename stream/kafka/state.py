@@ -74,8 +74,13 @@ class LocalState(SqlState):
                 )
                 if moved.rowcount != 1:
                     raise Fenced(f"local state {self._path} is written by another process of the same member name")
-                for change in changes:
-                    self._apply_one(change)
+                last = {change.key: change for change in changes}.values()
+                self._db.executemany("DELETE FROM state WHERE key = ?", [(c.key,) for c in last if c.value is None])
+                self._db.executemany(
+                    "INSERT INTO state VALUES (?, ?, ?)"
+                    " ON CONFLICT DO UPDATE SET value = excluded.value, due_at = excluded.due_at",
+                    [(c.key, c.value, c.due_at) for c in last if c.value is not None],
+                )
                 self._db.execute("COMMIT")
             except BaseException:
                 self._db.execute("ROLLBACK")
@@ -95,16 +100,6 @@ class LocalState(SqlState):
         while page := self.scan(b"", 1000, after):
             yield from page
             after = page[-1][0]
-
-    def _apply_one(self, change: StateChange) -> None:
-        if change.value is None:
-            self._db.execute("DELETE FROM state WHERE key = ?", (change.key,))
-        else:
-            self._db.execute(
-                "INSERT INTO state VALUES (?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET value = excluded.value, due_at = excluded.due_at",
-                (change.key, change.value, change.due_at),
-            )
 
     def _open(self, changelog_id: str, now_ms: int, max_age_ms: int) -> sqlite3.Connection:
         make_private(self._path.parent)

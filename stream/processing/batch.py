@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from typing import Any
 
 from stream.log.contract import At, Commit, Message, Output, StateReader
@@ -39,7 +40,9 @@ class Batch:
         for index, message in enumerate(messages):
             self._offsets[At(message.topic, message.partition)] = message.offset + 1
             if message.expired:
-                self._report(message)
+                self.expired.append(message)
+                self.meter.count("log_expired_unread_records", message.expired, topic=message.topic)
+                self._write_dead_letter(message, RecordsExpired(message.damage))
                 continue
             self.meter.count("log_records", topic=message.topic, direction="in")
             if heartbeat.is_heartbeat(message):
@@ -73,27 +76,18 @@ class Batch:
         except Exception as error:  # the error says itself what it concerns
             if not concerns_one_record(error):
                 raise
-            self._dead_letter(message, error)
+            if not message.damage or message.may_return:  # else waiting cannot mend it: no fault of the stage
+                self.outcomes.append(True)
+            self.dead_letters += 1
+            self.last_error = error
+            self._stage.on_dead_letter(message.partition)
+            self._write_dead_letter(message, error)
             return
         self.outcomes.append(False)
         self._outputs.extend(context.outputs)
 
-    def _dead_letter(self, message: Message, error: Exception) -> None:
-        """Write a dead letter. The breaker ignores damage that stays: waiting cannot mend it."""
-        if not message.damage or message.may_return:
-            self.outcomes.append(True)
-        self.dead_letters += 1
-        self.last_error = error
-        self._stage.on_dead_letter(message.partition)
+    def _write_dead_letter(self, message: Message, error: Exception) -> None:
         self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
-        self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
-
-    def _report(self, message: Message) -> None:
-        """Write what expired unread to the dead letters; the breaker ignores it, since the stage has no part in it."""
-        self.expired.append(message)
-        error = RecordsExpired(message.damage)
-        self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
-        self.meter.count("log_expired_unread_records", message.expired, topic=message.topic)
         self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
 
     def _pass_on(self, message: Message) -> None:
@@ -141,54 +135,35 @@ def prepare(stage: Stage, records: Mapping[int, Record | Exception]) -> dict[int
     except Exception as error:
         if not concerns_one_record(error):
             raise
-        results = [_prepare_alone(stage, record) for record in good.values()]
+        if len(good) > 1:
+            return prepared | {i: one for i, record in good.items() for one in prepare(stage, {i: record}).values()}
+        results = [error]
     for (index, record), result in zip(good.items(), results, strict=True):
         prepared[index] = result if isinstance(result, Exception) else (record, result)
     return prepared
 
 
-def _prepare_alone(stage: Stage, record: Record) -> Any:
-    try:
-        return stage.prepare([record])[0]
-    except Exception as error:
-        if not concerns_one_record(error):
-            raise
-        return error
-
-
+@dataclass(frozen=True, slots=True)
 class InFlightBatch:
     """The messages of one batch in the order of their reading, and what the stage's `prepare` makes of them."""
 
-    def __init__(
-        self,
-        messages: Sequence[Message],
-        epochs: Sequence[int],
-        work: Future[dict[int, Any]] | None,
-        started_s: float,
-    ) -> None:
-        """`epochs` are the ownership epochs under which the messages were read; no `work`: there is nothing to do."""
-        self.messages = messages
-        self.started_s = started_s
-        self._epochs = epochs
-        self._work = work
+    messages: Sequence[Message]
+    epochs: Sequence[int]  # of ownership, under which the messages were read
+    work: Future[dict[int, Any]] | None  # None: there is nothing to do
+    started_s: float
 
     def prepared(self, timeout_s: float) -> bool:
         """Wait so long for the slow work; True when it has ended."""
-        return self._work is None or bool(wait([self._work], timeout=timeout_s).done)
+        return self.work is None or bool(wait([self.work], timeout=timeout_s).done)
 
     def still_owned(self, owned: Mapping[int, int]) -> tuple[list[Message], dict[int, Any]]:
         """The messages of partitions not lost since, with what was prepared; raises what the slow work raised."""
-        prepared = self._work.result() if self._work is not None else {}
+        prepared = self.work.result() if self.work is not None else {}
         kept: list[Message] = []
         results: dict[int, Any] = {}
-        for index, (message, epoch) in enumerate(zip(self.messages, self._epochs, strict=True)):
+        for index, (message, epoch) in enumerate(zip(self.messages, self.epochs, strict=True)):
             if owned.get(message.partition) == epoch:
                 if index in prepared:
                     results[len(kept)] = prepared[index]
                 kept.append(message)
         return kept, results
-
-    def drop(self) -> None:
-        """Forget it: work that has not begun never does, what has begun ends unheeded."""
-        if self._work is not None:
-            self._work.cancel()

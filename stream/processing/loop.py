@@ -31,7 +31,7 @@ from stream.processing.health import Health, Watchdog
 from stream.processing.log_cpu import LogCpu
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
-from stream.processing.state_cache import StateMemory
+from stream.processing.state import StateMemory
 from stream.text.ranges import PositiveBytes, PositiveCount, PositiveSeconds, Seconds
 
 log = structlog.get_logger(__name__)
@@ -106,7 +106,10 @@ class StageLoop:
         finally:
             self._worker.shutdown(wait=False, cancel_futures=True)
             self._stage.close()
-            self._close_member()
+            try:
+                self._member.close()
+            except StreamError as error:
+                log.warning("leaving_failed", stage=self._stage.name, error=_line(error))
 
     def cycle(self, stop: threading.Event) -> bool:
         """One round; True if a batch was committed. Transient errors end in a rollback and a wait."""
@@ -198,7 +201,11 @@ class StageLoop:
                 self._member.poll(0, 1, 1)
             self._watchdog.ticked()
             self._look_at_work()
-            if stop.is_set() and self._drain_is_over():
+            if not stop.is_set():
+                continue
+            if self._drain_until is None:
+                self._drain_until = self._monotonic() + self._settings.drain_s
+            if self._monotonic() > self._drain_until:
                 log.warning("drain_deadline_passed", stage=self._stage.name)
                 return False
         if held:
@@ -213,14 +220,10 @@ class StageLoop:
             self._watchdog.progressed(idle=True)
         self._watchdog.ready = bool(self._owned) and self._stage.ready()
 
-    def _drain_is_over(self) -> bool:
-        if self._drain_until is None:
-            self._drain_until = self._monotonic() + self._settings.drain_s
-        return self._monotonic() > self._drain_until
-
     def _drop_ahead(self) -> None:
         for flight in self._ahead:
-            flight.drop()
+            if flight.work is not None:
+                flight.work.cancel()  # where it has begun, it ends unheeded
         self._ahead.clear()
 
     def _follow_assignment(self) -> None:
@@ -307,12 +310,6 @@ class StageLoop:
 
     def _state(self, partition: int) -> StateReader:
         return self._memory.over(partition, self._member.state(partition), self._cpu.sampled)
-
-    def _close_member(self) -> None:
-        try:
-            self._member.close()
-        except StreamError as error:
-            log.warning("leaving_failed", stage=self._stage.name, error=_line(error))
 
 
 def collect_rarely() -> None:

@@ -77,6 +77,8 @@ class Control:
                 changed |= self._take(message)
             except BadRecord as error:
                 self._faults[message.key] = error
+            except UnicodeDecodeError as error:
+                self._faults[message.key] = BadRecord(_unreadable(message, f"not a ruleset: {error}"))
         self._next = max(self._next, end)  # the last offsets may be those of transaction markers
         for fault in self._faults.values():
             raise fault
@@ -103,7 +105,7 @@ class Control:
             else:
                 self.runs[name] = _read(message, value, Run)
         elif kind == "ruleset" and value is not None:
-            self.rulesets[name] = _text(message, value)
+            self.rulesets[name] = value.decode()
         elif key == _ALIAS_KEY and value is not None:
             self.alias = _read(message, value, Alias)
         elif key == _SCORERS_KEY and value is not None:
@@ -204,13 +206,6 @@ def _read(message: Message, value: bytes, kind: type[Row]) -> Row:
     if row.v > _READ:
         raise SchemaTooNew(f"control: a {kind.__name__} of schema {row.v}, this farmwatch reads up to {_READ}")
     return row
-
-
-def _text(message: Message, value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError as error:
-        raise BadRecord(_unreadable(message, f"not a ruleset: {error}")) from error
 
 
 def _unreadable(message: Message, why: str) -> str:
