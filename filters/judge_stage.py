@@ -44,11 +44,7 @@ class JudgeStage(Stage):
         can_ask: Callable[[], bool] = lambda: True,
         is_behind: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Judge by `ruleset` as `run`, between the topics of `names`, by default the run's own.
-
-        Requests name `detector`; "" is any. A run that `replays` asks only while `can_ask`, and keeps `known` up to
-        date; another one drops it once it is not `is_behind` any more.
-        """
+        """Requests name `detector` ("" = any). Replays ask while `can_ask`; live drops `known` once not `is_behind`."""
         self.ruleset = ruleset
         self.run = run
         self._names = names or names_of(run, is_live=not replays)
@@ -66,7 +62,6 @@ class JudgeStage(Stage):
             self.forward, self.heartbeat_input, self.store = None, "", asked_store(run)
 
     def metric_series(self, run: str) -> Iterator[Series]:
-        """See `Stage.metric_series`."""
         yield from super().metric_series(run)
         labels = {"run": run, "ruleset": self.ruleset.name}
         for verdict in (ARTICLE, DROPPED):
@@ -76,7 +71,6 @@ class JudgeStage(Stage):
             yield "rule_drops", {**labels, "rule": rule.name}
 
     def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing to prepare
-        """Judge one features record."""
         verdict, text = judge_and_text(record, self.ruleset, now_ms=ctx.now_ms, run=self.run)
         ctx.emit(self._names.verdicts, verdict, headers=self._headers)
         if verdict.verdict == ARTICLE and self._is_wanted(verdict, ctx):

@@ -35,7 +35,6 @@ class SortedDigests:
         return len(self.numbers)
 
     def place(self, number: int) -> int | None:
-        """Where the number stands."""
         place = bisect_left(self.numbers, number)
         return place if place < len(self.numbers) and self.numbers[place] == number else None
 

@@ -25,10 +25,7 @@ _FORGOTTEN = 100  # canary sites a tick and partition at most
 
 
 class MeasureStage(Stage):
-    """One features record for each fetched page; refused and failed ones have none.
-
-    Each round of canaries has another site, so a canary site is forgotten a week after its last page.
-    """
+    """One features record for each fetched page. A canary site is forgotten a week after its last page."""
 
     name: ClassVar[str] = "measure"
     inputs: Mapping[str, type[Record]] = {topics.PAGES: Page}
@@ -44,11 +41,7 @@ class MeasureStage(Stage):
         pool: ExtractionPool | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """Start the worker processes, unless a pool is given; `close` ends either.
-
-        Measures for `run` into the features of `names`, with a memory of sites of its own for each such topic. A replay
-        neither counts nor forwards heartbeats.
-        """
+        """Start workers unless a pool is given; `close` ends either. Each topic of features has a memory of its own."""
         self.epoch = feature_epoch(settings)
         self.run = run
         self._features = (names or names_of(run)).features
@@ -68,7 +61,6 @@ class MeasureStage(Stage):
         return [next(results) if isinstance(page, Page) and page.outcome == _FETCHED else None for page in records]
 
     def process(self, record: Page, prepared: Measured | None, ctx: Context) -> None:
-        """Compare the page with its site's earlier pages and emit its features."""
         if prepared is None:
             self._count(ctx, "skipped")
             return
@@ -96,21 +88,17 @@ class MeasureStage(Stage):
                     ctx.state.delete(key)
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """Drop what is held in memory for these partitions."""
         self._memory.drop(partitions)
 
     def committed(self) -> None:
-        """Publish how much is held in memory."""
         if self._metrics is not None:
             self._metrics.set("site_memory_sites", self._memory.sites)
             self._metrics.set("site_memory_bytes", self._memory.size_bytes)
 
     def ready(self) -> bool:
-        """True once a worker process is ready."""
         return self._pool.ready()
 
     def metric_series(self, run: str) -> Iterator[Series]:
-        """See `Stage.metric_series`."""
         yield from super().metric_series(run)
         for mode in ("recall", "precision"):
             yield "extract_attempts", {"mode": mode, "outcome": "ok"}
@@ -118,5 +106,4 @@ class MeasureStage(Stage):
             yield "stage_records", {"run": run, "ruleset": "", "stage": self.name, "result": result}
 
     def close(self) -> None:
-        """End the worker processes."""
         self._pool.close()

@@ -38,7 +38,6 @@ class ScoreRequestStage(Stage):
         self.inputs = {names.features: Features}
 
     def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing to prepare
-        """Ask for the text of one features record, if it is to be."""
         result = "passed_over"
         if self._unasked.stands_at(ctx.partition, record.id):
             verdict, text = judge_and_text(record, self._ruleset, now_ms=ctx.now_ms, run=self._run)

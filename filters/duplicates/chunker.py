@@ -70,10 +70,7 @@ _TABLES = _tables()
 
 
 def cuts(data: bytes, restarts: Sequence[int] = ()) -> list[int]:
-    """End offset of every chunk of `data`, ascending; the last is len(data). Empty data has no chunk.
-
-    `restarts` are ascending offsets at which a chunk must end and the chunker start anew.
-    """
+    """End offset of every chunk, ascending; at `restarts` (ascending) a chunk ends and the chunker starts anew."""
     ends: list[int] = []
     start = 0
     candidates = iter(_zero_ends(data))

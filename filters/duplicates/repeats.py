@@ -20,10 +20,7 @@ SEEN_ON = 5  # earlier pages that are named for a passage; all of them are count
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A repeated passage: `pages` earlier pages have all of it, the first of them are named, earliest first.
-
-    `text` is without a character that a cut went through; `size_bytes` counts its bytes too.
-    """
+    """A repeated passage; `pages` earlier pages have it, the first are named. `size_bytes` counts cut characters."""
 
     text: str
     size_bytes: int
@@ -43,10 +40,7 @@ class _Run:
 
 
 class Repeats:
-    """Compares one page's main text with the earlier pages of its site, one by one.
-
-    Memory follows the page, not the site: of the other pages only their names are kept, SEEN_ON for a passage.
-    """
+    """Compares one page's main text with the earlier pages of its site, one by one; of those only names are kept."""
 
     def __init__(self, text: str, mode: Literal["text", "block"] = "text") -> None:
         """Cut the page's main text; `mode` is the one that it was measured in."""
@@ -64,12 +58,10 @@ class Repeats:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the page's main text."""
         return len(self._data)
 
     @property
     def repeated_bytes(self) -> int:
-        """Bytes of all passages."""
         return sum(run.end - run.start for run in self._runs)
 
     def compare(self, name: str, text: str) -> None:

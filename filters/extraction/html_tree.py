@@ -33,7 +33,6 @@ class Unparsed(ValueError):
     """The document cannot be parsed whole: `error` says why."""
 
     def __init__(self, error: ExtractError) -> None:
-        """Keep the error."""
         super().__init__(error)
         self.error = error
 

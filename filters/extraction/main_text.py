@@ -28,11 +28,7 @@ _PLAIN, _LINK, _CODE = 0, 1, 2
 
 
 def read(body: Any) -> tuple[str, list[Block]]:
-    """Main text (one line per block boundary that breaks a line) and the rows of its block table.
-
-    `body` is an lxml element, as from the extractor's own algorithm: line feeds in its text are the source's layout.
-    Nothing is recursive, so depth costs no stack.
-    """
+    """Main text and block table of an lxml element; line feeds in its text are layout. Depth costs no stack."""
     lines = _Lines()
     kind, mode = BlockKind.PARAGRAPH, _PLAIN
     around: list[tuple[BlockKind, int, bool, bool]] = []  # what to go back to at the end of each open element
@@ -95,7 +91,6 @@ class _Lines:
 
     @property
     def begun(self) -> bool:
-        """True when the line has visible text."""
         return bool(self._fragments)
 
     def add(self, text: str, kind: BlockKind, mode: int) -> None:

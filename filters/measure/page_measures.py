@@ -53,7 +53,6 @@ class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     outline: Outline = Outline()
 
     def chunks(self) -> Chunks:
-        """The chunks of the main text."""
         return Chunks(np.frombuffer(self.chunk_ids, "<u8"), np.frombuffer(self.chunk_lengths, "<u2"))
 
 

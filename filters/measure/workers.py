@@ -44,10 +44,7 @@ class _Batch:
 
 
 class ExtractionPool:
-    """Measures pages in worker processes. `map` may be called from any thread, one call at a time is served.
-
-    Raises MissingExtractor at once for a setting that no worker could start with.
-    """
+    """Measures pages in worker processes; one call of `map` at a time is served. Raises MissingExtractor."""
 
     def __init__(
         self,
@@ -72,7 +69,6 @@ class ExtractionPool:
 
     @property
     def pids(self) -> list[int]:
-        """Process ids of the workers."""
         return [worker.process.pid for worker in self._workers]
 
     def ready(self) -> bool:
@@ -88,11 +84,7 @@ class ExtractionPool:
         return self._ready and not self._closed
 
     def map(self, pages: Sequence[RawPage]) -> list[Measured]:
-        """Measure pages in parallel; results in their order, an error of a page or its worker inside its result.
-
-        A page whose worker dies is tried once more, in case that something else killed the worker.
-        Raises WorkersUnavailable when workers die again and again before they take a page.
-        """
+        """Results in order, errors inside; a page whose worker died is tried once more. Raises WorkersUnavailable."""
         with self._lock:
             if self._closed:
                 raise WorkersUnavailable("the extraction pool is closed")
@@ -109,7 +101,6 @@ class ExtractionPool:
             return [batch.results[number] for number in range(len(pages))]
 
     def close(self) -> None:
-        """End all workers."""
         with self._lock:
             self._closed = True
             for worker in self._workers:
@@ -133,10 +124,7 @@ class ExtractionPool:
         return worker
 
     def _deal(self, batch: _Batch) -> None:
-        """Give every idle worker a page, then every worker one more, but for the last pages of a batch.
-
-        Those stay here until a worker is idle: behind a slow page they would wait while another worker has nothing.
-        """
+        """A page for each idle worker, then one more each, but for the last: behind a slow page they would wait."""
         for held, kept in ((0, 0), (1, len(self._workers))):
             for worker in self._workers:
                 last = worker.served + len(worker.pages) >= self._settings.recycle_pages
@@ -264,7 +252,6 @@ class _Worker:
         return bool(data)
 
     def frame(self) -> bytes | None:
-        """The next whole frame."""
         if len(self._in) < LENGTH.size:
             return None
         (length,) = LENGTH.unpack_from(self._in)

@@ -48,7 +48,6 @@ class Cleaned:
 
     @property
     def sentences(self) -> int:
-        """Sentences of the lines kept."""
         return count_sentences(self.text)
 
 
@@ -92,9 +91,5 @@ def clean(text: str) -> Cleaned:
 
 
 def _cut_at_line_feeds(text: str, lines: int) -> bool:
-    """Whether `splitlines`, which found so many lines, cut a text where `split` does at line feeds.
-
-    A line feed at the end begins no line for `splitlines`, so that the numbers would say nothing: another line break
-    (`\\x85`, `\\u2028`) makes up for it.
-    """
+    """Whether `splitlines`, which found so many lines, cut where `split` does; a line feed at the end would hide it."""
     return lines == text.count("\n") + 1 and not text.endswith("\n")

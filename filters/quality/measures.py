@@ -20,11 +20,7 @@ __all__ = ["MEASURES", "TEXTS", "measure_quality", "measure_text"]
 
 
 def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[float | None]]:
-    """The measures of a main text and of its C4-cleaned text: text name -> values in the order of MEASURES.
-
-    None is what a text has none of: an empty text's shares, the top 4-gram of three words. The three of C4 are counted
-    while the main text is cleaned and stand in both.
-    """
+    """Text name -> values in the order of MEASURES, None where a text has none of it; C4's three stand in both."""
     tokens = Tokens.of(text, TOKENIZERS[tokenizer])
     cleaned = clean(text)
     main = measure_text(text, tokens, cleaned)

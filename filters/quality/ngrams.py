@@ -160,10 +160,7 @@ def _longer(firsts: Firsts, count: int) -> Firsts:
 
 
 def all_ngram_chars(tokens: Tokens) -> list[int]:
-    """The characters of all n-grams of a text, spaces apart, for each n of DUPLICATE; 0 where there is none.
-
-    Where n-grams end less where they start: what lies between cancels out.
-    """
+    """Characters of all n-grams, spaces apart, for each n of DUPLICATE: their ends less their starts; 0 = none."""
     ends = tokens.ends
     return [sum(ends[-n:]) - sum(ends[:n]) if len(ends) > n else 0 for n in DUPLICATE]
 

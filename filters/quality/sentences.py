@@ -22,67 +22,17 @@ _SURE_ENDS = tuple(re.compile(mark + AFTER_MARK) for mark in (r"\.(?<=[a-z]{5}\.
 with one character, which makes the search faster."""
 
 _OTHER_END = re.compile(r"\.(?<![a-z]{5}\.)" + AFTER_MARK)
-TITLES = frozenset(
-    [
-        "mr",
-        "mrs",
-        "ms",
-        "dr",
-        "prof",
-        "rev",
-        "hon",
-        "st",
-        "sr",
-        "gen",
-        "col",
-        "maj",
-        "capt",
-        "lt",
-        "sgt",
-        "gov",
-        "sen",
-        "rep",
-        "mme",
-        "mlle",
-        "cf",
-        "vs",
-        "v",
-        "e.g",
-        "i.e",
-        "ca",
-    ]
-)
+_TITLES = """
+mr mrs ms dr prof rev hon st sr gen col maj capt lt sgt gov sen rep mme mlle cf vs v e.g i.e ca
+"""
+TITLES = frozenset(_TITLES.split())
 """Words that a full stop follows within a sentence, in lower case and without that stop. `etc.`, `a.m.`, `Inc.` and
 `U.S.` end sentences as often as not and are left out."""
 
-NUMBERED = frozenset(
-    [
-        "no",
-        "nos",
-        "vol",
-        "vols",
-        "fig",
-        "figs",
-        "p",
-        "pp",
-        "ch",
-        "chap",
-        "sec",
-        "art",
-        "jan",
-        "feb",
-        "mar",
-        "apr",
-        "jun",
-        "jul",
-        "aug",
-        "sep",
-        "sept",
-        "oct",
-        "nov",
-        "dec",
-    ]
-)
+_NUMBERED = """
+no nos vol vols fig figs p pp ch chap sec art jan feb mar apr jun jul aug sep sept oct nov dec
+"""
+NUMBERED = frozenset(_NUMBERED.split())
 """Words that do so where a digit follows (`no. 5`, `Jan. 5`), for many are words that end sentences too."""
 
 _LONGEST = max(map(len, TITLES | NUMBERED))

@@ -47,10 +47,7 @@ default is spaCy's English tokenizer, which cuts punctuation off as `words` does
 
 
 class Tokens:
-    """Tokens of a text: `lengths` (characters, int64), `hashes` (uint64) and `kinds` (the bits of their characters).
-
-    `starts` is where they stand in `spaced`, the text's lines with white space between all tokens, if that is known.
-    """
+    """`lengths` (characters), `hashes` and `kinds` of tokens; `starts` in `spaced`, the lines spaced out, if known."""
 
     def __init__(
         self,
@@ -111,18 +108,15 @@ class Tokens:
 
     @cached_property
     def ends(self) -> list[int]:
-        """The bounds as a list."""
         ends: list[int] = self.bounds.tolist()
         return ends
 
     @property
     def chars(self) -> int:
-        """Characters of all tokens."""
         return self.ends[-1]
 
     @cached_property
     def strings(self) -> Sequence[str]:
-        """The tokens themselves."""
         return self.tokenize(self.text)
 
 

@@ -25,10 +25,7 @@ class Difference:
 
 
 def differences(a: Ruleset, b: Ruleset) -> list[Difference]:
-    """What decides otherwise: the rulesets' fields, rules in the order of `a`, those of `b` alone, the order.
-
-    Empty exactly where the digests are equal: names, descriptions, comments and 1 for 1.0 are no difference.
-    """
+    """What decides otherwise: rules in the order of `a`, then those of `b`. Empty where the digests are equal."""
     ours, theirs = ({rule.name: rule_fields(rule) for rule in ruleset.rules} for ruleset in (a, b))
     found = [*_values("", "", a.fields, b.fields)]
     for name in ours | theirs:

@@ -33,7 +33,6 @@ class KeptShare(NamedTuple):
 
     @property
     def share(self) -> float | None:
-        """None where there are no pages."""
         return self.kept / self.pages if self.pages else None
 
 
@@ -66,18 +65,15 @@ class Confusion:
 
     @property
     def precision(self) -> float | None:
-        """Share of articles among the pages that are kept; None where none is."""
         kept = self.articles.kept + self.others.kept
         return self.articles.kept / kept if kept else None
 
     @property
     def recall(self) -> float | None:
-        """Share of the articles that is kept."""
         return self.articles.share
 
     @property
     def f1(self) -> float | None:
-        """Harmonic mean of precision and recall; None where no page is an article or kept."""
         found = self.articles.pages + self.articles.kept + self.others.kept
         return 2 * self.articles.kept / found if found else None
 

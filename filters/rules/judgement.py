@@ -13,19 +13,12 @@ PASS, FAIL, UNKNOWN = "pass", "fail", "n/a"
 
 
 def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live") -> Verdict:
-    """Evaluate every rule of the ruleset, in its order, and drop the page when any fails.
-
-    An unknown measure, and a rule without a threshold, is n/a; an unknown measure drops the page where its rule's
-    policy says so, and the rule is then among `failed`.
-    """
+    """The verdict by all rules in order. An unknown measure is n/a, and fails where its rule's policy says so."""
     return judge_and_text(features, ruleset, now_ms=now_ms, run=run)[0]
 
 
 def judge_and_text(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live") -> tuple[Verdict, str]:
-    """`judge`, and the text that is scored: its digest stands in the verdict. A page that is dropped has "".
-
-    A dropped page's verdict has the main text's digest where main texts are scored, and else none.
-    """
+    """`judge`, and the text that is scored, whose digest stands in the verdict; "" for a page that is dropped."""
     facts = Facts(features, ruleset.blocks, ruleset.reads)
     outcomes: list[RuleOutcome] = []
     failed: list[str] = []

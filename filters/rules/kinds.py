@@ -55,12 +55,10 @@ class Facts:
 
     @cached_property
     def blocks(self) -> tuple[list[int], list[int]]:
-        """Kinds and characters of all blocks."""
         return columns(self.features.blocks, self._definition)
 
     @cached_property
     def chars(self) -> int:
-        """Characters of all blocks."""
         return sum(self.blocks[1])
 
     @cached_property
@@ -104,13 +102,11 @@ class RuleKind:
     fields: frozenset[str] = field(default_factory=frozenset)
 
     def check(self, rule: Rule) -> Check:
-        """A rule of this kind, made ready."""
         drops = rule.drop_unknown and rule.threshold is not None
         return Check(rule.name, rule, self.measure, self.op, rule.threshold, PASSES[self.op], drops)
 
     @property
     def doc(self) -> str:
-        """One line: what is measured, and its source in brackets."""
         return f"{self.what} ({self.source})" if self.source else self.what
 
     def refusal(self, threshold: Any) -> str:

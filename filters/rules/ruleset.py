@@ -50,12 +50,10 @@ class Ruleset:
 
     @property
     def in_force(self) -> int:
-        """Rules with a threshold."""
         return sum(rule.threshold is not None for rule in self.rules)
 
     @cached_property
     def checks(self) -> tuple[Check, ...]:
-        """The rules, made ready to be run on page after page."""
         return tuple(RULES[rule.name].check(rule) for rule in self.rules)
 
     @cached_property
@@ -71,10 +69,7 @@ class Ruleset:
 
 
 def rule_fields(rule: Rule) -> dict[str, Any]:
-    """A rule as it decides, by the names of its fields in a file: what decides the same is equal, and written alike.
-
-    So 1 is 1.0, -0.0 is 0.0 and a list has its items in order. Patterns keep theirs: the first found names the kind.
-    """
+    """A rule as it decides: 1 is 1.0, -0.0 is 0.0, lists are sorted; patterns keep their order: the first decides."""
     found: dict[str, Any] = {"threshold": rule.threshold, "on_unknown": "drop" if rule.drop_unknown else "pass"}
     if isinstance(rule.threshold, list):
         found["threshold"] = sorted(set(rule.threshold))

@@ -44,10 +44,7 @@ def compile_pattern(text: str) -> UrlPattern:
 
 
 def any_of(patterns: Sequence[UrlPattern]) -> UrlPattern | None:
-    """A pattern that is found where one of these is: most URLs have none, and one search says so.
-
-    None where there is no such pattern: of less than two, of quotations that may be open, or of too many.
-    """
+    """A pattern found where one of these is, so that most URLs take one search; None for too few or too many."""
     if len(patterns) < 2 or any(r"\Q" in pattern.text for pattern in patterns):
         return None
     try:

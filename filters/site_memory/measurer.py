@@ -36,10 +36,7 @@ def features_of(page: Page, measured: Measured, likeness: Likeness, epoch: str, 
 
 
 class Measurer:
-    """Measures pages one by one; what compares a page with its site is as in a live run that saw the same pages.
-
-    Without a pool, extraction runs in this process and nothing bounds its time: give one for pages of unknown origin.
-    """
+    """Measures pages one by one, as a live run would. Without a pool nothing bounds the time of a hostile page."""
 
     def __init__(self, settings: MeasureSettings, pool: ExtractionPool | None = None) -> None:
         """Start without any page seen. The pool stays the caller's to close."""

@@ -41,10 +41,7 @@ from filters.site_memory.rows import HEAD, Kind, SiteKeyedState, StoredPage, rea
 
 
 class Likeness(NamedTuple):
-    """How much of a page its site had before; the names are those of the measures. None = unknown.
-
-    Shares are from 0 to 1, the distance from 0 to 64 bits, None for the first page of a site.
-    """
+    """How much of a page its site had before: shares (0 to 1) and a distance (0 to 64 bits); None = unknown."""
 
     duplicate_share: float | None = None
     template_share: float | None = None
@@ -64,22 +61,16 @@ class SiteMemory:
 
     @property
     def sites(self) -> int:
-        """Sites in memory."""
         return len(self._sites)
 
     @property
     def size_bytes(self) -> int:
-        """Bytes in memory."""
         return self._cached
 
     def compare(
         self, state: SiteKeyedState, partition: int, site: str, page_id: str, chunks: Chunks, outline: Outline
     ) -> Likeness:
-        """Compare a page with the earlier pages of its site, and remember it in its place.
-
-        Nothing is known of a page without words, and what was remembered of it is taken out. The state and the memory
-        change together; where that change is not committed, call `drop`.
-        """
+        """Compare a page with its site and remember it in its place. Where the state is not committed, call `drop`."""
         if not len(chunks.ids) or not outline.shingle_count:
             self.take_out(state, partition, site, page_id)
             return Likeness()
@@ -120,10 +111,7 @@ class SiteMemory:
         return self.compare(state, partition, site, page_id, measured.chunks(), measured.outline)
 
     def take_out(self, state: SiteKeyedState, partition: int, site: str, page_id: str) -> None:
-        """Forget what a page had, but not its place; what had to go to make room for it stays away.
-
-        Put in again, it leaves all rows as they were, provided that it had lost nothing to a cap.
-        """
+        """Forget what a page had, but not its place: put in again, it leaves all as it was, if no cap cut it."""
         memory = self._site(state, partition, site)
         if page_id in memory.pages and (row := memory.row(page_id)).shingle_count:
             before = memory.size_bytes
@@ -140,7 +128,6 @@ class SiteMemory:
         self._cached -= self._sites.pop((partition, site)).size_bytes
 
     def drop(self, partitions: Collection[int]) -> None:
-        """Drop from memory what is held for these partitions."""
         for key in [key for key in self._sites if key[0] in partitions]:
             self._cached -= self._sites.pop(key).size_bytes
 

@@ -19,13 +19,11 @@ class Held:
     """Identities (of chunks, or shingles) in ascending order, each with the order of the page that has it."""
 
     def __init__(self, ids: Ids, orders: npt.NDArray[np.uint32]) -> None:
-        """Take over arrays side by side, in any order."""
         by_id = np.argsort(ids, kind="stable")
         self.ids, self.orders = ids[by_id], orders[by_id]
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the arrays."""
         return int(self.ids.nbytes + self.orders.nbytes)
 
     def found(self, wanted: Ids, before: int | None) -> npt.NDArray[np.bool_]:
@@ -36,11 +34,9 @@ class Held:
         return np.equal(ids.take(ids.searchsorted(wanted), mode="clip"), wanted)
 
     def of(self, order: int) -> Ids:
-        """Those of one page, ascending."""
         return np.asarray(self.ids[self.orders == order])
 
     def add(self, order: int, ids: Ids) -> None:
-        """Add those of a page, ascending."""
         if not len(ids):
             return
         places = self.ids.searchsorted(ids) + np.arange(len(ids))
@@ -51,7 +47,6 @@ class Held:
         self.ids, self.orders = merged, orders
 
     def keep(self, kept: npt.NDArray[np.bool_]) -> None:
-        """Keep what is marked."""
         self.ids, self.orders = self.ids[kept], self.orders[kept]
 
 
@@ -110,10 +105,7 @@ class SitePages:
         return float(np.min(np.bitwise_count(earlier ^ row.head["simhash"])))
 
     def make_room(self, index: int, row: StoredPage, kind: Kind, cap: int) -> tuple[StoredPage, set[int]]:
-        """Take chunks or shingles from the oldest pages until `row`, put in at `index`, leaves at most `cap` of them.
-
-        Returns the row to put in, as its page may be one of the oldest, and the indexes of the others that lost theirs.
-        """
+        """Cut the oldest pages until `row` fits `cap`; returns the row to put in, and the indexes that lost theirs."""
         held = self.held[kind]
         if len(held.ids) + int(row.head[kind][0]) <= cap:
             return row, set()
@@ -131,11 +123,9 @@ class SitePages:
         return (row.without(kind), lost - {index}) if index in lost else (row, lost)
 
     def row(self, page_id: str) -> StoredPage:
-        """The row of a page that is there."""
         return self.row_at(self.index(page_id))[1]
 
     def row_at(self, index: int) -> tuple[str, StoredPage]:
-        """Id and row of the page at an index."""
         head = self.heads[index : index + 1]
         order = int(head["order"][0])
         ids = {kind: held.of(order) if head[kind][0] else held.ids[:0] for kind, held in self.held.items()}
@@ -154,7 +144,6 @@ class SitePages:
             held.add(row.order, row.ids[kind])
 
     def remove(self, page_id: str) -> None:
-        """Forget a page."""
         index = self.index(page_id)
         self._release(index)
         self.heads = np.concatenate((self.heads[:index], self.heads[index + 1 :]))
@@ -168,10 +157,7 @@ class SitePages:
 
 
 def containment(jaccard: npt.NDArray[np.float64], size: int, sizes: npt.NDArray[np.uint32]) -> npt.NDArray[np.float64]:
-    """|A & B| / |A| from Jaccard similarities and the sizes |A| and |B|.
-
-    As J = |A & B| / (|A| + |B| - |A & B|), |A & B| = J (|A| + |B|) / (1 + J); and no more than the smaller set.
-    """
+    """|A & B| / |A| from Jaccard similarities J and sizes: |A & B| = J (|A| + |B|) / (1 + J), at most the smaller."""
     others = sizes.astype(np.float64)
     both = jaccard * (size + others) / (1 + jaccard)
     return np.asarray(np.minimum(both, np.minimum(size, others)) / size)

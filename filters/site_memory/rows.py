@@ -37,21 +37,22 @@ KINDS: dict[Kind, str] = {"chunks": "<u8", "shingles": "<u4"}
 class SiteKeyedState(Protocol):
     """The part of `stream.processing.state.KeyedState` that is used here."""
 
-    def put(self, key: bytes, value: bytes) -> None:  # noqa: ARG002
-        """Set key to value."""
-        return
+    def put(self, key: bytes, value: bytes) -> None: ...
 
-    def delete(self, key: bytes) -> None:  # noqa: ARG002
-        """Remove key."""
-        return
+    def delete(self, key: bytes) -> None: ...
 
-    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:  # noqa: ARG002
-        """Up to `limit` rows whose key starts with prefix, in key order, after `after`."""
-        return []
+    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]: ...
 
 
-class NoState(SiteKeyedState):
+class NoState:
     """Keyed state of a memory that is never dropped: nothing to read, nothing is kept."""
+
+    def put(self, key: bytes, value: bytes) -> None: ...
+
+    def delete(self, key: bytes) -> None: ...
+
+    def scan(self, *_: object) -> list[tuple[bytes, bytes]]:
+        return []
 
 
 class StoredPage(NamedTuple):
@@ -62,7 +63,6 @@ class StoredPage(NamedTuple):
 
     @property
     def order(self) -> int:
-        """Place among the site's pages."""
         return int(self.head["order"][0])
 
     @property

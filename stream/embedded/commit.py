@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -16,17 +15,7 @@ from stream.log.errors import Fenced, UnknownTopic
 from stream.log.limits import check_size
 
 INLINE_BYTES = 2048  # larger values go to a segment file
-
-
-class _Row(NamedTuple):
-    partition_id: int
-    key: bytes
-    value: bytes | None  # None: a tombstone, or in a segment
-    headers: bytes | None
-    timestamp_ms: int
-    blob: int | None  # index into the blobs
-    size: int
-    checksum: int  # of the content
+_Columns = tuple[bytes, bytes | None, bytes | None, int]  # key, value (None: a tombstone, or a blob), headers, time
 
 
 class Records:
@@ -37,7 +26,8 @@ class Records:
         self.blobs: list[tuple[int, bytes]] = []
         self._rows = [self._row(topic, output, now_ms) for topic, output in outputs]
 
-    def _row(self, topic: Stored, output: Output, now_ms: int) -> _Row:
+    def _row(self, topic: Stored, output: Output, now_ms: int) -> tuple[int, _Columns, int | None, int, int]:
+        """Partition id, columns, index of the value among the blobs, its size, checksum of the content."""
         check_size(output)
         value, blob = output.value, None
         size = 0 if value is None else len(value)
@@ -49,7 +39,7 @@ class Records:
             blob = len(self.blobs)
             self.blobs.append((topic.id, value))
             value = None
-        return _Row(topic.partition_id(output.partition), output.key, value, headers, time_ms, blob, size, digest)
+        return topic.partition_id(output.partition), (output.key, value, headers, time_ms), blob, size, digest
 
     def insert(self, database: sqlite3.Connection, places: Sequence[Placed]) -> None:
         """Give the records their offsets and insert them. Raises UnknownTopic, and writes nothing then."""
@@ -57,8 +47,7 @@ class Records:
         added: dict[int, int] = {}
         named: dict[int, tuple[int, int]] = {}  # segment -> records in it, end of the last one
         rows = []
-        for row in self._rows:
-            partition = row.partition_id
+        for partition, columns, blob, size, digest in self._rows:
             offset = following.get(partition)
             if offset is None:
                 found = database.execute("SELECT next FROM partitions WHERE id = ?", (partition,)).fetchone()
@@ -67,15 +56,15 @@ class Records:
                 offset = int(found[0])
                 added[partition] = 0
             following[partition] = offset + 1
-            added[partition] += row.size + len(row.key) + len(row.headers or b"")
+            added[partition] += size + len(columns[0]) + len(columns[2] or b"")
             segment = position = None
-            if row.blob is not None:
-                placed, position = places[row.blob]
+            if blob is not None:
+                placed, position = places[blob]
                 segment = placed.row
                 records, end = named.get(segment, (0, 0))
-                named[segment] = (records + 1, max(end, position + row.size))
+                named[segment] = (records + 1, max(end, position + size))
             id = row_id(partition, offset)
-            rows.append((id, *row[1:5], segment, position, row.size, row_checksum(row.checksum, id)))
+            rows.append((id, *columns, segment, position, size, row_checksum(digest, id)))
         database.executemany("INSERT INTO records VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
         database.executemany(
             "UPDATE partitions SET next = ?, bytes = bytes + ? WHERE id = ?",
@@ -88,10 +77,7 @@ class Records:
 
 
 def check_leases(database: sqlite3.Connection, group: str, member: str, epoch: int, leases: Mapping[int, int]) -> None:
-    """Raises Fenced if another joined under this name (`epoch`: of the membership), or a partition has another owner.
-
-    `leases`: partition -> epoch, as the member believes; checked in the very transaction that relies on them.
-    """
+    """Raises Fenced unless the membership and these leases (partition -> epoch) are in force, in this transaction."""
     row = database.execute("SELECT epoch FROM members WHERE grp = ? AND name = ?", (group, member)).fetchone()
     if row is not None and row[0] != epoch:
         raise Fenced(f"another process joined group {group!r} as member {member!r}")

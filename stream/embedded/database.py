@@ -90,11 +90,7 @@ _SETTINGS = (
 
 
 def prepare(folder: Path, lock_timeout_s: float) -> None:
-    """Create folder and tables where they are missing.
-
-    Raises LogUnavailable, LogDamaged (also where segments are there without their database), and SchemaTooNew when a
-    newer farmwatch made them.
-    """
+    """Create what is missing. Raises LogUnavailable, LogDamaged (segments without a database too), SchemaTooNew."""
     with translated_errors(folder):
         make_private(folder / SEGMENTS)
         # In this order: another process may make the database, and then its first segment, meanwhile.
@@ -109,10 +105,7 @@ def prepare(folder: Path, lock_timeout_s: float) -> None:
 
 
 def require_readable(folder: Path, lock_timeout_s: float) -> None:
-    """See that a log is there which this farmwatch can read; nothing is made or changed.
-
-    Raises StreamError where there is none, LogUnavailable, LogDamaged, SchemaTooNew.
-    """
+    """Check, changing nothing, that a log is there. Raises StreamError, LogUnavailable, LogDamaged, SchemaTooNew."""
     with translated_errors(folder, read_only=True):
         if _size(folder / DATABASE):
             database = connect(folder, lock_timeout_s, how_to_read(at_rest(folder)))
@@ -208,10 +201,7 @@ def _enter_wal(database: sqlite3.Connection) -> None:
 
 
 def connect(folder: Path, lock_timeout_s: float, how: str = "mode=rw") -> sqlite3.Connection:
-    """A connection in autocommit mode; usable from any thread, by one at a time. `how`: see `how_to_read`.
-
-    Its first statement may have to wait: the first user after the last one has left recovers the WAL alone.
-    """
+    """A connection in autocommit mode, for any thread, by one at a time. `how`: see `how_to_read`."""
     database = sqlite3.connect(
         f"{(folder / DATABASE).as_uri()}?{how}",
         uri=True,

@@ -33,15 +33,11 @@ class Moment(NamedTuple):
 
     @property
     def latest(self) -> int:
-        """The latest end that is believed."""
         return self.now_ms + 2 * self.lease_ms
 
 
 def join(database: sqlite3.Connection, group: str, member: str, expires_at: int) -> int:
-    """Enter the group; leases held under this name stay with it under new epochs, so its former holder is fenced.
-
-    Returns the epoch of the membership.
-    """
+    """Enter the group; leases under this name get new epochs, which fence its former holder. Returns the epoch."""
     database.execute("INSERT INTO groups VALUES (?, 0, 0) ON CONFLICT DO NOTHING", (group,))
     epoch = _next_epoch(database, group)
     database.execute(
@@ -58,10 +54,7 @@ def join(database: sqlite3.Connection, group: str, member: str, expires_at: int)
 def take_step(
     database: sqlite3.Connection, group: str, member: str, epoch: int, partitions: int, now: Moment
 ) -> tuple[int, dict[int, int]]:
-    """Renew the membership, remove the expired, and take one step towards a fair share. Raises Fenced.
-
-    Returns the group's version, and the partitions of the member with the epochs of their leases.
-    """
+    """Renew the membership, remove the expired, step towards a fair share: (group's version, leases). Raises Fenced."""
     row = database.execute("SELECT epoch FROM members WHERE grp = ? AND name = ?", (group, member)).fetchone()
     if row is not None and row[0] != epoch:
         raise Fenced(

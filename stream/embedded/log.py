@@ -25,13 +25,12 @@ from stream.embedded import groups
 from stream.embedded.commit import Records
 from stream.embedded.database import SEGMENTS, at_rest, how_to_read, prepare, require_readable, translated_errors
 from stream.embedded.member import EmbeddedMember
-from stream.embedded.reader import RecordReader
+from stream.embedded.reader import EmbeddedState, RecordReader
 from stream.embedded.removal import clear, size_of, take_out
 from stream.embedded.retention import Retention
-from stream.embedded.state import EmbeddedState
 from stream.embedded.time_index import Times
 from stream.embedded.topics import Stored, Topics
-from stream.embedded.writer import NoWriter, Writer
+from stream.embedded.writer import Writer
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
 from stream.log.errors import StreamError, UnknownTopic
@@ -77,8 +76,9 @@ class EmbeddedLog:
         (require_readable if read_only else prepare)(self._folder, lock_timeout_s)
         self._topics = Topics(prefix)
         self._times = Times()
-        writer = NoWriter if read_only else Writer
-        self._writer = writer(self._folder, segment_bytes=segment_bytes, lock_timeout_s=lock_timeout_s)
+        self._writer = Writer(
+            self._folder, segment_bytes=segment_bytes, lock_timeout_s=lock_timeout_s, read_only=read_only
+        )
         self._retention = Retention(self._folder, self._writer, prefix)
         self._idle: list[RecordReader] = []
         self._rest: tuple[int, int, int] | None = None  # of the idle readers of a log that is only read
@@ -125,17 +125,14 @@ class EmbeddedLog:
         with translated_errors(self._folder):
             reader = RecordReader(self._folder, self._lock_timeout_s)
         joined = EmbeddedMember(
-            folder=self._folder,
-            identity=(self._prefix + group, member, epoch),
+            (self._prefix + group, member, epoch),
+            subscribed,
+            None if store is None else self._prefix + store,
+            background,
             topics=self._topics,
-            subscribed=subscribed,
-            store=None if store is None else self._prefix + store,
-            background=background,
             writer=self._writer,
             reader=reader,
-            clock=self._clock,
-            lease_ms=self._lease_ms,
-            on_close=self._forget,
+            moment=self._moment,
         )
         with self._lock:
             self._members.add(joined)
@@ -187,12 +184,8 @@ class EmbeddedLog:
     def committed(self, group: str, topic: str) -> list[int | None]:
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
-            rows = reader.database.execute(
-                "SELECT partition, next FROM offsets WHERE grp = ? AND partition >= ? AND partition < ?",
-                (self._prefix + group, found.base, found.base + found.partitions),
-            )
-            known = dict(rows.fetchall())
-        return [known.get(found.base + partition) for partition in range(found.partitions)]
+            known = reader.committed(self._prefix + group, [found])
+        return [known.get(At(topic, partition)) for partition in range(found.partitions)]
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
         with self._reader() as reader:
@@ -209,8 +202,7 @@ class EmbeddedLog:
         after: bytes | None = None
         while True:
             with self._reader() as reader:
-                state = EmbeddedState(reader.database, self._folder, self._prefix + store, partition)
-                rows = state.scan(b"", _READ_ROWS, after)
+                rows = reader.state(self._prefix + store, partition).scan(b"", _READ_ROWS, after)
             yield from rows
             if len(rows) < _READ_ROWS:
                 return
@@ -222,7 +214,7 @@ class EmbeddedLog:
         with self._reader() as reader:
             reader.database.execute("BEGIN")
             try:
-                yield EmbeddedState(reader.database, self._folder, self._prefix + store, partition)
+                yield reader.state(self._prefix + store, partition)
             finally:
                 reader.database.execute("ROLLBACK")
 
@@ -275,7 +267,6 @@ class EmbeddedLog:
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[RecordReader]:
-        """A reader of our own for a while; connections are kept for the next."""
         if os.getpid() != self._pid:
             raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
         if self._stop.is_set():
@@ -311,13 +302,9 @@ class EmbeddedLog:
     def _moment(self) -> groups.Moment:
         return groups.Moment(self._clock(), self._lease_ms)
 
-    def _forget(self, member: EmbeddedMember) -> None:
-        with self._lock:
-            self._members.discard(member)
-
     def _renew(self) -> None:
         with self._lock:
-            alive = [member.identity for member in self._members]
+            alive = [member.identity for member in self._members if not member.closed]
         expires_at = self._moment().expires_at
         if alive:
             self._writer.run(lambda database, _: groups.beat(database, alive, expires_at))

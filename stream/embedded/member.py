@@ -5,16 +5,13 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from pathlib import Path
 
 from stream.embedded.commit import Records, check_leases, check_partitions, write_offsets, write_state
 from stream.embedded.database import translated_errors
 from stream.embedded.groups import Moment, leave, take_step
-from stream.embedded.reader import RecordReader, StoredRow
-from stream.embedded.state import EmbeddedState
+from stream.embedded.reader import EmbeddedState, RecordReader, StoredRow
 from stream.embedded.topics import Stored, Topics
 from stream.embedded.writer import Placed, Writer
-from stream.log.clock import Clock
 from stream.log.contract import At, Commit, Message, StateReader
 from stream.log.errors import Fenced, StreamError, UnknownTopic
 from stream.log.shares import Pauses, fair_part
@@ -29,32 +26,27 @@ class EmbeddedMember:
 
     def __init__(
         self,
-        *,
-        folder: Path,
         identity: tuple[str, str, int],
-        topics: Topics,
         subscribed: list[Stored],
         store: str | None,
         background: Collection[str],
+        *,
+        topics: Topics,
         writer: Writer,
         reader: RecordReader,
-        clock: Clock,
-        lease_ms: int,
-        on_close: Callable[[EmbeddedMember], None],
+        moment: Callable[[], Moment],
     ) -> None:
         """`identity`: group, name, and epoch of the membership; it and `store` begin with the log's prefix."""
         self.identity = identity
-        self._folder = folder
+        self.closed = False
+        self._subscribed = subscribed
+        self._compacted = {topic.name for topic in subscribed if topic.compact}
         self._store = store
         self._background = background
         self._topics = topics
-        self._subscribed = subscribed
-        self._compacted = {topic.name for topic in subscribed if topic.compact}
         self._writer = writer
         self._reader = reader
-        self._clock = clock
-        self._lease_ms = lease_ms
-        self._on_close = on_close
+        self._moment = moment
         self._partitions = max(topic.partitions for topic in subscribed)
         self._leases: Mapping[int, int] = {}
         self._positions: dict[At, int] = {}
@@ -66,7 +58,6 @@ class EmbeddedMember:
         self._version = -1  # of the group
         self._renewed_at: int | None = None
         self._checked_s = 0.0
-        self._closed = False
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
         """See `Member.poll`. Raises Fenced when another process joined under this name, LogDamaged, LogUnavailable."""
@@ -75,7 +66,7 @@ class EmbeddedMember:
         is_first = True
         while True:
             known = self._writer.committed
-            with translated_errors(self._folder):
+            with translated_errors(self._reader.folder):
                 if self._look() or is_first:
                     messages = self._fetch(max_records, max_bytes)
             is_first = False
@@ -90,8 +81,7 @@ class EmbeddedMember:
     def state(self, partition: int) -> StateReader:
         self._require([partition], state=True)
         if partition not in self._states:
-            store = self._store or ""
-            self._states[partition] = EmbeddedState(self._reader.database, self._folder, store, partition)
+            self._states[partition] = self._reader.state(self._store or "", partition)
         return self._states[partition]
 
     def commit(self, commit: Commit) -> None:
@@ -107,10 +97,11 @@ class EmbeddedMember:
             self._write(commit, named)
 
     def _write(self, commit: Commit, named: Collection[int]) -> None:
-        with translated_errors(self._folder):
+        with translated_errors(self._reader.folder):
             known = self._topics.known
             database = self._reader.database
-            records = Records([(known(database, output.topic), output) for output in commit.outputs], self._clock())
+            outputs = [(known(database, output.topic), output) for output in commit.outputs]
+            records = Records(outputs, self._moment().now_ms)
             joined = {topic.name: topic for topic in self._subscribed}
             offsets = {
                 (joined.get(at.topic) or known(database, at.topic)).partition_id(at.partition): offset
@@ -138,9 +129,9 @@ class EmbeddedMember:
         self._pauses.clear()
 
     def lag(self) -> Mapping[At, int]:
-        with translated_errors(self._folder):
+        with translated_errors(self._reader.folder):
             bounds = self._reader.bounds(self._subscribed)
-            committed = self._committed()
+            committed = self._reader.committed(self.identity[0], self._subscribed)
         return {
             at: end - max(first, next_offset(committed.get(at), end))
             for at, (first, end) in bounds.items()
@@ -148,11 +139,10 @@ class EmbeddedMember:
         }
 
     def close(self) -> None:
-        if self._closed:
+        if self.closed:
             return
-        self._closed = True
+        self.closed = True
         self._leases = {}
-        self._on_close(self)
         try:
             self._writer.run(lambda database, _: leave(database, *self.identity))
         finally:
@@ -168,7 +158,7 @@ class EmbeddedMember:
 
     def _look(self) -> bool:
         """Learn what changed: the group's members and leases, and the ends of the partitions; False if nothing did."""
-        if self._closed:
+        if self.closed:
             raise StreamError(f"member {self.identity[1]!r} of group {self.identity[0]!r} is closed")
         changes = self._reader.changes()
         now_s = time.monotonic()
@@ -184,39 +174,30 @@ class EmbeddedMember:
 
     def _must_step(self) -> bool:
         """True when the group has changed, a member has expired, or our own lease is old."""
-        now = self._clock()
-        if self._renewed_at is None or not 0 <= now - self._renewed_at < self._lease_ms // 2:
+        alive = self._moment()
+        if self._renewed_at is None or not 0 <= alive.now_ms - self._renewed_at < alive.lease_ms // 2:
             return True
-        group = self.identity[0]
         row = self._reader.database.execute(
             "SELECT g.version, min(m.expires_at), max(m.expires_at) FROM groups g LEFT JOIN members m ON m.grp = g.name"
             " WHERE g.name = ?",
-            (group,),
+            self.identity[:1],
         ).fetchone()
-        alive = Moment(now, self._lease_ms)
         return bool(row[0] != self._version or row[1] is None or row[1] < alive.now_ms or row[2] > alive.latest)
 
     def _step(self) -> None:
-        now = self._clock()
+        began_ms = self._moment().now_ms
         try:
             self._version, leases = self._writer.run(
-                lambda database, _: take_step(
-                    database, *self.identity, self._partitions, Moment(self._clock(), self._lease_ms)
-                )
+                lambda database, _: take_step(database, *self.identity, self._partitions, self._moment())
             )
         except Fenced:
             self._leases = {}
             raise
-        self._renewed_at = now
+        self._renewed_at = began_ms
         for at in list(self._positions):
             if leases.get(at.partition) != self._leases.get(at.partition):
                 del self._positions[at]
         self._leases = leases
-
-    def _committed(self) -> dict[At, int]:
-        ids = {topic.base + p: At(topic.name, p) for topic in self._subscribed for p in range(topic.partitions)}
-        rows = self._reader.database.execute("SELECT partition, next FROM offsets WHERE grp = ?", (self.identity[0],))
-        return {ids[partition]: offset for partition, offset in rows.fetchall() if partition in ids}
 
     def _ready(self) -> list[tuple[Stored, int, int, int]]:
         """(topic, partition, start, stop) of what can be read, beginning with another partition in each poll."""
@@ -235,7 +216,7 @@ class EmbeddedMember:
         return ready[shift:] + ready[:shift]
 
     def _begin(self, places: Sequence[At]) -> None:
-        committed = self._committed()
+        committed = self._reader.committed(self.identity[0], self._subscribed)
         if any(committed.get(at, 0) > self._bounds[at][1] for at in places):
             self._bounds = self._reader.bounds(self._subscribed)  # another process may have written since the last look
         for at in places:
@@ -278,7 +259,7 @@ class EmbeddedMember:
 
         def follow(at: At, offset: int) -> None:
             if following[at] < offset and at.topic not in self._compacted:
-                messages.append(expired(at, following[at], offset, self.identity[0], self._clock()))
+                messages.append(expired(at, following[at], offset, self.identity[0], self._moment().now_ms))
 
         for message in read:
             at = At(message.topic, message.partition)

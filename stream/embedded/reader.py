@@ -1,10 +1,11 @@
-"""Reading records of the embedded log: ranges of offsets, values inline or from segment files."""
+"""Reading the embedded log: records by ranges of offsets, values inline or from segment files; keyed state."""
 
 from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -13,6 +14,7 @@ from stream.embedded.segments import SegmentReader
 from stream.embedded.topics import Stored, offset_of, row_id
 from stream.log.contract import NO_HEADERS, At, Message
 from stream.log.errors import LogUnavailable, UnknownTopic
+from stream.log.sql_state import SqlState
 
 _headers = msgspec.msgpack.Decoder(dict[str, str])
 # A flipped bit may also change the type of a column: the casts give bytes and integers whatever it became.
@@ -42,43 +44,63 @@ class StoredRow(msgspec.Struct):
     def offset(self) -> int:
         return offset_of(self.id)
 
-    def check(self) -> None:
-        """Note in `fault` in what the record is not what was written."""
-        if self.fault:
-            return
-        value = self.value
+    def message(self, place_of: Callable[[StoredRow], str]) -> Message:
+        """The record, with its damage where it is not what was written; `place_of` gives the place of its bytes."""
+        value, headers = self.value, NO_HEADERS
         size = 0 if value is None else len(value)
-        if not isinstance(self.timestamp_ms, int):
+        if self.fault:
+            pass
+        elif not isinstance(self.timestamp_ms, int):
             self.fault, self.timestamp_ms = "its timestamp is no number", 0
         elif size != self.size:
             self.fault = f"{size} of {self.size} bytes are there"
         elif not is_intact(self.checksum, content_checksum(self.timestamp_ms, self.key, self.headers, value), self.id):
             self.fault = f"the checksum of {size} bytes differs"
-
-    def message(self, place_of: Callable[[StoredRow], str]) -> Message:
-        """The record as its readers see it; `place_of` gives the place of its bytes for a report of damage."""
-        headers = NO_HEADERS
         if self.headers:
             try:
                 headers = _headers.decode(self.headers)
             except (msgspec.DecodeError, UnicodeDecodeError) as error:
                 self.fault = self.fault or f"its headers cannot be decoded: {error}"
         damage = f"{place_of(self)}: {self.fault}" if self.fault else ""
-        value = b"" if damage else self.value
+        value = b"" if damage else value
         return Message(
             *self.at, self.offset, self.key, value, headers, self.timestamp_ms, damage, may_return=self.may_return
         )
 
 
-class RecordReader:
-    """A reading connection with its open segment files; used by one thread at a time.
+class EmbeddedState(SqlState):
+    """Committed state of one partition of one store (a `StateReader`). Raises LogUnavailable where it is locked."""
 
-    Every statement is finished at once, so no snapshot stays open and holds back checkpoints.
-    """
+    def __init__(self, database: sqlite3.Connection, folder: Path, store: str, partition: int) -> None:
+        self._database = database
+        self.folder = folder
+        self._name = (store, partition)
+        self._slot: int | None = None
+
+    def _rows(self, columns: str, where: str, *values: object) -> list[Any]:
+        try:
+            if self._slot is None:
+                found = self._database.execute(
+                    "SELECT id FROM slots WHERE store = ? AND partition = ?", self._name
+                ).fetchone()
+                if found is None:  # nothing was committed yet
+                    return []
+                self._slot = found[0]
+            query = f"SELECT {columns} FROM state WHERE slot = ? AND {where}"
+            return self._database.execute(query, (self._slot, *values)).fetchall()
+        except (sqlite3.DatabaseError, OSError) as error:  # as `translated_errors`, which is slow for so many reads
+            translated = translate(error, self.folder)
+            if translated is error:
+                raise
+            raise translated from error
+
+
+class RecordReader:
+    """A reading connection and its segment files, for one thread at a time. No snapshot stays open."""
 
     def __init__(self, folder: Path, lock_timeout_s: float, how: str = "mode=rw") -> None:
         self.database: sqlite3.Connection = connect(folder, lock_timeout_s, how)
-        self._folder = folder
+        self.folder = folder
         self._segments = SegmentReader(folder / SEGMENTS)
         self._files: dict[int, str] = {}
 
@@ -99,6 +121,15 @@ class RecordReader:
             raise UnknownTopic(f"topic {', '.join(gone)} was removed: join again once it is there again")
         return found
 
+    def committed(self, group: str, topics: Sequence[Stored]) -> dict[At, int]:
+        """Committed offsets of a group, those that it has."""
+        ids = {topic.base + p: At(topic.name, p) for topic in topics for p in range(topic.partitions)}
+        rows = self.database.execute("SELECT partition, next FROM offsets WHERE grp = ?", (group,)).fetchall()
+        return {ids[partition]: offset for partition, offset in rows if partition in ids}
+
+    def state(self, store: str, partition: int) -> EmbeddedState:
+        return EmbeddedState(self.database, self.folder, store, partition)
+
     def rows(
         self, topic: Stored, partition: int, start: int, stop: int, max_records: int, max_bytes: int
     ) -> list[StoredRow]:
@@ -108,7 +139,7 @@ class RecordReader:
         try:
             return _up_to(max_bytes, (StoredRow(at, *columns) for columns in self._select(_COLUMNS, bounds)))
         except sqlite3.DatabaseError as error:
-            if isinstance(translate(error, self._folder), LogUnavailable):
+            if isinstance(translate(error, self.folder), LogUnavailable):
                 raise
         ids = self._select("id", bounds).fetchall()
         return _up_to(max_bytes, (row for (id,) in ids if (row := self._row(at, id)) is not None))
@@ -124,15 +155,12 @@ class RecordReader:
             columns = self._select(_COLUMNS, (id, id + 1, 1)).fetchone()
             return None if columns is None else StoredRow(at, *columns)
         except sqlite3.DatabaseError as error:
-            if isinstance(translate(error, self._folder), LogUnavailable):
+            if isinstance(translate(error, self.folder), LogUnavailable):
                 raise
             return StoredRow(at, id, b"", None, None, 0, None, -1, 0, None, f"SQLite cannot read it: {error}")
 
     def messages(self, rows: Sequence[StoredRow]) -> list[Message]:
-        """The records of these rows, those that are not what was written with their damage.
-
-        Rows that retention has removed in the meantime are left out.
-        """
+        """The records of these rows, damage noted, without those that retention has removed in the meantime."""
         wanted: dict[int, list[StoredRow]] = {}
         for row in rows:
             if row.segment is not None:
@@ -140,12 +168,7 @@ class RecordReader:
         gone: set[int] = set()
         for segment, held in wanted.items():
             gone |= self._fill(segment, held)
-        found = []
-        for row in rows:
-            if row.id not in gone:
-                row.check()
-                found.append(row.message(self._place))
-        return found
+        return [row.message(self._place) for row in rows if row.id not in gone]
 
     def close(self) -> None:
         self._segments.close()
@@ -175,8 +198,8 @@ class RecordReader:
 
     def _place(self, row: StoredRow) -> str:
         if row.segment is None:
-            return f"{self._folder / DATABASE} is damaged in row {row.id} of records"
-        file = self._folder / SEGMENTS / self._files.get(row.segment, str(row.segment))
+            return f"{self.folder / DATABASE} is damaged in row {row.id} of records"
+        file = self.folder / SEGMENTS / self._files.get(row.segment, str(row.segment))
         return f"segment {file} is damaged at byte {row.position}"
 
 

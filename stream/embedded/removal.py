@@ -33,10 +33,7 @@ def take_out(
     stores: Sequence[str],
     now: Moment,
 ) -> tuple[list[int], int]:
-    """Take them out within a transaction; returns the ids of the topics and the bytes of their records.
-
-    Raises StreamError, and changes nothing, while a group has live members.
-    """
+    """Returns ids and bytes of the topics. Raises StreamError, and changes nothing, while a group has members."""
     for group in groups:
         check_idle(prefix + group, members(database, prefix + group, now), "it is removed")
     ids = []
@@ -56,13 +53,10 @@ def take_out(
 
 
 def clear(database: sqlite3.Connection, writer: Writer) -> int:
-    """Delete the rows of all that was taken out, reading through `database`; returns the bytes of the state.
-
-    Each step is a transaction that returns whether there is more, and the bytes of state that it deleted.
-    """
+    """Delete the rows of all that was taken out, reading through `database`; returns the bytes of the state."""
     freed = 0
     for kind, number in database.execute("SELECT kind, id FROM removed").fetchall():
-        step = partial(_clear_records if kind == _RECORDS else _clear_state, number)
+        step = partial(_clear_some, kind, number)
         more = True
         while more:
             more, size = writer.run(step)
@@ -101,27 +95,23 @@ def _take_out_topic(database: sqlite3.Connection, topic: int) -> int:
     return int(size)
 
 
-def _clear_records(partition: int, database: sqlite3.Connection, _: object) -> tuple[bool, int]:
-    bounds = (row_id(partition, 0), row_id(partition + 1, 0))
-    rows = database.execute(
-        "SELECT id FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?", (*bounds, _ROWS)
-    ).fetchall()
-    if rows:
-        forget_records(database, partition, "id >= ? AND id <= ?", (bounds[0], rows[-1][0]))
-    return _go_on(database, _RECORDS, partition, len(rows)), 0
-
-
-def _clear_state(slot: int, database: sqlite3.Connection, _: object) -> tuple[bool, int]:
-    rows = database.execute(
-        "SELECT key, length(key) + length(value) FROM state WHERE slot = ? ORDER BY key LIMIT ?", (slot, _ROWS)
-    ).fetchall()
-    if rows:
-        database.execute("DELETE FROM state WHERE slot = ? AND key <= ?", (slot, rows[-1][0]))
-    return _go_on(database, _STATE, slot, len(rows)), sum(size for _, size in rows)
-
-
-def _go_on(database: sqlite3.Connection, kind: str, number: int, rows: int) -> bool:
-    if rows == _ROWS:
-        return True
-    database.execute("DELETE FROM removed WHERE kind = ? AND id = ?", (kind, number))
-    return False
+def _clear_some(kind: str, number: int, database: sqlite3.Connection, _: object) -> tuple[bool, int]:
+    """Delete some rows; returns whether there are more, and the bytes of state among them."""
+    size = 0
+    if kind == _RECORDS:
+        bounds = (row_id(number, 0), row_id(number + 1, 0))
+        rows = database.execute(
+            "SELECT id FROM records WHERE id >= ? AND id < ? ORDER BY id LIMIT ?", (*bounds, _ROWS)
+        ).fetchall()
+        if rows:
+            forget_records(database, number, "id >= ? AND id <= ?", (bounds[0], rows[-1][0]))
+    else:
+        rows = database.execute(
+            "SELECT key, length(key) + length(value) FROM state WHERE slot = ? ORDER BY key LIMIT ?", (number, _ROWS)
+        ).fetchall()
+        if rows:
+            database.execute("DELETE FROM state WHERE slot = ? AND key <= ?", (number, rows[-1][0]))
+        size = sum(bytes_ for _, bytes_ in rows)
+    if len(rows) < _ROWS:
+        database.execute("DELETE FROM removed WHERE kind = ? AND id = ?", (kind, number))
+    return len(rows) == _ROWS, size

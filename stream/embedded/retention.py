@@ -162,7 +162,6 @@ class Retention:
         return bool(kept > _SMALL_ROWS and dirty < kept * _DIRTY_SHARE)
 
     def _delete_rows(self, rules: _Rules, rows: Sequence[int], tombstone_at: int | None) -> int:
-        """Delete rows by id, then note how far compaction has come and where the partition begins."""
         freed = 0
         for first in range(0, len(rows), 500):
             some = rows[first : first + 500]
@@ -205,11 +204,7 @@ class Retention:
 
 
 def _outlived(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> Iterator[tuple[int, int]]:
-    """The oldest records below `end` that are too old or too many, in steps: (offset after them, their bytes so far).
-
-    A record dated ahead of `now_ms` was written under a wrong clock; it goes with the next one behind it that goes. So
-    does a record without a time, whose row is damaged.
-    """
+    """Old records, in steps: (offset after them, bytes so far). One without a sure time goes with the next one."""
     before_ms = None if rules.retention_ms is None else now_ms - rules.retention_ms
     start, found, seen = rules.first, rules.first, 0
     while True:

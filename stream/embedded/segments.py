@@ -55,10 +55,7 @@ class Segment:
         self.spoiled = False  # never append again: a failed sync leaves unknown which bytes are on the disk
 
     def append(self, values: Sequence[bytes]) -> list[int]:
-        """Write the values behind each other; returns their positions. Not durable before `sync`.
-
-        Raises OSError and then counts nothing as written: the next append overwrites it.
-        """
+        """Write the values; returns their positions. Not durable before `sync`. After OSError none counts."""
         *positions, end = accumulate(map(len, values), initial=self.size)
         rest = memoryview(b"".join(values))
         try:
@@ -127,10 +124,7 @@ class SegmentReader:
         self._open: OrderedDict[str, int] = OrderedDict()
 
     def read(self, file: str, places: Iterable[tuple[int, int]]) -> list[bytes]:
-        """What lies at `places` (position, size) of one file: less than the size where it cannot be had.
-
-        Raises FileNotFoundError, OSError.
-        """
+        """The bytes at `places` (position, size); fewer where they cannot be had. Raises FileNotFoundError, OSError."""
         fd = self._fd(file)
         return [_read_at(fd, position, size) for position, size in places]
 

@@ -42,11 +42,7 @@ def offset_of(row: int) -> int:
 
 
 class Topics:
-    """What topics exist under a prefix.
-
-    `known` remembers: the number of partitions never changes, and ids are never given again. A topic may have been
-    removed since by another process, so what relies on it checks within its transaction that its partitions are there.
-    """
+    """Topics under a prefix. What `known` remembers may be removed since: a transaction checks its partitions."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix

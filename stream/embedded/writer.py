@@ -15,7 +15,9 @@ import random
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import repeat
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
@@ -28,17 +30,17 @@ Placed = tuple[Segment, int]  # a segment and the position of a value in it
 Apply = Callable[[sqlite3.Connection, Sequence[Placed]], T]
 
 
+@dataclass(eq=False)
 class _Task(Generic[T]):
     """One caller's change: values for the segments, and what to do within the transaction."""
 
-    def __init__(self, apply: Apply[T], blobs: Sequence[tuple[int, bytes]]) -> None:
-        self.apply = apply
-        self.blobs = blobs  # (topic id, value)
-        self.places: list[Placed] = []
-        self.result: T | None = None
-        self.error: BaseException | None = None
-        self.done = False
-        self.turn = threading.Event()  # set when done, or when this caller has to lead
+    apply: Apply[T]
+    blobs: Sequence[tuple[int, bytes]] = ()  # (topic id, value)
+    places: Sequence[Placed] = ()
+    result: T | None = None
+    error: BaseException | None = None
+    done: bool = False
+    turn: threading.Event = field(default_factory=threading.Event)  # set when done, or when this caller has to lead
 
 
 class _Group:
@@ -55,7 +57,7 @@ class _Group:
         for segment, _, _ in self.written:
             segment.spoiled = True
 
-    def failed(self, error: StreamError) -> None:
+    def fail(self, error: StreamError) -> None:
         self.error = error
         for task in self.tasks:
             task.error = error
@@ -63,13 +65,11 @@ class _Group:
 
 
 class Writer:
-    """The writing connection and the open segments of one process.
+    """The writing connection and the open segments of one process; `committed` counts its transactions."""
 
-    `committed` counts transactions; `wait` lets readers of the same process sleep until it moves.
-    """
-
-    def __init__(self, folder: Path, *, segment_bytes: int, lock_timeout_s: float) -> None:
+    def __init__(self, folder: Path, *, segment_bytes: int, lock_timeout_s: float, read_only: bool) -> None:
         self._folder = folder
+        self._read_only = read_only
         self._segment_bytes = segment_bytes
         self._lock_timeout_s = lock_timeout_s
         self._database: sqlite3.Connection | None = None
@@ -86,10 +86,9 @@ class Writer:
         self.committed = 0
 
     def run(self, apply: Apply[T], blobs: Sequence[tuple[int, bytes]] = ()) -> T:
-        """Run `apply(database, places)` in a transaction, `places` being where the blobs lie; returns its result.
+        """The result of `apply(database, places)` in a transaction. It must check first and write then.
 
-        It must check first and write then: when it raises a StreamError, the others of its group commit without it.
-        Raises that error, or LogUnavailable when nothing could be made durable.
+        Its StreamError is raised, the others of its group commit without it; LogUnavailable: nothing is durable.
         """
         task = _Task(apply, blobs)
         self._submit(task)
@@ -112,7 +111,7 @@ class Writer:
         if os.getpid() != self._pid:
             return
         with contextlib.suppress(StreamError):
-            self._submit(_Task(lambda *_: None, ()), last=True)
+            self._submit(_Task(lambda *_: None), last=True)
         for segment in self._segments.values():
             segment.close()
         self._segments.clear()
@@ -122,6 +121,8 @@ class Writer:
         """Queue a task, and lead the queue if no other caller does. Raises the task's error."""
         if os.getpid() != self._pid:
             raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
+        if self._read_only:
+            raise StreamError(f"the log in {self._folder} is open for reading only")
         with self._mutex:
             if self._closed:
                 raise StreamError(f"the log in {self._folder} is closed")
@@ -182,27 +183,27 @@ class Writer:
             self._committing.release()
 
     def _place(self, group: _Group) -> None:
-        """Append the large values of a group to the segments of their topics, and sync these."""
-        by_topic: dict[int, list[tuple[_Task[Any], int]]] = {}
+        values: dict[int, list[bytes]] = {}
         for task in group.tasks:
-            task.places = [cast(Placed, None)] * len(task.blobs)
-            for index, (topic, _) in enumerate(task.blobs):
-                by_topic.setdefault(topic, []).append((task, index))
+            for topic, value in task.blobs:
+                values.setdefault(topic, []).append(value)
+        places: dict[int, Iterator[Placed]] = {}
         try:
             with self._appending, translated_errors(self._folder):
                 group.retired += [self._segments.pop(topic) for topic in self._dropped & self._segments.keys()]
                 self._dropped.clear()
-                for topic, wanted in by_topic.items():
+                for topic, wanted in values.items():
                     segment = self._segment(topic, group)
                     before = segment.size
-                    positions = segment.append([task.blobs[index][1] for task, index in wanted])
+                    places[topic] = zip(repeat(segment), segment.append(wanted), strict=False)
                     group.written.append((segment, before, segment.size))
-                    for (task, index), position in zip(wanted, positions, strict=True):
-                        task.places[index] = (segment, position)
                 for segment, _, _ in group.written:
                     segment.sync()
         except StreamError as error:
-            group.failed(error)
+            group.fail(error)
+            return
+        for task in group.tasks:
+            task.places = [next(places[topic]) for topic, _ in task.blobs]
 
     def _segment(self, topic: int, group: _Group) -> Segment:
         segment = self._segments.get(topic)
@@ -214,10 +215,7 @@ class Writer:
         return segment
 
     def _enter(self, file: str) -> int:
-        """Enter a new segment in the database, on a connection of its own; returns its row.
-
-        This comes before its first write, because retention never removes a file that the database does not know.
-        """
+        """Enter a new segment before its first write: retention removes no file that the database does not know."""
         database = self._connect()
         try:
             _begin(database, self._lock_timeout_s)
@@ -243,7 +241,7 @@ class Writer:
                 with translated_errors(self._folder):
                     self._transact(group)
             except StreamError as error:
-                group.failed(error)
+                group.fail(error)
         if group.error is not None:
             self._take_back(group)
             return
@@ -320,22 +318,8 @@ class Writer:
                 database.close()
 
 
-class NoWriter(Writer):
-    """Of a log that is open for reading only."""
-
-    def run(self, apply: Apply[T], blobs: Sequence[tuple[int, bytes]] = ()) -> T:  # noqa: ARG002  # the writer's
-        """Raises StreamError."""
-        raise StreamError(f"the log in {self._folder} is open for reading only")
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-
 def _begin(database: sqlite3.Connection, lock_timeout_s: float) -> None:
-    """Start a write transaction; while another process writes, ask again every millisecond or so.
-
-    SQLite's own waiting backs off to 100 ms, which starves one of several busy processes.
-    """
+    """Start a write transaction. SQLite's own waiting backs off to 100 ms, which starves one of several processes."""
     deadline = time.monotonic() + lock_timeout_s
     while True:
         try:

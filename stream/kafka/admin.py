@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from kafka import KafkaAdminClient, TopicPartition
@@ -87,10 +87,7 @@ class KafkaAdmin:
 
         def ask(client: KafkaAdminClient) -> None:
             answer = client.create_topics(dict(topics), raise_errors=False)
-            for topic in answer["topics"]:
-                error = kafka_errors.for_code(topic["error_code"])
-                if error not in (kafka_errors.NoError, kafka_errors.TopicAlreadyExistsError):
-                    raise error(f"{topic['name']}: {topic.get('error_message')}")
+            _check(answer["topics"], kafka_errors.TopicAlreadyExistsError)
             client.wait_for_topics(list(topics))
 
         self._ask("create topics", ask)
@@ -101,12 +98,11 @@ class KafkaAdmin:
             return
 
         def ask(client: KafkaAdminClient) -> None:
-            for topic in client.delete_topics(list(topics), raise_errors=False)["topics"]:
-                error = kafka_errors.for_code(topic["error_code"])
-                if error is kafka_errors.TopicDeletionDisabledError:
-                    raise StreamError(f"topic {topic['name']}: the broker deletes none; set delete.topic.enable there")
-                if error not in (kafka_errors.NoError, kafka_errors.UnknownTopicOrPartitionError):
-                    raise error(f"{topic['name']}: {topic.get('error_message')}")
+            answer = client.delete_topics(list(topics), raise_errors=False)
+            try:
+                _check(answer["topics"], kafka_errors.UnknownTopicOrPartitionError)
+            except kafka_errors.TopicDeletionDisabledError as error:
+                raise StreamError(f"{error}: the broker deletes no topic; set delete.topic.enable there") from error
 
         self._ask("delete topics", ask)
         give_up_at = time.monotonic() + self._patience_s
@@ -143,10 +139,7 @@ class KafkaAdmin:
         return {topic: {key: str(s["value"]) for key, s in settings.items()} for topic, settings in found.items()}
 
     def set_topic_settings(self, changes: Mapping[str, Mapping[str, str]]) -> None:
-        """Set these settings and no others, and wait a little until the broker returns them.
-
-        Topics that were removed meanwhile are passed over. Raises StreamError where the broker refuses.
-        """
+        """Set these settings, wait a little until the broker returns them. Raises StreamError where it refuses."""
         if not changes:
             return
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, dict(keys)) for topic, keys in changes.items()]
@@ -184,11 +177,7 @@ class KafkaAdmin:
         return self._offsets(dict.fromkeys(at, OffsetSpec.EARLIEST), IsolationLevel.READ_COMMITTED)
 
     def stable_end(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The last stable offset: below it no transaction is open.
-
-        A transaction is reported as committed before its markers are written, some milliseconds later. So this waits
-        up to a second for what was written at the time of the call to become stable; for the same transaction once.
-        """
+        """The end below which no transaction is open; waits up to 1 s, once a transaction, for markers that are due."""
         written = self.written_end(at)
         give_up_at = time.monotonic() + _MARKERS_S
         while True:
@@ -315,3 +304,11 @@ class KafkaAdmin:
         client, self._client = self._client, None
         if client is not None:
             client.close()
+
+
+def _check(topics: Iterable[Mapping[str, Any]], fine: type[Exception]) -> None:
+    """Raise the error of the first topic that was refused for another reason than `fine`."""
+    for topic in topics:
+        error = kafka_errors.for_code(topic["error_code"])
+        if error not in (kafka_errors.NoError, fine):
+            raise error(f"{topic['name']}: {topic.get('error_message')}")

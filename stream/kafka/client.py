@@ -15,10 +15,7 @@ def position_of(consumer: KafkaConsumer, at: TopicPartition) -> int | None:
 
 
 def learn_topics(consumer: KafkaConsumer) -> None:
-    """Wait until the client knows where its topics lie. Raises errors of kafka-python.
-
-    Left to itself it asks 100 ms after its first question at the earliest, and polls sleep until then.
-    """
+    """Wait until the client knows where its topics lie, which takes it 100 ms and more if left to itself."""
     cluster = consumer._cluster
     patience_ms, cluster.config["retry_backoff_ms"] = cluster.config["retry_backoff_ms"], 0
     try:

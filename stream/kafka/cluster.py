@@ -14,6 +14,7 @@ from kafka import TopicPartition
 from stream.kafka.admin import KafkaAdmin
 from stream.kafka.damage import damage_of
 from stream.kafka.producer import ProducerRecord
+from stream.kafka.reader import Restore
 from stream.kafka.settings import (
     LOCAL_STATE_MAX_AGE_MS,
     KafkaSettings,
@@ -33,14 +34,12 @@ from stream.log.limits import check_size
 class KafkaSite:
     """One farmwatch on one cluster: its prefix separates it from others."""
 
-    def __init__(
-        self, bootstrap: str, prefix: str, state_folder: Path, client_id: str, settings: KafkaSettings, clock: Clock
-    ) -> None:
+    def __init__(self, bootstrap: str, prefix: str, state_folder: Path, settings: KafkaSettings, clock: Clock) -> None:
         self.bootstrap = bootstrap
         self.prefix = prefix
         self.settings = settings
         self.clock = clock
-        client = (settings, bootstrap, client_id)
+        client = (settings, bootstrap, "farmwatch")
         self.reader_options = reader_options(*client)
         self.member_options = partial(member_options, *client)  # group and member are full names
         self.producer_options = partial(producer_options, *client)
@@ -108,6 +107,10 @@ class KafkaSite:
             timestamp_ms=record.timestamp,
             damage=damage,
         )
+
+    def restore(self, states: Mapping[TopicPartition, LocalState]) -> Restore:
+        """Brings states, by changelog partition, up to all that was written: also behind open transactions."""
+        return Restore(self.reader_options, states, self.admin.written_end(list(states)), self.clock)
 
     def local_state(self, owner: Iterable[str], changelog: TopicPartition, changelog_id: str) -> LocalState:
         """Open the local state of a changelog's partition; `owner` are the folders below the state folder."""

@@ -15,8 +15,8 @@ from kafka import errors as kafka_errors
 from kafka.structs import MemberState
 
 from stream.kafka.assignor import MirroringAssignor
-from stream.kafka.client import free_slot, learn_topics, position_of, run_on_network
-from stream.kafka.damage import tolerate_damage
+from stream.kafka.client import free_slot, learn_topics, position_of, run_on_network, unpack_with
+from stream.kafka.damage import CheckedRecords
 from stream.kafka.errors import translated
 
 
@@ -31,7 +31,7 @@ class GroupConsumer(KafkaConsumer, ConsumerRebalanceListener):  # type: ignore[m
         self._lost: set[TopicPartition] = set()
         self._won: set[TopicPartition] = set()
         super().__init__(**options, partition_assignment_strategy=[self._assignor])
-        tolerate_damage(self)
+        unpack_with(self, CheckedRecords)
         self.subscribe(topics=list(topics), listener=self)
         learn_topics(self)  # or the first join would run into a second one, when the topics' metadata comes in
 
@@ -74,7 +74,7 @@ class GroupConsumer(KafkaConsumer, ConsumerRebalanceListener):  # type: ignore[m
     def take_astray(self) -> dict[TopicPartition, int]:
         """Positions since the last call that the broker does not have; until they are placed anew, they come again."""
         astray, self._astray = self._astray, {}
-        return {at: offset for at, offset in astray.items() if self.position_of(at) == offset}
+        return {at: offset for at, offset in astray.items() if position_of(self, at) == offset}
 
     def reachable(self) -> bool:
         return not self._coordinator.coordinator_unknown()
@@ -88,10 +88,7 @@ class GroupConsumer(KafkaConsumer, ConsumerRebalanceListener):  # type: ignore[m
         return bool(coordinator.stable() and not coordinator._heartbeat_enabled and not coordinator.rejoining)
 
     def stable_offsets(self, at: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
-        """Committed offsets, after open transactions on them have ended; partitions without one are left out.
-
-        Raises LogUnavailable.
-        """
+        """Committed offsets, those there are, after open transactions on them have ended. Raises LogUnavailable."""
         with translated(f"committed offsets of group {self.config['group_id']}"):
             found = self._coordinator.fetch_committed_offsets(set(at), timeout_ms=int(timeout_s * 1000))
         return {tp: known.offset for tp, known in found.items()}
@@ -109,9 +106,6 @@ class GroupConsumer(KafkaConsumer, ConsumerRebalanceListener):  # type: ignore[m
 
     def let(self, at: Sequence[TopicPartition]) -> None:
         self.resume(*(tp for tp in at if tp in self.assignment()))
-
-    def position_of(self, at: TopicPartition) -> int | None:
-        return position_of(self, at)
 
     def forget_membership(self) -> None:
         """The broker said that this generation is over: join anew at the next poll, claiming nothing."""

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 from kafka import errors as kafka_errors
 from kafka.consumer.fetcher import Fetcher
-
-from stream.kafka.client import unpack_with
 
 _FORMAT = 2
 _LARGEST = 1 << 20  # records of a batch: one of 4.5 MiB cannot have more
@@ -33,17 +31,14 @@ class _Damaged(NamedTuple):
     size_in_bytes: int = 0
 
 
-def tolerate_damage(consumer: KafkaConsumer) -> None:
-    """Let this consumer return what cannot be read as records with damage, see `damage_of`."""
-    unpack_with(consumer, _PartitionRecords)
-
-
 def damage_of(record: Any) -> str:
     """What is wrong with a record that was read; "" = nothing."""
     return record.checksum if isinstance(record.checksum, str) else ""
 
 
-class _PartitionRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python has no types
+class CheckedRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python has no types
+    """Fetched records; those that cannot be read become records with damage, see `damage_of`."""
+
     def __init__(self, fetch_offset: int, tp: TopicPartition, records: Any, **options: Any) -> None:
         options["check_crcs"] = False  # the batches do it
         super().__init__(fetch_offset, tp, _Batches(tp, records, fetch_offset), **options)

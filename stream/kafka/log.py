@@ -26,7 +26,6 @@ from stream.kafka.errors import translated
 from stream.kafka.member import KafkaMember
 from stream.kafka.producer import TransactionalProducer, build_producer
 from stream.kafka.reader import read_all
-from stream.kafka.restore import Restore
 from stream.kafka.retention import hold
 from stream.kafka.settings import KafkaSettings, configs_of, name_of, require_crc32c
 from stream.kafka.state import LocalState
@@ -50,20 +49,15 @@ class KafkaLog:
         *,
         prefix: str = "",
         state_folder: Path,
-        client_id: str = "farmwatch",
         settings: KafkaSettings | None = None,
         clock: Clock = wall_ms,
     ) -> None:
-        """`bootstrap`: "host:port,host:port"; `state_folder` holds local copies of state and may be lost.
-
-        Raises StreamError where crc32c has no C implementation.
-        """
+        """`bootstrap`: "host:port,host:port"; `state_folder` may be lost. Raises StreamError without crc32c in C."""
         require_crc32c()
-        self._settings = settings or KafkaSettings()
-        self._site = KafkaSite(bootstrap, prefix, state_folder, client_id, self._settings, clock)
+        self._site = KafkaSite(bootstrap, prefix, state_folder, settings or KafkaSettings(), clock)
+        self._settings = self._site.settings
         self._producer: TransactionalProducer | None = None
         self._append_lock = threading.Lock()
-        self._closed = False
 
     def create(self, topics: Sequence[Topic]) -> None:
         """Settings of existing topics stay: the operator may have changed them. `check` tells where they differ."""
@@ -175,7 +169,7 @@ class KafkaLog:
         at = self._site.one(f"state.{store}", partition)
         with tempfile.TemporaryDirectory(prefix="farmwatch-state-") as folder:
             state = LocalState(Path(folder) / "state.sqlite", "", now_ms=0, max_age_ms=0)
-            restore = Restore(self._site.admin, self._site.reader_options, {at: state}, self._site.clock)
+            restore = self._site.restore({at: state})
             try:
                 # a transaction that a killed process left open is in the way until the broker aborts it
                 restore.run(self._settings.request_timeout_s + self._settings.transaction_timeout_s)

@@ -27,6 +27,7 @@ from kafka import errors as kafka_errors
 from kafka.structs import OffsetAndMetadata
 
 from stream.kafka.buffer import FetchBuffer
+from stream.kafka.client import position_of
 from stream.kafka.cluster import KafkaSite
 from stream.kafka.consumer import GroupConsumer
 from stream.kafka.errors import FENCING, translated
@@ -123,7 +124,7 @@ class KafkaMember:
         self._owned.committed(offsets, {p: (commit.state[p], offset + 1) for p, offset in last.items()})
 
     def rewind(self) -> None:
-        """Set the positions back to the committed offsets. Sends nothing; the next poll settles a commit in doubt."""
+        """See `Member.rewind`. Sends nothing; the next poll settles a commit in doubt."""
         self._buffer.clear()
         self._owned.delivered.clear()
         if self._consumer is not None:
@@ -138,10 +139,7 @@ class KafkaMember:
         self._hold_or_let()
 
     def lag(self) -> Mapping[At, int]:
-        """Records between committed offset and end, per owned partition; transaction markers in between count.
-
-        Where all that was delivered is committed, the markers that were read past do not: an idle stage has no lag.
-        """
+        """As `Member.lag`; where all that was delivered is committed, markers that were read past do not count."""
         positions = self._owned.positions()
         ends = self._site.admin.stable_end(list(positions))
         begun = {at: next_offset(offset, ends[at]) for at, offset in positions.items()}
@@ -204,7 +202,7 @@ class KafkaMember:
         """True when these partitions of a topic that is no background topic have more than was fetched."""
         live = [at for at in self._owned.inputs(flowing) if self._site.short(at.topic) not in self._background]
         ends = self._site.admin.stable_end(live)
-        positions = {at: consumer.position_of(at) for at in live}
+        positions = {at: position_of(consumer, at) for at in live}
         return any(position is None or position < ends[at] for at, position in positions.items())
 
     def _fetch(self, consumer: GroupConsumer, timeout_s: float, max_records: int) -> None:
@@ -244,11 +242,7 @@ class KafkaMember:
             consumer.place({at: max(start, first[at])})
 
     def _past_markers(self, offsets: Mapping[At, int]) -> dict[At, int]:
-        """These offsets, and those of other partitions at rest, moved past transaction markers.
-
-        An offset that is left before a transaction marker lies before the beginning once retention has taken that, and
-        the marker would be reported as an unread record.
-        """
+        """These offsets, and those of partitions at rest, past markers, which retention would report as unread."""
         found = dict(offsets)
         if found:
             for at, committed in self._owned.positions().items():
@@ -260,7 +254,7 @@ class KafkaMember:
 
     def _rest(self, at: TopicPartition, done: int) -> int:
         """`done`, or behind what was read past after it, where all that was delivered lies before it."""
-        position = (self._consumer and self._consumer.position_of(at)) or 0
+        position = (self._consumer and position_of(self._consumer, at)) or 0
         if position <= done or self._owned.delivered.get(at, done) > done or self._buffer.holds(at.partition):
             return done
         return position

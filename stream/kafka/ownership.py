@@ -10,7 +10,7 @@ from kafka import TopicPartition
 
 from stream.kafka.cluster import KafkaSite
 from stream.kafka.consumer import GroupConsumer
-from stream.kafka.restore import Restore
+from stream.kafka.reader import Restore
 from stream.kafka.state import LocalState
 from stream.log.contract import At, StateChange
 from stream.log.errors import LogUnavailable, StreamError
@@ -83,7 +83,7 @@ class Ownership:
         assert restore is not None
         try:
             if not restore.finished:
-                restore.step(timeout_s)
+                restore.advance(timeout_s)
         except StreamError:
             self._end_restore()
             raise
@@ -98,10 +98,7 @@ class Ownership:
         return ready
 
     def committed(self, offsets: Mapping[At, int], state: Mapping[int, tuple[Sequence[StateChange], int]]) -> None:
-        """A commit is durable: follow it. `state` is partition -> (changes, changelog offset after them).
-
-        Where the local disk fails, the partition is made ready anew from the changelog; the commit is valid.
-        """
+        """Follow a durable commit; `state`: (changes, next offset). Where the local disk fails, it is restored anew."""
         for at, offset in offsets.items():
             self._offsets[TopicPartition(self._site.full(at.topic), at.partition)] = offset
         for partition, (changes, next_offset) in state.items():
@@ -134,7 +131,7 @@ class Ownership:
                     at = self.changelog(partition)
                     self._states[partition] = self._site.local_state(self._owner, at, self._changelog_id)
                 states[self.changelog(partition)] = self._states[partition]
-        self._restore = Restore(self._site.admin, self._site.reader_options, states, self._site.clock)
+        self._restore = self._site.restore(states)
         self._restoring = frozenset(partitions)
         return True
 

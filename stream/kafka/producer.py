@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from kafka import KafkaProducer
 from kafka import errors as kafka_errors
 
-from stream.kafka.errors import typed
+from stream.kafka.errors import translated
 
 _ABORT_S = 2.0  # an abort that takes longer is left to the next producer of the same transactional id
 
@@ -35,10 +35,6 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]  # kafka-pytho
 
     alive = True  # False: build another one
     began_at = 0.0  # time.monotonic of the last transaction's begin
-
-    def open(self) -> None:
-        """Fence earlier producers of this transactional id and end their transactions. Blocks up to max_block_ms."""
-        self.init_transactions()
 
     def transact(
         self,
@@ -97,17 +93,14 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]  # kafka-pytho
 
 def build_producer(options: Mapping[str, Any]) -> TransactionalProducer:
     """Connect and fence. Raises Fenced, LogUnavailable or StreamError."""
-    doing = f"producer {options['transactional_id']}"
-    try:
+    with translated(f"producer {options['transactional_id']}"):
         producer = TransactionalProducer(**options)
-    except (kafka_errors.KafkaError, OSError) as error:
-        raise typed(error, doing) from error
-    try:
-        producer.open()
-    except (kafka_errors.KafkaError, OSError) as error:
-        producer.kill()
-        raise typed(error, doing) from error
-    return producer
+        try:
+            producer.init_transactions()  # fences earlier ones and ends their transactions, up to max_block_ms
+        except BaseException:
+            producer.kill()
+            raise
+        return producer
 
 
 def _left(deadline: float) -> float:

@@ -6,15 +6,23 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import structlog
 from kafka import KafkaConsumer, TopicPartition
 
-from stream.kafka.client import learn_topics, position_of
-from stream.kafka.damage import tolerate_damage
+from stream.kafka.client import learn_topics, position_of, unpack_with
+from stream.kafka.damage import CheckedRecords, damage_of
 from stream.kafka.errors import translated
-from stream.log.errors import LogUnavailable
+from stream.kafka.state import LocalState, decode_change
+from stream.log.clock import Clock
+from stream.log.errors import LogUnavailable, StreamError
 
+log = structlog.get_logger(__name__)
 _STEP_S = 0.2
 _TURN_MS = 20
+_LOG_EVERY_S = 5.0
+
+Steps = dict[TopicPartition, tuple[list[Any], int]]
+"""Partition -> (its next records, the offset to go on from)."""
 
 
 class KafkaReader:
@@ -30,7 +38,7 @@ class KafkaReader:
             with translated("reader"):
                 self._consumer = KafkaConsumer(**options)
                 try:
-                    tolerate_damage(self._consumer)
+                    unpack_with(self._consumer, CheckedRecords)
                     self._consumer.assign(list(self._stops))
                     for at in self._stops:
                         self._consumer.seek(at, ranges[at][0])
@@ -43,11 +51,8 @@ class KafkaReader:
     def finished(self) -> bool:
         return not self._stops
 
-    def step(self, timeout_s: float, max_records: int = 2000) -> dict[TopicPartition, tuple[list[Any], int]]:
-        """Partition -> (its next records, the offset to go on from); empty when nothing came in time.
-
-        Raises LogUnavailable.
-        """
+    def step(self, timeout_s: float, max_records: int = 2000) -> Steps:
+        """The next records; empty when nothing came in time. Raises LogUnavailable."""
         if self._consumer is None or not self._stops:
             return {}
         with translated("reader"):
@@ -81,7 +86,7 @@ class KafkaReader:
         position = position_of(self._consumer, at)
         return -1 if position is None else position
 
-    def rounds(self, silence_s: float) -> Iterator[dict[TopicPartition, tuple[list[Any], int]]]:
+    def rounds(self, silence_s: float) -> Iterator[Steps]:
         """All steps that bring something. Raises LogUnavailable after `silence_s` without one."""
         moved_at = time.monotonic()
         while not self.finished:
@@ -104,3 +109,48 @@ def read_all(
                 yield from records
     finally:
         reader.close()
+
+
+class Restore(KafkaReader):
+    """Brings local states to the end of their changelogs, a step at a time: the member keeps polling meanwhile."""
+
+    def __init__(
+        self,
+        options: Mapping[str, Any],
+        states: Mapping[TopicPartition, LocalState],
+        ends: Mapping[TopicPartition, int],
+        clock: Clock,
+    ) -> None:
+        """`states` and `ends` are by changelog partition. Raises LogUnavailable."""
+        super().__init__(options, {at: (state.next_offset, ends[at]) for at, state in states.items()})
+        self._states = states
+        self._clock = clock
+        self._left = self._total = sum(max(0, ends[at] - state.next_offset) for at, state in states.items())
+        self._logged_at = time.monotonic()
+
+    def advance(self, timeout_s: float) -> None:
+        """Apply what comes within `timeout_s`. Raises LogUnavailable, and StreamError for a damaged changelog."""
+        self._apply(self.step(timeout_s))
+
+    def run(self, silence_s: float) -> None:
+        """All steps at once. Raises LogUnavailable after `silence_s` without progress."""
+        for steps in self.rounds(silence_s):
+            self._apply(steps)
+
+    def _apply(self, steps: Steps) -> None:
+        for at, (records, next_offset) in steps.items():
+            state = self._states[at]
+            if damage := next(filter(None, map(damage_of, records)), ""):
+                raise StreamError(
+                    f"{damage}: keyed state cannot be read back without it; bring the broker's file back from a replica"
+                    " or a backup, or remove the store's topic and read the input of its stage again"
+                )
+            changes = [decode_change(record.key or b"", record.value) for record in records]
+            before = state.next_offset
+            state.apply(changes, max(before, next_offset), self._clock())
+            self._left -= max(0, next_offset - before)
+        now = time.monotonic()
+        if now - self._logged_at > _LOG_EVERY_S:
+            self._logged_at = now
+            done = 1 - self._left / self._total if self._total else 1.0
+            log.info("state_restoring", partitions=len(self._states), left=self._left, share_done=round(done, 3))

@@ -18,10 +18,7 @@ _POLICY = "cleanup.policy"
 
 
 def hold(site: KafkaSite, needed: Mapping[str, Sequence[int]]) -> None:
-    """Keep all of the topics in `needed`, and give the others their own limits back.
-
-    Raises StreamError where the broker refuses, LogUnavailable.
-    """
+    """Keep all of the topics in `needed`; the others get their own limits back. Raises StreamError, LogUnavailable."""
     partitions = site.topics()
     check_needed(needed, partitions)
     if not partitions:

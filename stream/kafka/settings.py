@@ -99,10 +99,7 @@ def reader_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> d
 
 
 def member_options(settings: KafkaSettings, bootstrap: str, client_id: str, group: str, member: str) -> dict[str, Any]:
-    """A static member of a group; the assignor is added by the caller.
-
-    It decides itself where to resume from an offset that the broker does not have.
-    """
+    """A static member of a group. It decides itself where to resume from an offset that the broker does not have."""
     return {
         **reader_options(settings, bootstrap, client_id),
         "auto_offset_reset": "none",
@@ -134,10 +131,7 @@ def producer_options(settings: KafkaSettings, bootstrap: str, client_id: str, tr
 
 
 def configs_of(topic: Topic) -> dict[str, str]:
-    """The topic's settings, as Kafka names them.
-
-    Compression is "producer": batches stay as they were sent, the broker does not pack them anew.
-    """
+    """The topic's settings by Kafka's names. Batches stay as they were sent ("producer")."""
     common = {"max.message.bytes": str(BATCH_CAP_BYTES), "compression.type": "producer"}
     if topic.kept is CleanupPolicy.COMPACT:
         return {

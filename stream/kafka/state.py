@@ -49,11 +49,7 @@ class LocalState(SqlState):
     """Keyed state of one partition up to a changelog offset. Reads are those of `StateReader`."""
 
     def __init__(self, path: Path, changelog_id: str, *, now_ms: int, max_age_ms: int) -> None:
-        """Open or create the file at `path`.
-
-        It starts anew where it belongs to another changelog, or is older than `max_age_ms`: the broker may have
-        dropped tombstones by then, and a deleted key would come back. Raises LogUnavailable where the disk fails.
-        """
+        """Open, or begin anew for another changelog or after `max_age_ms`, when the broker may drop tombstones."""
         self._path = path
         try:
             self._db = self._open(changelog_id, now_ms, max_age_ms)
@@ -68,10 +64,7 @@ class LocalState(SqlState):
         return self._next
 
     def apply(self, changes: Iterable[StateChange], next_offset: int, now_ms: int) -> None:
-        """Apply committed changes in order; the file then reflects the changelog up to `next_offset`.
-
-        Raises Fenced where another process moved the file on, LogUnavailable where the disk fails.
-        """
+        """Apply committed changes. Raises Fenced where another process moved the file on, LogUnavailable."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             try:
@@ -81,8 +74,13 @@ class LocalState(SqlState):
                 )
                 if moved.rowcount != 1:
                     raise Fenced(f"local state {self._path} is written by another process of the same member name")
-                for change in changes:
-                    self._apply_one(change)
+                last = {change.key: change for change in changes}.values()
+                self._db.executemany("DELETE FROM state WHERE key = ?", [(c.key,) for c in last if c.value is None])
+                self._db.executemany(
+                    "INSERT INTO state VALUES (?, ?, ?)"
+                    " ON CONFLICT DO UPDATE SET value = excluded.value, due_at = excluded.due_at",
+                    [(c.key, c.value, c.due_at) for c in last if c.value is not None],
+                )
                 self._db.execute("COMMIT")
             except BaseException:
                 self._db.execute("ROLLBACK")
@@ -102,16 +100,6 @@ class LocalState(SqlState):
         while page := self.scan(b"", 1000, after):
             yield from page
             after = page[-1][0]
-
-    def _apply_one(self, change: StateChange) -> None:
-        if change.value is None:
-            self._db.execute("DELETE FROM state WHERE key = ?", (change.key,))
-        else:
-            self._db.execute(
-                "INSERT INTO state VALUES (?, ?, ?)"
-                " ON CONFLICT DO UPDATE SET value = excluded.value, due_at = excluded.due_at",
-                (change.key, change.value, change.due_at),
-            )
 
     def _open(self, changelog_id: str, now_ms: int, max_age_ms: int) -> sqlite3.Connection:
         make_private(self._path.parent)

@@ -9,13 +9,10 @@ from stream.log.errors import LogUnavailable, StreamError
 
 
 def renew_offsets(log: Log, group: str, topics: Sequence[str]) -> bool:
-    """Set the group's offsets to their present values, so that they stay until a member joins; True if that was done.
+    """Set the offsets of a group without members to their present values, so that they stay; True if that was done.
 
-    Kafka forgets offsets that members have committed once a group had no member for `offsets.retention.minutes`, a
-    week by default; offsets that were set stay. To be called once a day or so for groups that may be needed again:
-    no oftener, since a member that joins, commits and leaves between the look and the setting reads its records again.
-    On a log that forgets no offsets nothing is done. A group with members, or without offsets, is left alone.
-    Raises LogUnavailable.
+    Kafka forgets what members committed after `offsets.retention.minutes` without a member (a week), not what was set.
+    Call it once a day: a member that joins, commits and leaves meanwhile reads records again. Raises LogUnavailable.
     """
     if not log.forgets_offsets or log.members(group):
         return False

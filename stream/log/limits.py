@@ -18,7 +18,7 @@ def check_size(output: Output) -> None:
 
 
 def check_needed(needed: Mapping[str, Sequence[int]], partitions: Mapping[str, int]) -> None:
-    """Raises StreamError where the offsets that are needed of a topic are not one for each of its partitions."""
+    """Raises StreamError where the offsets of a topic are not one for each of its partitions."""
     for topic in needed.keys() & partitions.keys():
         check_offsets(topic, needed[topic], partitions[topic])
 

@@ -20,10 +20,7 @@ class LeaseStep(NamedTuple):
 
 
 def fair_counts(members: Collection[str], owners: Mapping[int, str], partitions: int) -> dict[str, int]:
-    """How many partitions each live member should own.
-
-    Counts differ by one at most; the member that owns most today gets the odd one, ties by name.
-    """
+    """Partitions that each live member should own; who owns most today gets the odd one, ties by name."""
     owned = Counter(owner for owner in owners.values() if owner in members)
     ranked = sorted(members, key=lambda name: (-owned[name], name))
     least, odd = divmod(partitions, len(ranked))
@@ -31,11 +28,7 @@ def fair_counts(members: Collection[str], owners: Mapping[int, str], partitions:
 
 
 def next_step(member: str, members: Collection[str], owners: Mapping[int, str], partitions: int) -> LeaseStep:
-    """The step of `member`, itself one of the live `members`; `owners` maps each taken partition to its live owner.
-
-    After the step there is none left to do for this member until another one steps: taking a partition may raise its
-    rank, and with that its share, by one more.
-    """
+    """The step of `member`, one of the live `members`; `owners`: taken partition -> live owner."""
     mine = sorted(partition for partition, owner in owners.items() if owner == member)
     kept = [partition for partition in mine if partition < partitions]
     free = [partition for partition in range(partitions) if partition not in owners]
@@ -60,17 +53,14 @@ class Pauses:
         self._all = False
 
     def add(self, partitions: Iterable[int] | None) -> None:
-        """Hold back these partitions; None: all."""
         if partitions is None:
             self._all = True
         else:
             self._some.update(partitions)
 
     def clear(self) -> None:
-        """Take back every pause."""
         self._all = False
         self._some.clear()
 
     def flowing(self, owned: Iterable[int]) -> list[int]:
-        """Those of `owned` that are not held back."""
         return [] if self._all else [partition for partition in owned if partition not in self._some]

@@ -10,21 +10,16 @@ log = structlog.get_logger(__name__)
 
 
 def expired(at: At, first: int, stop: int, group: str, now_ms: int) -> Message:
-    """The message in place of the offsets first <= offset < stop, which retention removed before `group` read them.
-
-    A loop commits the offset after the last of them with it, as with any other message.
-    """
+    """The message in place of offsets first <= offset < stop, which retention removed before `group` read them."""
     span = f"offset {first}" if stop - first == 1 else f"offsets {first} to {stop - 1}"
     said = f"retention removed {span} of {at.topic}-{at.partition} before the group {group} read them"
     return Message(*at, stop - 1, b"", b"", NO_HEADERS, now_ms, damage=said, expired=stop - first)
 
 
 def next_offset(committed: int | None, end: int, first: int = 0) -> int:
-    """Where a group resumes: at its committed offset; at 0 where it has none; at `first` where that is beyond the end.
+    """Where a group resumes: at its committed offset, at 0 without one, at `first` where that is beyond the end.
 
-    An offset beyond the end was committed on records that are gone: the topic was made anew, or its end was cut off. To
-    wait there would skip in silence all records until the end is reached. The offsets below `first` were read then, or
-    never held a record that this group missed: nothing is reported as expired.
+    An offset beyond the end is of a topic that was made anew or cut: to wait there would skip records in silence.
     """
     if committed is None:
         return 0

@@ -17,7 +17,6 @@ class MemoryState:
         self._due: list[tuple[int, bytes]] = []
 
     def apply(self, changes: Iterable[StateChange]) -> None:
-        """Apply changes in order."""
         for change in changes:
             self._remove(change.key)
             if change.value is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, wait
+from dataclasses import dataclass
 from typing import Any
 
 from stream.log.contract import At, Commit, Message, Output, StateReader
@@ -35,14 +36,13 @@ class Batch:
         self.last_error: Exception | None = None
 
     def process(self, messages: Sequence[Message], prepared: Mapping[int, Any]) -> None:
-        """Process messages in order; `prepared` maps an index to prepare's result, or to the record's exception.
-
-        Raises the first error that is retriable or fatal; writes the record of any other to the dead letters.
-        """
+        """Process in order; `prepared`: index -> result or exception. Raises the first error that ends the batch."""
         for index, message in enumerate(messages):
             self._offsets[At(message.topic, message.partition)] = message.offset + 1
             if message.expired:
-                self._report(message)
+                self.expired.append(message)
+                self.meter.count("log_expired_unread_records", message.expired, topic=message.topic)
+                self._write_dead_letter(message, RecordsExpired(message.damage))
                 continue
             self.meter.count("log_records", topic=message.topic, direction="in")
             if heartbeat.is_heartbeat(message):
@@ -51,14 +51,12 @@ class Batch:
                 self._process_one(message, prepared[index])
 
     def tick(self, partitions: Sequence[int]) -> None:
-        """Give the stage its tick, with a context per owned partition."""
         contexts = {p: Context(p, self._state(p), self.meter, self._now_ms) for p in partitions}
         self._stage.tick(contexts)
         for context in contexts.values():
             self._outputs.extend(context.outputs)
 
     def commit(self) -> Commit | None:
-        """What is to become visible, or None if there is nothing."""
         state = {p: changes for p, staged in self._states.items() if (changes := staged.changes())}
         if not (self._outputs or self._offsets or state):
             return None
@@ -78,27 +76,18 @@ class Batch:
         except Exception as error:  # the error says itself what it concerns
             if not concerns_one_record(error):
                 raise
-            self._dead_letter(message, error)
+            if not message.damage or message.may_return:  # else waiting cannot mend it: no fault of the stage
+                self.outcomes.append(True)
+            self.dead_letters += 1
+            self.last_error = error
+            self._stage.on_dead_letter(message.partition)
+            self._write_dead_letter(message, error)
             return
         self.outcomes.append(False)
         self._outputs.extend(context.outputs)
 
-    def _dead_letter(self, message: Message, error: Exception) -> None:
-        """Write a dead letter. The breaker ignores damage that stays: waiting cannot mend it."""
-        if not message.damage or message.may_return:
-            self.outcomes.append(True)
-        self.dead_letters += 1
-        self.last_error = error
-        self._stage.on_dead_letter(message.partition)
+    def _write_dead_letter(self, message: Message, error: Exception) -> None:
         self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
-        self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
-
-    def _report(self, message: Message) -> None:
-        """Write what expired unread to the dead letters; the breaker ignores it, since the stage has no part in it."""
-        self.expired.append(message)
-        error = RecordsExpired(message.damage)
-        self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
-        self.meter.count("log_expired_unread_records", message.expired, topic=message.topic)
         self.meter.count("dead_letters", stage=self._stage.name, reason=type(error).__name__)
 
     def _pass_on(self, message: Message) -> None:
@@ -120,18 +109,12 @@ class Batch:
 
 
 def concerns_one_record(error: Exception) -> bool:
-    """True for an error after which its record goes to the dead letters and the others go on.
-
-    One that says `retriable` may pass, one that says `fatal` stays whatever the record: both end the batch.
-    """
+    """Whether only its record goes to the dead letters: what is `retriable` or `fatal` ends the batch."""
     return not (getattr(error, "retriable", False) or getattr(error, "fatal", False))
 
 
 def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exception]:
-    """Records of the messages by index; what is no record becomes its error.
-
-    Heartbeats, tombstones and what expired unread are left out.
-    """
+    """Records by index, or their errors; without heartbeats, tombstones and what expired unread."""
     records: dict[int, Record | Exception] = {}
     for index, message in enumerate(messages):
         if message.value is None or message.expired or heartbeat.is_heartbeat(message):
@@ -144,10 +127,7 @@ def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exc
 
 
 def prepare(stage: Stage, records: Mapping[int, Record | Exception]) -> dict[int, Any]:
-    """Run the stage's slow work: index -> (record, result) or the record's exception.
-
-    Where the call fails, each record is prepared alone, so that one of them cannot fail the others.
-    """
+    """The stage's slow work: index -> (record, result) or exception. After a failure each record is prepared alone."""
     good = {index: record for index, record in records.items() if isinstance(record, Record)}
     prepared: dict[int, Any] = {i: r for i, r in records.items() if isinstance(r, Exception)}
     try:
@@ -155,57 +135,35 @@ def prepare(stage: Stage, records: Mapping[int, Record | Exception]) -> dict[int
     except Exception as error:
         if not concerns_one_record(error):
             raise
-        results = [_prepare_alone(stage, record) for record in good.values()]
+        if len(good) > 1:
+            return prepared | {i: one for i, record in good.items() for one in prepare(stage, {i: record}).values()}
+        results = [error]
     for (index, record), result in zip(good.items(), results, strict=True):
         prepared[index] = result if isinstance(result, Exception) else (record, result)
     return prepared
 
 
-def _prepare_alone(stage: Stage, record: Record) -> Any:
-    try:
-        return stage.prepare([record])[0]
-    except Exception as error:
-        if not concerns_one_record(error):
-            raise
-        return error
-
-
+@dataclass(frozen=True, slots=True)
 class InFlightBatch:
     """The messages of one batch in the order of their reading, and what the stage's `prepare` makes of them."""
 
-    def __init__(
-        self,
-        messages: Sequence[Message],
-        epochs: Sequence[int],
-        work: Future[dict[int, Any]] | None,
-        started_s: float,
-    ) -> None:
-        """`epochs` are the ownership epochs under which the messages were read; no `work`: there is nothing to do."""
-        self.messages = messages
-        self.started_s = started_s
-        self._epochs = epochs
-        self._work = work
+    messages: Sequence[Message]
+    epochs: Sequence[int]  # of ownership, under which the messages were read
+    work: Future[dict[int, Any]] | None  # None: there is nothing to do
+    started_s: float
 
     def prepared(self, timeout_s: float) -> bool:
         """Wait so long for the slow work; True when it has ended."""
-        return self._work is None or bool(wait([self._work], timeout=timeout_s).done)
+        return self.work is None or bool(wait([self.work], timeout=timeout_s).done)
 
     def still_owned(self, owned: Mapping[int, int]) -> tuple[list[Message], dict[int, Any]]:
-        """The messages, and what was prepared of them by index; raises what the slow work raised.
-
-        What belongs to partitions that were lost since it was read is left out: their new owner does it.
-        """
-        prepared = self._work.result() if self._work is not None else {}
+        """The messages of partitions not lost since, with what was prepared; raises what the slow work raised."""
+        prepared = self.work.result() if self.work is not None else {}
         kept: list[Message] = []
         results: dict[int, Any] = {}
-        for index, (message, epoch) in enumerate(zip(self.messages, self._epochs, strict=True)):
+        for index, (message, epoch) in enumerate(zip(self.messages, self.epochs, strict=True)):
             if owned.get(message.partition) == epoch:
                 if index in prepared:
                     results[len(kept)] = prepared[index]
                 kept.append(message)
         return kept, results
-
-    def drop(self) -> None:
-        """Forget it: work that has not begun never does, what has begun ends unheeded."""
-        if self._work is not None:
-            self._work.cancel()

@@ -38,7 +38,6 @@ class DeadLetter:
 
     @classmethod
     def read(cls, message: Message) -> DeadLetter:
-        """Read a record of the dead-letters topic. Raises BadRecord."""
         headers = message.headers
         if message.damage:
             raise BadRecord(message.damage)
@@ -98,5 +97,4 @@ class Breaker:
             raise BreakerOpen(f"{dead} of the last {len(recent)} records failed: the stage waits{why}")
 
     def committed(self, failed: list[bool]) -> None:
-        """Remember a committed batch."""
         self._outcomes.extend(failed)

@@ -26,7 +26,6 @@ class Watchdog:
         self.ready = False  # whether partitions are held and the stage can work
 
     def ticked(self) -> None:
-        """The loop is alive."""
         self._ticked_at = self._monotonic()
 
     def progressed(self, *, idle: bool = False) -> None:
@@ -36,12 +35,10 @@ class Watchdog:
             self._trouble = ""
 
     def troubled(self, trouble: str) -> None:
-        """A batch was rolled back for this reason."""
         self._trouble = trouble
         self.ready = False
 
     def health(self) -> Health:
-        """The state now; from any thread."""
         now, trouble = self._monotonic(), self._trouble
         silent_s, stalled_s = now - self._ticked_at, now - self._progress_at
         if silent_s > self._limit_s:

@@ -32,7 +32,6 @@ class LogCpu:
 
     @contextmanager
     def timed(self, operation: str) -> Iterator[None]:
-        """Count what this thread spends inside."""
         started = time.thread_time()
         try:
             yield

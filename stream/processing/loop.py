@@ -31,7 +31,7 @@ from stream.processing.health import Health, Watchdog
 from stream.processing.log_cpu import LogCpu
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
-from stream.processing.state_cache import StateMemory
+from stream.processing.state import StateMemory
 from stream.text.ranges import PositiveBytes, PositiveCount, PositiveSeconds, Seconds
 
 log = structlog.get_logger(__name__)
@@ -95,14 +95,10 @@ class StageLoop:
         self._memory = StateMemory()
 
     def health(self) -> Health:
-        """For /healthz and /readyz; from any thread."""
         return self._watchdog.health()
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set, then drain: what is under way is committed if it ends within `drain_s`.
-
-        Raises what is neither transient nor the fault of a single record.
-        """
+        """Work until `stop` is set, then drain for `drain_s`. Raises what neither passes nor concerns one record."""
         collect_rarely()
         try:
             while not stop.is_set() or self._ahead:
@@ -110,7 +106,10 @@ class StageLoop:
         finally:
             self._worker.shutdown(wait=False, cancel_futures=True)
             self._stage.close()
-            self._close_member()
+            try:
+                self._member.close()
+            except StreamError as error:
+                log.warning("leaving_failed", stage=self._stage.name, error=_line(error))
 
     def cycle(self, stop: threading.Event) -> bool:
         """One round; True if a batch was committed. Transient errors end in a rollback and a wait."""
@@ -162,10 +161,7 @@ class StageLoop:
         return InFlightBatch(messages, epochs, work, started_s)
 
     def _gather(self, wait_s: float) -> tuple[list[Message], list[int]]:
-        """A batch, with the ownership epoch of each record: as much as is there, waiting a little for it to fill.
-
-        One poll only where the stage has background topics: another one could find nothing live and add of those.
-        """
+        """A batch with each record's ownership epoch; where the stage has background topics, of one poll only."""
         limit = min(self._settings.max_records, self._stage.max_records)
         room = self._settings.max_bytes
         messages: list[Message] = []
@@ -188,10 +184,7 @@ class StageLoop:
         return messages, epochs
 
     def _await(self, flight: InFlightBatch, stop: threading.Event) -> bool:
-        """Wait for the slow work of `flight`; meanwhile read ahead, then hold the partitions back, and stay a member.
-
-        False when `stop` is set and the drain is over.
-        """
+        """Wait for slow work; meanwhile read ahead, then hold back. False when `stop` is set and the drain is over."""
         held = False
         while True:
             reads_ahead = not stop.is_set() and len(self._ahead) < self._stage.ahead - 1
@@ -208,7 +201,11 @@ class StageLoop:
                 self._member.poll(0, 1, 1)
             self._watchdog.ticked()
             self._look_at_work()
-            if stop.is_set() and self._drain_is_over():
+            if not stop.is_set():
+                continue
+            if self._drain_until is None:
+                self._drain_until = self._monotonic() + self._settings.drain_s
+            if self._monotonic() > self._drain_until:
                 log.warning("drain_deadline_passed", stage=self._stage.name)
                 return False
         if held:
@@ -223,14 +220,10 @@ class StageLoop:
             self._watchdog.progressed(idle=True)
         self._watchdog.ready = bool(self._owned) and self._stage.ready()
 
-    def _drain_is_over(self) -> bool:
-        if self._drain_until is None:
-            self._drain_until = self._monotonic() + self._settings.drain_s
-        return self._monotonic() > self._drain_until
-
     def _drop_ahead(self) -> None:
         for flight in self._ahead:
-            flight.drop()
+            if flight.work is not None:
+                flight.work.cancel()  # where it has begun, it ends unheeded
         self._ahead.clear()
 
     def _follow_assignment(self) -> None:
@@ -318,19 +311,9 @@ class StageLoop:
     def _state(self, partition: int) -> StateReader:
         return self._memory.over(partition, self._member.state(partition), self._cpu.sampled)
 
-    def _close_member(self) -> None:
-        try:
-            self._member.close()
-        except StreamError as error:
-            log.warning("leaving_failed", stage=self._stage.name, error=_line(error))
-
 
 def collect_rarely() -> None:
-    """Have the collector look for cycles once there are 10,000 new objects; where it is rarer still, it stays so.
-
-    Nearly all that a batch makes is freed by reference counts at its end. Until then the collector would look at it
-    again and again in vain: that was a tenth of CRAWL's CPU.
-    """
+    """Look for cycles once there are 10,000 new objects, more than a batch holds: that was a tenth of CRAWL's CPU."""
     if 0 < gc.get_threshold()[0] < _OBJECTS:
         gc.set_threshold(_OBJECTS)
 

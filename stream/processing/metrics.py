@@ -188,13 +188,11 @@ class Metrics:
         metric.inc(amount)
 
     def set(self, name: str, value: float, **labels: str) -> None:
-        """Set a gauge."""
         metric = self._child(name, labels)
         assert isinstance(metric, Gauge)
         metric.set(value)
 
     def observe(self, name: str, value: float, **labels: str) -> None:
-        """Observe a value in a histogram at once."""
         self.histogram(name, **labels).observe(value)
 
     def histogram(self, name: str, **labels: str) -> Histogram:
@@ -204,11 +202,7 @@ class Metrics:
         return metric
 
     def clear(self, name: str) -> None:
-        """Forget all label sets of a gauge before it is set anew, which is for the thread to do that sets it.
-
-        Meanwhile other threads may come with new label sets of other metrics: what is gone through is a copy, which
-        CPython makes in one step.
-        """
+        """Forget all label sets of a gauge before it is set anew; other threads may add label sets meanwhile."""
         self._metrics[name].clear()
         for key in list(self._children):
             if key[0] == name:
@@ -219,7 +213,6 @@ class Metrics:
         self._child(name, labels)
 
     def of(self, name: str) -> MetricWrapperBase:
-        """A metric with all of its label sets, to be read."""
         return self._metrics[name]
 
     def _child(self, name: str, labels: dict[str, str]) -> MetricWrapperBase:
@@ -245,12 +238,10 @@ class Meter:
         self._observed: list[tuple[str, float, dict[str, str]]] = []
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        """Add to a counter when the batch is committed."""
         key = (name, tuple(labels.items()))
         self._counts[key] = self._counts.get(key, 0) + amount
 
     def observe(self, name: str, value: float, **labels: str) -> None:
-        """Observe a value when the batch is committed."""
         self._observed.append((name, value, labels))
 
     def mark(self) -> MeterMark:
@@ -263,7 +254,6 @@ class Meter:
         del self._observed[observed:]
 
     def apply(self, metrics: Metrics) -> None:
-        """Bring everything into the metrics."""
         for (name, labels), amount in self._counts.items():
             metrics.count(name, amount, **dict(labels))
         for name, value, labels_ in self._observed:

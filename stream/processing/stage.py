@@ -48,7 +48,6 @@ class Context:
 
     @property
     def state(self) -> KeyedState:
-        """Keyed state of the partition."""
         if self._state is None:
             raise RuntimeError("this stage has no store")
         return self._state
@@ -68,10 +67,7 @@ class Context:
             raise
 
     def emit(self, topic: str, record: Record, *, key: str | None = None, headers: Headers = NO_HEADERS) -> None:
-        """Append a record to `topic`, in the partition at hand; `key` defaults to the record's site.
-
-        Its headers are those that the record at hand passes on, and `headers`. Raises RecordTooLarge.
-        """
+        """Append a record in the partition at hand; `key` defaults to its site. Raises RecordTooLarge."""
         name = (record.site if key is None else key).encode()
         value = encode(record)
         if len(value) > RECORD_CAP_BYTES:
@@ -79,7 +75,6 @@ class Context:
         self.outputs.append(Output(topic, self.partition, name, value, {**self.headers, **headers}))
 
     def tombstone(self, topic: str, key: str) -> None:
-        """Remove `key` from a compacted topic."""
         self.outputs.append(Output(topic, self.partition, key.encode(), None))
 
 
@@ -102,10 +97,7 @@ class Stage:
     ahead: int = 1  # batches whose slow work may run at once; `prepare` must stand calls from so many threads
 
     def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
-        """Slow work for a batch, without state; one result per record, an exception standing for that record's failure.
-
-        Runs in a thread while the loop keeps its membership alive.
-        """
+        """Slow work for a batch, in a thread, without state: a result a record, an exception for a failed one."""
         return records
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:

@@ -1,6 +1,9 @@
-"""Keyed state of one partition during a batch: committed state below, staged changes above.
+"""Keyed state of a partition: committed values remembered below, changes that a batch has staged above.
 
 Reads see what the batch has staged. Nothing is written until the loop commits `changes()`; a rollback drops the object.
+
+A partition's state is written by its owner only. So what the owner has read or committed is valid until it commits
+something else, and all is forgotten when a partition may have had another owner, or a commit's outcome is not known.
 """
 
 from __future__ import annotations
@@ -8,10 +11,15 @@ from __future__ import annotations
 import bisect
 import heapq
 import itertools
-from collections.abc import Iterator
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from stream.log.contract import StateChange, StateReader
 
+_ROOM = 2000  # values of a partition, those used longest ago leave; some 24 MB for all of 24 partitions
+_VALUE_CAP_BYTES = 1024  # larger values are rare, and would take the room of many
+Timed = Callable[[Callable[..., Any]], Callable[..., Any]]
 _READ_PAST = 16  # staged deletions; where there are more a scan reads on
 
 
@@ -25,7 +33,6 @@ class KeyedState:
         self._journal: list[tuple[bytes, StateChange | None]] = []  # what stood before each change, to undo it
 
     def get(self, key: bytes) -> bytes | None:
-        """The value of key, staged changes included, or None."""
         change = self._staged.get(key)
         return change.value if change is not None else self._committed.get(key)
 
@@ -34,7 +41,6 @@ class KeyedState:
         self._stage(StateChange(key, value, due_at))
 
     def delete(self, key: bytes) -> None:
-        """Remove key, if it is there."""
         self._stage(StateChange(key, None))
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
@@ -64,15 +70,12 @@ class KeyedState:
         return [(key, value, due_at) for (due_at, key, value), _ in zip(merged, range(limit), strict=False)]
 
     def changes(self) -> list[StateChange]:
-        """What was staged, one change per key."""
         return list(self._staged.values())
 
     def mark(self) -> int:
-        """What is staged by now, for `undo`."""
         return len(self._journal)
 
     def undo(self, mark: int) -> None:
-        """Drop what was staged since `mark`."""
         while len(self._journal) > mark:
             key, before = self._journal.pop()
             if before is not None:
@@ -105,10 +108,7 @@ class KeyedState:
             yield key, self._staged[key].value
 
     def _due_committed(self, now_ms: int, limit: int, spare: int) -> list[tuple[int, bytes, bytes]]:
-        """The first `limit` committed rows that are due and not staged, read on where staged keys thin them out.
-
-        At first `spare` rows more are read.
-        """
+        """The first `limit` committed rows that are due and not staged; at first `spare` rows more are read."""
         wanted = limit + spare
         while True:
             rows = self._committed.due(now_ms, wanted)
@@ -127,3 +127,62 @@ class KeyedState:
             if len(rows) < limit:
                 return
             after = rows[-1][0]
+
+
+class _Values(OrderedDict[bytes, bytes | None]):
+    """None: the key is not there."""
+
+    def keep(self, key: bytes, value: bytes | None) -> None:
+        if value is not None and len(value) > _VALUE_CAP_BYTES:
+            self.pop(key, None)
+            return
+        self[key] = value
+        if len(self) > _ROOM:
+            self.popitem(last=False)
+
+
+class StateMemory:
+    """What one process remembers of the partitions that it owns."""
+
+    def __init__(self) -> None:
+        self._partitions: dict[int, _Values] = {}
+
+    def over(self, partition: int, committed: StateReader, timed: Timed = lambda read: read) -> StateReader:
+        """The committed state of a partition, read through this memory; `timed` wraps what reads the log."""
+        return _Remembered(committed, self._partitions.setdefault(partition, _Values()), timed)
+
+    def committed(self, state: Mapping[int, Sequence[StateChange]]) -> None:
+        """Take over what a commit has changed, by partition, of what was looked up: nothing else is."""
+        for partition, changes in state.items():
+            values = self._partitions.setdefault(partition, _Values())
+            for change in changes:
+                if change.key in values:
+                    values.keep(change.key, change.value)
+
+    def forget(self, partitions: Iterable[int]) -> None:
+        """Forget partitions that may have changed without this process."""
+        for partition in partitions:
+            self._partitions.pop(partition, None)
+
+    def forget_all(self) -> None:
+        self._partitions.clear()
+
+
+class _Remembered:
+    """A `StateReader`; look-ups of single keys are remembered."""
+
+    def __init__(self, committed: StateReader, values: _Values, timed: Timed) -> None:
+        self._values = values
+        self._read = timed(committed.get)
+        self.scan = timed(committed.scan)
+        self.due = timed(committed.due)
+        self.next_due = timed(committed.next_due)
+
+    def get(self, key: bytes) -> bytes | None:
+        values = self._values
+        if key in values:
+            values.move_to_end(key)
+            return values[key]
+        value: bytes | None = self._read(key)
+        values.keep(key, value)
+        return value

@@ -24,11 +24,7 @@ OnBad = Callable[[Message, BadRecord], None]
 
 
 def records_of(kind: type[R], messages: Iterable[Message], on_bad: OnBad | None = None) -> Iterator[tuple[Message, R]]:
-    """The records of `messages`, each with its message; heartbeats and tombstones are left out.
-
-    `on_bad` gets each message that is no record of `kind`, or is damaged, once; it may raise the error that comes with
-    it. By default it goes to `reporting_to`.
-    """
+    """The records of `messages`, no heartbeats or tombstones; `on_bad` gets what cannot be read, and may raise."""
     return ((message, record) for message, record in rows_of(kind, messages, on_bad) if record is not None)
 
 
@@ -84,7 +80,6 @@ class UnreadableCounter:
         self._places: dict[str, set[tuple[int, int]]] = {}
 
     def __call__(self, message: Message, error: BadRecord) -> None:
-        """See `OnBad`."""
         self._first.setdefault(message.topic, f"partition {message.partition} offset {message.offset}: {error}")
         self._places.setdefault(message.topic, set()).add((message.partition, message.offset))
 

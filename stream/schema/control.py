@@ -77,6 +77,8 @@ class Control:
                 changed |= self._take(message)
             except BadRecord as error:
                 self._faults[message.key] = error
+            except UnicodeDecodeError as error:
+                self._faults[message.key] = BadRecord(_unreadable(message, f"not a ruleset: {error}"))
         self._next = max(self._next, end)  # the last offsets may be those of transaction markers
         for fault in self._faults.values():
             raise fault
@@ -88,7 +90,6 @@ class Control:
         return self.runs.get(self.alias.run)
 
     def ruleset_text(self, run: Run) -> str:
-        """TOML text of a run's ruleset; "" where it is not there."""
         return self.rulesets.get(run.digest, "")
 
     def _take(self, message: Message) -> bool:
@@ -104,7 +105,7 @@ class Control:
             else:
                 self.runs[name] = _read(message, value, Run)
         elif kind == "ruleset" and value is not None:
-            self.rulesets[name] = _text(message, value)
+            self.rulesets[name] = value.decode()
         elif key == _ALIAS_KEY and value is not None:
             self.alias = _read(message, value, Alias)
         elif key == _SCORERS_KEY and value is not None:
@@ -121,7 +122,6 @@ class ControlWriter:
     """Appends changes until another writer begins."""
 
     def __init__(self, log: Log, member: Member, name: bytes) -> None:
-        """Use `exclusive`. `name` is of this writer alone."""
         self._log = log
         self._member = member
         self._name = name
@@ -129,17 +129,12 @@ class ControlWriter:
         self._failed = False
 
     def put(self, *rows: Run | Alias | Cutover, rulesets: Sequence[tuple[str, str]] = ()) -> None:
-        """Append rows, and rulesets as (digest, text): all or nothing.
-
-        Raises Fenced where another took over, and as `Member.commit`. After an error it refuses every further change:
-        what was read before may be outdated. After LogUnavailable the rows may be there or not.
-        """
+        """Append all or nothing. Raises as `Member.commit`; after an error it refuses every further change."""
         outputs = [Output(CONTROL, 0, f"ruleset/{digest}".encode(), text.encode()) for digest, text in rulesets]
         outputs += [Output(CONTROL, 0, _key(row), msgspec.msgpack.encode(row)) for row in rows]
         self._commit(outputs)
 
     def forget(self, run: str) -> None:
-        """Remove a run's row. Raises as `put`."""
         self._commit([Output(CONTROL, 0, f"run/{run}".encode(), None)])
 
     def claim(self) -> None:
@@ -187,11 +182,7 @@ def tell_scorers(log: Log, scorers: Scorers) -> None:
 
 @contextmanager
 def exclusive(log: Log, clock: Clock = wall_ms) -> Iterator[ControlWriter]:
-    """The one that may change `control`, until another one begins: at once, also after one that was killed.
-
-    Read a `Control` inside, then write. Raises Fenced where another began at the same time, LogUnavailable, and
-    UnknownTopic where the topic was not created.
-    """
+    """The one that may change `control`, until another begins; read a `Control` inside. Fenced, LogUnavailable."""
     member = log.join(_GROUP, [CONTROL], member=_WRITER)
     try:
         writer = ControlWriter(log, member, f"{clock()} {uuid.uuid4()}".encode())
@@ -215,13 +206,6 @@ def _read(message: Message, value: bytes, kind: type[Row]) -> Row:
     if row.v > _READ:
         raise SchemaTooNew(f"control: a {kind.__name__} of schema {row.v}, this farmwatch reads up to {_READ}")
     return row
-
-
-def _text(message: Message, value: bytes) -> str:
-    try:
-        return value.decode()
-    except UnicodeDecodeError as error:
-        raise BadRecord(_unreadable(message, f"not a ruleset: {error}")) from error
 
 
 def _unreadable(message: Message, why: str) -> str:

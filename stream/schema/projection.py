@@ -22,10 +22,7 @@ _UNREAD = msgspec.Raw(b"\xc0")  # null
 
 
 def projection_of(record: type[Record]) -> Callable[[type[P]], type[P]]:
-    """Turn a class that declares some fields of `record`, in any order, into a struct that reads its values.
-
-    Methods and properties are kept. Raises TypeError for a field that the record does not have.
-    """
+    """Decorator: a class that declares some fields of `record` becomes a struct that reads them. Raises TypeError."""
 
     def derive(declared: type[P]) -> type[P]:
         wanted = {field.name: field for field in msgspec.structs.fields(declared)}

@@ -216,10 +216,7 @@ def encode(record: Record) -> bytes:
 
 
 def decode(kind: type[R], value: bytes) -> R:
-    """Read a record of `kind`, older schemas included.
-
-    Raises SchemaTooNew (both versions named) or BadRecord.
-    """
+    """Read a record of `kind`, also of an older schema. Raises SchemaTooNew or BadRecord."""
     decoder = _decoders.get(kind)
     if decoder is None:
         decoder = _decoders[kind] = msgspec.msgpack.Decoder(kind)

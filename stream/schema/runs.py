@@ -49,10 +49,7 @@ class RunNames(NamedTuple):
 
 
 def names_of(run: str, features: str = FEATURES, *, is_live: bool = False) -> RunNames:
-    """Topics, groups and stores of a run that judges the topic `features`.
-
-    The run that a log begins with has the plain names. Requests of the run that `is_live` are scored first.
-    """
+    """Where a run works that judges the topic `features`. Requests of the run that `is_live` are scored first."""
     of_first = run == LIVE
     end = "" if of_first else f".{run}"
     return RunNames(
@@ -87,11 +84,7 @@ class RunStatus:
 
 
 class Gap(NamedTuple):
-    """Offsets of a partition that left the log before a run had read them.
-
-    Where that was before the run began, they are those of its window and all older ones: how many are its own is not
-    known, since their times went with them.
-    """
+    """Offsets that left the log before a run read them; before its beginning, those of its window and older ones."""
 
     topic: str
     partition: int
@@ -133,21 +126,17 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def shown(self) -> str:
-        """Its name for users."""
         return shown_run(self.name)
 
     @property
     def follows(self) -> bool:
-        """Whether it has no stop."""
         return not self.stop
 
     @property
     def source(self) -> str:
-        """The topic that the run begins with."""
         return PAGES if self.remeasures else self.features
 
     def names(self, *, is_live: bool = False) -> RunNames:
-        """Where it reads and writes."""
         return names_of(self.name, self.features, is_live=is_live)
 
 

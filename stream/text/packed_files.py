@@ -80,10 +80,7 @@ def _check_zst(raw: BinaryIO) -> None:
 
 
 def bounded_lines(stream: BinaryIO, cap_bytes: int) -> Iterator[bytes]:
-    """The lines of a stream; of one longer than `cap_bytes` its first `cap_bytes` + 1, without the end of a line.
-
-    So a packed file that inflates to a line without end costs time and no memory.
-    """
+    """The lines of a stream; of one longer than `cap_bytes`, its first `cap_bytes` + 1: the rest takes no memory."""
     while line := stream.readline(cap_bytes + 1):
         if len(line) > cap_bytes and not line.endswith(b"\n"):
             while (rest := stream.readline(cap_bytes)) and not rest.endswith(b"\n"):

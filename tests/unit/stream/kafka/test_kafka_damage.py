@@ -13,7 +13,7 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 from kafka.record.memory_records import MemoryRecords  # noqa: E402
 from kafka.record.util import calc_crc32c  # noqa: E402
 
-from stream.kafka.damage import _PartitionRecords, damage_of  # noqa: E402
+from stream.kafka.damage import CheckedRecords, damage_of  # noqa: E402
 
 AT = kafka.TopicPartition("in", 0)
 CRC_AT, COUNT_AT = 17, 57  # bytes of a batch
@@ -37,7 +37,7 @@ def sealed(made: bytearray) -> bytearray:
 
 def read(*batches: bytearray) -> list[Any]:
     """The records of a fetch."""
-    found: list[Any] = _PartitionRecords(0, AT, MemoryRecords(b"".join(batches))).take()
+    found: list[Any] = CheckedRecords(0, AT, MemoryRecords(b"".join(batches))).take()
     return found
 
 
@@ -66,7 +66,7 @@ def test_what_cannot_be_a_batch_is_an_error() -> None:
     """Damage of what the CRC does not cover, such as a first offset that was passed: kafka-python's error stays."""
     bad = batch(0, "xx")
     bad[-1] ^= 1
-    partition = _PartitionRecords(0, AT, MemoryRecords(bytes(batch(5, "xx") + bad)))
+    partition = CheckedRecords(0, AT, MemoryRecords(bytes(batch(5, "xx") + bad)))
     assert [record.offset for record in partition.take()] == [5]
     with pytest.raises(kafka.errors.CorruptRecordError, match="behind offset 6"):
         partition.take()
@@ -94,7 +94,7 @@ def test_a_damaged_batch_at_the_end_costs_its_own_offsets(at: int, value: int) -
     struct.pack_into(">i", bad, at, value)
     position, found = 0, []
     while position < 3:  # behind its last offset a broker no longer returns this batch
-        taken = _PartitionRecords(position, AT, MemoryRecords(bytes(bad))).take()
+        taken = CheckedRecords(position, AT, MemoryRecords(bytes(bad))).take()
         assert taken
         found += [record.offset for record in taken]
         position = found[-1] + 1

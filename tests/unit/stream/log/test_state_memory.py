@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream.log.contract import StateChange
-from stream.processing.state_cache import StateMemory
+from stream.processing.state import StateMemory
 from tests.support.crawl_driver import Committed
 
 _KEYS = st.integers(0, 2500).map(lambda n: b"%d" % n)
