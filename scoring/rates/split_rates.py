@@ -99,6 +99,26 @@ def rate_lines(
     return lines
 
 
+def llm_probabilities(
+    rows: Sequence[SiteState], settings: RateSettings | None = None, now_ms: int = 0
+) -> dict[str, float]:
+    """Site -> probability that it is an LLM site, by its flagged articles and those of all sites of its versions.
+
+    Sites without a scored article have none, and neither have canaries.
+    """
+    from scoring.rates.mixture import WIDE, estimate_share  # it loads numpy
+
+    found = {}
+    for _, of_versions in comparable(rows):
+        sites = [row for row in of_versions if not is_canary(row.site)]
+        known = known_sites(recent_canaries(settings or RateSettings(), of_versions, now_ms))
+        fit = estimate_share(cells_of(sites), WIDE, known)
+        for row in sites:
+            if fit is not None and row.scored:
+                found[row.site] = round(fit.posterior[row.scored, row.flagged], 6)
+    return found
+
+
 def _key(by: str, settings: RateSettings, cut: Cut) -> GroupKey:
     if by in WINDOWS:
         key = by_window(by, cut.since, cut.until)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
@@ -14,6 +15,7 @@ from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_columns, put_json
 from replay.runs.site_table import COLUMNS, read_sites, ruleset_of
 from scoring.rates.canary import is_canary
+from scoring.rates.split_rates import llm_probabilities
 from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
@@ -33,13 +35,18 @@ def sites(
 ) -> int:
     """One row per site: its verdict and what that rests on; the detector's warning on stderr.
 
-    A row is of one ruleset: the one that judged the site last. JSON: one object a line.
+    `p_llm` is the probability that it is an LLM site, by its flagged articles and those of all sites; a site that has
+    too few articles for a verdict has one too. A row is of one ruleset: the one that judged the site last.
+
+    JSON: one object a line.
     """
     if limit < 0:
         raise UsageError("--limit: 0 or more")
     config = common.load().config
     with opened(config) as log:
-        rows = [row for row in read_sites(log, run) if canaries or not is_canary(row.site)]
+        everything = read_sites(log, run)
+    likely = llm_probabilities(everything, config.rate, int(time.time() * 1000))
+    rows = [row for row in everything if canaries or not is_canary(row.site)]
     found = [row for row in rows if verdict is None or row.verdict == verdict]
     shown = found[: limit or None]
     warnings = caveats(config, (row.detector for row in shown))
@@ -47,12 +54,13 @@ def sites(
         for row in shown:
             names = (name for name in SiteState.__struct_fields__ if name not in ("v", "id"))
             fields = {name: msgspec.to_builtins(getattr(row, name)) for name in names}
-            put_json(fields | {"run": shown_run(row.run)})
+            put_json(fields | {"run": shown_run(row.run), "p_llm": likely.get(row.site)})
         tell(warnings, short=True)
         return Exit.OK
     columns: dict[str, str | Callable[[SiteState], Any]] = {
         "site": "site",
         "verdict": "verdict",
+        "p_llm": lambda row: f"{likely[row.site]:.2f}" if row.site in likely else "",
         "mixed": lambda row: "mixed" if row.mixed else "",
         **{name: name for name in ("pages", "articles", "scored", "flagged")},
         "used": "pages_used",

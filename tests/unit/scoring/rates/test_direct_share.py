@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scoring.pipes import SiteVerdictLine, estimate_sites
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, llm_probabilities, rate_lines
 from stream.schema.records import SiteState
 
 HUMAN_SITES = [(n, 0) for n in (1, 2, 3, 5, 8, 8, 11, 11, 12, 15)] * 2
@@ -94,6 +94,16 @@ def test_a_group_of_all_sites_has_the_share_of_all() -> None:
     parts = {line.group: line for line in rate_lines([*found[:20], *rows(LLM_SITES, sources=["b"])], "source")}
     assert parts["b"].low is not None and parts["file"].high is not None
     assert parts["file"].high < parts["b"].low
+
+
+def test_each_site_with_a_scored_article_has_a_probability() -> None:
+    """Sites of one article too; none without a score, and no canary; their mean is the share."""
+    found = rows([*HUMAN_SITES, *LLM_SITES])
+    likely = llm_probabilities([*found, row("empty.example", 0, 0), *canary_rows([(12, 0)], "human")], now_ms=10**12)
+    assert set(likely) == {each.site for each in found}
+    by_cell = {(each.scored, each.flagged): likely[each.site] for each in found}
+    assert by_cell[1, 0] < 0.3 < by_cell[1, 1] < by_cell[15, 14] and by_cell[15, 0] < 0.01
+    assert sum(likely.values()) / len(likely) == pytest.approx(share_of(found).share, abs=0.03)
 
 
 def test_lines_without_scores_have_no_share() -> None:
