@@ -22,11 +22,11 @@ import zstandard
 from crawler.web.urls import fetch_id, page_id
 from farmwatch.config.settings import CanarySettings
 from farmwatch.daemon.canary_rounds import CanaryRounds
+from farmwatch.terminal.jsonl import binary_input
 from scoring.rates.canary import HUMAN_TRUTH, CanaryName, is_label
 from stream.processing.stage import Context
 from stream.schema.records import Page
 from stream.schema.topics import SITES
-from stream.text.packed_files import DamagedFile, open_packed
 from stream.text.user_errors import Exit, FarmwatchError
 
 FOUND_BY = "canary"
@@ -163,12 +163,10 @@ _decoder = msgspec.json.Decoder(CanaryLine)
 
 def _lines(file: Path) -> list[bytes]:
     try:
-        with open_packed(file) as stream:
+        with binary_input(file) as stream:
             return stream.read().split(b"\n")
-    except OSError as error:
-        raise BadCanaries(f"{file}: cannot be read: {error.strerror}; canary.file names it") from error
-    except DamagedFile as error:
-        raise BadCanaries(str(error)) from error
+    except FarmwatchError as error:
+        raise BadCanaries(f"{error}; canary.file names it") from error
 
 
 def _body(page: CanaryLine) -> bytes:

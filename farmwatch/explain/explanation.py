@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 from w3lib.encoding import html_body_declared_encoding, read_bom
@@ -84,21 +85,16 @@ def explain_url(
     verdicts = verdicts_of(log, found, names.verdicts)
     recorded = next((verdict for verdict in reversed(verdicts) if verdict.id == features.id), None) if live else None
     verdict = recorded or judge(features, ruleset)
-    name, text = _text_scored(features, verdict, ruleset)
     score, other = _scores(log, found, verdict, verdicts, configured)
     repeats = None if features.extract_error else _repeats(log, found, settings)
-    at_hand = verdict.digest == ruleset.digest
-    return PageExplanation(
+    return _explanation(
         features,
         verdict,
-        score,
+        ruleset,
+        settings,
+        score=score,
         source="log",
         judged="now" if recorded is None else "live",
-        settings=settings,
-        rules={rule.name: rule for rule in ruleset.rules} if at_hand else {},
-        reads=ruleset.reads if at_hand else "",
-        scored=name,
-        scored_text=text,
         other_score=other,
         repeats=repeats,
         differs="" if repeats is None else _differs(repeats, features, settings),
@@ -139,18 +135,24 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
             abstain=found.abstain,
             tokens=found.tokens,
         )
+    return _explanation(features, verdict, ruleset, config.measure, score=score, source="file", judged="now")
+
+
+def _explanation(
+    features: Features, verdict: Verdict, ruleset: Ruleset, settings: MeasureSettings, **found: Any
+) -> PageExplanation:
+    """With the rules, if the ruleset of the verdict is at hand, and the text that is scored."""
+    at_hand = verdict.digest == ruleset.digest
     name, text = _text_scored(features, verdict, ruleset)
     return PageExplanation(
         features,
         verdict,
-        score,
-        source="file",
-        judged="now",
-        settings=config.measure,
-        rules={rule.name: rule for rule in ruleset.rules},
-        reads=ruleset.reads,
+        settings=settings,
+        rules={rule.name: rule for rule in ruleset.rules} if at_hand else {},
+        reads=ruleset.reads if at_hand else "",
         scored=name,
         scored_text=text,
+        **found,
     )
 
 

@@ -96,12 +96,5 @@ class LabelledFetches:
 
     def _label(self, judged: PageLabel) -> Label:
         self._sites[judged.fetch_id] = judged.site
-        return Label(
-            source=self._file.name,
-            id=judged.fetch_id,
-            name="",
-            url=judged.url,
-            page_type=judged.page_type,
-            gold=None,
-            place=str(self._file),
-        )
+        source, place = self._file.name, str(self._file)
+        return Label(source=source, id=judged.fetch_id, place=place, url=judged.url, page_type=judged.page_type)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -87,18 +87,9 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
 
 def judgement(page: SamplePage, answer: Answer, by: str, at: int) -> Judgement:
     """What `by` says of a page at `at` (ms UTC)."""
-    return Judgement(
-        fetch_id=page.fetch_id,
-        url=page.url,
-        site=page.site,
-        page_id=page.page_id,
-        page_type=answer.page_type,
-        label=answer.label,
-        by=by,
-        labelled_at=at,
-        text_digest=page.text_digest,
-        text=page.text or "",
-    )
+    of_page = {name: getattr(page, name) for name in ("fetch_id", "url", "site", "page_id", "text_digest")}
+    said: dict[str, Any] = {"page_type": answer.page_type, "label": answer.label, "by": by, "labelled_at": at}
+    return Judgement(**of_page, **said, text=page.text or "")
 
 
 def taken_back(page: SamplePage, by: str, at: int) -> Judgement:

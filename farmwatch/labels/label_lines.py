@@ -182,23 +182,16 @@ class LabelFile:
             raise FarmwatchError(f"{self._file}: several columns {twice[0]!r}: leave one of them")
         while True:
             try:
-                cells = next(rows, None)
-            except csv.Error as error:
-                self.bad(f"line {rows.line_num}", error)
-                continue
-            if cells is None:
+                cells = next(rows)
+                if cells and len(cells) != len(names):
+                    raise ValueError(f"{len(cells)} cells, the header has {len(names)}")
+                row = {name: cell for name, cell in zip(names, cells, strict=False) if cell and name in _FIELDS}
+                if cells:
+                    yield f"line {rows.line_num}", msgspec.convert(row, LabelLine, strict=False)
+            except StopIteration:
                 return
-            place = f"line {rows.line_num}"
-            if not cells:
-                continue
-            if len(cells) != len(names):
-                self.bad(place, f"{len(cells)} cells, the header has {len(names)}")
-                continue
-            row = {name: cell for name, cell in zip(names, cells, strict=True) if cell and name in _FIELDS}
-            try:
-                yield place, msgspec.convert(row, LabelLine, strict=False)
-            except msgspec.ValidationError as error:
-                self.bad(place, error)
+            except (csv.Error, ValueError) as error:  # msgspec's errors are ValueErrors
+                self.bad(f"line {rows.line_num}", error)
 
 
 _FIELDS = frozenset(LabelLine.__struct_fields__)

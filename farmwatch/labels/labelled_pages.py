@@ -56,11 +56,11 @@ class Label:
 
     source: str
     id: str
-    name: str
-    url: str  # normalised
-    page_type: str
-    gold: str | None  # the main text
     place: str  # file and line, for messages
+    name: str = ""
+    url: str = ""  # normalised
+    page_type: str = ""
+    gold: str | None = None  # the main text
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,9 +142,7 @@ class LabelledPages:
             try:
                 body = _checked(file, label.id)
             except OSError as error:
-                plain = file.with_suffix("")
-                hint = f"; {plain.name} is there: compress it with zstd" if plain.exists() else ""
-                self._bad(label.place, f"html/{file.name}: cannot be read: {error.strerror}{hint}")
+                self._bad(label.place, f"html/{file.name}: cannot be read: {error.strerror}")
             except zstandard.ZstdError:
                 self._bad(label.place, f"html/{file.name}: no zstd file, or a damaged one")
             except ValueError as error:

@@ -25,6 +25,7 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from farmwatch.doctor.crawl_checks import WHERE_THE_CONTACT_STANDS
+from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import put, put_json, put_wrapped
 from stream.log.contract import partition_of
 from stream.schema.topics import FRONTIER_STORE
@@ -91,11 +92,8 @@ def robots(
 
 
 def _from_file(path: Path) -> _Source:
-    try:
-        with path.open("rb") as lines:
-            text = lines.read(ROBOTS_CAP_BYTES)
-    except OSError as error:
-        raise FarmwatchError(f"--file: {path}: {error.strerror}") from None
+    with binary_input(path) as lines:
+        text = lines.read(ROBOTS_CAP_BYTES)
     return _Source(text, f"{path}, {counted(len(text), 'byte')} read")
 
 

@@ -19,7 +19,7 @@ from farmwatch.crawl.view import CrawlView
 from farmwatch.crawl.watch import CrawlWatch
 from farmwatch.daemon.roles import run_role
 from farmwatch.daemon.supervisor import stop_on_signals
-from farmwatch.doctor.preflight import prepare
+from farmwatch.doctor.checks import prepare
 from farmwatch.terminal.messages import error_console, start_logging
 from stream.processing.metrics import Metrics
 from stream.schema.roles import Role

@@ -18,8 +18,7 @@ from farmwatch.config.opening import check_log_url
 from farmwatch.crawl.append_hits import append_files
 from farmwatch.daemon.roles import run_role
 from farmwatch.daemon.supervisor import Supervisor, follow_parent, stop_on_signals, this_program
-from farmwatch.doctor.checks import require_fit
-from farmwatch.doctor.preflight import prepare
+from farmwatch.doctor.checks import prepare, require_fit
 from farmwatch.terminal.messages import message, start_logging
 from stream.schema.roles import Role
 from stream.text.user_errors import Exit, UsageError

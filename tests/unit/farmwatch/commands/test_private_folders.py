@@ -12,7 +12,7 @@ import pytest
 from farmwatch.config.config import Config, load
 from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.crawl.archive_import import imports_lock
-from farmwatch.doctor.preflight import prepare
+from farmwatch.doctor.checks import prepare
 from stream.kafka.state import LocalState
 from stream.opening import open_log
 from stream.schema.roles import Role

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -89,6 +89,19 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Engine],
     return write
 
 
+@pytest.fixture(name="engine")
+def _running_engine() -> Iterator[Engine]:
+    """Answers as each source does."""
+    with Engine(_engine) as running:
+        yield running
+
+
+@pytest.fixture
+def url(engine: Engine, place: Callable[[Engine], str]) -> str:
+    """The log of a folder that is set up for the engine."""
+    return place(engine)
+
+
 def _hits(url: str) -> list[Hit]:
     log = open_log(url)
     found = [decode(Hit, m.value or b"") for p in range(PARTITIONS) for m in log.read(HITS, p)]
@@ -96,13 +109,11 @@ def _hits(url: str) -> list[Hit]:
     return found
 
 
-def test_several_sources_are_asked_in_one_search(farmwatch: Runner, place: Callable[[Engine], str]) -> None:
+def test_several_sources_are_asked_in_one_search(farmwatch: Runner, engine: Engine, url: str) -> None:
     """Two queries of five sources: each hit says source, query and rank; a line per source says what came of it."""
-    with Engine(_engine) as engine:
-        url = place(engine)
-        names = ["searxng", "brave", "mojeek", "marginalia", "mine"]
-        flags = [flag for name in names for flag in ("--source", name)]
-        ran = farmwatch("search", *flags, "--queries", "queries", "--log", url)
+    names = ["searxng", "brave", "mojeek", "marginalia", "mine"]
+    flags = [flag for name in names for flag in ("--source", name)]
+    ran = farmwatch("search", *flags, "--queries", "queries", "--log", url)
     assert ran.code == Exit.OK, ran.err
     assert ran.out.splitlines()[1] == "brave: 2 queries asked, 4 hits appended, 3 requests left"
     assert "did not answer: duckduckgo, qwant" in ran.out.splitlines()[0]
@@ -114,14 +125,12 @@ def test_several_sources_are_asked_in_one_search(farmwatch: Runner, place: Calla
     assert all(asked.headers["User-Agent"].endswith("(+https://contact.example/)") for asked in engine.seen)
 
 
-def test_the_quota_holds_over_searches_and_is_told(farmwatch: Runner, place: Callable[[Engine], str]) -> None:
+def test_the_quota_holds_over_searches_and_is_told(farmwatch: Runner, engine: Engine, url: str) -> None:
     """Five a month: the third search of two queries gets one more request, says so, and ends with 1."""
-    with Engine(_engine) as engine:
-        url = place(engine)
-        codes = []
-        for _ in range(3):
-            ran = farmwatch("search", "--source", "brave", "--queries", "queries", "--json", "--log", url)
-            codes.append(ran.code)
+    codes = []
+    for _ in range(3):
+        ran = farmwatch("search", "--source", "brave", "--queries", "queries", "--json", "--log", url)
+        codes.append(ran.code)
     assert codes == [Exit.OK, Exit.OK, Exit.PROBLEM]
     assert len(engine.seen) == 5
     said = json.loads(ran.out)
@@ -131,17 +140,13 @@ def test_the_quota_holds_over_searches_and_is_told(farmwatch: Runner, place: Cal
     assert "brave: 5 of 5 requests of this month used, 0 left; 100 a second at most" in told
 
 
-def test_the_doctor_needs_no_log_to_tell_a_quota(
-    farmwatch: Runner, place: Callable[[Engine], str], tmp_path: Path
-) -> None:
+def test_the_doctor_needs_no_log_to_tell_a_quota(farmwatch: Runner, engine: Engine, url: str, tmp_path: Path) -> None:
     """Where nobody has searched yet all is left, and no log is made; one that cannot be read leaves the number open."""
-    with Engine(_engine) as engine:
-        url = place(engine)
-        assert "brave: 0 of 5 requests of this month used, 5 left;" in farmwatch("doctor", "--log", url).out
-        assert not (tmp_path / "log").exists()
-        (tmp_path / "log").mkdir()
-        (tmp_path / "log" / "log.sqlite").write_bytes(b"no database" * 1000)
-        assert "brave: ? of 5 requests of this month used; 100 a" in farmwatch("doctor", "--log", url).out
+    assert "brave: 0 of 5 requests of this month used, 5 left;" in farmwatch("doctor", "--log", url).out
+    assert not (tmp_path / "log").exists()
+    (tmp_path / "log").mkdir()
+    (tmp_path / "log" / "log.sqlite").write_bytes(b"no database" * 1000)
+    assert "brave: ? of 5 requests of this month used; 100 a" in farmwatch("doctor", "--log", url).out
     assert not engine.seen
 
 
@@ -183,14 +188,12 @@ def test_a_command_line_that_does_not_fit_is_usage(
 
 
 def test_a_missing_key_is_told_before_anything_is_asked(
-    farmwatch: Runner, place: Callable[[Engine], str], monkeypatch: pytest.MonkeyPatch
+    farmwatch: Runner, engine: Engine, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """By the search, and by the doctor in a line of its own."""
-    with Engine(_engine) as engine:
-        url = place(engine)
-        monkeypatch.delenv("TEST_BRAVE")
-        ran = farmwatch("search", "--source", "brave", "--queries", "queries", "--log", url)
-        doctor = farmwatch("doctor", "--log", url)
+    monkeypatch.delenv("TEST_BRAVE")
+    ran = farmwatch("search", "--source", "brave", "--queries", "queries", "--log", url)
+    doctor = farmwatch("doctor", "--log", url)
     assert (ran.code, engine.seen) == (Exit.USAGE, [])
     assert "brave needs a key: set the environment variable TEST_BRAVE" in ran.err
     lines = [line for line in doctor.out.splitlines() if line.split()[1] == "search"]
@@ -199,12 +202,10 @@ def test_a_missing_key_is_told_before_anything_is_asked(
     assert any("OK" in line and said in line for line in lines)
 
 
-def test_a_file_without_queries_is_told(farmwatch: Runner, place: Callable[[Engine], str], tmp_path: Path) -> None:
+def test_a_file_without_queries_is_told(farmwatch: Runner, engine: Engine, url: str, tmp_path: Path) -> None:
     """And so are the lines that hold none."""
-    with Engine(_engine) as engine:
-        url = place(engine)
-        (tmp_path / "queries").write_text('{"text": "garden"}\n')
-        ran = farmwatch("search", "--source", "searxng", "--queries", "queries", "--log", url)
+    (tmp_path / "queries").write_text('{"text": "garden"}\n')
+    ran = farmwatch("search", "--source", "searxng", "--queries", "queries", "--log", url)
     assert ran.code == Exit.UNAVAILABLE
     assert "line 1: no query" in ran.err and "no query in it" in ran.err
 
@@ -396,34 +397,28 @@ def test_ctrl_c_ends_a_search_by_hand_while_a_request_is_under_way(
         assert ("farmwatch: stopped" in rest) == (signals == 1)
 
 
-def test_a_second_daemon_of_a_source_is_refused(place: Callable[[Engine], str], tmp_path: Path) -> None:
+def test_a_second_daemon_of_a_source_is_refused(engine: Engine, url: str, tmp_path: Path) -> None:
     """It would ask every query twice: exit 3, and nothing is asked by it; the first one goes on."""
-    with Engine(_engine) as engine:
-        url = place(engine)
-        first = _daemon(tmp_path, url)
-        assert first.stdout is not None
-        for _ in range(2):
-            first.stdout.readline()
-        second = _daemon(tmp_path, url)
-        _, err = second.communicate(timeout=20)
-        asked, alive = len(engine.seen), first.poll() is None
-        first.send_signal(signal.SIGTERM)
-        first.communicate(timeout=20)
+    first = _daemon(tmp_path, url)
+    assert first.stdout is not None
+    for _ in range(2):
+        first.stdout.readline()
+    second = _daemon(tmp_path, url)
+    _, err = second.communicate(timeout=20)
+    asked, alive = len(engine.seen), first.poll() is None
+    first.send_signal(signal.SIGTERM)
+    first.communicate(timeout=20)
     assert (second.returncode, asked, alive, first.returncode) == (Exit.UNAVAILABLE, 4, True, Exit.OK)
     assert "another process searches searxng" in err
 
 
-def test_a_csv_without_a_query_column_is_not_asked(
-    farmwatch: Runner, place: Callable[[Engine], str], tmp_path: Path
-) -> None:
+def test_a_csv_without_a_query_column_is_not_asked(farmwatch: Runner, engine: Engine, url: str, tmp_path: Path) -> None:
     """By its name it is a table: its lines are not sent as they stand. A bad line of a table is told: exit 1."""
-    with Engine(_engine) as engine:
-        url = place(engine)
-        (tmp_path / "q.csv").write_text("id,text\n1,garden\n")
-        ran = farmwatch("search", "--source", "searxng", "--queries", "q.csv", "--log", url)
-        assert (ran.code, engine.seen) == (Exit.UNAVAILABLE, [])
-        assert "a header with a column query; found: id,text" in ran.err
-        (tmp_path / "q.csv").write_text("query,language\ngarden,de\n,de\n")
-        ran = farmwatch("search", "--source", "searxng", "--queries", "q.csv", "--log", url)
+    (tmp_path / "q.csv").write_text("id,text\n1,garden\n")
+    ran = farmwatch("search", "--source", "searxng", "--queries", "q.csv", "--log", url)
+    assert (ran.code, engine.seen) == (Exit.UNAVAILABLE, [])
+    assert "a header with a column query; found: id,text" in ran.err
+    (tmp_path / "q.csv").write_text("query,language\ngarden,de\n,de\n")
+    ran = farmwatch("search", "--source", "searxng", "--queries", "q.csv", "--log", url)
     assert (ran.code, len(engine.seen)) == (Exit.PROBLEM, 1)
     assert "line 3: no query" in ran.err

@@ -137,23 +137,25 @@ def test_an_unknown_variable_is_a_warning_with_the_nearest_name() -> None:
     assert warnings == ["FARMWATCH_CRAWL_DELAYS_S: no such setting; did you mean FARMWATCH_CRAWL_DELAY_S?"]
 
 
-@pytest.mark.parametrize("value", ['{"*": "127.0.0.1:1"}', '{"*" = "127.0.0.1:1"}'])
-def test_tables_in_flags_are_written_as_json_or_toml(value: str) -> None:
-    """A table on the command line reaches the setting in either spelling."""
-    loaded = load(None, [f"crawl.resolve_to={value}"], {})
-    assert loaded.config.crawl.resolve_to == {"*": "127.0.0.1:1"}
-
-
-def test_text_is_never_parsed() -> None:
-    """A contact that looks like a number or a list stays what was written."""
-    assert load(None, ["crawl.contact=[1]"], {}).config.crawl.contact == "[1]"
-    assert load(None, ["crawl.contact=007"], {}).config.crawl.contact == "007"
-
-
-def test_paths_and_absent_values_are_read() -> None:
-    """A path setting takes text, and null takes a value back to none."""
-    assert load(None, ["score.weights=/some/file"], {}).config.score.weights == Path("/some/file")
-    assert load(None, ["score.weights=null"], {}).config.score.weights is None
+@pytest.mark.parametrize(
+    ("path", "text", "value"),
+    [
+        ("crawl.resolve_to", '{"*": "127.0.0.1:1"}', {"*": "127.0.0.1:1"}),
+        ("crawl.resolve_to", '{"*" = "127.0.0.1:1"}', {"*": "127.0.0.1:1"}),
+        ("crawl.contact", "[1]", "[1]"),
+        ("crawl.contact", "007", "007"),
+        ("score.weights", "/some/file", Path("/some/file")),
+        ("score.weights", "null", None),
+        ("score.detectors", "lite-ngram, binoculars", ["lite-ngram", "binoculars"]),
+        ("score.detectors", '["lite-ngram", "binoculars"]', ["lite-ngram", "binoculars"]),
+    ],
+)
+def test_texts_of_flags_and_variables_are_read_by_the_type(path: str, text: str, value: object) -> None:
+    """Tables and lists as JSON or TOML have them, lists also by commas; a text stays what was written, null is none."""
+    variable = {f"FARMWATCH_{path.replace('.', '_').upper()}": text}
+    for loaded in (load(None, [f"{path}={text}"], {}), load(None, (), variable)):
+        section, _, name = path.partition(".")
+        assert getattr(getattr(loaded.config, section), name) == value
 
 
 @pytest.mark.parametrize("flag", ["crawl.delay_s", "crawl.delay=1", "=1"])
@@ -229,13 +231,6 @@ def test_an_entry_of_a_table_cannot_be_a_flag() -> None:
     """A flag that names an entry says where entries stand, not that the key is unknown."""
     with pytest.raises(ConfigError, match=r"entries of search.json_http stand in the file"):
         load(None, ["search.json_http.mine.items=results"], {})
-
-
-def test_lists_in_variables_are_words_between_commas() -> None:
-    """a, b and ["a", "b"] are the same list."""
-    for text in ("a, b", '["a", "b"]'):
-        layer, _ = from_environment(_Tree, {"FARMWATCH_ACCOUNT_HOSTS": text})
-        assert resolve(_Tree, [layer])[0].account.hosts == ["a", "b"]
 
 
 def test_every_setting_has_a_variable_of_its_own() -> None:

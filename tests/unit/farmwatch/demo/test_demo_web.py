@@ -68,16 +68,12 @@ def _verdict(host: str, path: str, response: Response) -> Verdict:
 
 
 def test_every_host_has_a_truth(demo: DemoWeb) -> None:
-    """Seven sites of each kind and more, one too small and one closed."""
+    """Seven sites of each kind and more, with nine articles each; one too small and one closed."""
     assert set(demo.truth) == set(demo.hosts)
     kinds = Counter(demo.truth.values())
     assert kinds["llm"] >= 7
     assert kinds["human"] >= 7
     assert demo.truth[SMALL_HOST] == demo.truth[CLOSED_HOST] == "unclassifiable"
-
-
-def test_a_site_with_a_verdict_has_enough_articles(demo: DemoWeb) -> None:
-    """Where the truth is llm or human there are nine articles or more; the small site has fewer than eight."""
     for site in _sites(demo):
         assert (len(site.articles) >= 9) == (demo.truth[site.host] != "unclassifiable"), site.host
 
@@ -106,7 +102,9 @@ def test_the_default_ruleset_keeps_articles_and_drops_the_rest(demo: DemoWeb) ->
 
 
 def test_robots_and_sitemaps_are_well_formed(demo: DemoWeb) -> None:
-    """robots.txt names the sitemap and forbids the drafts; the sitemap lists pages of this host that answer."""
+    """robots.txt names the sitemap and forbids the drafts, or everything; the sitemap lists pages that answer."""
+    closed = Protego.parse(demo.hosts[CLOSED_HOST]["/robots.txt"].body.decode())
+    assert not closed.can_fetch(f"http://{CLOSED_HOST}/", "farmwatch")
     for site in _sites(demo):
         robots = Protego.parse(site["/robots.txt"].body.decode())
         assert list(robots.sitemaps) == [f"http://{site.host}/sitemap.xml"]
@@ -117,12 +115,6 @@ def test_robots_and_sitemaps_are_well_formed(demo: DemoWeb) -> None:
         assert {url.hostname for url in urls} == {site.host}
         assert all(site[url.path].status == 200 for url in urls)
         assert {url.path for url in urls} & site.articles.keys()
-
-
-def test_one_site_forbids_everything(demo: DemoWeb) -> None:
-    """The closed site's robots.txt lets nobody in."""
-    robots = Protego.parse(demo.hosts[CLOSED_HOST]["/robots.txt"].body.decode())
-    assert not robots.can_fetch(f"http://{CLOSED_HOST}/", "farmwatch")
 
 
 def test_every_site_has_the_traps(demo: DemoWeb) -> None:

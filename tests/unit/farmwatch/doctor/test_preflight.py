@@ -191,7 +191,7 @@ def test_a_broker_that_is_away_is_waited_for(farmwatch: Runner, monkeypatch: pyt
     def away(_config: object) -> None:
         raise LogUnavailable("no broker answers")
 
-    monkeypatch.setattr("farmwatch.doctor.preflight.open_configured", away)
+    monkeypatch.setattr("farmwatch.doctor.checks.open_configured", away)
     ran = farmwatch("up", "--log", "kafka:broker.example:9092")
     assert (ran.code, "broker_away" in ran.err) == (Exit.OK, True)
 

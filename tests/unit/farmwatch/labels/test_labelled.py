@@ -145,12 +145,6 @@ def _no_file(folder: Folder) -> str:
     return f"{ident}.html.zst: cannot be read: No such file"
 
 
-def _not_compressed(folder: Folder) -> str:
-    file = folder.file("a", ident := folder.page("a", "<p>plain file</p>"))
-    file.rename(file.with_suffix(""))
-    return f"directory; {ident}.html is there: compress it with zstd"
-
-
 def _no_zstd(folder: Folder) -> str:
     ident = folder.page("a", "<p>plain</p>")
     folder.file("a", ident).write_bytes(b"<p>plain</p>")
@@ -181,7 +175,6 @@ DAMAGE = (
     _add(b'{"id": "../../secret\\u001b[2J"}', r"'../../secret\x1b[2J' is no SHA-256"),
     _id_twice,
     _no_file,
-    _not_compressed,
     _no_zstd,
     _cut_off,
     _other_content,
