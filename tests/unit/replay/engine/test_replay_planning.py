@@ -16,7 +16,7 @@ from replay.engine.plan import OtherParameters, Plan, ReplayRequest, plan, refus
 from replay.engine.source import NothingToReplay
 from replay.runs.overview import run_state
 from replay.runs.window import OutsideRetention, before_the_first
-from stream.log.contract import Log, Output, Topic
+from stream.log.contract import Output, Topic
 from stream.memory.log import MemoryLog
 from stream.schema.control import Control, exclusive
 from stream.schema.records import Page
@@ -63,7 +63,7 @@ class Desk:
         self.clock.now_ms = MAY + 10 * DAY_MS
         self.rules = write_rules(folder, 5)
 
-    def plan(self, control: Control | None = None, log: Log | None = None, **asked: Any) -> Plan:
+    def plan(self, control: Any = None, log: Any = None, **asked: Any) -> Plan:
         """A plan with these arguments."""
         log = log or self.log
         given = ReplayRequest(**{"ruleset": self.rules, **asked})
