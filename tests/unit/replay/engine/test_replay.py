@@ -179,18 +179,9 @@ def test_several_runs_at_once_do_not_touch_each_other(world: LiveWorld, tmp_path
 
 def together(world: LiveWorld, *begun: tuple[Run, Ruleset]) -> list[Metrics]:
     """Carry runs out in threads, each of which must end as done; returns the metrics of each."""
-    endings: list[Ending] = []
     metrics = [Metrics() for _ in begun]
-
-    def work(number: int, run: Run, ruleset: Ruleset) -> None:
-        endings.append(world.resume(run, ruleset, member=f"m{number}", metrics=metrics[number]))
-
-    threads = [threading.Thread(target=work, args=(number, *given)) for number, given in enumerate(begun)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert endings == [Ending.DONE] * len(begun)
+    works = [Working(world, given, member=f"m{at}", metrics=metrics[at]) for at, given in enumerate(begun)]
+    assert [work.end() for work in works] == [Ending.DONE] * len(begun)
     return metrics
 
 
