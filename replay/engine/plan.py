@@ -22,7 +22,7 @@ from replay.runs.configured import (
 from replay.runs.control_update import operator
 from replay.runs.lookup import FIRST_RUN, resolve_name, run_named
 from replay.runs.offsets import reached
-from replay.runs.phases import MEASURE, phases_of
+from replay.runs.phases import phases_of
 from replay.runs.run_rules import rules_of
 from replay.runs.window import FOLLOW, NOW, Window, read_window, run_window, stops_of, window_text
 from replay.settings import ReplaySettings
@@ -214,7 +214,8 @@ def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
     """
     run = plan.run if plan.is_new else further(log, plan.run, plan.further)
     require_site_method(config, run)
-    if run.remeasures and (plan.is_new or _has_to_measure(log, run)):
+    measure = phases_of(run)[0]
+    if run.remeasures and (plan.is_new or run.follows or not reached(log, measure.group, measure.stops(log, run))):
         from filters.extraction.extractor import extractor
 
         extractor(config.measure.extractor)
@@ -235,8 +236,3 @@ def refuse_other_epoch(config: ReplaySettings, run: Run) -> None:
 def _settings(measured_by: Mapping[str, str]) -> str:
     named = " ".join(f"--set {quote(f'{name}={value}')}" for name, value in measured_by.items())
     return one_line(named) or "the default settings"
-
-
-def _has_to_measure(log: Log, run: Run) -> bool:
-    measure = phases_of(run)[0]
-    return measure.name == MEASURE and (run.follows or not reached(log, measure.group, measure.stops(log, run)))

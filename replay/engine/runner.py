@@ -1,4 +1,4 @@
-"""Runs a replay: its phases one after another as ordinary stage loops, with one watching thread.
+"""Runs a replay: its phases one after another as ordinary stage loops, in threads that the main one watches.
 
 The log keeps all durable state: offsets of the run's groups, their state, the row in `control`. A new process
 therefore resumes the work of a killed one, and several processes share the partitions.
@@ -9,9 +9,9 @@ from __future__ import annotations
 import enum
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -40,7 +40,7 @@ from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted
 
 _log = structlog.get_logger()
-_LOOK_S = 0.2  # between checks for the end of a phase, and of the watching thread for a stop
+_LOOK_S = 0.2  # between checks for a stop and for the end of a phase
 _CONTROL_S = 1.0  # and of `control`, the lag of live and the progress
 _RATE_S = 30.0  # time over which rate and ETA are taken
 
@@ -117,7 +117,9 @@ class Replay:
         self._live = None if full_speed else LiveLag(log, monotonic)
         self._loops: Sequence[StageLoop] = ()
         self._ending: Ending | None = None
-        self._phase_ends = threading.Event()
+        self._begins_anew = False
+        self._control: Control | None = None
+        self._looked_s = float("-inf")
         self._pace = Pace()
         self._asks = False  # at work on ASK
         self._follows = False  # all phases side by side
@@ -133,9 +135,9 @@ class Replay:
         Raises as the stages and `StageLoop.run` do; that is written to the run's row.
         """
         try:
-            with self._watched():
-                while self._ending is None:
-                    self._run_phases()
+            while self._ending is None:
+                self._look()
+                self._run_phases()
         except Exception as error:
             with suppress(StreamError, FarmwatchError):  # the log may be what failed
                 record_error(self._log, self._run.name, error)
@@ -171,12 +173,13 @@ class Replay:
             self._ending = Ending.DONE
 
     def _run_phase(self, phase: Phase) -> None:
-        stops = phase.stops(self._log, self._run)
-        if self._ending is not None or reached(self._log, phase.group, stops):
+        if self._ending is not None:
             return
-        if phase.name == MEASURE:
-            refuse_other_epoch(self._config, self._run)  # more pages may be there than when it began
-        self._run_loops([(phase, stops)])
+        stops = phase.stops(self._log, self._run)
+        if not reached(self._log, phase.group, stops):
+            if phase.name == MEASURE:
+                refuse_other_epoch(self._config, self._run)  # more pages may be there than when it began
+            self._run_loops([(phase, stops)])
 
     def _request_scores(self) -> None:
         """Request scores for unscored texts without a request, if SCORE runs the detector.
@@ -185,11 +188,11 @@ class Replay:
         their request meanwhile wait until the run is resumed.
         """
         control = Control(self._log)
-        if not self._may_request(control):
+        if self._ending is not None or not self._may_request(control):
             return
         self._asked, self._scorers = True, control.scorers
         phase = ask_phase(self._run)
-        while texts := count_unrequested(self._log, self._run, lambda: self._ending is not None):
+        while texts := count_unrequested(self._log, self._run, lambda: not self._look()):
             if self._begin_pass(phase):
                 self._on_message(f"{counted(texts, 'text')} without a score and without a request: requesting")
                 self._asks = True
@@ -198,7 +201,7 @@ class Replay:
                 return
             self._on_message("waits: another process of the run requests scores, or was killed while it did")
             self._stop.wait(_CONTROL_S)
-            while self._ending is None and self._log.members(phase.group):
+            while self._look() and self._log.members(phase.group):
                 self._stop.wait(_CONTROL_S)
 
     def _begin_pass(self, phase: Phase) -> bool:
@@ -219,17 +222,15 @@ class Replay:
         return is_new and is_scored(control, self._config, self._run.detector)
 
     def _follow(self) -> None:
-        """All phases side by side, without an end; until SCORE comes to run the detector, see `_look_at_row`."""
+        """All phases side by side, without an end; until SCORE comes to run the detector."""
         self._on_message("caught up; it follows new records until it is cancelled, stopped or made live")
         self._follows = True
         self._run_loops([(phase, NO_STOPS) for phase in phases_of(self._run)])
-        self._follows = False
+        self._follows = self._begins_anew = False
 
     def _run_loops(self, phases: Sequence[tuple[Phase, Stops]]) -> None:
         """Run the loops of these phases in threads, until all are at their stops, one fails, or the replay ends."""
-        self._phase_ends = ends = threading.Event()
-        if self._ending is not None:  # `_end` may have set the event of the phase before
-            return
+        ends = threading.Event()
         self._loops = []
         try:
             for phase, stops in phases:
@@ -241,13 +242,19 @@ class Replay:
             raise
         with ThreadPoolExecutor(len(self._loops)) as pool:
             running = [pool.submit(loop.run, ends) for loop in self._loops]
-            while not ends.is_set() and not wait(running, _LOOK_S, FIRST_EXCEPTION).done:
-                with suppress(StreamError):  # a loop at work raises what stays
-                    if all(stops and reached(self._log, phase.group, stops) for phase, stops in phases):
-                        ends.set()
-            ends.set()
+            try:
+                while not wait(running, _LOOK_S, FIRST_EXCEPTION).done and self._look() and not self._at_stops(phases):
+                    pass
+            finally:
+                ends.set()
         for ran in running:
             ran.result()
+
+    def _at_stops(self, phases: Sequence[tuple[Phase, Stops]]) -> bool:
+        try:
+            return all(stops and reached(self._log, phase.group, stops) for phase, stops in phases)
+        except StreamError:  # a loop at work raises what stays
+            return False
 
     def _loop(self, phase: Phase, stops: Stops) -> StageLoop:
         stage = stage_of(phase, self._log, self._config, self._run, self._ruleset, self._metrics)
@@ -275,54 +282,34 @@ class Replay:
         )
         return StageLoop(stage, member, metrics=metrics, settings=loop_settings(self._config))
 
-    @contextmanager
-    def _watched(self) -> Iterator[None]:
-        ended = threading.Event()
-        thread = threading.Thread(target=self._watch, args=(ended,), name="replay-watch", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            ended.set()
-            thread.join()
-
-    def _watch(self, ended: threading.Event) -> None:
-        """Check for a stop and the lag of live, and report the progress, while the loops work."""
-        control: Control | None = None
-        looked_s = float("-inf")
-        while not ended.wait(_LOOK_S):
-            if self._stop.is_set():
-                self._end(Ending.STOPPED)
-            now_s = self._monotonic()
-            if now_s - looked_s < _CONTROL_S:
-                continue
-            looked_s = now_s
+    def _look(self) -> bool:
+        """Check for a stop, and now and then the run's row and the lag of live; whether the work at hand goes on."""
+        if self._stop.is_set():
+            self._ending = self._ending or Ending.STOPPED
+        now_s = self._monotonic()
+        if now_s - self._looked_s >= _CONTROL_S:
+            self._looked_s = now_s
             try:
-                if control is None:
-                    control = Control(self._log)
-                control.refresh()
-                self._look_at_row(control)
+                self._control = self._control or Control(self._log)
+                self._control.refresh()
+                self._look_at_row(self._control)
                 if self._live is not None:
-                    self._live.look(names_of_live(control))
+                    self._live.look(names_of_live(self._control))
                 self._report()
-            except Exception as error:  # noqa: BLE001 - this thread notices a stop, so it must survive a failed check
+            except Exception as error:  # noqa: BLE001 - the loops at work raise what stays
                 _log.warning("replay_watch_failed", error=f"{type(error).__name__}: {error}"[:300])
+        return self._ending is None and not self._begins_anew
 
     def _look_at_row(self, control: Control) -> None:
         row = control.runs.get(self._run.name)
         if row is None or row.state == RunStatus.REMOVED:
-            self._end(Ending.REMOVED)
+            self._ending = Ending.REMOVED
         elif row.state == RunStatus.CANCELLED:
-            self._end(Ending.CANCELLED)
+            self._ending = Ending.CANCELLED
         elif control.alias.run == self._run.name:
-            self._end(Ending.LIVE)
+            self._ending = Ending.LIVE
         elif self._follows and self._may_request(control):
-            self._phase_ends.set()  # the phases begin anew, up to the present ends, and ASK with them
-
-    def _end(self, ending: Ending) -> None:
-        if self._ending is None:
-            self._ending = ending
-        self._phase_ends.set()
+            self._begins_anew = True  # the phases, up to the present ends, and ASK with them
 
     def _report(self) -> None:
         run = self._run

@@ -1,7 +1,7 @@
-"""Which run is live, and by which ruleset and detector: what `control` says, not what the configuration says.
+"""Which run is live, and by which ruleset and detector: as `control` has it, whatever the configuration says.
 
 The first live stage writes the run `live` there, with the text of its ruleset. From then on a changed file or setting
-changes nothing by itself: it is told at start, and a replay and a cutover bring it in (docs/explanation/cutover.md).
+causes a message at start, and takes a replay and a cutover (docs/explanation/cutover.md).
 """
 
 from __future__ import annotations
@@ -42,21 +42,18 @@ def live_or_begun(log: Log, config: ReplaySettings, *, by: str | None = None, cl
     """
     control = Control(log)
     live = control.live
-    detector = live.detector if live is not None and live.detector else _configured_detector(config)
-    method = live.site_method if live is not None and live.site_method else configured_method(config, detector)
-    if live is None or (live.detector, live.site_method) != (detector, method):
+    if live is None or not (live.detector and live.site_method):
+        first = None if live is not None else _as_configured(config, by or operator(), clock())
+        detector = (live or FIRST_RUN).detector or _configured_detector(config)
+        method = configured_method(config, detector)
 
         def decide(control: Control) -> ControlUpdate | None:
             now = control.live
             if now is None:
-                ruleset = load_configured_ruleset(config)
-                run = _first(config, ruleset, (detector, method), by or operator(), clock())
-                return ControlUpdate(run, [(ruleset.digest, ruleset.source)])
-            filled = msgspec.structs.replace(
-                now,
-                detector=now.detector or detector,
-                site_method=now.site_method or (method if now.detector in ("", detector) else ""),
-            )
+                assert first is not None
+                return ControlUpdate(first.run, [(first.run.digest, first.text)])
+            known = now.site_method or (method if now.detector in ("", detector) else "")
+            filled = msgspec.structs.replace(now, detector=now.detector or detector, site_method=known)
             return ControlUpdate(filled) if filled != now else None
 
         change(log, decide)
@@ -81,12 +78,7 @@ def in_force(log: Log, config: ReplaySettings, run: str = "") -> RunRules:
     control = Control(log)
     if run:
         return rules_of(control, find_run(control, run))
-    live = live_now(control)
-    if live is not None:
-        return live
-    ruleset = load_configured_ruleset(config)
-    detector = _configured_detector(config)
-    return RunRules(_first(config, ruleset, (detector, configured_method(config, detector)), "", 0), ruleset.source)
+    return live_now(control) or _as_configured(config)
 
 
 def differences(live: RunRules, config: ReplaySettings, control: Control) -> Iterator[str]:
@@ -184,10 +176,10 @@ def _ready(asked: Run, control: Control) -> str:
     return max(fit, key=lambda run: run.created_at).name if fit else ""
 
 
-def _first(config: ReplaySettings, ruleset: Ruleset, judged_by: tuple[str, str], by: str, at: int) -> Run:
-    """The run that a log begins with; `judged_by` is the detector and the site method."""
-    detector, method = judged_by
-    return Run(
+def _as_configured(config: ReplaySettings, by: str = "", at: int = 0) -> RunRules:
+    """The run that a log begins with."""
+    ruleset, detector = load_configured_ruleset(config), _configured_detector(config)
+    run = Run(
         name=LIVE,
         ruleset=ruleset.name,
         digest=ruleset.digest,
@@ -197,8 +189,9 @@ def _first(config: ReplaySettings, ruleset: Ruleset, judged_by: tuple[str, str],
         created_at=at,
         created_by=by,
         why="the first start of a live stage",
-        site_method=method,
+        site_method=configured_method(config, detector),
     )
+    return RunRules(run, ruleset.source)
 
 
 def _configured_detector(config: ReplaySettings) -> str:

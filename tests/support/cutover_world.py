@@ -23,9 +23,12 @@ from farmwatch.config.config import Config, load
 from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.daemon.roles import run_role
 from filters.judge_stage import JudgeStage
-from filters.rules.ruleset import load_ruleset
+from filters.rules.ruleset import Ruleset, load_ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
+from replay.engine.lifecycle import begin
+from replay.engine.plan import ReplayRequest, plan
+from replay.engine.runner import Ending, Replay
 from replay.live.live_run import live_or_begun
 from scoring.tally_stage import TallyStage
 from stream.log.contract import CleanupPolicy, Log, Output, Topic, partition_of
@@ -123,6 +126,16 @@ class CutoverWorld:
         self.work(names.tally_group, TallyStage(DETECTOR, run=run.name, names=names, decides=False))
         with exclusive(self.log) as writer:
             writer.put(msgspec.structs.replace(run, state=RunStatus.DONE))
+
+    def plan_run(self, name: str, **asked: str) -> tuple[Run, Ruleset]:
+        """Plan and begin a replay by the ruleset OTHER."""
+        planned = plan(self.log, self.control(), self.config, ReplayRequest(ruleset=OTHER, name=name, **asked))
+        return begin(self.log, planned), planned.ruleset
+
+    def resume(self, run: Run, ruleset: Ruleset, **more: Any) -> Ending:
+        """Work on a run in this thread."""
+        given = {"metrics": Metrics(), "stop": threading.Event(), "full_speed": True, **more}
+        return Replay(self.log, self.config, run, ruleset, "replay-1", **given).run()
 
     def work(self, group: str, stage: Stage) -> None:
         """Run a stage until its group is at the ends."""

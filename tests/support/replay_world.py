@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ from stream.schema.control import Control, Scorers, tell_scorers
 from stream.schema.records import Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.runs import Alias, Run, names_of
 from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
+from tests.support.worlds import patiently
 
 PARTITIONS = 3
 DETECTOR = "fake/1"
@@ -229,6 +230,55 @@ class LiveWorld:
             for group, topic in (("judge", FEATURES), ("tally", HITS), ("tally", VERDICTS), ("tally", SCORES))
         }
         return {"ends": ends, "offsets": offsets}
+
+
+class Working:
+    """A replay at work in a thread of its own, and what it says."""
+
+    def __init__(
+        self,
+        world: LiveWorld,
+        begun: tuple[Run, Ruleset],
+        on_message: Callable[[str], None] = lambda _: None,
+        **more: Any,
+    ) -> None:
+        self.heard: list[str] = []
+        self._stop = threading.Event()
+        self._ending: Ending | None = None
+
+        def hear(text: str) -> None:
+            self.heard.append(text)
+            on_message(text)
+
+        def work() -> None:
+            self._ending = world.resume(*begun, stop=self._stop, on_message=hear, **more)
+
+        self._thread = threading.Thread(target=work, daemon=True)
+        self._thread.start()
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self._thread.is_alive()
+
+    def said(self, words: str) -> int:
+        """How often it said this."""
+        return sum(words in text for text in self.heard)
+
+    def patiently(self, words: str, times: int = 1) -> None:
+        """Wait until it has said this so often."""
+        patiently(lambda: self.said(words) >= times, f"'{words}', {times} times", every_s=0.01)
+
+    def end(self) -> Ending | None:
+        """Wait for its own end."""
+        self._thread.join(20)
+        assert not self.runs
+        return self._ending
+
+    def stop(self) -> Ending | None:
+        """End it as a signal does."""
+        self._stop.set()
+        return self.end()
 
 
 def at_end(log: Log, group: str, topics: Sequence[str]) -> bool:

@@ -18,6 +18,7 @@ from farmwatch.commands.runs.compare_report import show
 from farmwatch.labels.judgements import LabelSample
 from filters.rules.ruleset import load_ruleset, parse_ruleset
 from stream.opening import open_log
+from stream.schema.records import Features
 from tests.support.comparisons import made
 from tests.support.front_door import DETECTOR, Runner
 from tests.support.two_runs import RULESETS, A, B, begin, page, put_features, put_run
@@ -25,6 +26,18 @@ from tests.support.two_runs import RULESETS, A, B, begin, page, put_features, pu
 EVIL = "Steer \x1b[31mthe\x07 terminal.\n<script>alert(1)</script>\u202e"
 PAGES = [page(n, 70 if n % 3 == 0 else 500, site=f"s{n % 20}.example", text=f"{EVIL} {n}") for n in range(60)]
 SITES = {f"s{n}.example": "llm" if n < 5 else "human" for n in range(20)}
+
+
+def log_with(folder: Path, pages: list[Features]) -> str:
+    """URL of a log with the two runs over these pages."""
+    url = f"sqlite:{folder / 'log'}"
+    log = open_log(url)
+    begin(log)
+    put_features(log, pages)
+    for name in (A, B):
+        put_run(log, name, RULESETS[name], pages)
+    log.close()
+    return url
 
 
 @pytest.fixture
@@ -76,14 +89,7 @@ def test_differences_of_different_windows_are_marked(capsys: pytest.CaptureFixtu
 
 def test_a_long_text_is_cut_and_says_so(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
     """In the terminal a text ends after 2000 characters, with its whole length; --out has all of it."""
-    url = f"sqlite:{tmp_path / 'log'}"
-    log = open_log(url)
-    begin(log)
-    pages = [page(1, 70, text="word " * 1000 + "end"), page(2)]
-    put_features(log, pages)
-    for name in (A, B):
-        put_run(log, name, RULESETS[name], pages)
-    log.close()
+    url = log_with(tmp_path, [page(1, 70, text="word " * 1000 + "end"), page(2)])
     ran = farmwatch("compare", A, B, "--log", url, "--text", "--out", tmp_path / "sample.jsonl")
     assert "[2000 of 5003 characters; --json and --out have all]" in ran.out
     assert ran.out.count("word") == 400
@@ -159,10 +165,8 @@ def test_json_has_everything(farmwatch: Runner, two_runs: str) -> None:
     assert [flip["text"].startswith("Steer \x1b[31m") for flip in found["sample"]] == [True] * 3
     assert "\x1b" not in ran.out
     assert found["warnings"][DETECTOR]
-    assert (
-        farmwatch("compare", A, B, "--log", two_runs, "--json", "--sample", "3", "--seed", "4").out.split('"a"', 1)[1]
-        == ran.out.split('"a"', 1)[1]
-    )
+    again = farmwatch("compare", A, B, "--log", two_runs, "--json", "--sample", "3", "--seed", "4")
+    assert again.out.split('"a"', 1)[1] == ran.out.split('"a"', 1)[1]
 
 
 def test_the_saved_sample_is_what_label_takes(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
@@ -206,15 +210,9 @@ def test_the_order_of_a_saved_sample_tells_no_verdict(farmwatch: Runner, tmp_pat
     """Kinds of flips neither take turns in it, nor does the frequent kind stand first; a larger sample keeps the order
     of the smaller.
     """
-    url = f"sqlite:{tmp_path / 'log'}"
-    log = open_log(url)
-    begin(log)
     pages = [page(n, 70, site=f"s{n % 9}.example") for n in range(600)]
     pages += [page(1000 + n, language="de", site=f"s{n % 9}.example") for n in range(30)]
-    put_features(log, pages)
-    for name in (A, B):
-        put_run(log, name, RULESETS[name], pages)
-    log.close()
+    url = log_with(tmp_path, pages)
 
     def saved(sample: int) -> list[dict[str, str]]:
         file = tmp_path / f"{sample}.jsonl"

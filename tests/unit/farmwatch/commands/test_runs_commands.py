@@ -16,14 +16,14 @@ from replay.engine.runner import Ending, Pace, ReplayStatus
 from replay.runs.lag import lag_by_group
 from replay.runs.overview import run_state
 from replay.runs.phases import Advance, RunProgress
-from replay.runs.removal import RunNeeded, remove, why_not
+from replay.runs.removal import RunNeeded, remove
 from replay.runs.site_table import SiteTable
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output, Topic
 from stream.processing.heartbeat import beat
 from stream.schema.control import Control, Scorers, exclusive, tell_scorers
 from stream.schema.records import SiteState, encode
-from stream.schema.runs import Alias, Cutover, Run, RunStatus
+from stream.schema.runs import Alias, Cutover, RunStatus
 from stream.schema.topics import PAGES
 from tests.support.front_door import Ran, Runner
 from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
@@ -45,9 +45,9 @@ class Place:
         return run_state(self.log, Control(self.log), self.world.row(run), 0).state
 
 
-def replay(farmwatch: Runner, *arguments: str) -> Ran:
+def replay(farmwatch: Runner, place: Place, *arguments: str) -> Ran:
     """The command, without giving way: a process cannot take back its niceness."""
-    return farmwatch("replay", "--full-speed", *arguments)
+    return farmwatch("replay", "--full-speed", "--log", place.url, *arguments)
 
 
 @pytest.fixture
@@ -143,7 +143,7 @@ def test_what_left_the_log_unread_is_told(place: Place, farmwatch: Runner) -> No
     """A run that goes on after retention took part of what it had not read says so at its begin and at its end."""
     place.world.begin(ruleset=place.rules, name="r1")
     place.log.expire(2**44, {"features": [2, 2, 2], "hits": [0, 0, 0]})
-    ran = replay(farmwatch, "--name", "r1", "--log", place.url)
+    ran = replay(farmwatch, place, "--name", "r1")
     assert ran.code == 0
     said = "6 records left the log before it had read them (features 6)"
     assert f"warning: {said}" in ran.err
@@ -152,17 +152,7 @@ def test_what_left_the_log_unread_is_told(place: Place, farmwatch: Runner) -> No
 
 def test_a_replay_says_what_it_came_to(place: Place, farmwatch: Runner) -> None:
     """Pages, articles, sites by verdict, the rate beside the live one, what is unscored, and what to do next."""
-    ran = replay(
-        farmwatch,
-        "--ruleset",
-        place.rules,
-        "--name",
-        "mine",
-        "--why",
-        "shorter ones",
-        "--log",
-        place.url,
-    )
+    ran = replay(farmwatch, place, "--ruleset", place.rules, "--name", "mine", "--why", "shorter ones")
     assert ran.code == 0, ran.err
     assert "mine: 59 pages judged by rules-5" in ran.out
     assert "first (live): " in ran.out
@@ -173,7 +163,7 @@ def test_a_replay_says_what_it_came_to(place: Place, farmwatch: Runner) -> None:
     assert "/metrics" in ran.err
     assert place.world.row("mine").why == "shorter ones"
     place.world.score()
-    again = replay(farmwatch, "--name", "mine", "--json", "--log", place.url)
+    again = replay(farmwatch, place, "--name", "mine", "--json")
     assert again.code == 0, again.err
     summary = json.loads(again.out)
     assert (summary["run"], summary["state"], summary["unscored"], summary["pages"]) == ("mine", "done", 0, 59)
@@ -193,11 +183,8 @@ def test_runs_are_listed_with_their_state(place: Place, farmwatch: Runner) -> No
         writer.put(msgspec.structs.replace(place.world.row("half"), detector=long))
     assert f"\t{long}\t" in farmwatch("runs", "--log", place.url).out  # a pipe has all of it
     listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", place.url).out.splitlines()]
-    assert [(run["run"], run["state"]) for run in listed] == [
-        ("first", "live"),
-        ("done", "done"),
-        ("half", "stopped"),
-    ]
+    states = [("first", "live"), ("done", "done"), ("half", "stopped")]
+    assert [(run["run"], run["state"]) for run in listed] == states
     assert listed[1]["share"] == 1.0
     assert listed[1]["lag"] == 0
     assert (listed[1]["articles"], listed[1]["unscored"]) == (57, 7)
@@ -302,13 +289,8 @@ def test_a_run_is_called_the_same_everywhere(place: Place, farmwatch: Runner) ->
     member = place.log.join("judge.mine", ["features"], member="m")
     running = run_state(place.log, Control(place.log), world.row("mine"), 2**45)
     member.close()
-    assert (running.state, running.done, running.phase, running.rate, running.lag) == (
-        "running",
-        "follows",
-        "",
-        None,
-        0,
-    )
+    shown = running.state, running.done, running.phase, running.rate, running.lag
+    assert shown == ("running", "follows", "", None, 0)
     report = Path(place.rules).parent / "report.html"
     compared = farmwatch("compare", "live", "mine", "--html", str(report), "--log", place.url).out
     assert place.state("mine") == "stopped"
@@ -366,12 +348,7 @@ def test_what_is_needed_is_not_removed(place: Place, farmwatch: Runner) -> None:
     assert "is live" in refused.err
     with exclusive(place.log) as writer:
         writer.put(Alias(run="new", before="old"))
-    for name, said in (
-        ("new", "is live"),
-        ("old", "cutover --back"),
-        ("first", "it stays"),
-        ("live", "new is live"),
-    ):
+    for name, said in (("new", "is live"), ("old", "cutover --back"), ("first", "it stays"), ("live", "new is live")):
         ran = farmwatch("runs", "rm", name, "--log", place.url)
         assert (ran.code, said in ran.err) == (1, True), ran.err
     assert place.state("new") == "live"
@@ -397,24 +374,12 @@ def test_a_run_that_was_live_is_not_cancelled(place: Place, farmwatch: Runner) -
     member.close()
 
 
-def test_features_that_another_run_judges_stay(place: Place) -> None:
-    """A run that measured pages is not removed while another one rests on its features."""
-    fields = {"ruleset": "r", "digest": "d", "detector": "x/1", "epoch": "e", "features": "features.base"}
-    base = Run(name="base", remeasures=True, state=RunStatus.DONE, **fields)  # type: ignore[arg-type]
-    other = Run(name="other", state=RunStatus.DONE, **fields)  # type: ignore[arg-type]
-    with exclusive(place.log) as writer:
-        writer.put(base, other)
-    control = Control(place.log)
-    assert "judged by other" in why_not(place.log, control, base)
-    assert why_not(place.log, control, other) == ""
-
-
 def test_a_removal_that_broke_off_is_ended(place: Place, farmwatch: Runner) -> None:
     """A row that says `removed` is resumed by the next rm, and no replay goes on with it."""
     place.world.begin(ruleset=place.rules, name="mine")
     with exclusive(place.log) as writer:
         writer.put(msgspec.structs.replace(place.world.row("mine"), state=RunStatus.REMOVED))
-    assert "is being removed" in replay(farmwatch, "--name", "mine", "--log", place.url).err
+    assert "is being removed" in replay(farmwatch, place, "--name", "mine").err
     assert farmwatch("runs", "rm", "mine", "--log", place.url).code == 0
     assert "mine" not in Control(place.log).runs
     assert "verdicts.mine" not in place.log.topics()
@@ -422,47 +387,39 @@ def test_a_removal_that_broke_off_is_ended(place: Place, farmwatch: Runner) -> N
 
 def test_refusals_have_their_exit_codes(place: Place, farmwatch: Runner, tmp_path: Path) -> None:
     """Usage is 2, nothing to replay or no state for it 1, no log 3; each with one line that says what to do."""
-    assert replay(farmwatch, "--log", place.url).code == 2
-    assert replay(farmwatch, "--ruleset", "nonesuch", "--log", place.url).code == 2
-    assert replay(farmwatch, "--ruleset", place.rules, "--name", "live", "--log", place.url).code == 2
+    assert replay(farmwatch, place).code == 2
+    assert replay(farmwatch, place, "--ruleset", "nonesuch").code == 2
+    assert replay(farmwatch, place, "--ruleset", place.rules, "--name", "live").code == 2
     with exclusive(place.log) as writer:
         writer.put(
             msgspec.structs.replace(place.world.row("live"), name="now-live"), Alias(run="now-live", before="live")
         )
-    assert replay(farmwatch, "--name", "now-live", "--log", place.url).code == 1
-    nothing = replay(
-        farmwatch,
-        "--ruleset",
-        place.rules,
-        "--from",
-        "2020-01-01",
-        "--to",
-        "2020-01-02",
-        "--log",
-        place.url,
-    )
+    assert replay(farmwatch, place, "--name", "now-live").code == 1
+    window = ("--from", "2020-01-01", "--to", "2020-01-02")
+    nothing = replay(farmwatch, place, "--ruleset", place.rules, *window)
     assert nothing.code == 1
     assert "features has records from" in nothing.err
-    assert replay(farmwatch, "--ruleset", place.rules, "--log", f"sqlite:{tmp_path / 'nowhere'}").code == 3
-    assert farmwatch("runs", "--log", f"sqlite:{tmp_path / 'nowhere'}").code == 3
+    nowhere = f"sqlite:{tmp_path / 'nowhere'}"
+    assert farmwatch("replay", "--full-speed", "--ruleset", place.rules, "--log", nowhere).code == 3
+    assert farmwatch("runs", "--log", nowhere).code == 3
 
 
-def test_a_detector_that_score_does_not_run_is_warned_of(place: Place, farmwatch: Runner) -> None:
-    """Its missing scores would never come, so that is said at the begin."""
-    tell_scorers(place.log, Scorers(detectors=["other/1"], at=1))
-    ran = replay(farmwatch, "--ruleset", place.rules, "--name", "mine", "--log", place.url)
-    assert "warning: SCORE runs other/1, not fake/1: texts without its score are not requested" in ran.err
-    assert "Add it to score.detectors and restart SCORE" in ran.err
-
-
-def test_a_detector_that_is_configured_by_now_takes_a_restart(
-    place: Place, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("runs", "configured", "said"),
+    [
+        ("other/1", [], "Add it to score.detectors and restart SCORE"),
+        ("fake/1-before", ["other/1", "fake/1"], "It is configured here: restart SCORE with this configuration"),
+    ],
+)
+def test_a_detector_that_score_does_not_run_is_warned_of(
+    place: Place, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, runs: str, configured: list[str], said: str
 ) -> None:
-    """Where SCORE was started with another threshold set than is configured now, nothing is to be added."""
-    tell_scorers(place.log, Scorers(detectors=["fake/1-before"], at=1))
-    monkeypatch.setattr("replay.runs.scorers.detector_identities", lambda _: ["other/1", "fake/1"])
-    ran = replay(farmwatch, "--ruleset", place.rules, "--name", "mine", "--log", place.url)
-    assert "stay unscored. It is configured here: restart SCORE with this configuration: `farmwatch" in ran.err
+    """Its missing scores would never come, so that is said at the begin, with what to do."""
+    tell_scorers(place.log, Scorers(detectors=[runs], at=1))
+    monkeypatch.setattr("replay.runs.scorers.detector_identities", lambda _: configured)
+    ran = replay(farmwatch, place, "--ruleset", place.rules, "--name", "mine")
+    assert f"warning: SCORE runs {runs}, not fake/1: texts without its score are not requested" in ran.err
+    assert f"stay unscored. {said}: `farmwatch" in ran.err
 
 
 def test_the_line_of_progress_says_all() -> None:
@@ -497,19 +454,19 @@ def test_who_begins_a_run_at_the_same_time_shares_it(
 
     monkeypatch.setattr("replay.engine.plan.refuse_unfit", another_is_first)
     first.append(place.rules)
-    ran = replay(farmwatch, "--ruleset", place.rules, "--name", "mine", "--log", place.url)
+    ran = replay(farmwatch, place, "--ruleset", place.rules, "--name", "mine")
     assert (ran.code, "run mine resumed" in ran.err) == (0, True), ran.err
     assert (place.state("mine"), place.world.row("mine").articles) == ("done", 57)
     assert farmwatch("runs", "rm", "mine", "--log", place.url).code == 0
     first.append(write_rules(Path(place.rules).parent, 6))
-    ran = replay(farmwatch, "--ruleset", place.rules, "--name", "mine", "--log", place.url)
+    ran = replay(farmwatch, place, "--ruleset", place.rules, "--name", "mine")
     assert (ran.code, "was begun with other parameters: --ruleset is rules-5" in ran.err) == (2, True), ran.err
 
 
 def test_a_detector_that_cannot_judge_sites_is_refused_first(place: Place, farmwatch: Runner) -> None:
     """What TALLY would refuse at the end is refused at the begin, and no run is left behind."""
     detector = "lite-ngram/v1/t0.5"
-    ran = replay(farmwatch, "--detector", detector, "--name", "mine", "--log", place.url)
+    ran = replay(farmwatch, place, "--detector", detector, "--name", "mine")
     assert ran.code == 3
     assert "cannot judge sites" in ran.err
     assert list(Control(place.log).runs) == ["live"]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -42,6 +41,7 @@ from tests.support.replay_world import (
     OTHER_DETECTOR,
     PARTITIONS,
     LiveWorld,
+    Working,
     at_end,
     config_of,
     features_of_pages,
@@ -122,19 +122,6 @@ def without_name(verdict: Verdict) -> Verdict:
     return msgspec.structs.replace(verdict, ruleset="")
 
 
-def test_missing_scores_are_unscored_and_asked_for_once(world: LiveWorld, tmp_path: Path) -> None:
-    """Texts that only the new ruleset keeps are requested once each, count as unscored, and are scored later."""
-    world.replay(ruleset=write_rules(tmp_path, 5), name="loose")
-    counts = counts_of(read_rows(world.log, "sites.loose"))
-    assert counts.pages > 0
-    assert counts.unscored > 0
-    asked = world.score(topics=[REPLAY_REQUESTS])
-    assert 0 < asked <= counts.unscored
-    world.replay(name="loose")
-    assert counts_of(read_rows(world.log, "sites.loose")).unscored == 0
-    assert world.score(topics=[REPLAY_REQUESTS]) == 0
-
-
 def test_live_reads_the_scores_of_a_replay_and_says_the_same(world: LiveWorld, tmp_path: Path) -> None:
     """Live TALLY takes in the scores that a replay asked for: it counts them, and no row or decision changes."""
     before, outcome = world.live_traces()["ends"], world.outcome()
@@ -192,18 +179,9 @@ def test_several_runs_at_once_do_not_touch_each_other(world: LiveWorld, tmp_path
 
 def together(world: LiveWorld, *begun: tuple[Run, Ruleset]) -> list[Metrics]:
     """Carry runs out in threads, each of which must end as done; returns the metrics of each."""
-    endings: list[Ending] = []
     metrics = [Metrics() for _ in begun]
-
-    def work(number: int, run: Run, ruleset: Ruleset) -> None:
-        endings.append(world.resume(run, ruleset, member=f"m{number}", metrics=metrics[number]))
-
-    threads = [threading.Thread(target=work, args=(number, *given)) for number, given in enumerate(begun)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert endings == [Ending.DONE] * len(begun)
+    works = [Working(world, given, member=f"m{at}", metrics=metrics[at]) for at, given in enumerate(begun)]
+    assert [work.end() for work in works] == [Ending.DONE] * len(begun)
     return metrics
 
 
@@ -228,37 +206,50 @@ def test_several_processes_share_a_run(world: LiveWorld, tmp_path: Path, monkeyp
         assert phase.name != JUDGE or sum(done) == 200 + PARTITIONS
 
 
-def test_a_cancelled_run_ends_by_itself(world: LiveWorld, tmp_path: Path) -> None:
-    """One that follows ends when its row says that it was cancelled, and its row stays so."""
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 5), end="follow", name="follower")
-    endings = []
-    thread = threading.Thread(target=lambda: endings.append(world.resume(run, ruleset)))
-    thread.start()
+def _cancel(world: LiveWorld) -> None:
     cancel(world.log, "follower")
-    thread.join(20)
-    assert endings == [Ending.CANCELLED]
-    assert world.row("follower").state == RunStatus.CANCELLED
-    with pytest.raises(RunRefused, match="nothing to cancel"):
-        cancel(world.log, "follower")
 
 
-def test_a_run_that_follows_takes_in_what_comes(world: LiveWorld, tmp_path: Path) -> None:
-    """Pages that are measured while it follows are judged by it too, and it ends when it becomes live."""
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), end="follow", name="follower")
-    endings = []
-    thread = threading.Thread(target=lambda: endings.append(world.resume(run, ruleset)))
-    thread.start()
-    world.feed(later_pages(world))
-    world.carry_on()
-    until = time.monotonic() + 20
-    while world.outcome("follower") != world.outcome() and time.monotonic() < until:
-        time.sleep(0.05)
-    assert world.outcome("follower") == world.outcome()
-    assert thread.is_alive()
+def _remove(world: LiveWorld) -> None:
+    with exclusive(world.log) as writer:
+        writer.forget("follower")
+
+
+def _put_live(world: LiveWorld) -> None:
     with exclusive(world.log) as writer:
         writer.put(Alias(run="follower", before="live"))
-    thread.join(20)
-    assert endings == [Ending.LIVE]
+
+
+@pytest.mark.parametrize(
+    ("end", "ending"), [(_cancel, Ending.CANCELLED), (_remove, Ending.REMOVED), (_put_live, Ending.LIVE)]
+)
+def test_a_run_that_follows_ends_by_its_row(
+    world: LiveWorld, tmp_path: Path, end: Callable[[LiveWorld], None], ending: Ending
+) -> None:
+    """It ends when it was cancelled, removed or put live, and says so."""
+    work = Working(world, world.begin(ruleset=write_rules(tmp_path, 5), end="follow", name="follower"))
+    end(world)
+    assert work.end() is ending
+    if ending is Ending.CANCELLED:
+        assert world.row("follower").state == RunStatus.CANCELLED
+        with pytest.raises(RunRefused, match="nothing to cancel"):
+            cancel(world.log, "follower")
+
+
+@pytest.mark.parametrize("was_done", [False, True])
+def test_a_run_that_follows_takes_in_what_comes(world: LiveWorld, tmp_path: Path, was_done: bool) -> None:
+    """Pages that are measured while it follows are judged by it too; also where it had an end and was done."""
+    file = write_rules(tmp_path, 20)
+    if was_done:
+        world.replay(ruleset=file, name="follower")
+    begun = world.begin(ruleset=file, end="follow", name="follower")
+    assert begun[0].follows and world.row("follower").follows
+    work = Working(world, begun)
+    world.feed(later_pages(world))
+    world.carry_on()
+    patiently(lambda: world.outcome("follower") == world.outcome(), "the run to be where live is", every_s=0.05)
+    assert work.runs
+    assert work.stop() is Ending.STOPPED
 
 
 def test_a_first_look_that_fails_leaves_the_watch_alive(
@@ -276,15 +267,10 @@ def test_a_first_look_that_fails_leaves_the_watch_alive(
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), end="follow", name="follower")
     monkeypatch.setattr("replay.engine.runner.Control", away_at_first)
     monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
-    endings = []
-    thread = threading.Thread(target=lambda: endings.append(world.resume(run, ruleset)), daemon=True)
-    thread.start()
-    until = time.monotonic() + 20
-    while len(looks) < 2 and time.monotonic() < until:
-        time.sleep(0.05)
+    work = Working(world, (run, ruleset))
+    patiently(lambda: len(looks) > 1, "a second look")
     cancel(world.log, "follower")
-    thread.join(20)
-    assert endings == [Ending.CANCELLED]
+    assert work.end() is Ending.CANCELLED
 
 
 def test_a_follower_that_cannot_join_everywhere_leaves(
@@ -347,24 +333,6 @@ def test_a_run_that_is_done_goes_on_to_a_later_end(world: LiveWorld, tmp_path: P
         world.begin(name="late", end="2001-01-01")
 
 
-def test_a_run_that_is_done_may_follow(world: LiveWorld, tmp_path: Path) -> None:
-    """Named again with --to follow it has no end any more, and takes in what comes."""
-    world.replay(ruleset=write_rules(tmp_path, 20), name="late")
-    run, ruleset = world.begin(name="late", end="follow")
-    assert run.follows and world.row("late").follows
-    thread = threading.Thread(target=lambda: world.resume(run, ruleset))
-    thread.start()
-    world.feed(later_pages(world))
-    world.carry_on()
-    until = time.monotonic() + 20
-    while world.outcome("late") != world.outcome() and time.monotonic() < until:
-        time.sleep(0.05)
-    assert world.outcome("late") == world.outcome()
-    cancel(world.log, "late")
-    thread.join(20)
-    assert not thread.is_alive()
-
-
 def test_progress_ends_at_the_whole(world: LiveWorld, tmp_path: Path) -> None:
     """What is done grows to what is expected; the metrics of the process carry the run's name."""
     metrics = Metrics()
@@ -393,7 +361,7 @@ def test_a_replay_makes_way_for_live(world: LiveWorld, tmp_path: Path, monkeypat
     """While live JUDGE is behind, the replay tells so and judges nothing; then it goes on, and ends as one alone."""
     monkeypatch.setattr("replay.engine.throttle._MOST_OWED_S", 1000.0)  # it does not move on while live is behind
     expected, (run, ruleset) = world.outcome(), world.begin(ruleset=write_rules(tmp_path, 20), name="polite")
-    metrics, endings, told = Metrics(), list[Ending](), list[ReplayStatus]()
+    metrics, told = Metrics(), list[ReplayStatus]()
     value, labels = metrics.registry.get_sample_value, {"run": "polite"}
     join, behind = world.log.join, threading.Event()
 
@@ -411,35 +379,20 @@ def test_a_replay_makes_way_for_live(world: LiveWorld, tmp_path: Path, monkeypat
     member = world.log.join("judge", list(stage.inputs), member="live", store=stage.store)
     live = StageLoop(stage, member, metrics=world.metrics, settings=world.config.loop)
     world.feed(2 * later_pages(world))
-    work = partial(world.resume, run, ruleset, metrics=metrics, full_speed=False, on_progress=tell)
-    thread = threading.Thread(target=lambda: endings.append(work()), daemon=True)
-    thread.start()
-    patiently(lambda: endings != [] or (value("farmwatch_replay_yield_seconds_total", labels) or 0) > 0, "it to wait")
-    assert endings == []
+    work = Working(world, (run, ruleset), metrics=metrics, full_speed=False, on_progress=tell)
+    patiently(lambda: not work.runs or (value("farmwatch_replay_yield_seconds_total", labels) or 0) > 0, "it to wait")
+    assert work.runs
     assert world.outcome("polite")[0] == []
     assert value("farmwatch_replay_eta_seconds", labels) is None
     stop = threading.Event()
     while live.cycle(stop) or not at_end(world.log, "judge", list(stage.inputs)):
         pass
-    thread.join(20)
+    assert work.end() is Ending.DONE
     stop.set()
     live.run(stop)
-    assert endings == [Ending.DONE]
     assert told[-1].waits_for == ""
     assert world.outcome("polite") == expected
     assert value("farmwatch_replay_eta_seconds", labels) == told[-1].eta_s == 0.0
-
-
-def test_a_removed_run_is_told(world: LiveWorld, tmp_path: Path) -> None:
-    """A process whose run's row is gone ends, and says so."""
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 5), end="follow", name="gone")
-    endings = []
-    thread = threading.Thread(target=lambda: endings.append(world.resume(run, ruleset)))
-    thread.start()
-    with exclusive(world.log) as writer:
-        writer.forget("gone")
-    thread.join(20)
-    assert endings == [Ending.REMOVED]
 
 
 def test_two_that_begin_one_name_are_told_apart(world: LiveWorld, tmp_path: Path) -> None:

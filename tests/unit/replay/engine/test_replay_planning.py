@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -62,10 +63,11 @@ class Desk:
         self.clock.now_ms = MAY + 10 * DAY_MS
         self.rules = write_rules(folder, 5)
 
-    def plan(self, **asked: str) -> Plan:
+    def plan(self, control: Any = None, log: Any = None, **asked: Any) -> Plan:
         """A plan with these arguments."""
+        log = log or self.log
         given = ReplayRequest(**{"ruleset": self.rules, **asked})
-        return plan(self.log, Control(self.log), self.config, given, self.clock)
+        return plan(log, control or Control(log), self.config, given, self.clock)
 
     def begin(self, **asked: str) -> Run:
         """A plan that is begun."""
@@ -244,7 +246,7 @@ def test_the_same_parameters_go_on_with_a_run(desk: Desk) -> None:
     for again in (desk.plan(name="mine", begin="2026-05-02"), desk.plan(name="mine")):
         assert not again.is_new
         assert again.run == first
-    alone = plan(desk.log, Control(desk.log), desk.config, ReplayRequest(name="mine"), desk.clock)
+    alone = desk.plan(ruleset=None, name="mine")
     assert alone.run == first
 
 
@@ -279,7 +281,7 @@ def test_the_live_run_is_not_replayed_into(desk: Desk) -> None:
     control = Control(desk.log)
     control.alias = msgspec.structs.replace(control.alias, run="mine")
     with pytest.raises(RunRefused, match="is live"):
-        plan(desk.log, control, desk.config, ReplayRequest(name="mine"), desk.clock)
+        desk.plan(control, ruleset=None, name="mine")
 
 
 def test_a_ruleset_that_does_not_load_is_refused_by_name(desk: Desk, tmp_path: Path) -> None:
@@ -302,7 +304,7 @@ def test_default_names_tell_rulesets_apart(desk: Desk) -> None:
 def test_nothing_named_is_refused(desk: Desk) -> None:
     """A replay of nothing in particular is not begun by accident."""
     with pytest.raises(UsageError, match="--ruleset, --detector"):
-        plan(desk.log, Control(desk.log), desk.config, ReplayRequest(), desk.clock)
+        desk.plan(ruleset=None)
 
 
 def test_a_name_alone_begins_nothing(desk: Desk) -> None:
@@ -310,7 +312,7 @@ def test_a_name_alone_begins_nothing(desk: Desk) -> None:
     desk.begin(name="strict")
     for more in ({}, {"end": "follow"}):
         with pytest.raises(NotFound, match="did you mean strict"):
-            plan(desk.log, Control(desk.log), desk.config, ReplayRequest(name="strcit", **more), desk.clock)
+            desk.plan(ruleset=None, name="strcit", **more)
 
 
 @pytest.mark.parametrize("end", ["follow", "now"])
@@ -328,12 +330,10 @@ def test_an_earlier_plan_takes_no_later_end_back(desk: Desk, end: str) -> None:
         assert row.stop.get(FEATURES) == later.stop.get(FEATURES)
 
 
-def test_a_log_without_topics_has_nothing() -> None:
+def test_a_log_without_topics_has_nothing(desk: Desk) -> None:
     """Before anything was crawled there is nothing to replay."""
-    config = config_of("sqlite:nowhere")
-    log = MemoryLog()
     with pytest.raises(NotFound, match="no topics yet"):
-        plan(log, Control(log), config, ReplayRequest(ruleset="default"))
+        desk.plan(log=MemoryLog())
 
 
 def test_old_features_without_a_header_are_read(desk: Desk, tmp_path: Path) -> None:
@@ -341,8 +341,7 @@ def test_old_features_without_a_header_are_read(desk: Desk, tmp_path: Path) -> N
     log = MemoryLog(clock=desk.clock)
     world = LiveWorld(log, desk.config)
     world.feed(features_of_pages(3, 4, world.epoch), header=False)
-    asked = ReplayRequest(ruleset=desk.rules)
-    assert plan(log, Control(log), desk.config, asked, desk.clock).run.source == FEATURES
+    assert desk.plan(log=log).run.source == FEATURES
 
 
 def test_heartbeats_alone_are_nothing(desk: Desk) -> None:
@@ -351,7 +350,7 @@ def test_heartbeats_alone_are_nothing(desk: Desk) -> None:
     world = LiveWorld(log, desk.config)
     world.feed([])
     with pytest.raises(NothingToReplay):
-        plan(log, Control(log), desk.config, ReplayRequest(ruleset=desk.rules), desk.clock)
+        desk.plan(log=log)
 
 
 def test_features_that_were_measured_anew_are_not_cut_by_time(desk: Desk) -> None:
@@ -370,17 +369,16 @@ def test_features_that_were_measured_anew_are_not_cut_by_time(desk: Desk) -> Non
         control.runs["base"] = run
         control.alias = Alias(run="base")
         desk.clock.now_ms = MAY + 11 * DAY_MS
-        whole = plan(desk.log, control, desk.config, ReplayRequest(ruleset="default"), desk.clock).run
+        whole = desk.plan(control).run
         assert (whole.source, sum(whole.stop[features])) == (features, len(pages))
-        cut = plan(desk.log, control, desk.config, ReplayRequest(ruleset="default", begin="2026-05-02"), desk.clock).run
+        cut = desk.plan(control, begin="2026-05-02").run
         assert cut.source == PAGES
         assert "was measured anew" in cut.why_source
-    asked = ReplayRequest(ruleset="default", begin="base")
-    assert plan(desk.log, control, desk.config, asked, desk.clock).run.start[features] == [0] * PARTITIONS
+    assert desk.plan(control, begin="base").run.start[features] == [0] * PARTITIONS
     desk.log.create([Topic(features, PARTITIONS, retention_ms=1)])
     desk.log.expire(desk.clock())
     with pytest.raises(OutsideRetention, match="records that the run base read were deleted since"):
-        plan(desk.log, control, desk.config, asked, desk.clock)
+        desk.plan(control, begin="base")
 
 
 def test_the_row_is_whole_before_the_first_record(desk: Desk) -> None:

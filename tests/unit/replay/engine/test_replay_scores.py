@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -38,6 +37,7 @@ from tests.support.replay_world import (
     OTHER_DETECTOR,
     PARTITIONS,
     LiveWorld,
+    Working,
     config_of,
     features_of_pages,
     pages_later,
@@ -190,88 +190,11 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
     assert set(once) == set(requests_of(world, topic=SCORE_REQUESTS))
 
 
-def test_a_follower_asks_when_score_comes_to_run_its_detector(
-    world: LiveWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It goes back over what it has judged, once, and then follows on, asking for what comes."""
-    monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
-    monkeypatch.setattr("replay.runs.scorers._LOOK_S", 0.01)
-    run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b", end="follow")
-    assert "this process" in _unscored_warning(world.log, run, world.config)
-    stop, heard, endings = threading.Event(), list[str](), list[Ending]()
-    thread = threading.Thread(
-        target=lambda: endings.append(world.resume(run, ruleset, stop=stop, on_message=heard.append)), daemon=True
-    )
-    thread.start()
-    patiently(lambda: len(heard) == 1, "the run to have caught up")
-    assert requests_of(world) == []
-    world.score_runs(DETECTOR, OTHER_DETECTOR)
-    patiently(lambda: len(heard) == 3, "the run to have asked, and to follow on")
-    articles = len(set(requests_of(world, topic=SCORE_REQUESTS)))
-    assert heard[1] == f"{articles} texts without a score and without a request: requesting"
-    before = set(requests_of(world))
-    assert before == set(requests_of(world, topic=SCORE_REQUESTS))
-    world.feed(later_pages(world))
-    patiently(lambda: len(world.outcome("b")[0]) == 90, "the new ones to be judged")
-    assert set(requests_of(world)) > before
-    stop.set()
-    thread.join(20)
-    assert endings == [Ending.STOPPED]
-    assert len(set(requests_of(world))) == len(requests_of(world))
-
-
-class Following:
-    """A replay in a thread of its own, and what it says."""
-
-    def __init__(self) -> None:
-        self.heard: list[str] = []
-        self.on_pass: Callable[[], None] = lambda: None  # called as a pass begins
-        self._stop = threading.Event()
-        self._thread: threading.Thread | None = None
-
-    def begin(self, world: LiveWorld, **asked: str) -> None:
-        """Begin it."""
-        self.heard, self._stop = [], threading.Event()
-        run, ruleset = world.begin(**asked)
-        self._thread = threading.Thread(
-            target=lambda: world.resume(run, ruleset, stop=self._stop, on_message=self._hear), daemon=True
-        )
-        self._thread.start()
-
-    def said(self, words: str) -> int:
-        """How often it said this."""
-        return sum(words in text for text in self.heard)
-
-    def patiently(self, words: str, times: int = 1) -> None:
-        """Wait until it has said this so often."""
-        patiently(lambda: self.said(words) >= times, f"'{words}', {times} times")
-
-    def join(self) -> None:
-        """Wait for its own end."""
-        assert self._thread is not None
-        self._thread.join(20)
-        assert not self._thread.is_alive()
-
-    def stop(self) -> None:
-        """As a signal does."""
-        self._stop.set()
-        if self._thread is not None:
-            self.join()
-
-    def _hear(self, text: str) -> None:
-        self.heard.append(text)
-        if "requesting" in text:
-            self.on_pass()
-
-
 @pytest.fixture
-def following(monkeypatch: pytest.MonkeyPatch) -> Iterator[Following]:
-    """Replays that look at the log often."""
+def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Replays look at the log often."""
     monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
     monkeypatch.setattr("replay.runs.scorers._LOOK_S", 0.01)
-    made = Following()
-    yield made
-    made.stop()
 
 
 def left_unanswered(world: LiveWorld) -> None:
@@ -281,70 +204,85 @@ def left_unanswered(world: LiveWorld) -> None:
     world.score_runs(DETECTOR)
 
 
+def test_a_follower_asks_when_score_comes_to_run_its_detector(world: LiveWorld, looks_often: None) -> None:
+    """It goes back over what it has judged, once, and then follows on, asking for what comes."""
+    run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b", end="follow")
+    assert "this process" in _unscored_warning(world.log, run, world.config)
+    work = Working(world, (run, ruleset))
+    work.patiently("caught up")
+    assert requests_of(world) == []
+    world.score_runs(DETECTOR, OTHER_DETECTOR)
+    work.patiently("caught up", 2)
+    articles = len(set(requests_of(world, topic=SCORE_REQUESTS)))
+    assert work.heard[1] == f"{articles} texts without a score and without a request: requesting"
+    before = set(requests_of(world))
+    assert before == set(requests_of(world, topic=SCORE_REQUESTS))
+    world.feed(later_pages(world))
+    patiently(lambda: len(world.outcome("b")[0]) == 90, "the new ones to be judged")
+    assert set(requests_of(world)) > before
+    assert work.stop() is Ending.STOPPED
+    assert len(set(requests_of(world))) == len(requests_of(world))
+
+
 def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
-    world: LiveWorld, following: Following, tmp_path: Path
+    world: LiveWorld, looks_often: None, tmp_path: Path
 ) -> None:
     """Texts were left unanswered, more was judged since, and live measures on and on: one pass asks for all of them."""
-    following.begin(world, ruleset=write_rules(tmp_path, 5), name="f", end="follow")
-    following.patiently("caught up")
-    once = requests_of(world)
-    following.stop()
-    left_unanswered(world)
-    following.begin(world, name="f")
-    following.patiently("caught up")
-    following.stop()
-    assert sorted(requests_of(world)) == sorted(2 * once)
-    left_unanswered(world)
-    world.feed(later_pages(world))
-
     seeds = iter(range(3, 1000))
-    following.on_pass = lambda: world.feed(later_pages(world, next(seeds))[:1])
-    following.begin(world, name="f")
-    following.patiently("caught up")
-    assert following.said("without a request: requesting") == 1
+
+    def live_goes_on(said: str) -> None:
+        if "requesting" in said:
+            world.feed(later_pages(world, next(seeds))[:1])
+
+    once: list[tuple[str, str]] = []
+    for _ in range(2):
+        file = {} if once else {"ruleset": write_rules(tmp_path, 5)}
+        work = Working(world, world.begin(name="f", end="follow", **file))
+        work.patiently("caught up")
+        work.stop()
+        once = once or requests_of(world)
+        left_unanswered(world)
+    assert sorted(requests_of(world)) == sorted(2 * once)
+    world.feed(later_pages(world))
+    work = Working(world, world.begin(name="f"), live_goes_on)
+    work.patiently("caught up")
+    work.stop()
+    assert work.said("without a request: requesting") == 1
     assert set(once) <= set(requests_of(world)[2 * len(once) :])
     assert count_unrequested(world.log, world.row("f")) == 0
 
 
 def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(
-    world: LiveWorld, following: Following, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: LiveWorld, looks_often: None, tmp_path: Path
 ) -> None:
     """A killed process is a member until its lease ends: one that goes on waits, and then asks for all."""
     world.replay(ruleset=write_rules(tmp_path, 5), name="loose")
     once = requests_of(world)
     left_unanswered(world)
-    world.replay(name="loose")
-    left_unanswered(world)
-    looks, members = [0], world.log.members
-
-    def looking(group: str) -> list[str]:
-        looks[0] += group == "ask.loose"
-        return members(group)
-
-    monkeypatch.setattr(world.log, "members", looking)
     ghost = world.log.join("ask.loose", [FEATURES], member="ghost")
-    following.begin(world, name="loose")
-    patiently(lambda: looks[0] >= 5, "it to look whether the other one has left")
-    assert following.said("waits: another process") == 1
+    work = Working(world, world.begin(name="loose"))
+    work.patiently("waits: another process")
+    assert requests_of(world) == once
     ghost.close()
-    following.join()
-    assert world.row("loose").state == RunStatus.DONE
-    assert sorted(requests_of(world)) == sorted(3 * once)
+    assert work.end() is Ending.DONE
+    assert work.said("waits: another process") == 1
+    assert sorted(requests_of(world)) == sorted(2 * once)
 
 
 def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
-    world: LiveWorld, following: Following, tmp_path: Path
+    world: LiveWorld, looks_often: None, tmp_path: Path
 ) -> None:
     """SCORE drops the detector and takes it up again: what was judged meanwhile is asked for, without a restart."""
-    following.begin(world, ruleset=write_rules(tmp_path, 5), name="f", end="follow")
-    following.patiently("caught up")
+    work = Working(world, world.begin(ruleset=write_rules(tmp_path, 5), name="f", end="follow"))
+    work.patiently("caught up")
     before = requests_of(world)
     world.score_runs(OTHER_DETECTOR)
     world.feed(later_pages(world))
     patiently(lambda: len(world.outcome("f")[0]) == 90, "the new ones to be judged")
     assert requests_of(world) == before
     world.score_runs(DETECTOR)
-    following.patiently("caught up", 2)
+    work.patiently("caught up", 2)
+    work.stop()
     assert len(requests_of(world)) > len(before)
     assert len(set(requests_of(world))) == len(requests_of(world))
     assert count_unrequested(world.log, world.row("f")) == 0

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from replay.engine.throttle import LEAST_SHARE, LiveFirstThrottle, LiveLag, live_reads
 from stream.log.contract import Output, Topic
 from stream.memory.log import MemoryLog
@@ -47,13 +49,17 @@ class Scene:
         self.lag.look(LIVE)
         return dict(self.lag.behind)
 
-    def gate(self) -> LiveFirstThrottle:
+    def gate(self, **more: Any) -> LiveFirstThrottle:
         """A gate on this clock."""
-        return LiveFirstThrottle(self.lag, monotonic=self.hands.monotonic, sleep=self.hands.sleep)
+        return LiveFirstThrottle(self.lag, monotonic=self.hands.monotonic, sleep=self.hands.sleep, **more)
 
 
 def test_a_few_records_are_no_reason_to_wait() -> None:
-    """What a live stage has in hand in ordinary work holds nobody up; more does, and its group is named."""
+    """What a live stage has in hand in ordinary work holds nobody up; more does, and its group is named.
+
+    Requests of replays are no lag of live.
+    """
+    assert live_reads(LIVE)["score"] == ("score.requests",)
     scene = Scene("measure")
     scene.append("pages", 40)
     assert scene.look() == {}
@@ -82,25 +88,12 @@ def test_a_backlog_that_stays_becomes_usual() -> None:
     assert scene.look() == {"score": 3000}
 
 
-def test_requests_of_replays_are_not_waited_for() -> None:
-    """What replays themselves asked to be scored is no lag of live."""
-    scene = Scene("score")
-    assert live_reads(LIVE)["score"] == ("score.requests",)
-    assert scene.look() == {}
-
-
-def test_the_gate_is_open_while_live_keeps_up() -> None:
-    """Nobody waits then."""
+def test_the_gate_holds_while_live_is_behind_and_opens_at_once() -> None:
+    """It waits in short slices, within the time that the loop allows, only until live has caught up."""
     scene = Scene("measure")
     gate = scene.gate()
     assert not gate.hold(0.5)
     assert scene.hands.slept_s == 0.0
-
-
-def test_the_gate_holds_while_live_is_behind_and_opens_at_once() -> None:
-    """It waits in short slices, within the time that the loop allows, until live has caught up."""
-    scene = Scene("measure")
-    gate = scene.gate()
     scene.append("pages", 500)
     scene.look()
     assert gate.hold(0.5)
@@ -114,9 +107,7 @@ def test_a_replay_moves_on_however_far_live_is_behind() -> None:
     """With live behind all the time it works a tenth of the time, neither much more nor less."""
     scene = Scene("measure")
     waited_s: list[float] = []
-    gate = LiveFirstThrottle(
-        scene.lag, on_wait=waited_s.append, monotonic=scene.hands.monotonic, sleep=scene.hands.sleep
-    )
+    gate = scene.gate(on_wait=waited_s.append)
     scene.append("pages", 10**4)
     scene.look()
     worked_s = 0.0

@@ -76,27 +76,11 @@ def test_a_run_that_is_live_already_stays_so(world: CutoverWorld) -> None:
     assert _alias(world.log) == ("r1", "live", 1)
 
 
-def _cancelled(world: CutoverWorld) -> None:
-    world.begin("r1", state=RunStatus.CANCELLED)
-
-
-def _unknown(world: CutoverWorld) -> None:
-    world.begin("other")
-
-
-def _removed(world: CutoverWorld) -> None:
-    world.begin("r1", state=RunStatus.REMOVED)
-
-
 def _without_topics(world: CutoverWorld) -> None:
     rules = load_ruleset("notes")
     with exclusive(world.log) as writer:
         row = Run(name="r1", ruleset="notes", digest=rules.digest, detector="d/1", epoch="e")
         writer.put(row, rulesets=[(rules.digest, rules.source)])
-
-
-def _not_begun(world: CutoverWorld) -> None:
-    world.begin("r1")
 
 
 def _behind(world: CutoverWorld) -> None:
@@ -113,12 +97,20 @@ def _partial(world: CutoverWorld) -> None:
 @pytest.mark.parametrize(
     ("make", "error", "said"),
     [
-        (_unknown, NotFound, r"there is no run 'r1'; the runs of this log: first, other"),
-        (_removed, NotFound, r"there is no run 'r1'; the runs of this log: first"),
-        (_cancelled, CutoverRefused, "cancelled: `farmwatch replay` it anew"),
+        (lambda world: world.begin("other"), NotFound, r"there is no run 'r1'; the runs of this log: first, other"),
+        (
+            lambda world: world.begin("r1", state=RunStatus.REMOVED),
+            NotFound,
+            r"there is no run 'r1'; the runs of this log: first",
+        ),
+        (
+            lambda world: world.begin("r1", state=RunStatus.CANCELLED),
+            CutoverRefused,
+            "cancelled: `farmwatch replay` it anew",
+        ),
         (_without_topics, CutoverRefused, r"no topic verdicts\.r1: `farmwatch replay --name r1` first"),
         (
-            _not_begun,
+            lambda world: world.begin("r1"),
             CutoverRefused,
             r"60 records behind \(judge\.r1 30, tally\.r1 30\), and at most 20 are taken: .*runs",
         ),
@@ -127,7 +119,7 @@ def _partial(world: CutoverWorld) -> None:
     ],
 )
 def test_a_run_that_cannot_take_over_is_refused(
-    world: CutoverWorld, make: Callable[[CutoverWorld], None], error: type[Exception], said: str
+    world: CutoverWorld, make: Callable[[CutoverWorld], object], error: type[Exception], said: str
 ) -> None:
     """Each refusal says why and what to do, and leaves alias and audit trail as they were."""
     make(world)
@@ -153,20 +145,17 @@ def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(world: Cu
 
     Where live has none either, nothing is refused.
     """
-    run = world.begin("r1")
-    world.replay(run)
-    if kept:
-        with exclusive(world.log) as writer:
-            writer.put(msgspec.structs.replace(run, state=RunStatus.DONE, articles=20, unscored=20))
-    _live_has(world.log, articles=30, scored=14)
-    cut_over(world.log, _to("r1"))
-    cut_over(world.log, _to(""))
-    other = world.begin("r2")
-    world.replay(other)
-    if kept:
-        with exclusive(world.log) as writer:
-            writer.put(msgspec.structs.replace(other, state=RunStatus.DONE, articles=20, unscored=20))
-    _live_has(world.log, articles=30, scored=16)
+    for name, live_scored in (("r1", 14), ("r2", 16)):
+        run = world.begin(name)
+        world.replay(run)
+        if kept:
+            with exclusive(world.log) as writer:
+                writer.put(msgspec.structs.replace(run, state=RunStatus.DONE, articles=20, unscored=20))
+        row = SiteState(id="a.example", site="a.example", articles=30, pages=30, scored=live_scored)
+        world.log.append([Output("sites", 0, b"a.example", encode(row))])
+        if name == "r1":
+            cut_over(world.log, _to("r1"))
+            cut_over(world.log, _to(""))
     with pytest.raises(
         CutoverRefused, match=r"r2 has no score yet for 20 of 20 articles, .* first for 14 of 30: .*r2`"
     ):
@@ -175,11 +164,6 @@ def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(world: Cu
     cut_over(world.log, _to("r2", partial=True))
     cut_over(world.log, _to(""))
     assert cut_over(world.log, _to("")).run.name == "r2"
-
-
-def _live_has(log: Log, articles: int, scored: int) -> None:
-    row = SiteState(id="a.example", site="a.example", articles=articles, pages=articles, scored=scored)
-    log.append([Output("sites", 0, b"a.example", encode(row))])
 
 
 def test_nothing_to_go_back_to(world: CutoverWorld) -> None:
@@ -211,11 +195,9 @@ def test_a_run_that_was_live_is_gone_back_to_though_cancelled(world: CutoverWorl
     assert cut_over(world.log, _to("")).run.name == "live"
 
 
-def test_of_two_at_once_one_wins_and_the_other_is_told(world: CutoverWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another cutover comes between the look and the write: it is refused nothing, and this one says who won."""
-    world.replay(world.begin("r1"))
-    world.replay(world.begin("r2"))
-    put, others = ControlWriter.put, [lambda: cut_over(world.log, CutoverRequest("r2", "you@there"))]
+def _before_the_write(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> None:
+    """Let something happen once, before `control` is written."""
+    put, others = ControlWriter.put, [happen]
 
     def late(writer: ControlWriter, *rows: object, **more: object) -> None:
         if others:
@@ -223,6 +205,13 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(world: CutoverWorld, monk
         put(writer, *rows, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(ControlWriter, "put", late)
+
+
+def test_of_two_at_once_one_wins_and_the_other_is_told(world: CutoverWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another cutover comes between the look and the write: it is refused nothing, and this one says who won."""
+    world.replay(world.begin("r1"))
+    world.replay(world.begin("r2"))
+    _before_the_write(monkeypatch, lambda: cut_over(world.log, CutoverRequest("r2", "you@there")))
     with pytest.raises(OtherCutover, match=r"you@there moved live from first to r2 meanwhile.*nothing was changed"):
         cut_over(world.log, _to("r1"), sleep=lambda _: None)
     assert _alias(world.log) == ("r2", "live", 1)
@@ -262,14 +251,7 @@ def test_a_change_of_other_runs_at_the_same_time_is_waited_for(
 ) -> None:
     """Who is fenced by a replay that begins tries again; where that goes on all the time it is told."""
     world.replay(world.begin("r1"))
-    put, others = ControlWriter.put, [lambda: world.begin("r2")]
-
-    def late(writer: ControlWriter, *rows: object, **more: object) -> None:
-        if others:
-            others.pop()()
-        put(writer, *rows, **more)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(ControlWriter, "put", late)
+    _before_the_write(monkeypatch, lambda: world.begin("r2"))
     assert cut_over(world.log, _to("r1"), sleep=lambda _: None).cutover is not None
     monkeypatch.setattr(rows, "exclusive", _always_fenced)
     with pytest.raises(OtherCutover, match="all the time"):
@@ -319,10 +301,8 @@ def test_the_command_moves_tells_and_lists(
     ran = farmwatch("cutover", "r1", "--why", "fewer\nfalse ones", "--operator", "lea", *settings)
     assert ran.code == Exit.OK, ran.err
     assert ran.out.startswith("live: first -> r1, ruleset notes ")
-    assert (
-        "no live stage is running: start `farmwatch up`; they have nothing to catch up with; `farmwatch cutover"
-        in ran.err
-    )
+    down = "no live stage is running: start `farmwatch up`; they have nothing to catch up with; `farmwatch cutover"
+    assert down in ran.err
     assert "judge.ruleset is default" in ran.err and "the live run r1 goes on with notes" in ran.err
     assert 'To keep it: set judge.ruleset = "notes", or every start says this. To change over: ' in ran.err
     again = farmwatch("cutover", "r1", *settings)
@@ -369,10 +349,7 @@ def test_a_detector_without_numbers_for_the_site_method_is_refused(world: Cutove
 
 @pytest.mark.parametrize(
     "text",
-    [
-        '{"method":"sprt","of":"later"}',
-        '{"method":"sprt","numbers":{"p0":0.9,"p1":0.6},"close_after_ms":1}',
-    ],
+    ['{"method":"sprt","of":"later"}', '{"method":"sprt","numbers":{"p0":0.9,"p1":0.6},"close_after_ms":1}'],
     ids=["another field", "numbers that it refuses"],
 )
 def test_a_site_method_that_cannot_be_read_is_refused(world: CutoverWorld, farmwatch: Runner, text: str) -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections import Counter
 
 import msgspec
 import pytest
 
 from farmwatch.audit.audit import audit
-from replay.engine.lifecycle import begin
-from replay.engine.plan import ReplayRequest, plan
-from replay.engine.runner import Ending, Replay
+from replay.engine.runner import Ending
 from replay.live.cutover import CutoverRequest, cut_over
 from stream.processing.metrics import Metrics
 from stream.schema.records import Features, decode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames
-from tests.support.cutover_world import OTHER, CutoverWorld, patiently
+from tests.support.cutover_world import CutoverWorld, patiently
 from tests.support.front_door import PARTITIONS
 
 pytestmark = pytest.mark.slow
@@ -45,20 +42,9 @@ def _configure_other_epoch(world: CutoverWorld) -> None:
 
 def _replayed(world: CutoverWorld) -> Run:
     """A run that measures all pages anew, as the configuration does now."""
-    planned = plan(world.log, world.control(), world.config, ReplayRequest(ruleset=OTHER, name="anew"))
-    run = begin(world.log, planned)
+    run, ruleset = world.plan_run("anew")
     assert run.source == "pages"
-    work = Replay(
-        world.log,
-        world.config,
-        run,
-        planned.ruleset,
-        "replay-1",
-        metrics=Metrics(),
-        stop=threading.Event(),
-        full_speed=True,
-    )
-    assert work.run() is Ending.DONE
+    assert world.resume(run, ruleset) is Ending.DONE
     return run
 
 

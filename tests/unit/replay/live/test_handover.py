@@ -12,8 +12,6 @@ from structlog.testing import capture_logs
 
 from filters.rules.ruleset import load_ruleset
 from replay.engine import runner as engine
-from replay.engine.lifecycle import begin
-from replay.engine.plan import ReplayRequest, plan
 from replay.live import handover as following
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.configured import configured_site_method
@@ -114,23 +112,11 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(
     monkeypatch.setattr(engine, "_CONTROL_S", 3600.0)  # the replay sees the cutover when both have worked
     first, ended, looked = world.begin_live(), threading.Event(), threading.Event()
     world.features(30)
-    planned = plan(world.log, world.control(), world.config, ReplayRequest(ruleset=OTHER, name="r1", end="follow"))
-    run = begin(world.log, planned)
+    run, ruleset = world.plan_run("r1", end="follow")
     endings: list[engine.Ending] = []
 
     def replay() -> None:
-        work = engine.Replay(
-            world.log,
-            world.config,
-            run,
-            planned.ruleset,
-            "replay-1",
-            metrics=Metrics(),
-            stop=ended,
-            full_speed=True,
-            on_progress=lambda _: looked.set(),
-        )
-        endings.append(work.run())
+        endings.append(world.resume(run, ruleset, stop=ended, on_progress=lambda _: looked.set()))
 
     def feed() -> None:
         while not ended.wait(0.03):
