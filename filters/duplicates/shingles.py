@@ -41,11 +41,7 @@ Hashes = npt.NDArray[np.uint64]
 
 
 class Outline(msgspec.Struct, array_like=True, frozen=True):
-    """A text's shingles, sketch and simhash. Arrays are little-endian uint32.
-
-    `shingles` are the smallest of `shingle_count` distinct ones, ascending, as many as were asked for; `sketch` is of
-    all. A text without words has none of it and simhash 0.
-    """
+    """Simhash, sketch of all `shingle_count` shingles, and the smallest of them, ascending (little-endian uint32)."""
 
     simhash: int = 0
     shingle_count: int = 0

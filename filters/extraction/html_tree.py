@@ -38,11 +38,7 @@ class Unparsed(ValueError):
 
 
 def parse(html: str) -> Any:
-    """The `html` element of a document, without comments and characters that XML does not have.
-
-    Raises Unparsed: `not_html`, `no_text` for nothing but comments, `too_deep`, `too_many_elements`, or
-    `parser_stopped` where the parser gives up even without its usual limits.
-    """
+    """The `html` element, without comments and characters that XML does not have. Raises Unparsed."""
     if not _ELEMENT.search(html):
         raise Unparsed(ExtractError.NOT_HTML)
     data = html.encode("utf-8", "replace").translate(None, _INVALID)

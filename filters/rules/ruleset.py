@@ -34,11 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ruleset:
-    """Ordered rules under one definition of a block. `source` is the text it was read from.
-
-    `reads` names the text whose quality measures are judged, `scores` the text that is scored: "main", or "c4", which
-    is what C4's line cleaning leaves of it.
-    """
+    """Ordered rules; `reads`: the text whose quality is judged, `scores`: the text that is scored ("main" or "c4")."""
 
     name: str
     description: str

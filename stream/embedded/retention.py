@@ -60,11 +60,7 @@ class Retention:
         self._prefix = prefix
 
     def expire(self, database: sqlite3.Connection, now_ms: int, needed: Mapping[int, int], most: float) -> int:
-        """Remove what is no longer kept, reading through `database`; returns the bytes freed.
-
-        `needed`: partition id -> offset from which on its records stay, however old or many. A partition that cannot be
-        read is logged and left as it is. Raises TooMuchExpired, see `Log.expire`, after everything else is done.
-        """
+        """See `Log.expire`; `needed` is by partition id. A partition that cannot be read is logged and left."""
         partitions = [
             (topic, _Rules(*columns))
             for topic, *columns in database.execute(

@@ -26,11 +26,7 @@ _OPEN_FILES = 64
 
 
 class LogDamaged(StreamError):
-    """The database of the embedded log is not what was written.
-
-    Retrying cannot help. The operator checks the disk (`dmesg`) and restores the folder from a backup, or starts a new
-    folder and fetches again what is missing. A single record that is damaged is no such error, see `Message.damage`.
-    """
+    """The database of the embedded log is not what was written, or is gone: check the disk, restore from a backup."""
 
 
 class Segment:

@@ -198,11 +198,7 @@ class KafkaAdmin:
         return self._offsets(dict.fromkeys(at, time_ms), IsolationLevel.READ_COMMITTED)
 
     def committed(self, group: str, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Committed offsets of a group; partitions without one are left out.
-
-        A commit is reported before its markers are written, some milliseconds later, so this waits up to a second for
-        those, for the same ones once. What a process that died has left open is no commit: the offset before it counts.
-        """
+        """Committed offsets, those there are; waits up to 1 s, for a group once, for markers that are due."""
         markers_until = time.monotonic() + _MARKERS_S
 
         def ask(client: _Client) -> Any:

@@ -26,9 +26,7 @@ Steps = dict[TopicPartition, tuple[list[Any], int]]
 
 
 class KafkaReader:
-    """Reads partitions from a start to a stop offset. The end of a partition is reached by position, not by a record:
-    transaction markers and aborted records take offsets too, and no record may have the last one.
-    """
+    """Reads partitions up to a stop, by position: the last offset may be a marker's, without a record."""
 
     def __init__(self, options: Mapping[str, Any], ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """`ranges`: partition -> (first offset to read, offset to stop before). Raises LogUnavailable."""

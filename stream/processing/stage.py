@@ -130,10 +130,7 @@ class Stage:
         return 0
 
     def metric_series(self, run: str) -> Iterator[Series]:  # noqa: ARG002 - for those that override it
-        """Series whose labels are known in advance, counted for `run`: they are exported as 0 before anything happens.
-
-        A series that appears with its first event hides that event from rates.
-        """
+        """Series exported as 0 before anything happens: one that appears with its first event hides that from rates."""
         yield "stage_duration_seconds", {"stage": self.name}
         for topic in self.inputs:
             yield "log_records", {"topic": topic, "direction": "in"}

@@ -61,11 +61,7 @@ class Control:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Take in what was appended since; whether anything of this was.
-
-        It asks for the end of the topic and no more while nothing is new. Raises as `Log.read`; SchemaTooNew and
-        BadRecord while the newest row of a key cannot be read, since without it one run could be taken for another.
-        """
+        """Take in what was appended; whether any. SchemaTooNew, BadRecord while a key's newest row is unreadable."""
         if not self._exists and CONTROL not in self._log.topics():
             return False
         self._exists = True
