@@ -7,7 +7,7 @@ series of one stay until the process ends.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
@@ -126,23 +126,18 @@ class Metrics:
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         """Add to a counter at once. For what belongs to a batch, use a Meter."""
-        metric = self._child(name, labels)
-        assert isinstance(metric, Counter)
-        metric.inc(amount)
+        self._child(name, labels).inc(amount)
 
     def set(self, name: str, value: float, **labels: str) -> None:
-        metric = self._child(name, labels)
-        assert isinstance(metric, Gauge)
-        metric.set(value)
+        self._child(name, labels).set(value)
 
     def observe(self, name: str, value: float, **labels: str) -> None:
         self.histogram(name, **labels).observe(value)
 
     def histogram(self, name: str, **labels: str) -> Histogram:
         """One label set of a histogram, to observe many values in."""
-        metric = self._child(name, labels)
-        assert isinstance(metric, Histogram)
-        return metric
+        histogram: Histogram = self._child(name, labels)
+        return histogram
 
     def clear(self, name: str) -> None:
         """Forget all label sets of a gauge before it is set anew; other threads may add label sets meanwhile."""
@@ -158,7 +153,7 @@ class Metrics:
     def of(self, name: str) -> MetricWrapperBase:
         return self._metrics[name]
 
-    def _child(self, name: str, labels: dict[str, str]) -> MetricWrapperBase:
+    def _child(self, name: str, labels: dict[str, str]) -> Any:
         key = (name, tuple(labels.items()))
         child = self._children.get(key)
         if child is None:  # the library looks it up, too, at several times the cost
