@@ -1,8 +1,7 @@
-"""Which texts a detector has scored already, and which articles nobody has asked for: eight bytes each, in memory.
+"""Which texts a detector has scored, and which articles nobody has asked for: eight bytes each, in memory.
 
-A score's key on its topic is `site digest:identity` (a site's name holds no space). Of the keys of one detector a
-64-bit digest each is kept, sorted, per partition. Two keys of n share a digest with a probability below n² / 2^65: of
-ten million one in 370,000, at the cost of one article that stays `unscored`.
+Of a score's key, `site digest:identity`, a 64-bit digest is kept, sorted, per partition. Two of ten million are equal
+by chance once in 370,000 times, at the cost of one article that stays `unscored`.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """HTML to a tree of everything that is in it, or the name of what prevents that.
 
-libxml2's HTML parser gives up in silence. Anything beyond its limits (elements nested deeper than 256, a text or an
-attribute of more than 10 MB) ends the tree at that place; and text after the end tag of `html` gets a second root
-element, which no reader of the first one meets. Here a document that was ended early is parsed again without these
-limits, further roots become the last `div`s of the body, and other failures raise. A text without an element is no
-HTML; everything else is, where Trafilatura's own parser refuses pages that begin with something unknown.
+libxml2's HTML parser gives up in silence: beyond its limits (depth of 256, 10 MB of text or attribute) the tree ends,
+and text after the end tag of `html` gets a second root. Here such a document is parsed again without limits, further
+roots become the last `div`s of the body, and other failures raise. A text without an element is no HTML.
 """
 
 from __future__ import annotations

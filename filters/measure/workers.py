@@ -1,8 +1,7 @@
 """Processes that measure pages and can be killed: the only way to bound what a hostile page costs.
 
-Worker processes are spawned, never forked. Each works on one page, and as long as there are plenty the next one waits
-in its pipe. A page at its time limit is answered with an error and its worker replaced; the page behind it goes to
-another. Pipes are non-blocking on this side, so a worker that does not read or finish a frame holds nobody up.
+Each works on one page, and as long as there are plenty the next one waits in its pipe. A page at its time limit is
+answered with an error and its worker replaced. Pipes are non-blocking on this side, so no worker holds others up.
 """
 
 from __future__ import annotations

@@ -1,19 +1,16 @@
 """A member of a consumer group on Kafka: a consumer, a transactional producer and local state that go together.
 
-Ownership. Rebalances happen inside `poll` only. A partition that was won is *pending* until its state is restored and
-its positions are set; then it is *ready* and appears in `assignment`. The order of these steps is what makes it right:
+Rebalances happen inside `poll` only. A partition that was won is *pending* until it is *ready*, in this order:
   1. the producer fences earlier producers of this member's name and ends their transactions;
   2. the committed offsets are asked for, which waits for open transactions of earlier owners on them;
   3. the state is read up to everything written by then, so it holds exactly what those offsets belong to.
 
-Doubt. A commit without an answer (the broker died under it) may have happened or not. All partitions then become
-pending again, and the three steps find out: the next offsets and the state are both what the broker has committed, so
-the batch is either done or done again, never both. A commit of outputs alone leaves no such trace; the stage loop
-never makes one, and `stream.schema.control` looks up what became of its own.
+A commit without an answer may have happened or not. All partitions then become pending again, and the three steps find
+out. A commit of outputs alone leaves no such trace: `stream.schema.control` looks up what became of its own.
 
-Zombies. Two members of one name share a transactional id, so the second fences the first. A partition that moved to
-another name is fenced by the group's generation, which every commit that names a partition carries: with its input
-offsets, or, where only state changed, with an offset on the changelog.
+Two members of one name share a transactional id, so the second fences the first. A partition that moved to another name
+is fenced by the group's generation, which every commit that names a partition carries: with its input offsets, or,
+where only state changed, with an offset on the changelog.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
 """The loop that runs a stage on a log: poll, prepare, process, commit; or roll back and try again.
 
-It owns everything that a stage must not know: batching, transactions, fencing, back-pressure, retries, dead letters,
-drain and health. One thread runs it; slow work of the stage runs beside it while the membership is kept alive.
-
-A stage may have several batches in flight (`Stage.ahead`): while the slow work of one runs, the next is read and begun.
-They are processed and committed strictly in the order in which they were read, and a rollback drops them all, for then
-the position goes back to the oldest that is not committed.
+One thread runs it; slow work of the stage runs beside it while the membership is kept alive. A stage may have several
+batches in flight (`Stage.ahead`): they are processed and committed in the order in which they were read, and a rollback
+drops them all.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 """Keyed state of a partition: committed values remembered below, changes that a batch has staged above.
 
-Reads see what the batch has staged. Nothing is written until the loop commits `changes()`; a rollback drops the object.
-
-A partition's state is written by its owner only. So what the owner has read or committed is valid until it commits
-something else, and all is forgotten when a partition may have had another owner, or a commit's outcome is not known.
+Nothing is written until the loop commits `changes()`. A partition's state is written by its owner only: what the owner
+has read or committed is valid until the partition may have had another owner, or a commit's outcome is not known.
 """
 
 from __future__ import annotations

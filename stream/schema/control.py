@@ -1,8 +1,7 @@
 """What `control` says of runs: read cheaply, and changed by one process at a time.
 
-A writer joins the group `control` under one name, which fences the writer before it, and then writes the row `writer`.
-All rows of earlier writers stand before that row, and an earlier writer can write no more. So of two writers at once,
-the commit of one is refused (`Fenced`).
+A writer joins the group `control` under one name, which fences the writer before it, and then writes the row `writer`:
+all rows of earlier writers stand before that row. So of two writers at once, one commit is refused (`Fenced`).
 """
 
 from __future__ import annotations
