@@ -135,7 +135,6 @@ class ScoreRequestStage(Stage):
     def __init__(
         self, ruleset: Ruleset, unasked: UnrequestedTexts, *, run: str, names: RunNames, detector: str
     ) -> None:
-        """Ask for what is `unasked` of the `run` by `ruleset` between the topics of `names`, wanting `detector`."""
         self._ruleset = ruleset
         self._unasked = unasked
         self._run = run

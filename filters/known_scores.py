@@ -56,7 +56,6 @@ class KnownScores:
         return self._digests[partition].place(wanted) is not None or wanted in self._later[partition]
 
     def load(self, partitions: Iterable[int]) -> None:
-        """Read these partitions now, those that were read before left out. Raises what `keys` raises."""
         for partition in partitions:
             if partition not in self._digests:
                 self._read({partition: 0})
@@ -118,7 +117,6 @@ class UnrequestedTexts:
         self._found: dict[int, _Found] = {}
 
     def count(self, partition: int) -> int:
-        """Texts to ask for in the partition. Raises what `articles` and `known` raise."""
         return len(self._of(partition).texts)
 
     def stands_at(self, partition: int, fetch_id: str) -> bool:

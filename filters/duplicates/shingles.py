@@ -69,7 +69,6 @@ def outline(text: str, cap: int) -> Outline:
 
 
 def _lengths(words: bytes) -> npt.NDArray[np.int64]:
-    """Bytes of each of the words, which have one space between them."""
     spaces = np.flatnonzero(np.frombuffer(words, np.uint8) == ord(" "))
     return np.diff(spaces, prepend=-1, append=len(words)) - 1
 

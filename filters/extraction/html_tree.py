@@ -54,7 +54,6 @@ def parse(html: str) -> Any:
 
 
 def _parsed(data: bytes, parser: HTMLParser) -> tuple[Any, bool]:
-    """The first root element, and whether the parser gave up before the end."""
     try:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:

@@ -71,7 +71,6 @@ class ExtractionPool:
         return [worker.process.pid for worker in self._workers]
 
     def ready(self) -> bool:
-        """True once a worker is ready for pages."""
         if not self._ready and self._lock.acquire(blocking=False):
             try:
                 if not self._closed:
@@ -109,7 +108,7 @@ class ExtractionPool:
 
     def _spawn(self) -> _Worker:
         environment = dict(os.environ)
-        home = str(Path(__file__).resolve().parent.parent)
+        home = str(Path(__file__).resolve().parents[2])
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (home, environment.get("PYTHONPATH", ""))))
         environment["OPENBLAS_NUM_THREADS"] = environment["OMP_NUM_THREADS"] = "1"
         environment["MIMALLOC_ARENA_RESERVE"] = "16384"  # KiB; rensa's allocator would reserve the whole address space

@@ -44,7 +44,6 @@ class SiteMemory:
     """Compares pages with their sites over keyed state, with the sites used last in memory. Used from one thread."""
 
     def __init__(self, settings: MeasureSettings, cached_bytes: int | None = None) -> None:
-        """Caps from the settings; `cached_bytes` in place of theirs."""
         self._pages_cap = settings.pages_per_site
         self._caps: dict[Kind, int] = {"chunks": settings.chunk_ids_per_site, "shingles": settings.shingles_per_site}
         self._cached_cap = settings.site_cache_bytes if cached_bytes is None else cached_bytes

@@ -70,13 +70,11 @@ class StoredPage(NamedTuple):
         return int(self.head["shingle_count"][0])
 
     def emptied(self) -> StoredPage:
-        """The row when the page is taken out: its place alone."""
         head = np.zeros(1, HEAD)
         head["order"] = self.order
         return StoredPage(head, {kind: ids[:0] for kind, ids in self.ids.items()})
 
     def without(self, kind: Kind) -> StoredPage:
-        """The row when the page has lost its chunks, or its shingles."""
         head = self.head.copy()
         head[kind] = 0
         return StoredPage(head, self.ids | {kind: self.ids[kind][:0]})

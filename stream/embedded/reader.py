@@ -122,7 +122,6 @@ class RecordReader:
         return found
 
     def committed(self, group: str, topics: Sequence[Stored]) -> dict[At, int]:
-        """Committed offsets of a group, those that it has."""
         ids = {topic.base + p: At(topic.name, p) for topic in topics for p in range(topic.partitions)}
         rows = self.database.execute("SELECT partition, next FROM offsets WHERE grp = ?", (group,)).fetchall()
         return {ids[partition]: offset for partition, offset in rows if partition in ids}
@@ -204,7 +203,6 @@ class RecordReader:
 
 
 def _up_to(max_bytes: int, rows: Iterable[StoredRow]) -> list[StoredRow]:
-    """The first rows, up to the one with which their values reach `max_bytes`."""
     taken: list[StoredRow] = []
     for row in rows:
         taken.append(row)

@@ -226,7 +226,6 @@ def _outlived(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int
 
 
 def _count_old(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> int:
-    """How many of the oldest records below `end` go by their age."""
     steps = _outlived(database, rules._replace(retention_bytes=None), now_ms, end)
     return max((stop for stop, _ in steps), default=rules.first) - rules.first
 

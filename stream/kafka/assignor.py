@@ -30,7 +30,6 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
         self._counts = counts
 
     def metadata(self, topics: Iterable[str]) -> Any:
-        """What a member sends when it joins: its topics, and what it owned in which generation."""
         owned: dict[str, list[int]] = defaultdict(list)
         held: list[tuple[str, int]] = self.member_assignment or []
         for topic, partition in held:

@@ -148,7 +148,6 @@ class KafkaMember:
         return lags
 
     def close(self) -> None:
-        """Leave the group, so that others may take over at once; local state stays. Raises LogUnavailable."""
         if self._closed:
             return
         self._closed = True
@@ -337,7 +336,6 @@ class KafkaMember:
         self._disconnect()
 
     def _wait_for_name(self, deadline: float) -> None:
-        """Stay out while another process has the name; resume when it is free."""
         now = time.monotonic()
         if now - self._name_checked_at >= _NAME_CHECK_S:
             self._name_checked_at = now

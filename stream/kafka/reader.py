@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 import structlog
@@ -50,7 +51,6 @@ class KafkaReader:
         return not self._stops
 
     def step(self, timeout_s: float, max_records: int = 2000) -> Steps:
-        """The next records; empty when nothing came in time. Raises LogUnavailable."""
         if self._consumer is None or not self._stops:
             return {}
         with translated("reader"):
@@ -100,13 +100,10 @@ def read_all(
     options: Mapping[str, Any], ranges: Mapping[TopicPartition, tuple[int, int]], silence_s: float
 ) -> Iterator[Any]:
     """Every record of `ranges`, in order within a partition. LogUnavailable after `silence_s` without progress."""
-    reader = KafkaReader(options, ranges)
-    try:
+    with closing(KafkaReader(options, ranges)) as reader:
         for steps in reader.rounds(silence_s):
             for records, _ in steps.values():
                 yield from records
-    finally:
-        reader.close()
 
 
 class Restore(KafkaReader):

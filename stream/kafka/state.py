@@ -53,7 +53,6 @@ class LocalState(SqlState):
 
     @property
     def next_offset(self) -> int:
-        """The changelog offset after the last one applied; 0 for an empty file."""
         return self._next
 
     def apply(self, changes: Iterable[StateChange], next_offset: int, now_ms: int) -> None:

@@ -151,7 +151,6 @@ class InFlightBatch:
     started_s: float
 
     def prepared(self, timeout_s: float) -> bool:
-        """Wait so long for the slow work; True when it has ended."""
         return self.work is None or bool(wait([self.work], timeout=timeout_s).done)
 
     def still_owned(self, owned: Mapping[int, int]) -> tuple[list[Message], dict[int, Any]]:

@@ -69,7 +69,6 @@ class StageLoop:
         clock: Clock = wall_ms,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take over `stage` and `member`; `run` closes both."""
         self._stage = stage
         self._member = member
         self._metrics = metrics
@@ -210,7 +209,6 @@ class StageLoop:
         return True
 
     def _look_at_work(self) -> None:
-        """While slow work runs: has it moved on since, is the stage still loading, can it work at all?"""
         advanced = self._stage.advanced()
         if advanced != self._advanced or self._stage.starting():
             self._advanced = advanced

@@ -135,7 +135,6 @@ class Metrics:
         self.histogram(name, **labels).observe(value)
 
     def histogram(self, name: str, **labels: str) -> Histogram:
-        """One label set of a histogram, to observe many values in."""
         histogram: Histogram = self._child(name, labels)
         return histogram
 
@@ -183,11 +182,9 @@ class Meter:
         self._observed.append((name, value, labels))
 
     def mark(self) -> MeterMark:
-        """What is counted by now, for `undo`."""
         return self._counts.copy(), len(self._observed)
 
     def undo(self, mark: MeterMark) -> None:
-        """Drop what was counted since `mark`, which is used up by that."""
         self._counts, observed = mark
         del self._observed[observed:]
 

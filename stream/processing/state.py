@@ -42,7 +42,6 @@ class KeyedState:
         self._stage(StateChange(key, None))
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        """Up to `limit` (key, value) whose key starts with prefix, in key order, keys > `after` if given."""
         if limit <= 0:
             return []
         start = bisect.bisect_left(self._order, prefix)
@@ -56,7 +55,6 @@ class KeyedState:
         return found[:limit]
 
     def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
-        """Up to `limit` (key, value, due_at) with due_at <= now_ms, oldest due first, ties by key."""
         timed = [
             (change.due_at, key, change.value)
             for key, change in self._staged.items()
@@ -158,7 +156,6 @@ class StateMemory:
                     values.keep(change.key, change.value)
 
     def forget(self, partitions: Iterable[int]) -> None:
-        """Forget partitions that may have changed without this process."""
         for partition in partitions:
             self._partitions.pop(partition, None)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TypeVar
 
 import msgspec
@@ -47,7 +47,6 @@ class Control:
     """Runs, rulesets, the alias `live` and its moves, as they stood at the last `refresh`."""
 
     def __init__(self, log: Log) -> None:
-        """Read what is there; nothing where the topic was not created yet. Raises as `refresh`."""
         self._log = log
         self._next = 0
         self._exists = False
@@ -178,13 +177,10 @@ def tell_scorers(log: Log, scorers: Scorers) -> None:
 @contextmanager
 def exclusive(log: Log, clock: Clock = wall_ms) -> Iterator[ControlWriter]:
     """The one that may change `control`, until another begins; read a `Control` inside. Fenced, LogUnavailable."""
-    member = log.join(_GROUP, [CONTROL], member=_WRITER)
-    try:
+    with closing(log.join(_GROUP, [CONTROL], member=_WRITER)) as member:
         writer = ControlWriter(log, member, f"{clock()} {uuid.uuid4()}".encode())
         writer.claim()
         yield writer
-    finally:
-        member.close()
 
 
 def _key(row: Run | Alias | Cutover) -> bytes:
