@@ -102,7 +102,7 @@ class KafkaMember:
 
     def state(self, partition: int) -> StateReader:
         self._require([partition], state=True)
-        return self._owned.state(partition)
+        return self._owned.states[partition]
 
     def commit(self, commit: Commit) -> None:
         if not (commit.outputs or commit.offsets or commit.state):
@@ -296,7 +296,7 @@ class KafkaMember:
         """The input offsets; where only state changes, one on the changelog, so that the generation is checked."""
         sent = {TopicPartition(self._site.full(at.topic), at.partition): offset for at, offset in offsets.items()}
         for partition in set(state) - {at.partition for at in offsets}:
-            sent[self._owned.changelog(partition)] = self._owned.state(partition).next_offset
+            sent[self._owned.changelog(partition)] = self._owned.states[partition].next_offset
         return {at: OffsetAndMetadata(offset, "", -1) for at, offset in sent.items()}
 
     def _transact(
@@ -328,7 +328,7 @@ class KafkaMember:
             self._producer = None
             consumer.hold(self._owned.inputs(self._owned.epochs))
             self._buffer.clear()
-            self._owned.doubt()
+            self._owned.win(list(self._owned.epochs))
 
     def _supersede(self) -> None:
         log.warning("member_name_taken", member=self._said)
