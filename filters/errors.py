@@ -14,10 +14,7 @@ class MissingExtractor(FiltersError):
 
 
 class WorkersUnavailable(FiltersError):
-    """Extraction workers die before they are ready, several times in a row. The loop tries the batch again.
-
-    The worker's own message is on stderr: a broken installation, or a memory limit that is too small to start in.
-    """
+    """Workers die before they are ready, several times in a row: see their message on stderr; is memory enough?"""
 
     retriable = True
 

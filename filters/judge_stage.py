@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import xxhash
 
-from filters.known_scores import KnownScores
+from filters.known_scores import KnownScores, UnrequestedTexts
 from filters.rules.judgement import ARTICLE, DROPPED, judge_and_text
 from filters.rules.ruleset import Ruleset
 from stream.processing.stage import BY_REPLAY, Context, Series, Stage
@@ -120,3 +120,43 @@ def request_of(features: Features, verdict: Verdict, text: str, detector: str) -
         run=verdict.run,
         detector=detector,
     )
+
+
+class ScoreRequestStage(Stage):
+    """A second pass over a run's features: requests for texts of articles that have no score and no request.
+
+    JUDGE asks while SCORE runs the run's detector. Where it did not, or a request was left unanswered or expired, the
+    article stays unscored until this pass. It keeps no state: the log says what is unasked when a partition is won.
+    """
+
+    name: ClassVar[str] = "ask"
+    heartbeat_input = ""
+
+    def __init__(
+        self, ruleset: Ruleset, unasked: UnrequestedTexts, *, run: str, names: RunNames, detector: str
+    ) -> None:
+        self._ruleset = ruleset
+        self._unasked = unasked
+        self._run = run
+        self._names = names
+        self._detector = detector
+        self._headers = {"run": run, "ruleset": ruleset.digest}
+        self.inputs = {names.features: Features}
+
+    def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing to prepare
+        result = "passed_over"
+        if self._unasked.stands_at(ctx.partition, record.id):
+            verdict, text = judge_and_text(record, self._ruleset, now_ms=ctx.now_ms, run=self._run)
+            is_article = verdict.verdict == ARTICLE
+            if is_article and self._unasked.take(ctx.partition, record.site, verdict.text_digest):
+                result = "asked"
+                request = request_of(record, verdict, text, self._detector)
+                ctx.emit(self._names.requests, request, headers=self._headers)
+        ctx.meter.count("stage_records", run=self._run, ruleset=self._ruleset.name, stage=self.name, result=result)
+
+    def lost(self, partitions: Sequence[int]) -> None:
+        """Forget what was taken: it may not have been asked for, and others may have asked."""
+        self._unasked.forget(partitions)
+
+    def on_dead_letter(self, partition: int) -> None:
+        """What the other records of the batch took stays taken."""

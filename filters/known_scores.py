@@ -1,8 +1,7 @@
-"""Which texts a detector has scored already, and which articles nobody has asked for: eight bytes each, in memory.
+"""Which texts a detector has scored, and which articles nobody has asked for: eight bytes each, in memory.
 
-A score's key on its topic is `site digest:identity` (a site's name holds no space). Of the keys of one detector a
-64-bit digest each is kept, sorted, per partition. Two keys of n share a digest with a probability below n² / 2^65: of
-ten million one in 370,000, at the cost of one article that stays `unscored`.
+Of a score's key, `site digest:identity`, a 64-bit digest is kept, sorted, per partition. Two of ten million are equal
+by chance once in 370,000 times, at the cost of one article that stays `unscored`.
 """
 
 from __future__ import annotations
@@ -57,7 +56,6 @@ class KnownScores:
         return self._digests[partition].place(wanted) is not None or wanted in self._later[partition]
 
     def load(self, partitions: Iterable[int]) -> None:
-        """Read these partitions now, those that were read before left out. Raises what `keys` raises."""
         for partition in partitions:
             if partition not in self._digests:
                 self._read({partition: 0})
@@ -119,7 +117,6 @@ class UnrequestedTexts:
         self._found: dict[int, _Found] = {}
 
     def count(self, partition: int) -> int:
-        """Texts to ask for in the partition. Raises what `articles` and `known` raise."""
         return len(self._of(partition).texts)
 
     def stands_at(self, partition: int, fetch_id: str) -> bool:

@@ -80,7 +80,6 @@ class MeasureStage(Stage):
         ctx.meter.count("stage_records", run=self.run, ruleset="", stage=self.name, result=result)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """Forget canary sites of old rounds."""
         for ctx in contexts.values():
             for key, _, _ in ctx.state.due(ctx.now_ms, _FORGOTTEN):
                 if key.startswith(_CANARY_KEY):

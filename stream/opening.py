@@ -12,12 +12,10 @@ FORMS = "sqlite:DIR or kafka:HOST:PORT[,HOST:PORT]"
 
 
 def open_log(url: str, *, prefix: str = "", read_only: bool = False, **options: Any) -> Log:
-    """Open the log that `url` names: sqlite:DIR or kafka:HOST:PORT[,HOST:PORT].
+    """Open the log that `url` names; `prefix` keeps apart several farmwatches on one log.
 
-    `prefix` keeps apart the topics, groups and stores of several farmwatches on one log. `read_only` is for callers
-    that only look: an embedded log must be there, none of its files changes, and calls that write raise StreamError;
-    other logs need no such care. `options` go to the log's constructor: `clock`, and for Kafka `state_folder` (a Path).
-    Raises StreamError for another URL, LogUnavailable.
+    `read_only`: an embedded log must be there, none of its files changes, calls that write raise StreamError.
+    `options`: `clock`, for Kafka `state_folder`. Raises StreamError for another URL, LogUnavailable.
     """
     kind, _, place = url.partition(":")
     if kind == "sqlite" and place:

@@ -43,7 +43,6 @@ class Repeats:
     """Compares one page's main text with the earlier pages of its site, one by one; of those only names are kept."""
 
     def __init__(self, text: str, mode: Literal["text", "block"] = "text") -> None:
-        """Cut the page's main text; `mode` is the one that it was measured in."""
         self._mode = mode
         self._data = text.encode("utf-8", "replace")
         chunks = chunk(self._data, mode)
@@ -84,7 +83,6 @@ class Repeats:
                 run.names += [name] if run.pages <= SEEN_ON else []
 
     def passages(self) -> list[Passage]:
-        """The repeated passages, largest first, then in the order of the text."""
         return [
             Passage(
                 self._data[run.start : run.end].decode("utf-8", "ignore"),

@@ -41,11 +41,7 @@ Hashes = npt.NDArray[np.uint64]
 
 
 class Outline(msgspec.Struct, array_like=True, frozen=True):
-    """A text's shingles, sketch and simhash. Arrays are little-endian uint32.
-
-    `shingles` are the smallest of `shingle_count` distinct ones, ascending, as many as were asked for; `sketch` is of
-    all. A text without words has none of it and simhash 0.
-    """
+    """Simhash, sketch of all `shingle_count` shingles, and the smallest of them, ascending (little-endian uint32)."""
 
     simhash: int = 0
     shingle_count: int = 0
@@ -73,7 +69,6 @@ def outline(text: str, cap: int) -> Outline:
 
 
 def _lengths(words: bytes) -> npt.NDArray[np.int64]:
-    """Bytes of each of the words, which have one space between them."""
     spaces = np.flatnonzero(np.frombuffer(words, np.uint8) == ord(" "))
     return np.diff(spaces, prepend=-1, append=len(words)) - 1
 

@@ -1,12 +1,9 @@
 """The block table: which pieces the main text has, and how much of each is link or code.
 
-A row is four integers: kind, characters, link characters, code characters (whitespace counted once). A row ends at
-separators and line breaks, and at the edges of header, paragraph, div, body, table cell, list item, code and quote.
-Which rows make up one block is decided when a page is judged:
+A row is four integers: kind, characters, link characters, code characters. When a page is judged, a block is
 
-- `paragraph`: each row is a block, as the users' notes have it.
-- `run`: adjacent paragraphs are merged until a heading, list, table, code or quote. Code or a quotation within a line
-  (`JOINED` rows) does not end its paragraph.
+- `paragraph`: each row, as the users' notes have it.
+- `run`: adjacent paragraphs merged until a heading, list, table, code or quote; `JOINED` rows do not end them.
 """
 
 from __future__ import annotations

@@ -63,10 +63,7 @@ def _installed(name: str) -> bool:
 
 
 def extract(page: bytes | str, encoding: str, settings: MeasureSettings) -> Extraction:
-    """Main text of a page: bytes in the charset `encoding` ("" or a wrong name: UTF-8), or text already decoded.
-
-    Raises MissingExtractor only.
-    """
+    """Main text of a page: bytes in the charset `encoding` ("" or wrong: UTF-8), or text. Raises MissingExtractor."""
     run = extractor(settings.extractor)
     # half a surrogate pair in a text would end libxml2's parsing without a word
     html = page.encode("utf-8", "replace").decode() if isinstance(page, str) else decode(page, encoding)

@@ -1,10 +1,8 @@
 """HTML to a tree of everything that is in it, or the name of what prevents that.
 
-libxml2's HTML parser gives up in silence. Anything beyond its limits (elements nested deeper than 256, a text or an
-attribute of more than 10 MB) ends the tree at that place; and text after the end tag of `html` gets a second root
-element, which no reader of the first one meets. Here a document that was ended early is parsed again without these
-limits, further roots become the last `div`s of the body, and other failures raise. A text without an element is no
-HTML; everything else is, where Trafilatura's own parser refuses pages that begin with something unknown.
+libxml2's HTML parser gives up in silence: beyond its limits (depth of 256, 10 MB of text or attribute) the tree ends,
+and text after the end tag of `html` gets a second root. Here such a document is parsed again without limits, further
+roots become the last `div`s of the body, and other failures raise. A text without an element is no HTML.
 """
 
 from __future__ import annotations
@@ -38,11 +36,7 @@ class Unparsed(ValueError):
 
 
 def parse(html: str) -> Any:
-    """The `html` element of a document, without comments and characters that XML does not have.
-
-    Raises Unparsed: `not_html`, `no_text` for nothing but comments, `too_deep`, `too_many_elements`, or
-    `parser_stopped` where the parser gives up even without its usual limits.
-    """
+    """The `html` element, without comments and characters that XML does not have. Raises Unparsed."""
     if not _ELEMENT.search(html):
         raise Unparsed(ExtractError.NOT_HTML)
     data = html.encode("utf-8", "replace").translate(None, _INVALID)
@@ -60,7 +54,6 @@ def parse(html: str) -> Any:
 
 
 def _parsed(data: bytes, parser: HTMLParser) -> tuple[Any, bool]:
-    """The first root element, and whether the parser gave up before the end."""
     try:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:

@@ -102,11 +102,9 @@ class _Lines:
             self._open = True
 
     def split(self) -> None:
-        """A block boundary within the line."""
         self._open = False
 
     def end(self) -> None:
-        """A line break: the fragments become rows, the line becomes text."""
         if not self._fragments:
             return
         self._open = False

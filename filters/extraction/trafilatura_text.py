@@ -73,10 +73,9 @@ def _options(mode: str) -> Extractor:
 
 @contextmanager
 def _on(tree: Any) -> Iterator[list[Any]]:
-    """While this is open, Trafilatura works on `tree` without copying it; yields the bodies of its flat fallbacks.
+    """While open, Trafilatura works on `tree` without copying it; yields the bodies of its flat fallbacks.
 
-    The result does not say which algorithm won. So the two functions whose bodies are bare paragraphs are watched:
-    jusText, and the baseline that reads embedded data or the page's raw text. A flat result is one of these bodies.
+    The result does not say which algorithm won, so the two functions that make flat bodies are watched.
     """
     seen: list[Any] = []
     load, justext, baseline = _core.load_html, _external.justext_rescue, _core.baseline

@@ -22,11 +22,7 @@ _OF_EXTRACTOR = {"trafilatura": ("trafilatura", "justext", "lxml"), "resiliparse
 
 
 def feature_epoch(settings: MeasureSettings, *, version_of: Callable[[str], str] = version) -> str:
-    """Digest (12 hex digits) of everything that changes the meaning of features; imports none of the libraries.
-
-    In it: the versions of the libraries in use and of this package's measures, and the settings marked (epoch).
-    `version_of` may raise PackageNotFoundError: the workers report a missing extractor.
-    """
+    """Digest of all that changes the meaning of features: settings (epoch), versions; `version_of` may not find one."""
     libraries = (*_LIBRARIES, *_OF_EXTRACTOR.get(settings.extractor, ()))
     meaning = {
         "measures": MEASURES_VERSION,

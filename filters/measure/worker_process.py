@@ -1,8 +1,7 @@
 """A worker process: reads pages from stdin, writes what was measured to stdout, one at a time, until stdin ends.
 
-Frames are a 4-byte big-endian length and a msgpack value: first the settings, then pages; the worker answers b"" when
-it is ready and one `Measured` a page. When its parent ends, so does stdin; should a page hang then, the kernel's alarm
-ends the process.
+Frames are a 4-byte big-endian length and a msgpack value: the settings, then pages; b"" says that the worker is ready.
+Should a page hang when the parent is gone, the kernel's alarm ends the process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Processes that measure pages and can be killed: the only way to bound what a hostile page costs.
 
-Worker processes are spawned, never forked. Each works on one page, and as long as there are plenty the next one waits
-in its pipe. A page at its time limit is answered with an error and its worker replaced; the page behind it goes to
-another. Pipes are non-blocking on this side, so a worker that does not read or finish a frame holds nobody up.
+Each works on one page, and as long as there are plenty the next one waits in its pipe. A page at its time limit is
+answered with an error and its worker replaced. Pipes are non-blocking on this side, so no worker holds others up.
 """
 
 from __future__ import annotations
@@ -72,7 +71,6 @@ class ExtractionPool:
         return [worker.process.pid for worker in self._workers]
 
     def ready(self) -> bool:
-        """True once a worker is ready for pages."""
         if not self._ready and self._lock.acquire(blocking=False):
             try:
                 if not self._closed:
@@ -110,7 +108,7 @@ class ExtractionPool:
 
     def _spawn(self) -> _Worker:
         environment = dict(os.environ)
-        home = str(Path(__file__).resolve().parent.parent)
+        home = str(Path(__file__).resolve().parents[2])
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (home, environment.get("PYTHONPATH", ""))))
         environment["OPENBLAS_NUM_THREADS"] = environment["OMP_NUM_THREADS"] = "1"
         environment["MIMALLOC_ARENA_RESERVE"] = "16384"  # KiB; rensa's allocator would reserve the whole address space

@@ -15,7 +15,6 @@ CODE_SHIFT = 8  # the code point stands above the kind's eight bits: a character
 
 
 def _characters(ranges: str) -> frozenset[str]:
-    """The characters of hexadecimal code points and ranges of them."""
     bounds = [part.split("-") for part in ranges.split()]
     return frozenset(chr(code) for bound in bounds for code in range(int(bound[0], 16), int(bound[-1], 16) + 1))
 

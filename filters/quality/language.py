@@ -19,11 +19,7 @@ SURE = 0.95  # probability below which a second look is taken, as for a page in 
 
 
 def identify(text: str, classify: Classify | None = None) -> tuple[str | None, float]:
-    """ISO 639 code and probability (0..1, normalised over all languages); (None, 0.0) for text without letters.
-
-    Codes have two letters where ISO 639-1 has one for the language; `zxx` says "letters, but no language". The model is
-    part of the package and loaded at the first call (.9 s of CPU). Another `classify` takes its place if given.
-    """
+    """ISO 639 code and probability (0..1); (None, 0.0) without letters, `zxx` for letters in no language."""
     if not any(map(str.isalpha, text)):
         return None, 0.0
     classify = classify or _identifier().classify

@@ -31,12 +31,10 @@ _LINE_BREAK = re.compile(r"\n+")
 def line_measures(
     text: str, tokens: Tokens, ellipses: bool
 ) -> tuple[list[Share], list[Share], list[Share], list[Share]]:
-    """Of a text, in this order; `ellipses` says whether it has any.
+    """Gopher quality: bullets, ellipses. Gopher repetition: duplicate paragraphs, lines, each with their characters.
 
-    Gopher quality: shares of lines that start with a bullet, and that end in an ellipsis.
-    Gopher repetition: duplicate paragraphs, their characters, duplicate lines, their characters.
-    FineWeb: punctuated and short lines, characters of duplicate lines, line feeds per token.
-    DOLMa: lines with a bullet, with an ellipsis, duplicate ones, their characters; and unpunctuated ones.
+    FineWeb: punctuated, short, characters of duplicates, line feeds per token. DOLMa: bullets, ellipses, duplicates and
+    their characters, unpunctuated. `ellipses` says whether the text has any.
     """
     if not text:
         return [None] * 2, [None] * 4, [None] * 4, [None] * 5

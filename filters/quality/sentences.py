@@ -1,13 +1,9 @@
 """Where sentences end: rules without a trained model, in one pass of a regular expression.
 
-A sentence ends at the end of a line, and within a line after . ! ? or … (closing quotes and brackets included) where
-white space follows and then anything but a lower-case letter. A full stop ends none after
-
-- a title or the like (`Mr. Smith`, `e.g. Paris`), or what a number follows (`No. 5`),
-- a single letter (`J. Smith`, `U. S. Army`); `I` is a word.
-
-The corpus builders' own splitter, NLTK's Punkt (Kiss and Strunk 2006), learns its abbreviations from a corpus and is a
-download; C4's rule asks for five sentences of a page only, so a difference matters to pages near five.
+A sentence ends at the end of a line, and within a line after . ! ? or … where white space follows and then anything but
+a lower-case letter. A full stop ends none after a title (`Mr. Smith`), what a number follows (`No. 5`), or a single
+letter (`J. Smith`); `I` is a word. The corpus builders' own splitter, NLTK's Punkt, is a download; C4 asks for five
+sentences of a page only.
 """
 
 from __future__ import annotations

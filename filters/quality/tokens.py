@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import TypeAlias
 
@@ -46,26 +47,17 @@ TOKENIZERS: Mapping[str, Tokenizer] = {"whitespace": str.split, "words": _words_
 default is spaCy's English tokenizer, which cuts punctuation off as `words` does."""
 
 
+@dataclass(eq=False)
 class Tokens:
     """`lengths` (characters), `hashes` and `kinds` of tokens; `starts` in `spaced`, the lines spaced out, if known."""
 
-    def __init__(
-        self,
-        text: str,
-        tokenize: Tokenizer,
-        lengths: Counts,
-        hashes: Hashes,
-        kinds: npt.NDArray[np.uint32],
-        starts: Counts | None = None,
-        spaced: str = "",
-    ):
-        self.text = text
-        self.tokenize = tokenize
-        self.lengths = lengths
-        self.hashes = hashes
-        self.kinds = kinds
-        self.starts = starts
-        self.spaced = spaced
+    text: str
+    tokenize: Tokenizer
+    lengths: Counts
+    hashes: Hashes
+    kinds: npt.NDArray[np.uint32]
+    starts: Counts | None = None
+    spaced: str = ""
 
     def __len__(self) -> int:
         return len(self.lengths)

@@ -11,12 +11,7 @@ from filters.rules.ruleset import Ruleset, rule_fields
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One thing that two rulesets have otherwise; None where the one does not have it.
-
-    `rule` "" is the ruleset as a whole, with `field` blocks, reads, scores or order (of the rules that both have). A
-    rule that only one has is a difference of `field` "rule", with all its fields. Patterns are compared one by one:
-    patterns.KIND, and patterns order.
-    """
+    """What two rulesets have otherwise; None = not there. `rule` "": the ruleset as a whole. Patterns one by one."""
 
     rule: str
     field: str

@@ -6,7 +6,7 @@ import operator
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from filters.extraction.blocks import Definition, columns
 from filters.quality.names import MEASURES
@@ -47,7 +47,6 @@ class Facts:
     """Features as the rules see them, under one definition of a block; what several rules need is computed once."""
 
     def __init__(self, features: Features, definition: Definition, reads: str = "main") -> None:
-        """Read `features`, and the quality measures of the text `reads`; nothing is computed yet."""
         self.features = features
         self.measures = features.measures
         self._definition = definition
@@ -69,16 +68,8 @@ class Facts:
         return [*values, *[None] * missing] if missing > 0 else values
 
 
-class Check(NamedTuple):
-    """A rule made ready to be run on page after page."""
-
-    name: str
-    rule: Rule
-    measure: Callable[[Facts, Rule], Value]
-    op: str
-    threshold: Threshold
-    passes: Callable[[Any, Any], bool]
-    drops_unknown: bool  # a page whose measure is unknown
+Check = tuple[str, Rule, Callable[[Facts, Rule], Value], str, Threshold, Callable[[Any, Any], bool], bool]
+"""A rule made ready for page after page: name, rule, measure, op, threshold, what passes, whether unknown drops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +94,7 @@ class RuleKind:
 
     def check(self, rule: Rule) -> Check:
         drops = rule.drop_unknown and rule.threshold is not None
-        return Check(rule.name, rule, self.measure, self.op, rule.threshold, PASSES[self.op], drops)
+        return rule.name, rule, self.measure, self.op, rule.threshold, PASSES[self.op], drops
 
     @property
     def doc(self) -> str:

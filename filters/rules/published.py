@@ -1,12 +1,9 @@
-"""The rules that web-corpus builders have published, each over one quality measure.
+"""The rules that web-corpus builders have published, each over one quality measure (`filters.quality.measures`).
 
-- Gopher: Rae et al. 2021, arXiv:2112.11446, appendix A.1. The limits of the mean are the paper's; those of the median
-  are the variant of the users' notes, and DOLMa's.
+- Gopher: Rae et al. 2021, arXiv:2112.11446, appendix A.1; limits of the median are the users' notes', and DOLMa's.
 - C4: Raffel et al. 2020, JMLR 21:140, section 2.2, with the lines that its cleaning keeps.
 - FineWeb: Penedo et al. 2024, arXiv:2406.17557, section 3.6.
 - DOLMa: Soldaini et al. 2024, arXiv:2402.00159, with the counting of its published taggers.
-
-How each measure is computed: `filters.quality.measures`. The published thresholds: `filters/rulesets`.
 """
 
 from __future__ import annotations

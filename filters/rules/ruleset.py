@@ -34,11 +34,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ruleset:
-    """Ordered rules under one definition of a block. `source` is the text it was read from.
-
-    `reads` names the text whose quality measures are judged, `scores` the text that is scored: "main", or "c4", which
-    is what C4's line cleaning leaves of it.
-    """
+    """Ordered rules; `reads`: the text whose quality is judged, `scores`: the text that is scored ("main" or "c4")."""
 
     name: str
     description: str
@@ -58,7 +54,6 @@ class Ruleset:
 
     @cached_property
     def fields(self) -> Mapping[str, str]:
-        """What a ruleset decides beside its rules."""
         return {"blocks": self.blocks.value, "reads": self.reads, "scores": self.scores}
 
     @cached_property
@@ -189,7 +184,6 @@ def _rule(name: str, table: Any) -> Rule:
 
 
 def _converted(table: Any, kind: type[T], known: Collection[str]) -> T:
-    """The table as a struct. Raises ValueError with the name of the field."""
     for name in table if isinstance(table, dict) else ():
         if name not in known:
             hint = f"; known: {', '.join(sorted(known))}{_near(name, known)}"
@@ -218,6 +212,5 @@ def _impossible(rules: Iterable[Rule]) -> list[str]:
 
 
 def _near(name: str, names: Iterable[str]) -> str:
-    """The nearest known name, as the end of a message; "" where none is near."""
     found = difflib.get_close_matches(name[:_LONG].lower(), list(names), 1, 0.5)
     return f"; did you mean {found[0]!r}?" if found else ""

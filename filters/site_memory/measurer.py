@@ -48,10 +48,7 @@ class Measurer:
     def measure(
         self, url: str, html: bytes | str, site: str, *, encoding: str = "", page_id: str = "", fetched_at: int = 0
     ) -> Features:
-        """Features of a page. `html` is text, or bytes in the charset `encoding`; without a URL its path is unknown.
-
-        `page_id` defaults to a digest of the URL; `id` of the features is the page id. Raises MissingExtractor.
-        """
+        """Features of a page; `html`: text, or bytes in `encoding`. `page_id` defaults to a digest of the URL."""
         page_id = page_id or xxhash.xxh3_128_hexdigest(url.encode())
         if self._pool is None:
             measured = measure(url, html, encoding, self._settings)

@@ -1,26 +1,18 @@
 """The earlier pages of a site, as MEASURE compares a page with them.
 
-Three comparisons, from exact to loose:
-
 - `duplicate_share`: share of the page's bytes in chunks that earlier pages have (`filters.duplicates.chunker`).
-- `template_share`: containment of the page's 5-word shingles in those of the earlier pages
-  (`filters.duplicates.shingles`). Exact, in all pages together, over those whose shingles are held. Of older pages only
-  the sketch is left: the containment in each of them alone is estimated from the Jaccard similarity of the sketches and
-  the sizes of the sets, with a standard error of .06 for an old page of the same size, .14 for one four times as large.
-  The result is the larger of the exact share and the largest estimate; text gathered from many old pages is
-  underrated.
+- `template_share`: containment of the page's 5-word shingles in those of the earlier pages: exact over those whose
+  shingles are held. Of older pages only the sketch is left: the containment in each alone is estimated from Jaccard
+  similarity and sizes (standard error .06 for a page of the same size, .14 for one four times as large). The larger
+  one counts; text gathered from many old pages is underrated.
 - `simhash_distance`: fewest bits in which the page's simhash differs from an earlier page's.
 
-State: one row a page (`filters.site_memory.rows`), in the order in which the pages were first seen. A page fetched
-again keeps its place: its new content replaces the old, it is compared with the pages before it, never with itself,
-and fetching the same content again changes nothing. A page without text is taken out: its row keeps the place alone, so
-that a page which comes back is not taken for a copy of its copies. A page whose extraction was given up may still have
-its text: it stays as it is.
+State: one row a page, in the order in which the pages were first seen. A page fetched again keeps its place and is
+compared with the pages before it. A page without text is taken out: its row keeps the place alone, so that a page which
+comes back is not taken for a copy of its copies. A page whose extraction was given up stays as it is.
 
-Chunk identities, shingles and pages of a site are capped. Room is made before a page is compared and put in: the oldest
-pages lose their chunks, or their shingles, or, beyond the number of pages, their row; a page whose row is gone is new.
-So all cost is bounded, whatever the number of pages seen. The rows of a site are read once, then held in memory as
-arrays, the sites used last up to a number of bytes.
+Room is made before a page is put in: the oldest pages lose their chunks, or their shingles, or, beyond the number of
+pages, their row. The rows of a site are read once, then held in memory as arrays, up to a number of bytes.
 """
 
 from __future__ import annotations
@@ -52,7 +44,6 @@ class SiteMemory:
     """Compares pages with their sites over keyed state, with the sites used last in memory. Used from one thread."""
 
     def __init__(self, settings: MeasureSettings, cached_bytes: int | None = None) -> None:
-        """Caps from the settings; `cached_bytes` in place of theirs."""
         self._pages_cap = settings.pages_per_site
         self._caps: dict[Kind, int] = {"chunks": settings.chunk_ids_per_site, "shingles": settings.shingles_per_site}
         self._cached_cap = settings.site_cache_bytes if cached_bytes is None else cached_bytes

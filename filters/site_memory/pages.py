@@ -54,7 +54,6 @@ class SitePages:
     """The pages of a site by id, in their order; `heads` in the same order; `held` identities of all pages mixed."""
 
     def __init__(self, rows: Mapping[str, StoredPage]) -> None:
-        """Start with the rows of a site, in the order of its pages."""
         self.pages = {page_id: row.order for page_id, row in rows.items()}
         self.heads: Heads = np.concatenate([np.empty(0, HEAD), *(row.head for row in rows.values())])
         self.held = {
@@ -77,12 +76,10 @@ class SitePages:
         return len(self.heads) if order is None else int(np.searchsorted(self.heads["order"], np.uint32(order)))
 
     def order_of(self, page_id: str) -> int:
-        """The order of a page, or of one that comes as the newest."""
         newest = int(self.heads["order"][-1]) + 1 if len(self.heads) else 0
         return self.pages.get(page_id, newest)
 
     def known(self, index: int, kind: Kind, ids: Ids) -> npt.NDArray[np.bool_]:
-        """Which of `ids` the pages before an index have."""
         before = None if index == len(self.heads) else int(self.heads["order"][index])
         return self.held[kind].found(ids, before)
 

@@ -1,8 +1,7 @@
-"""A page's row of keyed state, under `site NUL page_id`, for the comparison with its site.
+"""A page's row of keyed state, under `site NUL page_id`: a head, chunk identities (uint64), shingles (uint32).
 
-A row is a head of fixed length, the identities of the page's chunks (uint64) and its shingles (uint32), both ascending
-and each once, all little-endian. An old page may have lost chunks or shingles; the head's counts say what is there.
-A page that was taken out has its place alone: all else in its head is 0.
+All is little-endian, identities ascend. An old page may have lost chunks or shingles, as the head's counts say; a page
+that was taken out has its place alone: all else in its head is 0.
 """
 
 from __future__ import annotations
@@ -71,13 +70,11 @@ class StoredPage(NamedTuple):
         return int(self.head["shingle_count"][0])
 
     def emptied(self) -> StoredPage:
-        """The row when the page is taken out: its place alone."""
         head = np.zeros(1, HEAD)
         head["order"] = self.order
         return StoredPage(head, {kind: ids[:0] for kind, ids in self.ids.items()})
 
     def without(self, kind: Kind) -> StoredPage:
-        """The row when the page has lost its chunks, or its shingles."""
         head = self.head.copy()
         head[kind] = 0
         return StoredPage(head, self.ids | {kind: self.ids[kind][:0]})

@@ -41,7 +41,7 @@ def stage_of(phase: Phase, log: Log, config: ReplaySettings, run: Run, ruleset: 
             can_ask=scorers_watch(log, config, run.detector),
         )
     elif phase.name == ASK:
-        from filters.request_stage import ScoreRequestStage
+        from filters.judge_stage import ScoreRequestStage
 
         stage = ScoreRequestStage(
             ruleset, unrequested_texts(log, run), run=run.name, names=names, detector=run.detector

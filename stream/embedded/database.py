@@ -97,24 +97,18 @@ def prepare(folder: Path, lock_timeout_s: float) -> None:
         if _holds_segments(folder) and not _size(folder / DATABASE):
             raise _without_database(folder)
         os.close(os.open(folder / DATABASE, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-        database = connect(folder, lock_timeout_s)
-        try:
+        with contextlib.closing(connect(folder, lock_timeout_s)) as database:
             _prepare_tables(database, folder)
-        finally:
-            database.close()
 
 
 def require_readable(folder: Path, lock_timeout_s: float) -> None:
     """Check, changing nothing, that a log is there. Raises StreamError, LogUnavailable, LogDamaged, SchemaTooNew."""
     with translated_errors(folder, read_only=True):
         if _size(folder / DATABASE):
-            database = connect(folder, lock_timeout_s, how_to_read(at_rest(folder)))
-            try:
+            with contextlib.closing(connect(folder, lock_timeout_s, how_to_read(at_rest(folder)))) as database:
                 if _has_tables(database):
                     _check_version(database, folder)
                     return
-            finally:
-                database.close()
         if _holds_segments(folder):
             raise _without_database(folder)
     raise StreamError(f"there is no log in {folder}: name another folder, or make one by `farmwatch up`")

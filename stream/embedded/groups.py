@@ -17,12 +17,7 @@ from stream.log.shares import next_step
 
 
 class Moment(NamedTuple):
-    """The present time, and which ends of memberships are valid at it.
-
-    A membership that ends further ahead than a lease lasts was renewed by a wrong clock. It counts as expired:
-    otherwise a member that died under that clock would live for as long as the clock was ahead. Twice a lease leaves
-    room for small steps of the clock.
-    """
+    """The present time. A membership that ends further ahead than `latest` was renewed by a wrong clock: expired."""
 
     now_ms: int
     lease_ms: int

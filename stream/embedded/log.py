@@ -1,12 +1,8 @@
-"""The embedded log: one folder, no server. One SQLite database and append-only segment files for large values.
+"""The embedded log: one folder, no server. `log.sqlite` holds topics, small records and the places of large ones,
+offsets, leases and keyed state; `segments/` large values, a file per writing process and topic.
 
-    FOLDER/log.sqlite    topics, small records and the places of large ones, offsets, leases, keyed state
-    FOLDER/segments/     large values, a file per writing process and topic
-
-Several processes of one machine (not: a network file system) may share a folder. Every commit is one SQLite
-transaction over outputs, state and offsets that also checks the leases it relies on; the large values it names were
-synced before. So after a crash at any instant a commit is there completely or not at all, and what was reported as
-committed is there.
+Several processes of one machine (not: a network file system) may share a folder. Every commit is one SQLite transaction
+over outputs, state and offsets that also checks the leases it relies on; the large values it names were synced before.
 """
 
 from __future__ import annotations

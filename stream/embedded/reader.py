@@ -72,7 +72,7 @@ class EmbeddedState(SqlState):
     """Committed state of one partition of one store (a `StateReader`). Raises LogUnavailable where it is locked."""
 
     def __init__(self, database: sqlite3.Connection, folder: Path, store: str, partition: int) -> None:
-        self._database = database
+        self._db = database
         self.folder = folder
         self._name = (store, partition)
         self._slot: int | None = None
@@ -80,14 +80,14 @@ class EmbeddedState(SqlState):
     def _rows(self, columns: str, where: str, *values: object) -> list[Any]:
         try:
             if self._slot is None:
-                found = self._database.execute(
+                found = self._db.execute(
                     "SELECT id FROM slots WHERE store = ? AND partition = ?", self._name
                 ).fetchone()
                 if found is None:  # nothing was committed yet
                     return []
                 self._slot = found[0]
             query = f"SELECT {columns} FROM state WHERE slot = ? AND {where}"
-            return self._database.execute(query, (self._slot, *values)).fetchall()
+            return self._db.execute(query, (self._slot, *values)).fetchall()
         except (sqlite3.DatabaseError, OSError) as error:  # as `translated_errors`, which is slow for so many reads
             translated = translate(error, self.folder)
             if translated is error:
@@ -122,7 +122,6 @@ class RecordReader:
         return found
 
     def committed(self, group: str, topics: Sequence[Stored]) -> dict[At, int]:
-        """Committed offsets of a group, those that it has."""
         ids = {topic.base + p: At(topic.name, p) for topic in topics for p in range(topic.partitions)}
         rows = self.database.execute("SELECT partition, next FROM offsets WHERE grp = ?", (group,)).fetchall()
         return {ids[partition]: offset for partition, offset in rows if partition in ids}
@@ -204,7 +203,6 @@ class RecordReader:
 
 
 def _up_to(max_bytes: int, rows: Iterable[StoredRow]) -> list[StoredRow]:
-    """The first rows, up to the one with which their values reach `max_bytes`."""
     taken: list[StoredRow] = []
     for row in rows:
         taken.append(row)

@@ -1,9 +1,7 @@
 """Removing topics, groups and stores of the embedded log, and the sizes of topics.
 
-The first transaction removes all references to the records and the state, so that no reader finds them; their
-rows are deleted after it in small transactions, between which others write. What a crash leaves of them is written down
-in the table `removed`, and deleted by the next removal or `expire`. Ids of topics, partitions and slots are never given
-again, so what other processes remember of the removed ones leads to nothing.
+The first transaction removes all references; the rows are deleted after it in small transactions, between which others
+write. The table `removed` says what is left to delete after a crash.
 """
 
 from __future__ import annotations

@@ -60,11 +60,7 @@ class Retention:
         self._prefix = prefix
 
     def expire(self, database: sqlite3.Connection, now_ms: int, needed: Mapping[int, int], most: float) -> int:
-        """Remove what is no longer kept, reading through `database`; returns the bytes freed.
-
-        `needed`: partition id -> offset from which on its records stay, however old or many. A partition that cannot be
-        read is logged and left as it is. Raises TooMuchExpired, see `Log.expire`, after everything else is done.
-        """
+        """See `Log.expire`; `needed` is by partition id. A partition that cannot be read is logged and left."""
         partitions = [
             (topic, _Rules(*columns))
             for topic, *columns in database.execute(
@@ -230,7 +226,6 @@ def _outlived(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int
 
 
 def _count_old(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> int:
-    """How many of the oldest records below `end` go by their age."""
     steps = _outlived(database, rules._replace(retention_bytes=None), now_ms, end)
     return max((stop for stop, _ in steps), default=rules.first) - rules.first
 

@@ -1,9 +1,8 @@
-"""Segment files of the embedded log: large values, appended and synced before the transaction that makes them visible.
+"""Segment files: large values, appended and synced before the transaction that makes them visible.
 
-Each writing process appends to files of its own, one per topic, so no two writers ever share a file. While a file is
-written its process holds a lock (flock) on it; the kernel drops the lock with the process, kill -9 included. A file is
-entered in the database before the first value is written to it. So a file may be removed once it can be locked, and the
-database knows it and has no record that refers to it. The reader of a value checks its length and its checksum.
+Each process writes files of its own, one per topic, under a lock (flock) that the kernel drops with the process. A file
+is entered in the database before its first value. So a file may be removed once it can be locked, and the database
+knows it and has no record that refers to it. The reader of a value checks its length and its checksum.
 """
 
 from __future__ import annotations
@@ -26,11 +25,7 @@ _OPEN_FILES = 64
 
 
 class LogDamaged(StreamError):
-    """The database of the embedded log is not what was written.
-
-    Retrying cannot help. The operator checks the disk (`dmesg`) and restores the folder from a backup, or starts a new
-    folder and fetches again what is missing. A single record that is damaged is no such error, see `Message.damage`.
-    """
+    """The database of the embedded log is not what was written, or is gone: check the disk, restore from a backup."""
 
 
 class Segment:

@@ -1,8 +1,7 @@
-"""Finding records by their time on the embedded log, without reading all of them each time it is asked.
+"""Finding records by their time, without reading all of them each time.
 
-The clock may step back, so records are not in the order of their timestamps. Of each full block of offsets the greatest
-timestamp is remembered in memory: a block whose greatest is too small is passed over. Records only ever leave a full
-block, so what is remembered is never too small, and an answer is always read from the records themselves.
+The clock may step back, so records are not in order of time. Of each full block of offsets the greatest timestamp is
+remembered: a block whose greatest is too small is passed over. It is never too small, as records only ever leave.
 """
 
 from __future__ import annotations

@@ -53,7 +53,6 @@ class _Group:
         self.error: StreamError | None = None
 
     def spoil(self) -> None:
-        """Never append again to the segments of this group."""
         for segment, _, _ in self.written:
             segment.spoiled = True
 
@@ -101,13 +100,11 @@ class Writer:
         self.run(lambda *_: None)  # its group retires them
 
     def wait(self, seen: int, timeout_s: float) -> None:
-        """Sleep until `committed` is no longer `seen`, or until the time is up."""
         with self._news:
             if self.committed == seen:
                 self._news.wait(timeout_s)
 
     def close(self) -> None:
-        """Finish what is queued, then close connection and segments."""
         if os.getpid() != self._pid:
             return
         with contextlib.suppress(StreamError):
@@ -216,13 +213,10 @@ class Writer:
 
     def _enter(self, file: str) -> int:
         """Enter a new segment before its first write: retention removes no file that the database does not know."""
-        database = self._connect()
-        try:
+        with contextlib.closing(self._connect()) as database:
             _begin(database, self._lock_timeout_s)
             row = database.execute("INSERT INTO segments (file, live) VALUES (?, 0)", (file,)).lastrowid
             database.execute("COMMIT")
-        finally:
-            database.close()
         assert row is not None
         return row
 
@@ -233,7 +227,6 @@ class Writer:
         return database
 
     def _commit(self, group: _Group) -> None:
-        """Run the transaction of a group, one after the other."""
         for segment in group.retired:  # what the groups before placed there is committed by now
             segment.close()
         if group.error is None:

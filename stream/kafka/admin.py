@@ -156,7 +156,6 @@ class KafkaAdmin:
         self._await_settings({topic: keys for topic, keys in changes.items() if topic not in failed})
 
     def broker_version(self) -> str:
-        """The API level the broker speaks, as a Kafka version ("4.3")."""
 
         def ask(client: KafkaAdminClient) -> str:
             client.describe_cluster()
@@ -190,7 +189,6 @@ class KafkaAdmin:
             time.sleep(_MARKERS_RETRY_S)
 
     def written_end(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The end of what was written, open transactions included."""
         return self._offsets(dict.fromkeys(at, OffsetSpec.LATEST), IsolationLevel.READ_UNCOMMITTED)
 
     def offsets_at(self, at: Sequence[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
@@ -198,11 +196,7 @@ class KafkaAdmin:
         return self._offsets(dict.fromkeys(at, time_ms), IsolationLevel.READ_COMMITTED)
 
     def committed(self, group: str, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Committed offsets of a group; partitions without one are left out.
-
-        A commit is reported before its markers are written, some milliseconds later, so this waits up to a second for
-        those, for the same ones once. What a process that died has left open is no commit: the offset before it counts.
-        """
+        """Committed offsets, those there are; waits up to 1 s, for a group once, for markers that are due."""
         markers_until = time.monotonic() + _MARKERS_S
 
         def ask(client: _Client) -> Any:
@@ -222,7 +216,6 @@ class KafkaAdmin:
         return {tp: known.offset for tp, known in found.get(group, {}).items() if known.offset >= 0}
 
     def reset(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set a group's offsets. Raises StreamError while it has members."""
         results = self._ask(f"reset {group}", lambda client: client.reset_group_offsets(group, dict(offsets)))
         for at, result in results.items():
             if result["error"] in (kafka_errors.UnknownMemberIdError, kafka_errors.RebalanceInProgressError):

@@ -30,7 +30,6 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
         self._counts = counts
 
     def metadata(self, topics: Iterable[str]) -> Any:
-        """What a member sends when it joins: its topics, and what it owned in which generation."""
         owned: dict[str, list[int]] = defaultdict(list)
         held: list[tuple[str, int]] = self.member_assignment or []
         for topic, partition in held:
@@ -65,7 +64,11 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
             )
             for member in members
         ]
-        led = super().assign(_Only(lead, counts[lead]), leading)
+        every = set(range(counts[lead]))
+        only_lead = SimpleNamespace(  # the sticky assignor looks at all it is shown
+            topics=lambda: {lead}, partitions_for_topic=lambda topic: every if topic == lead else None
+        )
+        led = super().assign(only_lead, leading)
         mirrored: dict[str, Any] = {}
         for member in members:
             partitions = [p for _, ps in led[member.member_id].assigned_partitions for p in ps]
@@ -76,20 +79,6 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
     def _count(self, topic: str, cluster: Any) -> int:
         """Partitions of a topic; 0 for one that this member does not read and has not heard of."""
         return self._counts.get(topic) or len(cluster.partitions_for_topic(topic) or ())
-
-
-class _Only:
-    """A cluster of one topic: the sticky assignor looks at all it is shown."""
-
-    def __init__(self, topic: str, partitions: int) -> None:
-        self._topic = topic
-        self._partitions = set(range(partitions))
-
-    def topics(self) -> set[str]:
-        return {self._topic}
-
-    def partitions_for_topic(self, topic: str) -> set[int] | None:
-        return self._partitions if topic == self._topic else None
 
 
 def _claims(members: Sequence[Any]) -> dict[str, list[int]]:

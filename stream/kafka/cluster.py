@@ -54,12 +54,10 @@ class KafkaSite:
         return full[len(self.prefix) :]
 
     def topics(self) -> dict[str, int]:
-        """Topics of this prefix, without it -> number of partitions."""
         self._partitions = self.admin.topics()
         return {self.short(name): n for name, n in self._partitions.items() if name.startswith(self.prefix)}
 
     def partitions(self, topic: str) -> int:
-        """Number of partitions of a topic (short name). Raises UnknownTopic."""
         full = self.full(topic)
         if full not in self._partitions:
             self._partitions = self.admin.topics()
@@ -113,7 +111,6 @@ class KafkaSite:
         return Restore(self.reader_options, states, self.admin.written_end(list(states)), self.clock)
 
     def local_state(self, owner: Iterable[str], changelog: TopicPartition, changelog_id: str) -> LocalState:
-        """Open the local state of a changelog's partition; `owner` are the folders below the state folder."""
         path = self._state_folder.joinpath(*map(instance_name, owner)) / f"{changelog.partition}.sqlite"
         return LocalState(path, changelog_id, now_ms=self.clock(), max_age_ms=LOCAL_STATE_MAX_AGE_MS)
 

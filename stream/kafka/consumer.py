@@ -94,7 +94,6 @@ class GroupConsumer(KafkaConsumer, ConsumerRebalanceListener):  # type: ignore[m
         return {tp: known.offset for tp, known in found.items()}
 
     def place(self, offsets: Mapping[TopicPartition, int | None]) -> None:
-        """Go on from these offsets; None = 0."""
         held = self.assignment()
         for at, offset in offsets.items():
             if at in held:

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import ClassVar
 
@@ -167,16 +167,14 @@ class KafkaLog:
     def read_state(self, store: str, partition: int) -> Iterator[LocalState]:
         """The changelog is read into a temporary file first."""
         at = self._site.one(f"state.{store}", partition)
-        with tempfile.TemporaryDirectory(prefix="farmwatch-state-") as folder:
-            state = LocalState(Path(folder) / "state.sqlite", "", now_ms=0, max_age_ms=0)
-            restore = self._site.restore({at: state})
-            try:
-                # a transaction that a killed process left open is in the way until the broker aborts it
-                restore.run(self._settings.request_timeout_s + self._settings.transaction_timeout_s)
-                yield state
-            finally:
-                restore.close()
-                state.close()
+        with (
+            tempfile.TemporaryDirectory(prefix="farmwatch-state-") as folder,
+            closing(LocalState(Path(folder) / "state.sqlite", "", now_ms=0, max_age_ms=0)) as state,
+            closing(self._site.restore({at: state})) as restore,
+        ):
+            # a transaction that a killed process left open is in the way until the broker aborts it
+            restore.run(self._settings.request_timeout_s + self._settings.transaction_timeout_s)
+            yield state
 
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
         """What these topics hold: bytes on disk of one replica, transaction markers among the records."""

@@ -1,19 +1,16 @@
 """A member of a consumer group on Kafka: a consumer, a transactional producer and local state that go together.
 
-Ownership. Rebalances happen inside `poll` only. A partition that was won is *pending* until its state is restored and
-its positions are set; then it is *ready* and appears in `assignment`. The order of these steps is what makes it right:
+Rebalances happen inside `poll` only. A partition that was won is *pending* until it is *ready*, in this order:
   1. the producer fences earlier producers of this member's name and ends their transactions;
   2. the committed offsets are asked for, which waits for open transactions of earlier owners on them;
   3. the state is read up to everything written by then, so it holds exactly what those offsets belong to.
 
-Doubt. A commit without an answer (the broker died under it) may have happened or not. All partitions then become
-pending again, and the three steps find out: the next offsets and the state are both what the broker has committed, so
-the batch is either done or done again, never both. A commit of outputs alone leaves no such trace; the stage loop
-never makes one, and `stream.schema.control` looks up what became of its own.
+A commit without an answer may have happened or not. All partitions then become pending again, and the three steps find
+out. A commit of outputs alone leaves no such trace: `stream.schema.control` looks up what became of its own.
 
-Zombies. Two members of one name share a transactional id, so the second fences the first. A partition that moved to
-another name is fenced by the group's generation, which every commit that names a partition carries: with its input
-offsets, or, where only state changed, with an offset on the changelog.
+Two members of one name share a transactional id, so the second fences the first. A partition that moved to another name
+is fenced by the group's generation, which every commit that names a partition carries: with its input offsets, or,
+where only state changed, with an offset on the changelog.
 """
 
 from __future__ import annotations
@@ -105,7 +102,7 @@ class KafkaMember:
 
     def state(self, partition: int) -> StateReader:
         self._require([partition], state=True)
-        return self._owned.state(partition)
+        return self._owned.states[partition]
 
     def commit(self, commit: Commit) -> None:
         if not (commit.outputs or commit.offsets or commit.state):
@@ -151,7 +148,6 @@ class KafkaMember:
         return lags
 
     def close(self) -> None:
-        """Leave the group, so that others may take over at once; local state stays. Raises LogUnavailable."""
         if self._closed:
             return
         self._closed = True
@@ -300,7 +296,7 @@ class KafkaMember:
         """The input offsets; where only state changes, one on the changelog, so that the generation is checked."""
         sent = {TopicPartition(self._site.full(at.topic), at.partition): offset for at, offset in offsets.items()}
         for partition in set(state) - {at.partition for at in offsets}:
-            sent[self._owned.changelog(partition)] = self._owned.state(partition).next_offset
+            sent[self._owned.changelog(partition)] = self._owned.states[partition].next_offset
         return {at: OffsetAndMetadata(offset, "", -1) for at, offset in sent.items()}
 
     def _transact(
@@ -332,7 +328,7 @@ class KafkaMember:
             self._producer = None
             consumer.hold(self._owned.inputs(self._owned.epochs))
             self._buffer.clear()
-            self._owned.doubt()
+            self._owned.win(list(self._owned.epochs))
 
     def _supersede(self) -> None:
         log.warning("member_name_taken", member=self._said)
@@ -340,7 +336,6 @@ class KafkaMember:
         self._disconnect()
 
     def _wait_for_name(self, deadline: float) -> None:
-        """Stay out while another process has the name; resume when it is free."""
         now = time.monotonic()
         if now - self._name_checked_at >= _NAME_CHECK_S:
             self._name_checked_at = now

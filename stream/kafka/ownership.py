@@ -27,12 +27,12 @@ class Ownership:
         self.epochs: dict[int, int] = {}  # ready partitions
         self.pending: set[int] = set()  # held, not ready
         self.delivered: dict[TopicPartition, int] = {}  # offset after the last record that a poll returned
+        self.states: dict[int, LocalState] = {}
         self._site = site
         self._topics = topics
         self._owner = (site.full(group), member, store or "")
         self._changelog = None if store is None else site.full(f"state.{store}")
         self._changelog_id = ""
-        self._states: dict[int, LocalState] = {}
         self._offsets: dict[TopicPartition, int] = {}
         self._restore: Restore | None = None
         self._restoring: frozenset[int] = frozenset()
@@ -51,9 +51,6 @@ class Ownership:
         assert self._changelog is not None
         return TopicPartition(self._changelog, partition)
 
-    def state(self, partition: int) -> LocalState:
-        return self._states[partition]
-
     def positions(self) -> dict[TopicPartition, int | None]:
         """Committed offset of every input of the ready partitions; None where there is none."""
         return {at: self._offsets.get(at) for at in self.inputs(self.epochs)}
@@ -62,7 +59,12 @@ class Ownership:
         for partition in partitions:
             self.epochs.pop(partition, None)
             self.pending.discard(partition)
-            self._forget(partition)
+            state = self.states.pop(partition, None)
+            if state is not None:
+                state.close()
+            for known in (self._offsets, self.delivered):
+                for at in [at for at in known if at.partition == partition]:
+                    del known[at]
         if self._restoring & set(partitions):
             self._end_restore()
 
@@ -71,9 +73,6 @@ class Ownership:
         self.lose(partitions)
         self.pending |= set(partitions)
         self._waits_since = None
-
-    def doubt(self) -> None:
-        self.win(list(self.epochs))
 
     def make_ready(self, consumer: GroupConsumer, timeout_s: float) -> list[int]:
         """Take a step with the pending partitions; returns those that became ready. Raises LogUnavailable."""
@@ -103,7 +102,7 @@ class Ownership:
             self._offsets[TopicPartition(self._site.full(at.topic), at.partition)] = offset
         for partition, (changes, next_offset) in state.items():
             try:
-                self._states[partition].apply(changes, next_offset, self._site.clock())
+                self.states[partition].apply(changes, next_offset, self._site.clock())
             except StreamError as error:
                 log.warning("local_state_failed", partition=partition, error=str(error))
                 self.win([partition])
@@ -127,10 +126,10 @@ class Ownership:
         if self._changelog is not None:
             self._changelog_id = self._changelog_id or self._site.admin.topic_id(self._changelog)
             for partition in partitions:
-                if partition not in self._states:
+                if partition not in self.states:
                     at = self.changelog(partition)
-                    self._states[partition] = self._site.local_state(self._owner, at, self._changelog_id)
-                states[self.changelog(partition)] = self._states[partition]
+                    self.states[partition] = self._site.local_state(self._owner, at, self._changelog_id)
+                states[self.changelog(partition)] = self.states[partition]
         self._restore = self._site.restore(states)
         self._restoring = frozenset(partitions)
         return True
@@ -149,20 +148,11 @@ class Ownership:
             self._waits_since = now
             raise LogUnavailable(
                 f"group {self._owner[0]!r} member {self._owner[1]!r}: for {patience_s:.0f} s the broker has not given "
-                f"the offsets of partitions {list(partitions)}, as it does while a transaction on them is open. If it "
-                "is well otherwise, the transaction hangs: end every one that `kafka-transactions.sh find-hanging` "
-                "finds with `kafka-transactions.sh abort`"
+                f"the offsets of partitions {list(partitions)}. If it is well, a transaction on them hangs: end every one "
+                "that `kafka-transactions.sh find-hanging` finds with `kafka-transactions.sh abort`"
             )
 
     def _end_restore(self) -> None:
         restore, self._restore, self._restoring = self._restore, None, frozenset()
         if restore is not None:
             restore.close()
-
-    def _forget(self, partition: int) -> None:
-        state = self._states.pop(partition, None)
-        if state is not None:
-            state.close()
-        for known in (self._offsets, self.delivered):
-            for at in [at for at in known if at.partition == partition]:
-                del known[at]

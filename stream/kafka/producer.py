@@ -43,11 +43,9 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]  # kafka-pytho
         group: Any,
         timeout_s: float,
     ) -> list[int]:
-        """Write `records` and the group's `offsets` as one transaction; returns the records' offsets.
+        """Write all as one transaction; returns the records' offsets. `group`: the consumer's group_metadata().
 
-        `group` is the consumer's group_metadata(): the broker refuses it when the generation has moved on.
-        Raises the error of kafka-python that ended the transaction. Nothing is visible then, unless `alive` is
-        False: the transaction is in doubt.
+        After an error of kafka-python nothing is visible, unless `alive` is False: then the transaction is in doubt.
         """
         deadline = time.monotonic() + timeout_s
         self.began_at = time.monotonic()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from typing import Any
 
 import structlog
@@ -26,9 +27,7 @@ Steps = dict[TopicPartition, tuple[list[Any], int]]
 
 
 class KafkaReader:
-    """Reads partitions from a start to a stop offset. The end of a partition is reached by position, not by a record:
-    transaction markers and aborted records take offsets too, and no record may have the last one.
-    """
+    """Reads partitions up to a stop, by position: the last offset may be a marker's, without a record."""
 
     def __init__(self, options: Mapping[str, Any], ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """`ranges`: partition -> (first offset to read, offset to stop before). Raises LogUnavailable."""
@@ -52,7 +51,6 @@ class KafkaReader:
         return not self._stops
 
     def step(self, timeout_s: float, max_records: int = 2000) -> Steps:
-        """The next records; empty when nothing came in time. Raises LogUnavailable."""
         if self._consumer is None or not self._stops:
             return {}
         with translated("reader"):
@@ -102,13 +100,10 @@ def read_all(
     options: Mapping[str, Any], ranges: Mapping[TopicPartition, tuple[int, int]], silence_s: float
 ) -> Iterator[Any]:
     """Every record of `ranges`, in order within a partition. LogUnavailable after `silence_s` without progress."""
-    reader = KafkaReader(options, ranges)
-    try:
+    with closing(KafkaReader(options, ranges)) as reader:
         for steps in reader.rounds(silence_s):
             for records, _ in steps.values():
                 yield from records
-    finally:
-        reader.close()
 
 
 class Restore(KafkaReader):

@@ -1,9 +1,7 @@
-"""Keeping what runs need on Kafka, whose broker removes old records by itself: of a topic that is needed, all stays.
+"""Keeping what runs need on Kafka: of a topic that is needed, all stays.
 
-A topic's own limit is kept inside of the held one: to `retention.ms` and `retention.bytes` a number is added that makes
-them endless, and taken off again later. So nothing has to be remembered elsewhere, a crash at any moment leaves nothing
-to mend, and the operator may change a held topic's settings. A limit that a topic had from the broker's defaults is its
-own from then on.
+To `retention.ms` and `retention.bytes` a number is added that makes them endless, and taken off again later. So nothing
+has to be remembered elsewhere, and the operator may change a held topic's settings.
 """
 
 from __future__ import annotations

@@ -11,23 +11,16 @@ import sqlite3
 import struct
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
 from stream.log.contract import StateChange
 from stream.log.errors import Fenced, LogUnavailable
 from stream.log.private_folders import make_private
-from stream.log.sql_state import SqlState
+from stream.log.sql_state import STATE_TABLE, SqlState
 
 _FORMAT = 3  # a file of another one is rebuilt from the changelog
 _DUE = struct.Struct(">q")
 _NEVER_DUE = -(2**63)
-_SCHEMA = """
-CREATE TABLE state (key BLOB PRIMARY KEY, value BLOB NOT NULL, due_at INTEGER) WITHOUT ROWID;
-CREATE INDEX state_due ON state (due_at, key) WHERE due_at IS NOT NULL;
-CREATE TABLE applied (
-    changelog TEXT NOT NULL, next_offset INTEGER NOT NULL, touched_ms INTEGER NOT NULL
-);
-"""
+_APPLIED = "CREATE TABLE applied (changelog TEXT NOT NULL, next_offset INTEGER NOT NULL, touched_ms INTEGER NOT NULL);"
 
 
 def encode_change(change: StateChange) -> bytes | None:
@@ -60,7 +53,6 @@ class LocalState(SqlState):
 
     @property
     def next_offset(self) -> int:
-        """The changelog offset after the last one applied; 0 for an empty file."""
         return self._next
 
     def apply(self, changes: Iterable[StateChange], next_offset: int, now_ms: int) -> None:
@@ -74,13 +66,7 @@ class LocalState(SqlState):
                 )
                 if moved.rowcount != 1:
                     raise Fenced(f"local state {self._path} is written by another process of the same member name")
-                last = {change.key: change for change in changes}.values()
-                self._db.executemany("DELETE FROM state WHERE key = ?", [(c.key,) for c in last if c.value is None])
-                self._db.executemany(
-                    "INSERT INTO state VALUES (?, ?, ?)"
-                    " ON CONFLICT DO UPDATE SET value = excluded.value, due_at = excluded.due_at",
-                    [(c.key, c.value, c.due_at) for c in last if c.value is not None],
-                )
+                self._write(changes)
                 self._db.execute("COMMIT")
             except BaseException:
                 self._db.execute("ROLLBACK")
@@ -88,9 +74,6 @@ class LocalState(SqlState):
         except sqlite3.Error as error:
             raise LogUnavailable(f"local state {self._path}: {error}; check the disk") from error
         self._next = next_offset
-
-    def _rows(self, columns: str, where: str, *values: object) -> list[Any]:
-        return self._db.execute(f"SELECT {columns} FROM state WHERE {where}", values).fetchall()
 
     def close(self) -> None:
         self._db.close()
@@ -115,7 +98,7 @@ class LocalState(SqlState):
         for name in (self._path.name, f"{self._path.name}-wal", f"{self._path.name}-shm"):
             self._path.with_name(name).unlink(missing_ok=True)
         db = _connect(self._path)
-        db.executescript(f"BEGIN; {_SCHEMA} PRAGMA user_version = {_FORMAT}; COMMIT;")
+        db.executescript(f"BEGIN; {STATE_TABLE} {_APPLIED} PRAGMA user_version = {_FORMAT}; COMMIT;")
         db.execute("INSERT INTO applied VALUES (?, 0, ?)", (changelog_id, now_ms))
         return db
 

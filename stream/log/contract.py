@@ -101,11 +101,7 @@ class StateChange:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What becomes visible together or not at all.
-
-    `offsets`: the next ones to read; Kafka moves them on past transaction markers. `state`: partition -> changes, in
-    order.
-    """
+    """What becomes visible together. `offsets`: the next ones to read; `state`: partition -> changes, in order."""
 
     outputs: Sequence[Output] = ()
     offsets: Mapping[At, int] = field(default_factory=dict)
@@ -147,10 +143,7 @@ class Member(Protocol):
         """
 
     def assignment(self) -> Mapping[int, int]:
-        """Owned partitions -> ownership epoch. A partition lost and won again has another epoch: drop what is cached.
-
-        Its state is restored before a partition appears here.
-        """
+        """Owned partitions, their state restored -> ownership epoch; another epoch: drop what is cached."""
 
     def state(self, partition: int) -> StateReader:
         """Committed state of an owned partition; the group joined with a store. Raises Fenced if not owned."""
@@ -212,10 +205,7 @@ class Log(Protocol):
         """Records with start <= offset < stop (default: the end when the call began), outside of any group."""
 
     def read_all(self, ranges: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
-        """Records of several partitions, each with start <= offset < stop, below the end when the call began.
-
-        In order within a partition; on Kafka over one connection, and partitions mixed.
-        """
+        """Records of several partitions, below the end when the call began; on Kafka the partitions are mixed."""
 
     def beginning(self, topic: str) -> list[int]:
         """First offset still kept, per partition."""
@@ -224,34 +214,22 @@ class Log(Protocol):
         """Offset after the last visible record, per partition."""
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        """First offset whose timestamp is >= time_ms, per partition (the end if none).
-
-        Also where the clock stepped back in between, and later records have earlier timestamps.
-        """
+        """First offset whose timestamp is >= time_ms, per partition (the end if none); clocks may have stepped back."""
 
     def committed(self, group: str, topic: str) -> list[int | None]:
         """Committed offsets of a group, per partition."""
 
     def reset(self, group: str, topic: str, offsets: Sequence[int]) -> None:
-        """Set a group's committed offsets; Kafka moves those outside of the topic to its ends.
-
-        Raises StreamError while the group has live members.
-        """
+        """Set a group's committed offsets. Raises StreamError while the group has live members."""
 
     def members(self, group: str) -> list[str]:
-        """Names of a group's live members, sorted; none of a group that was never joined.
-
-        A member that died without leaving counts until its lease ends (`lease_ms`; on Kafka the session timeout).
-        """
+        """Names of a group's live members, sorted; one that died counts until its lease or session ends."""
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Committed state of a store in key order, outside of any group (audit)."""
 
     def read_state(self, store: str, partition: int) -> AbstractContextManager[StateReader]:
-        """Committed state of a store at this moment, outside of any group, for a short time and one thread.
-
-        On Kafka entering it reads the partition's changelog.
-        """
+        """Committed state of a store now, outside of any group, for one thread; Kafka reads the changelog for it."""
 
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
         """What these topics hold; those that do not exist are left out."""

@@ -4,29 +4,19 @@ from __future__ import annotations
 
 
 class StreamError(Exception):
-    """Any failure of the log or of a record on it.
-
-    `retriable` is for the stage loop: True means that the same batch may succeed when it is tried again.
-    """
+    """Any failure of the log or of a record; `retriable`: the same batch may succeed when it is tried again."""
 
     retriable = False
 
 
 class Fenced(StreamError):
-    """Another member owns the partition now.
-
-    Nothing of the batch became visible. The loop drops its local state and joins anew; the operator does nothing.
-    """
+    """Another member owns the partition now; nothing became visible. The loop joins anew, the operator does nothing."""
 
     retriable = True
 
 
 class LogUnavailable(StreamError):
-    """The broker is away, or the disk of the embedded log is full or locked.
-
-    Nothing of the batch became visible. The loop waits and tries again;
-    the operator brings the broker back or frees disk.
-    """
+    """The log is away, its disk full or locked; nothing became visible. The operator brings it back or frees disk."""
 
     retriable = True
 
@@ -36,18 +26,11 @@ class UnknownTopic(StreamError):
 
 
 class TopicMismatch(StreamError):
-    """A topic exists with another number of partitions than configured.
-
-    The number is chosen once: the operator restores the old setting, or starts a new topic prefix.
-    """
+    """A topic has another number of partitions than configured: restore the old setting, or start a new prefix."""
 
 
 class TooMuchExpired(StreamError):
-    """Topics would lose more of their records by age than the call allows; none of these was removed.
-
-    Caps on bytes, compaction and all other topics were dealt with. The caller waits until it is sure of the clock; the
-    operator checks the clock.
-    """
+    """Topics would lose too many records by age; none of these was removed. The operator checks the clock."""
 
 
 class RecordTooLarge(StreamError):
@@ -59,14 +42,8 @@ class BadRecord(StreamError):
 
 
 class RecordsExpired(BadRecord):
-    """Retention removed records before a stage had read them.
-
-    They are lost to it; a dead letter says which. The operator raises the topic's retention, or starts more processes.
-    """
+    """Retention took records before a stage read them: raise the topic's retention, or start more processes."""
 
 
 class SchemaTooNew(BadRecord):
-    """A record was written by a newer farmwatch.
-
-    The operator upgrades this process; the record waits in the dead letters.
-    """
+    """A record of a newer farmwatch: upgrade this process; the record waits in the dead letters."""

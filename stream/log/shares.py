@@ -1,8 +1,7 @@
-"""Who owns which partitions: a fair, sticky share for each live member of a group; fair turns in a poll; pauses.
+"""Who owns which partitions: a fair, sticky share for each live member; fair turns in a poll; pauses.
 
-Each member computes only its own next step: it gives up what is above its share and takes free
-partitions up to its share, so a partition is never taken from a live member (cooperative rebalancing). All members
-see the same owners, and the shares sum to the number of partitions, so steps repeated by all end in a disjoint cover.
+Each member computes only its own next step: it gives up what is above its share, and takes free partitions up to it, so
+none is taken from a live member. The shares sum to the number of partitions: repeated steps end in a disjoint cover.
 """
 
 from __future__ import annotations

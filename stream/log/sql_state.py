@@ -1,17 +1,37 @@
-"""Reading keyed state from a SQLite table `state (key, value, due_at)`; the logs differ in how they reach it."""
+"""Keyed state in a SQLite table `state (key, value, due_at)`; the logs differ in how they reach it."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import sqlite3
+from collections.abc import Iterable
 from typing import Any
 
+from stream.log.contract import StateChange
 
-class SqlState(ABC):
+STATE_TABLE = """
+CREATE TABLE state (key BLOB PRIMARY KEY, value BLOB NOT NULL, due_at INTEGER) WITHOUT ROWID;
+CREATE INDEX state_due ON state (due_at, key) WHERE due_at IS NOT NULL;
+"""
+
+
+class SqlState:
     """A `StateReader`. Keys order as bytes in SQLite too."""
 
-    @abstractmethod
+    _db: sqlite3.Connection
+
     def _rows(self, columns: str, where: str, *values: object) -> list[Any]:
         """Select `columns` of this state's rows; `where` may go on with ORDER BY and LIMIT."""
+        return self._db.execute(f"SELECT {columns} FROM state WHERE {where}", values).fetchall()
+
+    def _write(self, changes: Iterable[StateChange]) -> None:
+        """Apply changes in order."""
+        last = {change.key: change for change in changes}.values()
+        self._db.executemany("DELETE FROM state WHERE key = ?", [(c.key,) for c in last if c.value is None])
+        self._db.executemany(
+            "INSERT INTO state VALUES (?, ?, ?)"
+            " ON CONFLICT DO UPDATE SET value = excluded.value, due_at = excluded.due_at",
+            [(c.key, c.value, c.due_at) for c in last if c.value is not None],
+        )
 
     def get(self, key: bytes) -> bytes | None:
         found = self._rows("value", "key = ?", key)

@@ -100,10 +100,8 @@ class Batch:
             self._outputs.append(heartbeat.travelling(stage.forward, message.partition, message.headers))
 
     def _state(self, partition: int) -> KeyedState | None:
-        if self._stage.store is None:
-            return None
         state = self._states.get(partition)
-        if state is None:
+        if state is None and self._stage.store is not None:
             state = self._states[partition] = KeyedState(self._committed(partition))
         return state
 
@@ -153,7 +151,6 @@ class InFlightBatch:
     started_s: float
 
     def prepared(self, timeout_s: float) -> bool:
-        """Wait so long for the slow work; True when it has ended."""
         return self.work is None or bool(wait([self.work], timeout=timeout_s).done)
 
     def still_owned(self, owned: Mapping[int, int]) -> tuple[list[Message], dict[int, Any]]:

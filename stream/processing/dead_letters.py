@@ -13,10 +13,7 @@ _ERROR_CHARS = 500  # of an error's text; it may quote crawled content
 
 
 class BreakerOpen(StreamError):
-    """So many records fail that the fault is hardly theirs: the stage waits in place of emptying its input.
-
-    Nothing of the batch became visible. The operator reads the cause, mends the stage or its setting, and restarts it.
-    """
+    """Too many records fail: the stage waits. The operator reads the cause, mends stage or setting, restarts."""
 
     retriable = True
 
@@ -59,12 +56,7 @@ class DeadLetter:
 
 
 def dead_letter(message: Message, stage: str, error: Exception, attempts: int, run: str = "") -> Output:
-    """The dead letter of `message`: its own key and value, its origin and the error in the headers.
-
-    A message with `expired` gets one letter for all of its offsets, which names the first.
-
-    `run` is the one that the stage works for; "" leaves the run that the record is of.
-    """
+    """The dead letter of `message`, its origin and error in the headers; one with `expired` names the first offset."""
     text = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
     headers = {
         **message.headers,

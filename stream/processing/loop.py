@@ -1,11 +1,8 @@
 """The loop that runs a stage on a log: poll, prepare, process, commit; or roll back and try again.
 
-It owns everything that a stage must not know: batching, transactions, fencing, back-pressure, retries, dead letters,
-drain and health. One thread runs it; slow work of the stage runs beside it while the membership is kept alive.
-
-A stage may have several batches in flight (`Stage.ahead`): while the slow work of one runs, the next is read and begun.
-They are processed and committed strictly in the order in which they were read, and a rollback drops them all, for then
-the position goes back to the oldest that is not committed.
+One thread runs it; slow work of the stage runs beside it while the membership is kept alive. A stage may have several
+batches in flight (`Stage.ahead`): they are processed and committed in the order in which they were read, and a rollback
+drops them all.
 """
 
 from __future__ import annotations
@@ -72,7 +69,6 @@ class StageLoop:
         clock: Clock = wall_ms,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take over `stage` and `member`; `run` closes both."""
         self._stage = stage
         self._member = member
         self._metrics = metrics
@@ -213,7 +209,6 @@ class StageLoop:
         return True
 
     def _look_at_work(self) -> None:
-        """While slow work runs: has it moved on since, is the stage still loading, can it work at all?"""
         advanced = self._stage.advanced()
         if advanced != self._advanced or self._stage.starting():
             self._advanced = advanced

@@ -7,7 +7,7 @@ series of one stay until the process ends.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
@@ -56,30 +56,15 @@ SPECS: tuple[Spec, ...] = (
     Spec("histogram", "fetch_duration_seconds", "Time of one HTTP request.", ("kind",), _SECONDS),
     Spec("counter", "fetch_response_bytes", "Decoded bytes received.", ("kind",)),
     Spec("gauge", "fetch_inflight", "HTTP requests under way."),
-    Spec(
-        "counter",
-        "fetch_deferred",
-        "Requests put off before they were made, because their domain or address had its turn.",
-        ("kind",),
-    ),
+    Spec("counter", "fetch_deferred", "Requests put off because their domain or address had its turn.", ("kind",)),
     Spec("gauge", "frontier_urls", "URLs in the frontier of this process by status, and those queued.", ("state",)),
-    Spec(
-        "gauge",
-        "frontier_sites",
-        "Sites in the frontier of this process: active, parked after a failure, resting, or stopped.",
-        ("state",),
-    ),
+    Spec("gauge", "frontier_sites", "Sites in the frontier: active, parked, resting or stopped.", ("state",)),
     Spec("histogram", "frontier_wait_seconds", "Time a site waited after it was due.", (), _SECONDS),
     Spec("counter", "robots_lookups", "Decisions by robots.txt.", ("result",)),
     Spec("counter", "warc_records", "Records written to WARC files.", ("type",)),
     Spec("counter", "warc_bytes", "Compressed bytes written to WARC files."),
     Spec("counter", "log_records", "Records committed by this process.", ("topic", "direction")),
-    Spec(
-        "counter",
-        "log_cpu_seconds",
-        "CPU time of the log: poll, commit and state in the loop, and its own threads.",
-        ("operation",),
-    ),
+    Spec("counter", "log_cpu_seconds", "CPU time of the log: poll, commit, state, threads of its own.", ("operation",)),
     Spec("gauge", "log_lag_records", "Records behind the end of an input topic.", ("topic", "partition")),
     Spec("gauge", "log_lag_seconds", "Age of the newest record that was read.", ("topic",)),
     Spec("counter", "log_expired_unread_records", "Offsets that retention removed before they were read.", ("topic",)),
@@ -93,30 +78,13 @@ SPECS: tuple[Spec, ...] = (
     Spec("histogram", "page_template_ratio", "Share of a page's five-word runs that earlier pages have.", (), _SHARE),
     Spec("gauge", "site_memory_sites", "Sites whose earlier pages this process has in memory."),
     Spec("gauge", "site_memory_bytes", "Bytes of what is remembered of them."),
-    Spec(
-        "histogram",
-        "score_batch_duration_seconds",
-        "Time that one batch kept the detectors busy, without its wait for the batch before.",
-        (),
-        _SECONDS,
-    ),
-    Spec(
-        "counter",
-        "score_tokens",
-        "Tokens that the detectors read, of texts and of padding: counted when read, whether committed or not.",
-        ("kind",),
-    ),
+    Spec("histogram", "score_batch_duration_seconds", "Time that a batch kept the detectors busy.", (), _SECONDS),
+    Spec("counter", "score_tokens", "Tokens that the detectors read, of texts and of padding.", ("kind",)),
     Spec("gauge", "score_batch_tokens", "Tokens of a device's batch at most: halved when its memory is too small."),
     Spec("counter", "score_device_errors", "Memory too small, devices lost, texts that no device takes.", ("kind",)),
     Spec("gauge", "score_device_memory_bytes", "Memory of the scoring device: used, peak, total.", ("kind",)),
     Spec("counter", "score_cache_lookups", "Requests whose text was known already (hit), or read (miss).", ("result",)),
-    Spec(
-        "histogram",
-        "page_score",
-        "Scores of articles, canaries left out: the number that the detector's threshold is compared with.",
-        ("run", "detector"),
-        _SCORES,
-    ),
+    Spec("histogram", "page_score", "Scores of articles, canaries left out.", ("run", "detector"), _SCORES),
     Spec("counter", "page_verdicts", "Page verdicts.", ("run", "ruleset", "verdict")),
     Spec(
         "gauge",
@@ -137,30 +105,16 @@ SPECS: tuple[Spec, ...] = (
         ("run", "ruleset", "source", "bound"),
     ),
     Spec("counter", "canary_pages_sent", "Pages of canary sites put on the way."),
+    Spec("gauge", "canary_sites", "Canary sites, one round of each label and content.", ("truth", "verdict")),
     Spec(
-        "gauge",
-        "canary_sites",
-        "Canary sites by truth and verdict, one round of each label and content, by what is in force.",
-        ("truth", "verdict"),
-    ),
-    Spec(
-        "gauge",
-        "canary_share",
-        "What canaries measure: site_fpr, site_tpr, page_fpr, page_tpr, kept_human, kept_llm.",
-        ("kind",),
+        "gauge", "canary_share", "Of canaries: site_fpr, site_tpr, page_fpr, page_tpr, kept_human, kept_llm.", ("kind",)
     ),
     Spec("gauge", "canary_timestamp_seconds", "When the newest canary page that came through was sent; 0 = none has."),
     Spec("counter", "replay_records", "Records that a replay has dealt with, by phase.", ("run", "phase")),
     Spec("gauge", "replay_records_expected", "Records that a phase of a replay has in all.", ("run", "phase")),
     Spec("gauge", "replay_eta_seconds", "Time that a replay still takes at its present pace.", ("run",)),
     Spec("counter", "replay_yield_seconds", "Time that a replay waited because live was behind.", ("run",)),
-    Spec(
-        "histogram",
-        "heartbeat_duration_seconds",
-        "Time of a heartbeat through all stages to TALLY: what records wait on their way, without the crawl.",
-        (),
-        _SECONDS,
-    ),
+    Spec("histogram", "heartbeat_duration_seconds", "Time of a heartbeat through all stages to TALLY.", (), _SECONDS),
     Spec("gauge", "heartbeat_timestamp_seconds", "Start of the last heartbeat that passed a stage.", ("stage",)),
 )
 
@@ -183,23 +137,17 @@ class Metrics:
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
         """Add to a counter at once. For what belongs to a batch, use a Meter."""
-        metric = self._child(name, labels)
-        assert isinstance(metric, Counter)
-        metric.inc(amount)
+        self._child(name, labels).inc(amount)
 
     def set(self, name: str, value: float, **labels: str) -> None:
-        metric = self._child(name, labels)
-        assert isinstance(metric, Gauge)
-        metric.set(value)
+        self._child(name, labels).set(value)
 
     def observe(self, name: str, value: float, **labels: str) -> None:
         self.histogram(name, **labels).observe(value)
 
     def histogram(self, name: str, **labels: str) -> Histogram:
-        """One label set of a histogram, to observe many values in."""
-        metric = self._child(name, labels)
-        assert isinstance(metric, Histogram)
-        return metric
+        histogram: Histogram = self._child(name, labels)
+        return histogram
 
     def clear(self, name: str) -> None:
         """Forget all label sets of a gauge before it is set anew; other threads may add label sets meanwhile."""
@@ -215,7 +163,7 @@ class Metrics:
     def of(self, name: str) -> MetricWrapperBase:
         return self._metrics[name]
 
-    def _child(self, name: str, labels: dict[str, str]) -> MetricWrapperBase:
+    def _child(self, name: str, labels: dict[str, str]) -> Any:
         key = (name, tuple(labels.items()))
         child = self._children.get(key)
         if child is None:  # the library looks it up, too, at several times the cost
@@ -245,11 +193,9 @@ class Meter:
         self._observed.append((name, value, labels))
 
     def mark(self) -> MeterMark:
-        """What is counted by now, for `undo`."""
         return self._counts.copy(), len(self._observed)
 
     def undo(self, mark: MeterMark) -> None:
-        """Drop what was counted since `mark`, which is used up by that."""
         self._counts, observed = mark
         del self._observed[observed:]
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from stream.log.contract import NO_HEADERS, RECORD_CAP_BYTES, Headers, Output
@@ -27,40 +28,26 @@ def passed_on(headers: Headers) -> Headers:
     return {name: headers[name] for name in PASSED_ON if name in headers}
 
 
+@dataclass(eq=False, slots=True)
 class Context:
     """What `process` and `tick` may touch of one partition: state, outputs and counters, staged until the commit."""
 
-    def __init__(
-        self,
-        partition: int,
-        state: KeyedState | None,
-        meter: Meter,
-        now_ms: int,
-        headers: Headers = NO_HEADERS,
-    ) -> None:
-        """`state`: None for a stage without a store; `headers`: what the record at hand passes on; empty in a tick."""
-        self.partition = partition
-        self.headers = headers
-        self.now_ms = now_ms
-        self.meter = meter
-        self.outputs: list[Output] = []
-        self._state = state
-
-    @property
-    def state(self) -> KeyedState:
-        if self._state is None:
-            raise RuntimeError("this stage has no store")
-        return self._state
+    partition: int
+    state: KeyedState | Any  # None for a stage without a store
+    meter: Meter
+    now_ms: int
+    headers: Headers = field(default_factory=lambda: NO_HEADERS)  # that the record at hand passes on; empty in a tick
+    outputs: list[Output] = field(default_factory=list)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
         """Undo what is done inside the `with` block where an error leaves it."""
-        state = None if self._state is None else self._state.mark()
+        state = self.state.mark() if self.state is not None else 0
         meter, outputs = self.meter.mark(), len(self.outputs)
         try:
             yield
         except BaseException:
-            if state is not None:
+            if self.state is not None:
                 self.state.undo(state)
             self.meter.undo(meter)
             del self.outputs[outputs:]
@@ -130,10 +117,7 @@ class Stage:
         return 0
 
     def metric_series(self, run: str) -> Iterator[Series]:  # noqa: ARG002 - for those that override it
-        """Series whose labels are known in advance, counted for `run`: they are exported as 0 before anything happens.
-
-        A series that appears with its first event hides that event from rates.
-        """
+        """Series exported as 0 before anything happens: one that appears with its first event hides that from rates."""
         yield "stage_duration_seconds", {"stage": self.name}
         for topic in self.inputs:
             yield "log_records", {"topic": topic, "direction": "in"}

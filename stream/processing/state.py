@@ -1,9 +1,7 @@
 """Keyed state of a partition: committed values remembered below, changes that a batch has staged above.
 
-Reads see what the batch has staged. Nothing is written until the loop commits `changes()`; a rollback drops the object.
-
-A partition's state is written by its owner only. So what the owner has read or committed is valid until it commits
-something else, and all is forgotten when a partition may have had another owner, or a commit's outcome is not known.
+Nothing is written until the loop commits `changes()`. A partition's state is written by its owner only: what the owner
+has read or committed is valid until the partition may have had another owner, or a commit's outcome is not known.
 """
 
 from __future__ import annotations
@@ -44,7 +42,6 @@ class KeyedState:
         self._stage(StateChange(key, None))
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        """Up to `limit` (key, value) whose key starts with prefix, in key order, keys > `after` if given."""
         if limit <= 0:
             return []
         start = bisect.bisect_left(self._order, prefix)
@@ -58,7 +55,6 @@ class KeyedState:
         return found[:limit]
 
     def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
-        """Up to `limit` (key, value, due_at) with due_at <= now_ms, oldest due first, ties by key."""
         timed = [
             (change.due_at, key, change.value)
             for key, change in self._staged.items()
@@ -160,7 +156,6 @@ class StateMemory:
                     values.keep(change.key, change.value)
 
     def forget(self, partitions: Iterable[int]) -> None:
-        """Forget partitions that may have changed without this process."""
         for partition in partitions:
             self._partitions.pop(partition, None)
 

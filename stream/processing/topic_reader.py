@@ -1,8 +1,6 @@
-"""Reading records of a topic outside of a stage's loop: a record that cannot be read is reported and left out.
+"""Reading records outside of a stage's loop: a record that cannot be read is reported and left out.
 
-A stage writes such a record to the dead letters. A command or a lookup has no dead letters: it skips the record and
-reports it. The caller may pass `on_bad`. Otherwise the function given to `reporting_to` gets the record, and by default
-each such record is a warning in the process's log.
+`on_bad` gets it, else the function given to `reporting_to`; by default it is a warning in the process's log.
 """
 
 from __future__ import annotations

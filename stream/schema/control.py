@@ -1,8 +1,7 @@
 """What `control` says of runs: read cheaply, and changed by one process at a time.
 
-A writer joins the group `control` under one name, which fences the writer before it, and then writes the row `writer`.
-All rows of earlier writers stand before that row, and an earlier writer can write no more. So of two writers at once,
-the commit of one is refused (`Fenced`).
+A writer joins the group `control` under one name, which fences the writer before it, and then writes the row `writer`:
+all rows of earlier writers stand before that row. So of two writers at once, one commit is refused (`Fenced`).
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from typing import TypeVar
 
 import msgspec
@@ -48,7 +47,6 @@ class Control:
     """Runs, rulesets, the alias `live` and its moves, as they stood at the last `refresh`."""
 
     def __init__(self, log: Log) -> None:
-        """Read what is there; nothing where the topic was not created yet. Raises as `refresh`."""
         self._log = log
         self._next = 0
         self._exists = False
@@ -61,11 +59,7 @@ class Control:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Take in what was appended since; whether anything of this was.
-
-        It asks for the end of the topic and no more while nothing is new. Raises as `Log.read`; SchemaTooNew and
-        BadRecord while the newest row of a key cannot be read, since without it one run could be taken for another.
-        """
+        """Take in what was appended; whether any. SchemaTooNew, BadRecord while a key's newest row is unreadable."""
         if not self._exists and CONTROL not in self._log.topics():
             return False
         self._exists = True
@@ -183,13 +177,10 @@ def tell_scorers(log: Log, scorers: Scorers) -> None:
 @contextmanager
 def exclusive(log: Log, clock: Clock = wall_ms) -> Iterator[ControlWriter]:
     """The one that may change `control`, until another begins; read a `Control` inside. Fenced, LogUnavailable."""
-    member = log.join(_GROUP, [CONTROL], member=_WRITER)
-    try:
+    with closing(log.join(_GROUP, [CONTROL], member=_WRITER)) as member:
         writer = ControlWriter(log, member, f"{clock()} {uuid.uuid4()}".encode())
         writer.claim()
         yield writer
-    finally:
-        member.close()
 
 
 def _key(row: Run | Alias | Cutover) -> bytes:

@@ -1,8 +1,6 @@
 """Projections: a record read without the fields that a reader does not need, which saves most of the decoding.
 
-A record is an array, so a reader that wants some fields has to name every field before them. A projection declares the
-wanted fields only; order, defaults and schema version come
-from the record, and the fields between stay undecoded. A default that is declared replaces that of the record.
+A projection declares the wanted fields only; order, defaults and version come from the record. Its own default wins.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Runs: names of their topics, groups and stores, and what `control` keeps of them.
 
-A run is one ruleset and one detector over the stored records, with outputs of its own. The alias `live` names the run
-that the live stages carry on; a run that becomes live goes on from the offsets of its own groups, so that no record is
-judged twice under it, and none is left out.
+A run is one ruleset and one detector over the stored records. The alias `live` names the run of the live stages; one
+that becomes live resumes at the offsets of its own groups, so no record is judged twice under it or left out.
 """
 
 from __future__ import annotations

@@ -24,11 +24,7 @@ class DamagedFile(ValueError):
 
 @contextmanager
 def open_packed(file: Path) -> Iterator[BinaryIO]:
-    """The file's bytes, inflated where its name ends in .zst or .gz, several frames or members one after another.
-
-    A packed file is read twice: no line of a damaged one is given, for a wrong byte may look like another URL. A pipe
-    is read once. Raises OSError and DamagedFile, of a pipe also while the bytes are read.
-    """
+    """The bytes, inflated by the name's .zst or .gz; no line of a damaged file. Raises OSError, DamagedFile."""
     packing = _packing(file)
     with file.open("rb") as raw:
         try:

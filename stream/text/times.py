@@ -23,11 +23,7 @@ _SHOWN = 40  # characters of a value that an error repeats
 
 
 def read_time(value: object, now_ms: int, *, may_come: bool = False) -> int:
-    """Milliseconds since 1970 of a text or a number; a day is its beginning.
-
-    Raises ValueError, which says what is wrong as the end of a sentence, for what is no time, lies before 1995, or
-    lies more than a day after `now_ms`; `may_come` takes any time to come.
-    """
+    """Milliseconds since 1970 of a text or number; `may_come`: any future time. ValueError ends a sentence."""
     at_ms = _read(value)
     latest_ms = now_ms + AHEAD_MS
     if at_ms < EARLIEST_MS or (at_ms > latest_ms and not may_come):

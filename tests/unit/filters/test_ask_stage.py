@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from filters.judge_stage import ScoreRequestStage
 from filters.known_scores import ArticleText, KnownScores, UnrequestedTexts
-from filters.request_stage import ScoreRequestStage
 from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
 from stream.embedded.member import EmbeddedMember
