@@ -148,8 +148,8 @@ class Ownership:
             self._waits_since = now
             raise LogUnavailable(
                 f"group {self._owner[0]!r} member {self._owner[1]!r}: for {patience_s:.0f} s the broker has not given "
-                f"the offsets of partitions {list(partitions)}. If it is well, a transaction on them hangs: end every one "
-                "that `kafka-transactions.sh find-hanging` finds with `kafka-transactions.sh abort`"
+                f"the offsets of partitions {list(partitions)}. If it is well, a transaction on them hangs: end every "
+                "one that `kafka-transactions.sh find-hanging` finds with `kafka-transactions.sh abort`"
             )
 
     def _end_restore(self) -> None:
