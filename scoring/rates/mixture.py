@@ -93,7 +93,7 @@ class _Cells(NamedTuple):
 
     @classmethod
     def of(cls, counts: CellCounts) -> Self:
-        cells = sorted(cell for cell in counts if counts[cell] and cell[0])
+        cells = sorted((n, k) for n, k in counts if counts[n, k] and 0 <= k <= n > 0)
         pairs = np.array(cells, dtype=np.int64).reshape(-1, 2)
         return cls(pairs[:, 0], pairs[:, 1], np.array([counts[cell] for cell in cells], dtype=np.float64))
 
@@ -350,5 +350,5 @@ class _Mixture:
 
 
 def _logistic(x: Floats) -> Floats:
-    result: Floats = 1 / (1 + np.exp(-x))
+    result: Floats = (1 + np.tanh(x / 2)) / 2  # no overflow
     return result

@@ -114,7 +114,7 @@ def llm_probabilities(
         known = known_sites(recent_canaries(settings or RateSettings(), of_versions, now_ms))
         fit = estimate_share(cells_of(sites), WIDE, known)
         for row in sites:
-            if fit is not None and row.scored:
+            if fit is not None and (row.scored, row.flagged) in fit.posterior:
                 found[row.site] = round(fit.posterior[row.scored, row.flagged], 6)
     return found
 

@@ -209,7 +209,14 @@ def test_no_scored_site_is_no_share() -> None:
     """Sites without a usable score are not in it; without any other there is nothing to estimate."""
     assert estimate_share({}, WIDE) is None
     assert estimate_share({(0, 0): 7}, WIDE) is None
-    assert fitted({(0, 0): 7, (9, 0): 20}).sites == 20
+    assert fitted({(0, 0): 7, (9, 0): 20, (2, 3): 1}).sites == 20  # more flagged than scored is no site
+
+
+def test_a_site_of_many_thousand_pages_is_one_site() -> None:
+    """Long sites cost a table of their length, and overflow nothing."""
+    found = fitted({(100_000, 90_000): 1, (100_000, 10): 1, (3, 0): 20, (3, 3): 5})
+    assert 0 < found.low < found.share < found.high < 1
+    assert found.posterior[100_000, 90_000] > 0.99 > 0.01 > found.posterior[100_000, 10]
 
 
 @pytest.mark.data
