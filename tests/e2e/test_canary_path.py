@@ -158,8 +158,8 @@ def test_canaries_are_judged_like_any_site(world: World) -> None:
 def test_they_correct_the_rate_and_do_not_count(world: World) -> None:
     """The rate is over the one real site, corrected by the canaries of each truth."""
     (line,) = world.lines()
-    assert (line.sites, line.llm, line.method) == (1, 1, "corrected by canaries")
-    assert "9 LLM canary sites, of which 8 were found, and 8 human ones, of which 1 were called llm" in line.text
+    assert (line.sites, line.llm, line.judged_method) == (1, 1, "corrected by canaries")
+    assert "9 LLM canary sites, of which 8 were found, and 8 human ones, of which 1 were called llm" in line.judged_text
 
 
 def test_the_log_adds_up(world: World) -> None:
