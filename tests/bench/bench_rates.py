@@ -198,6 +198,8 @@ def speed() -> None:
     """CPU of `farmwatch rate` without reading the log: 100,000 sites and 60 canaries."""
     rng = np.random.default_rng(3)
     verdicts = ("llm", "human", "undecided", "unclassifiable")
+    scored = np.minimum(rng.geometric(0.25, 100_000), 20)
+    flagged = rng.binomial(scored, np.where(rng.random(100_000) < 0.15, 0.8, 0.05))
     rows = [
         SiteState(
             id=str(n),
@@ -210,6 +212,8 @@ def speed() -> None:
             queries=[f"group{n % 9}-{n % 500}"],
             best_rank=int(n % 60),
             days=[20_000 + n % 90, 20_000 + n % 77],
+            scored=int(scored[n]),
+            flagged=int(flagged[n]),
         )
         for n, kind in enumerate(rng.choice(4, 100_000, p=[0.05, 0.2, 0.06, 0.69]))
     ]
