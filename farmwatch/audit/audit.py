@@ -61,7 +61,7 @@ def audit(log: Log, run: str = "", config: Config | None = None, clock: Clock = 
     config = config or Config()
     audited = audited_run(log, Control(log), run)
     report = AuditReport({name: AuditStep(name) for name in audited.steps})
-    methods, rates = Methods(audited, config), RateRows()
+    methods, rates = Methods(audited.run, config), RateRows()
     for partition in range(log.topics()[HITS]):
         reader = PartitionReader(log, partition, report, audited, clock())
         _Partition(log, reader, report, audited, methods, rates).audit()

@@ -32,6 +32,7 @@ from scoring.judged_page import JudgedPage
 from scoring.rates.canary import is_canary
 from scoring.site_tally import SPARE_TEXTS, SiteTally
 from stream.schema.records import Hit, Score, SiteState
+from stream.schema.runs import Run
 from stream.schema.topics import HITS, SCORES
 from stream.schema.vocabulary import UNCLASSIFIABLE
 from stream.text.user_errors import FarmwatchError
@@ -73,25 +74,25 @@ class Recomputed(NamedTuple):
     is_proved: bool  # every field follows from the log
 
 
+@dataclass(slots=True)
 class Methods:
     """By which method a run's sites are judged: the one that it keeps, else the configured one."""
 
-    def __init__(self, audited: Audited, config: Config) -> None:
-        self._run = audited.run
-        self._config = config
-        self._known: dict[str, SiteMethod | None] = {}
+    run: Run
+    config: Config
+    _known: dict[str, SiteMethod | None] = field(init=False, default_factory=dict)
 
     def of(self, detector: str, digest: str | None) -> SiteMethod | None:
         """The method of a row that names this one, None for a row that is not there; None where it is not known."""
         if detector not in self._known:
             self._known[detector] = self._found(detector)
         method = self._known[detector]
-        is_said = digest is None or self._run.site_method  # else the configuration may have changed
+        is_said = digest is None or self.run.site_method  # else the configuration may have changed
         return method if method is not None and (is_said or method.digest == digest) else None
 
     def _found(self, detector: str) -> SiteMethod | None:
         try:
-            return site_method_of(self._config, msgspec.structs.replace(self._run, detector=detector))
+            return site_method_of(self.config, msgspec.structs.replace(self.run, detector=detector))
         except (FarmwatchError, ScoringError):
             return None
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import App, Group, Parameter
 
-from farmwatch.terminal.messages import put
+from farmwatch.terminal.messages import program_version, put
 from stream.text.user_errors import Exit
 
 _COMMANDS = {  # group of the help -> command -> its function below farmwatch.commands, and its line in the list
@@ -62,16 +62,6 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "completion": ("cli:completion", "Print a script that completes commands and options in a shell."),
     },
 }
-
-
-def program_version() -> str:
-    """Version of the installed distribution."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("farmwatch")
-    except PackageNotFoundError:
-        return "unknown"
 
 
 app = App(

@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
-import io
 import json
+import re
 import sys
 import textwrap
-import tokenize
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import takewhile
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
@@ -187,33 +186,18 @@ def commands(app: App, prefix: str = "") -> dict[str, App]:
 
 def meaning_of(owner: type[msgspec.Struct], name: str) -> str:
     """What the source says of a field: the comment on its line, the comment above, or else its name in words."""
-    source = textwrap.dedent(inspect.getsource(owner))
-    comments = {
-        token.start[0]: token.string.lstrip("# ").strip()
-        for token in tokenize.generate_tokens(io.StringIO(source).readline)
-        if token.type == tokenize.COMMENT
-    }
-    body = ast.parse(source).body[0]
-    assert isinstance(body, ast.ClassDef)
-    text = source.splitlines()
-    for statement, following in zip(body.body, [*body.body[1:], None], strict=True):
-        if (
-            isinstance(statement, ast.AnnAssign)
-            and isinstance(statement.target, ast.Name)
-            and statement.target.id == name
-        ):
-            beside = [comments[n] for n in range(statement.lineno, (statement.end_lineno or 0) + 1) if n in comments]
-            if beside:
-                return " ".join(beside)
-            if isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant):
-                return str(following.value.value)
-            above: list[str] = []
-            line = statement.lineno - 1
-            while line in comments and text[line - 1].lstrip().startswith("#"):
-                above.insert(0, comments[line])
-                line -= 1
-            if above and len(above[-1].split()) > 3:  # shorter ones are headings of a part
-                return " ".join(above)
+    lines = inspect.getsource(owner).splitlines()
+    start = next(place for place, line in enumerate(lines) if re.match(rf" {{4}}{name}:", line))
+    end = start + 1
+    while end < len(lines) and re.match(r" {5}| {4}[)\]]", lines[end]):
+        end += 1
+    if beside := [comment[1] for line in lines[start:end] if (comment := re.search(r"  # (.+)", line))]:
+        return " ".join(beside)
+    if docstring := re.match(r' {4}"""(.+?)"""', "\n".join(lines[end:]), re.DOTALL):
+        return docstring[1]
+    above = list(takewhile(lambda line: line.startswith("    # "), reversed(lines[:start])))
+    if above and len(above[0].split()) > 4:  # shorter ones are headings of a part
+        return " ".join(line.strip("# ") for line in reversed(above))
     words = name.split("_")
     unit = _UNITS.get(words[-1])
     return f"{' '.join(words[:-1])}, {unit}" if unit else " ".join(words)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from crawler.hit_records import OutputBatch, hit_output
 from crawler.sources.known_hits import KnownHits
 from crawler.web.hits_file import LINE_CAP, BadLine, read_hits
 from farmwatch.config.config import Config
@@ -74,8 +75,6 @@ def append_hits(
     sites are in, and about 150 bytes of memory for each hit there. Of files appended side by side, or once retention
     took a hit, it may be appended again; TALLY counts it once. Raises UnknownTopic, LogUnavailable.
     """
-    from crawler.hit_records import OutputBatch, hit_output  # it brings the WARC reader along
-
     partitions = log.topics()[HITS]
     batch = OutputBatch()
     known = known or KnownHits(log)

@@ -80,21 +80,20 @@ def import_pages(
     return so_far
 
 
+@dataclass(slots=True)
 class MeasuredStream:
     """A stream that reports each MiB that was read of it."""
 
-    def __init__(self, stream: BinaryIO, on_progress: Callable[[int], None]) -> None:
-        """Read `stream`; `on_progress` gets how many MiB more."""
-        self._stream = stream
-        self._on_progress = on_progress
-        self._unreported_bytes = 0
+    stream: BinaryIO
+    on_progress: Callable[[int], None]  # gets how many MiB more
+    _unreported_bytes: int = field(init=False, default=0)
 
     def read(self, size: int = -1) -> bytes:
         """As the stream's own."""
-        piece = self._stream.read(size)
+        piece = self.stream.read(size)
         more_mib, self._unreported_bytes = divmod(self._unreported_bytes + len(piece), _MIB)
         if more_mib:
-            self._on_progress(more_mib)
+            self.on_progress(more_mib)
         return piece
 
 

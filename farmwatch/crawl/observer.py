@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 
 from farmwatch.config.config import Config
 from farmwatch.config.opening import open_configured
@@ -22,36 +23,25 @@ _ASK_S = {"sqlite": 0.5, "kafka": 5.0}  # between questions whether all is done;
 _JOIN_S = 5.0
 
 
+@dataclass(slots=True)
 class CrawlObserver:
     """Observes a crawl of this process, through its watch.
 
     A failure of its own sets `stop` and is raised at the end of `observing`; a log that is away is asked again.
     """
 
-    def __init__(
-        self,
-        config: Config,
-        watch: CrawlWatch,
-        view: CrawlView | None,
-        stop: threading.Event,
-        hurry: threading.Event,
-        *,
-        until_done: bool,
-        end_process: Callable[[int], object] = os._exit,
-        every_s: float = _DRAW_S,
-    ) -> None:
-        """Without a view, a line of status comes every up.status_s seconds. `hurry` ends the process at once."""
-        self._config = config
-        self._watch = watch
-        self._view = view
-        self._stop = stop
-        self._hurry = hurry
-        self._until_done = until_done
-        self._end_process = end_process
-        self._every_s = every_s
-        self._said = time.monotonic()
-        self._asked = 0.0
-        self._error: Exception | None = None
+    config: Config
+    watch: CrawlWatch
+    view: CrawlView | None  # without one, a line of status comes every up.status_s seconds
+    stop: threading.Event
+    hurry: threading.Event  # ends the process at once
+    _: KW_ONLY
+    until_done: bool
+    end_process: Callable[[int], object] = os._exit
+    every_s: float = _DRAW_S
+    _said: float = field(init=False, default_factory=time.monotonic)
+    _asked: float = field(init=False, default=0.0)
+    _error: Exception | None = field(init=False, default=None)
 
     @contextmanager
     def observing(self) -> Iterator[None]:
@@ -66,47 +56,47 @@ class CrawlObserver:
             thread.join(_JOIN_S)
         if self._error is not None:
             raise self._error
-        figures = self._watch.figures()
-        if self._view is not None:
-            self._view.show(figures)
+        figures = self.watch.figures()
+        if self.view is not None:
+            self.view.show(figures)
         else:
             message(status_line(figures))
 
     def _run(self, ended: threading.Event) -> None:
-        while not ended.wait(self._every_s):
-            if self._hurry.is_set():
-                if self._view is not None:
-                    self._view.close()
-                self._end_process(Exit.INTERRUPTED)  # what is committed is whole, what is under way is still queued
+        while not ended.wait(self.every_s):
+            if self.hurry.is_set():
+                if self.view is not None:
+                    self.view.close()
+                self.end_process(Exit.INTERRUPTED)  # what is committed is whole, what is under way is still queued
                 return
             if self._error is None:
                 try:
                     self._look()
                 except Exception as error:  # noqa: BLE001 - raised in the main thread, behind the drain
                     self._error = error
-                    self._stop.set()
+                    self.stop.set()
 
     def _look(self) -> None:
-        if self._view is not None:
-            self._view.show(self._watch.figures())
-        elif time.monotonic() - self._said >= self._config.up.status_s:
+        if self.view is not None:
+            self.view.show(self.watch.figures())
+        elif time.monotonic() - self._said >= self.config.up.status_s:
             self._said = time.monotonic()
-            message(status_line(self._watch.figures()))
-        if self._until_done and not self._stop.is_set() and self._is_done():
-            self._stop.set()
+            message(status_line(self.watch.figures()))
+        if self.until_done and not self.stop.is_set() and self._is_done():
+            self.stop.set()
 
     def _is_done(self) -> bool:
-        every_s = _ASK_S[self._config.log.url.partition(":")[0]]
-        if self._watch.figures().active:
-            self._watch.waits_for = ""
+        every_s = _ASK_S[self.config.log.url.partition(":")[0]]
+        if self.watch.figures().active:
+            self.watch.waits_for = ""
             return False
         if time.monotonic() - self._asked < every_s:
             return False
         self._asked = time.monotonic()
         try:
-            with closing(open_configured(self._config, read_only=True)) as log:
-                self._watch.waits_for = crawl_waits_for(log, self._config.log.partitions)
-                return not self._watch.waits_for
+            with closing(open_configured(self.config, read_only=True)) as log:
+                self.watch.waits_for = crawl_waits_for(log, self.config.log.partitions)
+                return not self.watch.waits_for
         except StreamError as error:
             if error.retriable:  # it is asked again; the loop itself says what is wrong with the log
                 return False

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -89,21 +89,23 @@ def run_search(config: Config, wanted: SearchRequest, *, as_json: bool) -> int:
         return asyncio.run(desk.always(sources, queries))
 
 
+@dataclass
 class Desk:
     """Runs the sources beside each other in one event loop. What one of them meets does not touch the others."""
 
-    def __init__(self, config: Config, wanted: SearchRequest, log: Log, locks: Path, *, as_json: bool) -> None:
-        """`locks` is a folder for files that keep processes apart."""
+    config: Config
+    wanted: SearchRequest
+    log: Log
+    locks: Path  # a folder for files that keep processes apart
+    _: KW_ONLY
+    as_json: bool
+
+    def __post_init__(self) -> None:
         self.metrics = Metrics()
-        self._config = config
-        self._wanted = wanted
-        self._log = log
-        self._locks = locks
-        self._as_json = as_json
         self._stop: asyncio.Event | None = None
         self._interrupted = False
         self._states: dict[str, str] = {}
-        self._imports = KnownHits(log, locks / IMPORTS_LOCK)
+        self._imports = KnownHits(self.log, self.locks / IMPORTS_LOCK)
 
     def health(self) -> Health:
         """Well as long as it runs; what each source does stands in the detail."""
@@ -159,7 +161,7 @@ class Desk:
 
     async def _keep(self, source: Source, client: SourceClient, queries: Sequence[Query]) -> None:
         """The schedule of one source. Raises StreamError."""
-        assert self._wanted.every_s is not None
+        assert self.wanted.every_s is not None
         searcher = self._searcher(source, client, float("inf"))
         for outcome in OUTCOMES:
             self.metrics.touch("search_queries", source=source.name, outcome=outcome)
@@ -170,7 +172,7 @@ class Desk:
             ledger = searcher.ledger
             queries = self._again(queries)
             now_ms = int(time.time() * 1000)
-            due_ms, round_ = next_round(ledger.round, digest_of(queries), len(queries), self._wanted.every_s, now_ms)
+            due_ms, round_ = next_round(ledger.round, digest_of(queries), len(queries), self.wanted.every_s, now_ms)
             if due_ms > now_ms:
                 if told_ms != (told_ms := due_ms):
                     _log.info("next_round", source=source.name, at=moment(due_ms))
@@ -193,11 +195,11 @@ class Desk:
             await self._sleep(min(left_s, _SLICE_S))
 
     def _searcher(self, source: Source, client: SourceClient, patience_s: float) -> Searcher:
-        settings = with_pages(settings_for(self._config.search, source.name), self._wanted.pages)
+        settings = with_pages(settings_for(self.config.search, source.name), self.wanted.pages)
         turns = PacedClient(
             source,
             settings,
-            Ledger(self._log, source.name, partial(file_lock, self._locks / f"{source.name}.lock"), time.time),
+            Ledger(self.log, source.name, partial(file_lock, self.locks / f"{source.name}.lock"), time.time),
             client,
             clock=time.time,
             sleep=self._sleep,
@@ -205,16 +207,16 @@ class Desk:
             metrics=self.metrics,
             patience_s=patience_s,
         )
-        return Searcher(source, settings, turns, self._config.log.partitions, self.metrics, self._imports)
+        return Searcher(source, settings, turns, self.config.log.partitions, self.metrics, self._imports)
 
     def _client(self) -> SourceClient:
-        crawl = self._config.crawl
+        crawl = self.config.crawl
         return SourceClient(crawl.user_agent if crawl.contact else crawl.name, time.time)
 
     def _again(self, queries: Sequence[Query]) -> Sequence[Query]:
         """The queries as the file has them now; those before where it cannot be read."""
         try:
-            return _queries(self._wanted.queries, quiet=True)[0]
+            return _queries(self.wanted.queries, quiet=True)[0]
         except FarmwatchError as error:
             _log.warning("queries_unreadable", error=str(error))
             return queries
@@ -247,19 +249,19 @@ class Desk:
     def _tell(self, summary: RoundSummary, wanted: int) -> None:
         """What a round came to: a line, a JSON object, or of a daemon an event in its log."""
         if summary.refused:
-            mine = settings_for(self._config.search, summary.source)
+            mine = settings_for(self.config.search, summary.source)
             summary.ended += f" ({key_origin(summary.source, mine, os.environ)})"
-        if self._as_json:
+        if self.as_json:
             said = {name: value for name, value in asdict(summary).items() if name != "refused"}
             counts = {"outcomes": dict(summary.outcomes), "skipped_reasons": dict(summary.skipped_reasons)}
             put_json({**said, **counts, "unasked": wanted - summary.queries})
-        elif self._wanted.every_s is not None:
+        elif self.wanted.every_s is not None:
             _log.info("round_ended", source=summary.source, came_to=one_line(_sentence(summary, wanted)))
         else:
             put(one_line(f"{summary.source}: {_sentence(summary, wanted)}"))
         if not summary.ended:
             return
-        if self._wanted.every_s is not None:
+        if self.wanted.every_s is not None:
             _log.warning("round_broken_off", source=summary.source, why=one_line(summary.ended))
         else:
             message(f"farmwatch: {one_line(summary.ended)}")

@@ -11,6 +11,7 @@ Names of canary sites are new each round: a site's row and tally are removed `ke
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -29,43 +30,31 @@ _log = structlog.get_logger()
 PagesOf = Callable[[int, int], Iterable[Page]]  # (round, now in ms) -> the pages of the round, sites together
 
 
+@dataclass(slots=True)
 class CanaryRounds:
     """What TALLY does for canaries at each tick. Where `pages_of` raises, the round is tried again."""
 
-    def __init__(
-        self,
-        pages_of: PagesOf | None,
-        every_s: int,
-        keep_ms: int,
-        partitions: int,
-        rows: str = topics.SITES,
-        sent_before: Callable[[int], int] = lambda _: -1,
-    ) -> None:
-        """Send `pages_of(round, now_ms)` every `every_s` seconds; None: send none. `rows` is the topic of sites' rows.
-
-        `sent_before(partition)`: when the last round of other runs began there, -1 = none; asked once, may be slow.
-        """
-        self._pages_of = pages_of
-        self._rows = rows
-        self._ask = sent_before
-        self._before: dict[int, int] = {}
-        self._every_ms = every_s * 1000
-        self._keep_ms = keep_ms
-        self._partitions = partitions
-        self._not_before = 0
+    pages_of: PagesOf | None  # None: send none
+    every_s: int
+    keep_ms: int
+    partitions: int
+    rows: str = topics.SITES  # the topic of sites' rows
+    sent_before: Callable[[int], int] = lambda _: -1  # partition -> when the last round of other runs began, or -1
+    _before: dict[int, int] = field(init=False, default_factory=dict)  # what that said: it may be slow
+    _not_before: int = field(init=False, default=0)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """Send what is due in the partitions at hand, and take old sites away."""
         for ctx in contexts.values():
             self._take_away(ctx)
-        if self._pages_of is None:
+        if self.pages_of is None:
             return
         late = [ctx for ctx in contexts.values() if self._is_late(ctx)]
         if not late or late[0].now_ms < self._not_before:
             return
         number = max(map(self._number, late))
         try:
-            pages = list(self._pages_of(number, late[0].now_ms))
+            pages = list(self.pages_of(number, late[0].now_ms))
         except Exception as error:  # noqa: BLE001 - a broken file of canaries must not stop the tally
             self._not_before = late[0].now_ms + _TRY_AGAIN_MS
             _log.error("canaries_not_sent", round=number, error=f"{type(error).__name__}: {error}"[:300])
@@ -74,22 +63,22 @@ class CanaryRounds:
             self._send(ctx, number, pages)
 
     def _is_late(self, ctx: Context) -> bool:
-        begun = self._number(ctx) * self._every_ms
+        begun = self._number(ctx) * self.every_s * 1000
         if begun <= sent_last(ctx.state):
             return False
         if ctx.partition not in self._before:
-            self._before[ctx.partition] = self._ask(ctx.partition)
+            self._before[ctx.partition] = self.sent_before(ctx.partition)
         return begun > self._before[ctx.partition]
 
     def _send(self, ctx: Context, number: int, pages: Iterable[Page]) -> None:
         sites = set()
         for page in pages:
-            if partition_of(page.site, self._partitions) == ctx.partition:
+            if partition_of(page.site, self.partitions) == ctx.partition:
                 ctx.emit(topics.PAGES, page)
                 sites.add(page.site)
         for site in sites:
-            ctx.state.put(_SITE_KEY + site.encode(), b"", due_at=ctx.now_ms + self._keep_ms)
-        ctx.state.put(ROUND_KEY, str(number * self._every_ms).encode())
+            ctx.state.put(_SITE_KEY + site.encode(), b"", due_at=ctx.now_ms + self.keep_ms)
+        ctx.state.put(ROUND_KEY, str(number * self.every_s * 1000).encode())
         ctx.meter.count("canary_pages_sent", len([page for page in pages if page.site in sites]))
 
     def _take_away(self, ctx: Context) -> None:
@@ -98,7 +87,7 @@ class CanaryRounds:
                 site = key.removeprefix(_SITE_KEY)
                 ctx.state.delete(key)
                 ctx.state.delete(site)
-                ctx.tombstone(self._rows, site.decode())
+                ctx.tombstone(self.rows, site.decode())
 
     def _number(self, ctx: Context) -> int:
-        return ctx.now_ms // self._every_ms
+        return ctx.now_ms // (self.every_s * 1000)

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from copy import copy
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain
 
@@ -59,24 +60,16 @@ class Exposition(CollectorRegistry):
             yield shown
 
 
+@dataclass(slots=True)
 class Endpoints:
     """Serves the three pages from a thread. `port` is the real one after `start`, also where 0 was asked for."""
 
-    def __init__(
-        self,
-        registry: CollectorRegistry,
-        health: Callable[[], Health],
-        host: str,
-        port: int,
-        request_s: float = _REQUEST_S,
-    ) -> None:
-        """Take what to show and where. A connection is closed after `request_s`."""
-        self._registry = registry
-        self._health = health
-        self._address = (host, port)
-        self._request_s = request_s
-        self._server: _Server | None = None
-        self.port = port
+    registry: CollectorRegistry
+    health: Callable[[], Health]
+    host: str
+    port: int
+    request_s: float = _REQUEST_S  # after which a connection is closed
+    _server: _Server | None = field(init=False, default=None)
 
     def start(self, patience_s: float = 0.0, stop: threading.Event | None = None) -> None:
         """Bind and serve; a port that is taken is waited for so long: a process before this one may be draining.
@@ -86,13 +79,13 @@ class Endpoints:
         """
         until = time.monotonic() + patience_s
         stop = stop or threading.Event()
-        host, port = self._address
+        host, port = self.host, self.port
         server, warned = None, False
         while server is None:
             if stop.is_set():
                 return
             try:
-                server = _Server(self._address, self.page, self._request_s)
+                server = _Server((host, port), self.page, self.request_s)
             except OSError as error:
                 left_s = until - time.monotonic()
                 if error.errno != errno.EADDRINUSE or left_s <= 0:
@@ -104,7 +97,7 @@ class Endpoints:
         self._server = server
         self.port = server.server_address[1]
         threading.Thread(target=server.serve_forever, name="endpoints", daemon=True, args=(_POLL_S,)).start()
-        _log.info("endpoints_served", url=f"http://{self._address[0]}:{self.port}/metrics")
+        _log.info("endpoints_served", url=f"http://{host}:{self.port}/metrics")
 
     def close(self) -> None:
         """Stop serving."""
@@ -120,9 +113,9 @@ class Endpoints:
                 encoder, content_type = choose_encoder(accept)
             except (TypeError, ValueError):  # a version that is no number
                 encoder, content_type = choose_encoder("")
-            return 200, content_type, encoder(self._registry)
+            return 200, content_type, encoder(self.registry)
         if path in ("/healthz", "/readyz"):
-            health = self._health()
+            health = self.health()
             good = health.ok if path == "/healthz" else health.ready
             return (200 if good else 503), _TEXT, f"{'ok' if good else 'not ok'}: {health.detail}\n".encode()
         return 404, _TEXT, b"/metrics /healthz /readyz\n"

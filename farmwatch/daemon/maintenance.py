@@ -10,6 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -79,52 +80,44 @@ class ClockWatch:
         return ClockReading(moved_s if abs(moved_s) > _HOUR_S else 0.0, is_confirmed, wall_s)
 
 
+@dataclass
 class Upkeep:
     """Calls each job at its interval until stopped. A job that fails is logged and tried again next time."""
 
-    def __init__(
-        self,
-        log: Log,
-        settings: UpSettings,
-        rate: RateSettings,
-        metrics: Metrics,
-        live: RunRules,
-        method: tuple[str, str],
-        clock: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Take what the jobs need: the run that is live, and its site method (name, digest); clocks are in seconds."""
-        self._live = live
-        self._method = method
-        self._log = log
-        self._rate_settings = rate
-        self._metrics = metrics
-        self._clock = clock
-        self._monotonic = monotonic
-        self._clock_watch = ClockWatch(clock, monotonic)
+    log: Log
+    settings: UpSettings
+    rate: RateSettings
+    metrics: Metrics
+    live: RunRules
+    method: tuple[str, str]  # name and digest of the site method of the live run
+    clock: Callable[[], float] = time.time  # both clocks are in seconds
+    monotonic: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._clock_watch = ClockWatch(self.clock, self.monotonic)
         self._waits = False
-        self._table = SiteTable(log, live.names.sites)
-        self._reads = reads_of_live(live.names)
+        self._table = SiteTable(self.log, self.live.names.sites)
+        self._reads = reads_of_live(self.live.names)
         self._share = "none yet"
-        self._renew_at = monotonic()
-        self._series = SeriesKeeper(log, rate, live.run.name)
+        self._renew_at = self.monotonic()
+        self._series = SeriesKeeper(self.log, self.rate, self.live.run.name)
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
-            ("heartbeat", settings.heartbeat_s, self.beat),
-            ("overview", settings.overview_s, self.look),
-            ("status", settings.status_s, self.tell),
-            ("retention", settings.retention_s, self.expire),
+            ("heartbeat", self.settings.heartbeat_s, self.beat),
+            ("overview", self.settings.overview_s, self.look),
+            ("status", self.settings.status_s, self.tell),
+            ("retention", self.settings.retention_s, self.expire),
         )
-        now_s = monotonic()
+        now_s = self.monotonic()
         self._due = {name: now_s + (0.0 if name == "heartbeat" else every_s) for name, every_s, _ in self._jobs}
-        self._next_point_s = self._end_of_interval(clock())
+        self._next_point_s = self._end_of_interval(self.clock())
         self._kept_s = 0.0  # end of the newest interval with a point
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop`."""
         while not stop.is_set():
             self.round()
-            wait_s = min(self._due.values()) - self._monotonic()
-            point_in_s = self._next_point_s - self._clock()
+            wait_s = min(self._due.values()) - self.monotonic()
+            point_in_s = self._next_point_s - self.clock()
             if point_in_s > 0:  # else the point waits until the clock is confirmed
                 wait_s = min(wait_s, point_in_s)
             stop.wait(max(0.05, wait_s))
@@ -132,8 +125,8 @@ class Upkeep:
     def round(self) -> None:
         """Do what is due now: series at full intervals of the wall clock, all else by the clock that nobody sets."""
         for name, every_s, job in self._jobs:
-            if self._monotonic() >= self._due[name]:
-                self._due[name] = self._monotonic() + every_s
+            if self.monotonic() >= self._due[name]:
+                self._due[name] = self.monotonic() + every_s
                 self._do(name, job)
         look = self._clock_watch.look()
         end_s = self._end_of_interval(look.wall_s)
@@ -152,20 +145,20 @@ class Upkeep:
 
     def beat(self) -> None:
         """Send a heartbeat through all stages."""
-        heartbeat.beat(self._log, self._log.topics()[HITS], int(self._clock() * 1000))
+        heartbeat.beat(self.log, self.log.topics()[HITS], int(self.clock() * 1000))
 
     def expire(self) -> None:
         """Apply retention and compaction but to what runs have still to read; wait while the clock is in doubt."""
-        control = Control(self._log)
+        control = Control(self.log)
         why = self._expire(control)
         if why and not self._waits:
             _log.warning("retention_waits", why=why, until="an hour confirms the clock", check="timedatectl")
         if self._waits and not why:
             _log.info("retention_resumed")
         self._waits = bool(why)
-        if self._monotonic() >= self._renew_at:
-            renew_idle(self._log, control)
-            self._renew_at = self._monotonic() + _RENEW_S
+        if self.monotonic() >= self._renew_at:
+            renew_idle(self.log, control)
+            self._renew_at = self.monotonic() + _RENEW_S
 
     def _expire(self, control: Control) -> str:
         """One round of retention; returns why it has to wait, "" where it was done."""
@@ -174,9 +167,7 @@ class Upkeep:
             return f"the clock moved by {look.moved_s / 3600:+.1f} hours"
         now_ms = int(look.wall_s * 1000)
         try:
-            freed = self._log.expire(
-                now_ms, needed(self._log, control, now_ms), most=1.0 if look.is_confirmed else _MOST
-            )
+            freed = self.log.expire(now_ms, needed(self.log, control, now_ms), most=1.0 if look.is_confirmed else _MOST)
         except TooMuchExpired as error:
             return str(error)
         if freed:
@@ -186,11 +177,11 @@ class Upkeep:
     def tell(self) -> None:
         """One line: the crawl (not on a broker, which keeps its state in a changelog), waiting records, the share."""
         said: dict[str, int | str] = {}
-        if not self._log.forgets_offsets:  # no broker
-            frontier = frontier_left(self._log, self._log.topics()[HITS])
+        if not self.log.forgets_offsets:  # no broker
+            frontier = frontier_left(self.log, self.log.topics()[HITS])
             said = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
-        waiting = {group: lag_of(self._log, group, self._reads) for group in self._reads}
-        said["run"] = self._live.run.name
+        waiting = {group: lag_of(self.log, group, self._reads) for group in self._reads}
+        said["run"] = self.live.run.name
         said["waiting"] = ",".join(f"{group}:{count}" for group, count in waiting.items() if count) or "none"
         said["share"] = self._share
         _log.info("status", **said)
@@ -205,58 +196,58 @@ class Upkeep:
         Labels have no digest, so only rows of the ruleset, detector and site method in force count, or lines of two
         digests would overwrite each other. Sites without a verdict count with the ruleset in force.
         """
-        ruleset, run = self._live.ruleset, self._live.run.name
-        rows, now_ms = self._rows(), int(self._clock() * 1000)
-        self._metrics.clear("sites")
-        self._metrics.clear("share")
-        self._metrics.clear("farm_rate")
+        ruleset, run = self.live.ruleset, self.live.run.name
+        rows, now_ms = self._rows(), int(self.clock() * 1000)
+        self.metrics.clear("sites")
+        self.metrics.clear("share")
+        self.metrics.clear("farm_rate")
         for split in ("", "source"):
-            for line in rate_lines(rows, split, self._rate_settings, now_ms=now_ms, run=run):
+            for line in rate_lines(rows, split, self.rate, now_ms=now_ms, run=run):
                 if not split:
                     self._share = "none yet" if line.share is None else f"{line.share:.1%}"
                     for verdict in VERDICTS:
                         count = int(getattr(line, verdict))
-                        self._metrics.set("sites", count, run=line.run, ruleset=ruleset.name, verdict=verdict)
+                        self.metrics.set("sites", count, run=line.run, ruleset=ruleset.name, verdict=verdict)
                 labels = {"run": line.run, "ruleset": ruleset.name, "source": _label(line.group) if split else "all"}
                 bounds = ("low", line.low, line.judged_low), ("point", line.share, line.judged_share)
                 for bound, share, judged in (*bounds, ("high", line.high, line.judged_high)):
                     if share is not None:
-                        self._metrics.set(
+                        self.metrics.set(
                             "share", share, **labels, detector=line.detector, definition="sites", bound=bound
                         )
                     if judged is not None:
-                        self._metrics.set("farm_rate", judged, **labels, bound=bound)
+                        self.metrics.set("farm_rate", judged, **labels, bound=bound)
         self._look_at_canaries([row for row in rows if row.ruleset])
 
     def _look_at_canaries(self, rows: Sequence[SiteState]) -> None:
-        self._metrics.clear("canary_sites")
-        self._metrics.clear("canary_share")
-        found = recent_canaries(self._rate_settings, rows, int(self._clock() * 1000))
+        self.metrics.clear("canary_sites")
+        self.metrics.clear("canary_share")
+        found = recent_canaries(self.rate, rows, int(self.clock() * 1000))
         if not found.last_at:
             return
         for truth, verdicts in found.sites.items():
             for verdict in VERDICTS:
-                self._metrics.set("canary_sites", verdicts.get(verdict, 0), truth=truth, verdict=verdict)
+                self.metrics.set("canary_sites", verdicts.get(verdict, 0), truth=truth, verdict=verdict)
         for kind, share in found.shares().items():
-            self._metrics.set("canary_share", share.point, kind=kind)
-        self._metrics.set("canary_timestamp_seconds", found.last_at / 1000)
+            self.metrics.set("canary_share", share.point, kind=kind)
+        self.metrics.set("canary_timestamp_seconds", found.last_at / 1000)
 
     def _rows(self) -> list[SiteState]:
         """The rows of the detector, the ruleset and the site method in force, and those that are not judged yet."""
-        ruleset = self._live.ruleset
+        ruleset = self.live.ruleset
         in_force = {(ruleset.name, ruleset.digest), ("", "")}
         self._table.refresh()
         return [
             row
             for row in self._table.rows()
-            if row.detector == self._live.run.detector
+            if row.detector == self.live.run.detector
             and (row.ruleset, row.digest) in in_force
-            and (not has_verdict(row) or (row.method, row.method_digest) == self._method)
+            and (not has_verdict(row) or (row.method, row.method_digest) == self.method)
         ]
 
     def _end_of_interval(self, now_s: float) -> float:
         """When the next interval of the series starts."""
-        series_s = self._rate_settings.series_s
+        series_s = self.rate.series_s
         return interval_start(now_s, series_s) / 1000 + series_s
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 
 import structlog
@@ -22,35 +23,34 @@ _EARLY = timedelta(days=1)  # a point may have been appended a little before or 
 _log = structlog.get_logger()
 
 
+@dataclass(slots=True)
 class SeriesKeeper:
     """Appends points to the topic of series. Two processes that do so write the same keys; neither does harm."""
 
-    def __init__(self, log: Log, settings: RateSettings, run: str = "") -> None:
-        """Keep the series of `run`. Nothing is written before `keep`."""
-        self._run = run
-        self._log = log
-        self._settings = settings
-        self._thinned = ""  # the day on which it was done last
+    log: Log
+    settings: RateSettings
+    run: str = ""
+    _thinned: str = field(init=False, default="")  # the day on which it was done last
 
     def keep(self, rows: Sequence[SiteState], now_s: float) -> None:
         """Append the points of the interval that holds `now_s`, and once a day thin out old ones.
 
         `rows` are of the ruleset and the detector in force, canaries included.
         """
-        at = interval_start(now_s, self._settings.series_s)
+        at = interval_start(now_s, self.settings.series_s)
         points = [point for by in SERIES for point in self._points(rows, by, at, int(now_s * 1000))]
-        self._log.append([Output(RATES, 0, point.id.encode(), encode(point)) for point in points])
+        self.log.append([Output(RATES, 0, point.id.encode(), encode(point)) for point in points])
         today = datetime.fromtimestamp(now_s, UTC).date()
         if self._thinned != today.isoformat():
             last = today - timedelta(days=THIN_AFTER_DAYS)
             first = last - timedelta(days=_THIN_BACK_DAYS)
-            old = [Output(RATES, 0, point.id.encode(), None) for point in thinned(read_points(self._log, first, last))]
+            old = [Output(RATES, 0, point.id.encode(), None) for point in thinned(read_points(self.log, first, last))]
             if old:
-                self._log.append(old)
+                self.log.append(old)
             self._thinned = today.isoformat()
 
     def _points(self, rows: Sequence[SiteState], by: str, at: int, now_ms: int) -> Iterator[RatePoint]:
-        lines: list[RateLine] = rate_lines(rows, by, self._settings, now_ms=now_ms, run=self._run)
+        lines: list[RateLine] = rate_lines(rows, by, self.settings, now_ms=now_ms, run=self.run)
         groups = set(largest({line.group: line.sites for line in lines}))
         if left_out := {line.group for line in lines} - groups:
             _log.warning("series_left_out", by=by, groups=len(left_out), kept=len(groups))

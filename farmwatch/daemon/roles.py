@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
-from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING
 
 import structlog
@@ -16,6 +15,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.maintenance import Upkeep
+from farmwatch.terminal.messages import program_version
 from replay.runs.configured import site_method_of, tally_identity
 from stream.log.contract import CleanupPolicy, Log, Member, Topic
 from stream.processing.health import Health
@@ -105,7 +105,7 @@ def run_role(
     the stage's settings raise.
     """
     metrics = metrics or Metrics()
-    metrics.set("build_info", 1, version=_version())
+    metrics.set("build_info", 1, version=program_version())
     process = _Process(role, config, member, metrics, watched)
     shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
     endpoints = Endpoints(shown, process.health, config.metrics.host, port)
@@ -185,10 +185,3 @@ class _Process:
         finally:
             ended.set()
             thread.join(_UPKEEP_END_S)
-
-
-def _version() -> str:
-    try:
-        return version("farmwatch")
-    except PackageNotFoundError:
-        return "unknown"

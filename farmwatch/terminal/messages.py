@@ -97,6 +97,16 @@ def put_wrapped(text: str, indent: str = "") -> None:
     put(_broken(text, sys.stdout, indent))
 
 
+def program_version() -> str:
+    """Version of the installed distribution."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("farmwatch")
+    except PackageNotFoundError:
+        return "unknown"
+
+
 def error_console() -> Console:
     """A rich console on stderr, for progress bars; check `is_terminal` before drawing one."""
     from rich.console import Console

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, fields
 from typing import Annotated
 
+import msgspec
 from cyclopts import Parameter
 
 from farmwatch.audit.audit import audit as audit_log
-from farmwatch.audit.report import AuditStep, RateCheck
+from farmwatch.audit.report import RateCheck
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_json, put_table
@@ -43,18 +43,10 @@ def audit(
             return Exit.OK
         report = audit_log(log, run, config)
     if json:
-        put_json(
-            {
-                "ok": report.ok,
-                "settled": report.settled,
-                "steps": {name: _counts(step) for name, step in report.steps.items()},
-                "broken": [asdict(broken) for broken in report.broken],
-                "waiting": report.waiting,
-                "unreadable": [asdict(unreadable) for unreadable in report.unreadable],
-                "lost": [asdict(lost) for lost in report.lost],
-                "rates": [_rate(check) for check in report.rates],
-            }
-        )
+        parts = ("steps", "broken", "waiting", "unreadable", "lost")
+        found = {name: msgspec.to_builtins(getattr(report, name)) for name in parts}
+        rates = [_rate(check) for check in report.rates]
+        put_json({"ok": report.ok, "settled": report.settled, **found, "rates": rates})
         return Exit.OK if report.ok else Exit.PROBLEM
     columns = ("records", "done", "dead", "waiting", "expired", "unprovable", "unreadable", "broken")
     put_table(
@@ -92,12 +84,6 @@ def _rate(check: RateCheck) -> dict[str, object]:
         "recomputed": numbers(check.recomputed),
         "taken": check.taken,
     }
-
-
-def _counts(step: AuditStep) -> dict[str, object]:
-    # field by field: `asdict` would rebuild the Counter of reasons from its items and count those
-    found = {field.name: getattr(step, field.name) for field in fields(step)}
-    return {**found, "reasons": dict(step.reasons)}
 
 
 def _reasons(reasons: dict[str, int]) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
+import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import JUST_CONFIGURED, Configured
+from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import message, put_json
 from scoring.rates.error_counts import ErrorCounts
 from stream.text.user_errors import Exit, UsageError
@@ -111,8 +113,6 @@ def tally(
     one, and the others are passed over. Where no line and no option names a detector it is lite-ngram; a line that
     names none beside lines that do is bad, unless --detector says whose it is.
     """
-    import msgspec
-
     from farmwatch.pipes.score_lines import tally_lines
 
     settings = common.load().config.tally
@@ -154,7 +154,6 @@ def chunk(
     ] = "text",
 ) -> int:
     """The content-defined cuts of a file's bytes: {lengths: [...]}."""
-    from farmwatch.terminal.jsonl import binary_input
     from filters.duplicates.chunker import chunk as cut
 
     with binary_input(file) as stream:

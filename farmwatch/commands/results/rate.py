@@ -3,32 +3,37 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
-from typing import Annotated, Literal
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import Parameter
 
 from crawler.crawl_stage import frontier_left
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.commands.results.rate_history import show_history
 from farmwatch.config.config import Config
 from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put, put_json, put_wrapped
+from farmwatch.daemon.rate_series import read_points
+from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.runs.lag import records_behind
+from replay.runs.lookup import find_run
 from replay.runs.site_table import counts_of, read_sites
 from scoring.rates.cuts import Cut, read_days, read_ranks
-from scoring.rates.site_rates import OTHER
+from scoring.rates.series import SERIES, series_of
+from scoring.rates.site_rates import OTHER, group_order
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Log
-from stream.schema.records import SiteState
+from stream.schema.control import Control
+from stream.schema.records import RatePoint, SiteState
 from stream.schema.runs import shown_run
 from stream.schema.topics import DECISIONS, HITS
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
 _NAMES_SHOWN = 20
+_DAYS_SHOWN = 7  # of the history, without --since
 
 
 RateSplit = Literal["source", "query", "query-group", "rank", "day", "week", "month"]
@@ -71,7 +76,7 @@ def rate(
     if group:
         _require_group(group, config)
     if history:
-        return show_history(config, by or "", cut, json, run=run)
+        return _show_history(config, by or "", cut, json, run=run)
     with opened(config) as log:
         rows = read_sites(log, run)
         if source:
@@ -174,3 +179,56 @@ def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
     waiting = records_behind(log, {"crawl": (HITS,)})["crawl"]
     embedded = config.log.url.startswith("sqlite:")
     return frontier_left(log, topics[HITS]).active if embedded else None, waiting
+
+
+def _show_history(
+    config: Config, by: str, cut: Cut, as_json: bool, clock: Callable[[], float] = time.time, run: str = ""
+) -> Exit:
+    """Print the points of the series of `by` ("": all sites), oldest first; of one run where it is named.
+
+    Raises UsageError for no such series, NotFound for no such run.
+    """
+    if by not in SERIES:
+        names = ", ".join(name for name in SERIES if name)
+        raise UsageError(f"--by {by}: series are kept of all sites, and of each {names}; leave --history out")
+    if cut.source or cut.group or cut.ranks:
+        raise UsageError("--history: a kept series cannot be cut; use --by, or leave --history out")
+    since = cut.since or datetime.fromtimestamp(clock(), UTC).date() - timedelta(days=_DAYS_SHOWN)
+    with opened(config) as log:
+        if run:
+            run = find_run(Control(log), run).name
+        kept = read_points(log, since, cut.until)
+        points = [point for point in kept if point.by == by and point.run == (run or point.run)]
+    points.sort(key=lambda point: (group_order(point.group), *series_of(point), point.at))
+    warnings = caveats(config, (point.detector for point in points))
+    if as_json:
+        for point in points:
+            fields = {name: getattr(point, name) for name in RatePoint.__struct_fields__ if name not in ("v", "site")}
+            put_json({**msgspec.to_builtins(fields), "run": shown_run(point.run), "warning": warnings[point.detector]})
+        return Exit.OK
+    columns: dict[str, str | Callable[[RatePoint], Any]] = {
+        "time": lambda point: datetime.fromtimestamp(point.at / 1000, UTC).strftime("%Y-%m-%d %H:%M"),
+        "group": "group",
+        "share": lambda point: _percent(point.share),
+        "low": lambda point: _percent(point.share_low),
+        "high": lambda point: _percent(point.share_high),
+        "judged share": lambda point: _percent(point.rate),
+        "llm": "llm",
+        "classifiable": lambda point: point.llm + point.human + point.undecided,
+        "sites": lambda point: point.llm + point.human + point.undecided + point.unclassifiable,
+        "method": "method",
+        "ruleset": lambda point: f"{point.ruleset} {point.digest[:8]}",
+        "detector": "detector",
+        "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),
+    }
+    put_columns(
+        points, columns, less=("sites", "llm", "judged share", "method"), same=("ruleset", "detector", "site method")
+    )
+    shown = f"{counted(len(points), 'point')} since {since}"
+    message(f"{shown}; a point is kept every {config.rate.series_s} s while TALLY runs, all times UTC")
+    tell(warnings, short=True)
+    return Exit.OK
+
+
+def _percent(share: float | None) -> str | None:
+    return None if share is None else f"{share:.1%}"
