@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from shlex import quote
+from typing import NamedTuple
 
 import msgspec
 
@@ -72,16 +73,32 @@ def plan(log: Log, control: Control, config: ReplaySettings, asked: ReplayReques
     """
     if asked.ruleset is None and asked.detector is None and asked.name is None:
         raise UsageError("name what is to be replayed: --ruleset, --detector, or by --name a run to resume")
-    asked = replace(asked, begin=asked.begin and resolve_name(control, asked.begin))
     known = control.runs.get(FIRST_RUN.name if asked.name == FIRST else asked.name or "")
-    if known is not None and asked.name != FIRST_RUN.name:
-        return _plan_resumed(control, known, config, asked, clock())
-    if asked.name is not None and (asked.name in RESERVED or not RUN_NAME.fullmatch(asked.name)):
+    is_new = known is None or asked.name == FIRST_RUN.name
+    if is_new and asked.name is not None and (asked.name in RESERVED or not RUN_NAME.fullmatch(asked.name)):
         raise UsageError(
             f"--name {one_line(asked.name)[:60]!r}: a run is named by 1 to 40 letters a-z, digits and hyphens, a hyphen"
             f" not first; {', '.join(sorted(RESERVED))} have other meanings"
         )
-    return _plan_new(log, control, config, asked, clock())
+    begin, now_ms = asked.begin and resolve_name(control, asked.begin), clock()
+    given = _Given(
+        asked,
+        None if asked.ruleset is None else load_ruleset(asked.ruleset),
+        None if asked.detector is None else _asked_detector(config, asked.detector),
+        read_window(begin, asked.end, control.runs, now_ms),
+    )
+    if known is None or is_new:
+        return _plan_new(log, control, config, given, now_ms)
+    return _plan_resumed(control, known, given)
+
+
+class _Given(NamedTuple):
+    """A request with what its words mean; None = it does not say."""
+
+    asked: ReplayRequest
+    ruleset: Ruleset | None
+    detector: str | None  # identity
+    window: Window
 
 
 def _asked_detector(config: ReplaySettings, named: str) -> str:
@@ -95,14 +112,14 @@ def _asked_detector(config: ReplaySettings, named: str) -> str:
     return detector_identities(msgspec.structs.replace(config.score, detectors=[named]))[0]
 
 
-def _plan_resumed(control: Control, run: Run, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
+def _plan_resumed(control: Control, run: Run, given: _Given) -> Plan:
     if run.state == RunStatus.REMOVED:
         raise RunRefused(
             f"the run {run.shown} is being removed: end it by `farmwatch runs rm {run.shown}`, or name another"
         )
     if control.alias.run == run.name:
         raise RunRefused(f"the run {run.shown} is live: the daemon (`farmwatch up`) continues it")
-    different = "; ".join(_differences(control, run, config, asked, now_ms))
+    different = "; ".join(_differences(run, given))
     if different:
         raise OtherParameters(
             f"the run {run.shown} was begun with other parameters: {different}. Take another --name, or give only"
@@ -114,8 +131,7 @@ def _plan_resumed(control: Control, run: Run, config: ReplaySettings, asked: Rep
             f"the run {run.shown} was begun with the ruleset {run.ruleset} {run.digest}, which this version of"
             f" farmwatch reads as {ruleset.digest}: one run is not judged in two ways; begin another one"
         )
-    window = None if asked.end is None else read_window(None, asked.end, control.runs, now_ms)
-    return Plan(run, ruleset, is_new=False, further=window)
+    return Plan(run, ruleset, is_new=False, further=None if given.asked.end is None else given.window)
 
 
 def further(log: Log, run: Run, window: Window | None) -> Run:
@@ -135,13 +151,13 @@ def further(log: Log, run: Run, window: Window | None) -> Run:
     return msgspec.structs.replace(run, stop=stop, to_at=max(run.to_at, window.to_at))
 
 
-def _differences(control: Control, run: Run, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> list[str]:
+def _differences(run: Run, given: _Given) -> list[str]:
+    asked, ruleset, detector, window = given
     found = []
-    if asked.ruleset is not None and (ruleset := load_ruleset(asked.ruleset)).digest != run.digest:
+    if ruleset is not None and ruleset.digest != run.digest:
         found.append(f"--ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
-    if asked.detector is not None and (identity := _asked_detector(config, asked.detector)) != run.detector:
-        found.append(f"--detector is {identity}, the run has {run.detector}")
-    window = read_window(asked.begin, asked.end, control.runs, now_ms)
+    if detector not in (None, run.detector):
+        found.append(f"--detector is {detector}, the run has {run.detector}")
     if asked.begin is not None and window.from_at != run.from_at:
         found.append(f"--from is {window_text(window.from_at, 1).split(' .. ')[0]}, the run has {run_window(run)}")
     ends_sooner = run.follows or (asked.end != NOW and window.to_at < run.to_at)
@@ -150,23 +166,22 @@ def _differences(control: Control, run: Run, config: ReplaySettings, asked: Repl
     return found
 
 
-def _plan_new(log: Log, control: Control, config: ReplaySettings, asked: ReplayRequest, now_ms: int) -> Plan:
-    if asked.name is not None and asked.ruleset is None and asked.detector is None:
+def _plan_new(log: Log, control: Control, config: ReplaySettings, given: _Given, now_ms: int) -> Plan:
+    asked, ruleset, detector, window = given
+    if asked.name is not None and ruleset is None and detector is None:
         try:
             run_named(control, asked.name)
         except NotFound as error:
             raise NotFound(f"{error}. A new run is begun by --ruleset or --detector") from None
     if FEATURES not in log.topics():
         raise NotFound("the log has no topics yet: nothing was crawled that could be replayed")
-    ruleset = _asked_ruleset(control, config, asked)
     live = control.live
-    detector = _asked_detector(config, asked.detector) if asked.detector is not None else live.detector if live else ""
-    window = read_window(asked.begin, asked.end, control.runs, now_ms)
+    ruleset = ruleset or (load_configured_ruleset(config) if live is None else rules_of(control, live).ruleset)
+    detector = detector or (live or FIRST_RUN).detector or tally_identity(config)
     name = asked.name or _free_name(control.runs, ruleset)
     epoch = feature_epoch(config.measure)
     source = choose_source(log, control, window, epoch)
     stop = {source.topic: source.offsets.stop, HITS: stops_of(log, HITS, window), SCORES: log.end(SCORES)}
-    detector = detector or tally_identity(config)
     run = Run(
         name=name,
         ruleset=ruleset.name,
@@ -190,21 +205,10 @@ def _plan_new(log: Log, control: Control, config: ReplaySettings, asked: ReplayR
     return Plan(run, ruleset, is_new=True)
 
 
-def _asked_ruleset(control: Control, config: ReplaySettings, asked: ReplayRequest) -> Ruleset:
-    """That of the command line; else that of the live run, and where none is live yet, the configured one."""
-    if asked.ruleset is not None:
-        return load_ruleset(asked.ruleset)
-    live = control.live
-    return load_configured_ruleset(config) if live is None else rules_of(control, live).ruleset
-
-
 def _free_name(runs: Mapping[str, Run], ruleset: Ruleset) -> str:
     stem = _UNFIT.sub("-", ruleset.name.lower()).strip("-")[:_NAME_KEPT].strip("-") or "ruleset"
-    for number in count(1):
-        name = f"{stem}-{ruleset.digest[:_SHORT]}-{number}"
-        if name not in runs:
-            return name
-    raise AssertionError("numbers do not end")
+    names = (f"{stem}-{ruleset.digest[:_SHORT]}-{number}" for number in count(1))
+    return next(name for name in names if name not in runs)
 
 
 def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:

@@ -6,7 +6,7 @@ something else than this configuration measures, so nothing that is judged by th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from replay.runs.offsets import between, first_record, last_record
@@ -20,7 +20,7 @@ from stream.schema.topics import FEATURES, PAGES
 from stream.text.spans import moment
 from stream.text.user_errors import NotFound
 
-_SPREAD = 16  # records looked at between the first and the last of each partition
+_SPREAD = 16  # records looked at between the first and the last of each partition, over all of them
 
 
 class NothingToReplay(NotFound):
@@ -51,7 +51,7 @@ def choose_source(log: Log, control: Control, window: Window, epoch: str) -> Run
             said.append(f"{topic} was measured anew up to {moment(measured_by.ended_at)}: no time before can cut it")
             continue
         offsets = _cut(log, topic, window, measured_by)
-        epochs = set(_epochs(samples(log, topic, offsets.start, offsets.stop)))
+        epochs = set(_epochs(_samples(log, topic, offsets)))
         if not epochs:
             said.append(f"{topic} has none in the window")
         elif epochs == {epoch}:
@@ -100,23 +100,15 @@ def _candidates(window: Window, live: Run | None) -> list[str]:
     return list(dict.fromkeys((of.features if of is not None and measured else features, features)))
 
 
-def samples(log: Log, topic: str, start: Sequence[int], stop: Sequence[int]) -> Iterator[Message]:
+def _samples(log: Log, topic: str, window: WindowOffsets) -> Iterator[Message]:
     """The first and the last record of each partition in the window, and some in even steps between."""
-    for partition, (first, last) in enumerate(zip(start, stop, strict=True)):
+    steps = 1 + _SPREAD // max(1, len(window.start))
+    for partition, (first, last) in enumerate(zip(window.start, window.stop, strict=True)):
         if first < last:
-            head = first_record(log, topic, partition, first, last)
-            tail = last_record(log, topic, partition, first, last)
-            yield from (message for message in (head, tail) if message is not None)
-    total = between(start, stop)
-    for step in range(1, _SPREAD + 1):
-        place = total * step // (_SPREAD + 1)
-        for partition, (first, last) in enumerate(zip(start, stop, strict=True)):
-            if place < last - first:
-                found = first_record(log, topic, partition, first + place, last)
-                if found is not None:
-                    yield found
-                break
-            place -= max(0, last - first)
+            places = (first + (last - first) * step // steps for step in range(steps))
+            found = [first_record(log, topic, partition, place, last) for place in places]
+            found.append(last_record(log, topic, partition, first, last))
+            yield from filter(None, found)
 
 
 def _epochs(messages: Iterable[Message]) -> Iterator[str]:

@@ -17,7 +17,6 @@ from replay.runs.control_update import ControlUpdate, change
 from replay.runs.lag import MAX_LAG, lag_by_group
 from replay.runs.lookup import ever_live, find_run, names_of_live, run_named
 from replay.runs.missing import missing_records
-from replay.runs.phases import progress_of
 from replay.runs.run_rules import rules_of
 from replay.runs.site_table import Counts, counts_of, read_rows
 from stream.log.clock import Clock, wall_ms
@@ -51,7 +50,6 @@ class Moved:
     cutover: Cutover | None
     left: Run | None = None  # that was live till then
     lag: Mapping[str, int] = field(default_factory=dict)  # group -> records that the live stages have to catch up with
-    catch_up_s: float | None = None  # at the pace of the replay, where that is known
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,9 +157,7 @@ def _decided(
         lag=behind,
         back=back,
     )
-    return Moved(run, cutover, control.live, lag, _catch_up_s(log, run, behind)), Alias(
-        run=run.name, before=alias.run, at=now_ms, number=number
-    )
+    return Moved(run, cutover, control.live, lag), Alias(run=run.name, before=alias.run, at=now_ms, number=number)
 
 
 def _require_scores(log: Log, control: Control, run: Run) -> None:
@@ -195,15 +191,6 @@ def _lagging(run: Run, lag: Mapping[str, int], max_lag: int) -> str:
         then = f"{resume} --to now` takes in what came since, or --max-lag N has the live stages catch up"
     behind = counted(sum(lag.values()), "record")
     return f"run {run.shown} is {behind} behind ({said}), and at most {max_lag} are taken: {then}"
-
-
-def _catch_up_s(log: Log, run: Run, behind: int) -> float | None:
-    """Time for so many records at the pace of the process that ended the replay; None where that is not known."""
-    passed_s = (run.ended_at - run.began_at) / 1000
-    if passed_s <= 0 or run.follows:
-        return None
-    done = progress_of(log, run).done - run.began_done
-    return behind * passed_s / done if done > 0 else None
 
 
 def _told(control: Control) -> str:

@@ -63,8 +63,8 @@ def what_it_frees(log: Log, run: Run) -> Freed:
     return Freed(sorted(sizes), sum(size.records for size in held), sum(size.bytes for size in held))
 
 
-def remove(log: Log, name: str, *, force: bool = False) -> int:
-    """Remove a run with all that is its own; returns the bytes freed, as far as known.
+def remove(log: Log, name: str, *, force: bool = False) -> None:
+    """Remove a run with all that is its own.
 
     Its row says first that it is being removed, so that nobody resumes it. Raises RunNeeded, StreamError.
     """
@@ -80,9 +80,8 @@ def remove(log: Log, name: str, *, force: bool = False) -> int:
 
     run = change(log, mark)
     if run is None:
-        return 0
+        return
     topics = [topic.name for topic in topics_of(run, 1) if not topic.name.startswith("state.")]
-    freed = log.remove(topics, groups_of(run), stores_of(run))
+    log.remove(topics, groups_of(run), stores_of(run))
     with exclusive(log) as writer:
         writer.forget(name)
-    return freed

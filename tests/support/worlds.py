@@ -27,8 +27,8 @@ class TestClock:
 
     __test__ = False
 
-    def __init__(self) -> None:
-        self.now_ms = NOON
+    def __init__(self, now_ms: int = NOON) -> None:
+        self.now_ms = now_ms
 
     def __call__(self) -> int:
         return self.now_ms

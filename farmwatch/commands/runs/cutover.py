@@ -12,7 +12,7 @@ from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put, put_json, put_table
 from stream.schema.control import Control
 from stream.schema.runs import shown_run
-from stream.text.spans import lasting, moment
+from stream.text.spans import moment
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
@@ -97,8 +97,7 @@ def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
     left = moved.left
     if left and left.site_method and run.site_method and not same_method(left.site_method, run.site_method):
         message(f"the site method changes with it: it was {method_name(left.site_method)}")
-    at_pace = f", about {lasting(moved.catch_up_s)} at the pace of its replay" if moved.catch_up_s is not None else ""
-    behind = f"{counted(done.lag, 'record')} to catch up with{at_pace}" if done.lag else "nothing to catch up with"
+    behind = f"{counted(done.lag, 'record')} to catch up with" if done.lag else "nothing to catch up with"
     over = (
         "live stages go over within a second, and"
         if at_work

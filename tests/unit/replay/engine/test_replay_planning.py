@@ -33,26 +33,17 @@ from tests.support.replay_world import (
     output,
     write_rules,
 )
+from tests.support.worlds import TestClock
 
 DAY_MS = 86_400_000
 MAY = int(datetime(2026, 5, 1, tzinfo=UTC).timestamp() * 1000)
-
-
-class Clock:
-    """A clock that stands where it was put."""
-
-    def __init__(self) -> None:
-        self.now_ms = MAY
-
-    def __call__(self) -> int:
-        return self.now_ms
 
 
 class Desk:
     """A log with pages of ten days from the first of May on, and plans on it."""
 
     def __init__(self, folder: Path) -> None:
-        self.clock = Clock()
+        self.clock = TestClock(MAY)
         self.config = config_of(f"sqlite:{folder / 'log'}")
         self.log = MemoryLog(clock=self.clock)
         self.world = LiveWorld(self.log, self.config)

@@ -18,7 +18,6 @@ from replay.engine.bounded_member import BoundedMember
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.score_backlog import backlog, scores_of_backlog
-from replay.runs.offsets import processed_by
 from replay.runs.phases import ask_phase
 from replay.runs.scored_texts import count_unrequested, requests_wait
 from replay.runs.scorers import announce_detectors, is_scored, scorers_watch
@@ -389,22 +388,6 @@ def test_what_was_waiting_is_dealt_with_once_it_is_measured_and_judged(world: Li
     world.feed(later_pages(world, seed=3))
     world.log.reset(names.judge_group, FEATURES, ends)
     assert not is_behind()
-
-
-def test_where_score_stands_is_looked_up_once_for_all_partitions(
-    world: LiveWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A look at what is to be asked for asks the log once a topic of requests, however many partitions it has."""
-    world.replay(detector=OTHER_DETECTOR, name="b")
-    run, groups, looked = world.row("b"), list[str](), processed_by
-
-    def looking(log: Log, group: str, topic: str) -> list[int]:
-        groups.append(group)
-        return looked(log, group, topic)
-
-    monkeypatch.setattr("replay.runs.offsets.processed_by", looking)
-    assert count_unrequested(world.log, run) > 0
-    assert groups.count("score") == 2
 
 
 def test_score_says_what_it_runs(world: LiveWorld) -> None:

@@ -24,30 +24,21 @@ from stream.schema.runs import Gap, Run
 from stream.schema.topics import FEATURES
 from stream.text.user_errors import UsageError
 from tests.support.replay_world import OTHER_DETECTOR, LiveWorld, config_of, features_of_pages, write_rules
+from tests.support.worlds import TestClock
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 MAY = int(datetime(2026, 5, 1, tzinfo=UTC).timestamp() * 1000)
 FULL = 40_000  # bytes that a partition keeps
 
 
-class Clock:
-    """A clock that stands where it was put."""
-
-    now_ms = HOUR_MS
-
-    def __call__(self) -> int:
-        """See `stream.log.clock.Clock`."""
-        return self.now_ms
-
-
 @pytest.fixture
-def clock() -> Clock:
+def clock() -> TestClock:
     """The clock of `log`."""
-    return Clock()
+    return TestClock(HOUR_MS)
 
 
 @pytest.fixture
-def log(clock: Clock) -> Iterator[Log]:
+def log(clock: TestClock) -> Iterator[Log]:
     """A fresh log with a topic of two partitions, of which each keeps so many bytes."""
     made: Log = MemoryLog(clock=clock)
     made.create([Topic("t", 2, retention_bytes=FULL)])
@@ -55,7 +46,7 @@ def log(clock: Clock) -> Iterator[Log]:
     made.close()
 
 
-def fill(log: Log, clock: Clock, partition: int, hours: range, size: int, *, beat: bool = False) -> None:
+def fill(log: Log, clock: TestClock, partition: int, hours: range, size: int, *, beat: bool = False) -> None:
     """A record, or a heartbeat, in each of these hours."""
     for hour in hours:
         clock.now_ms = hour * HOUR_MS
@@ -67,7 +58,7 @@ def cut(log: Log, hour: int) -> WindowOffsets:
     return offsets_of(log, "t", Window(from_at=hour * HOUR_MS, to_at=2**44, to_end=True))
 
 
-def test_a_partition_that_has_lost_its_part_is_told(log: Log, clock: Clock) -> None:
+def test_a_partition_that_has_lost_its_part_is_told(log: Log, clock: TestClock) -> None:
     """A window that one partition still has and the other, which is full, has not is taken, and what may lack is told.
 
     Of a later one nothing lacks; `earliest` takes what is there.
@@ -81,7 +72,7 @@ def test_a_partition_that_has_lost_its_part_is_told(log: Log, clock: Clock) -> N
     assert offsets_of(log, "t", Window()) == ([16, 0], [20, 20], [])
 
 
-def test_a_window_that_no_partition_has_is_refused(log: Log, clock: Clock) -> None:
+def test_a_window_that_no_partition_has_is_refused(log: Log, clock: TestClock) -> None:
     """Where each that had records has lost its part, be it all that it had, the refusal says what is there."""
     fill(log, clock, 0, range(1, 21), FULL // 4 - 1000)
     log.expire(clock())
@@ -96,7 +87,7 @@ def test_a_window_that_no_partition_has_is_refused(log: Log, clock: Clock) -> No
 
 
 @pytest.mark.parametrize("beat", [False, True])
-def test_a_sparse_partition_refuses_nothing(log: Log, clock: Clock, beat: bool) -> None:
+def test_a_sparse_partition_refuses_nothing(log: Log, clock: TestClock, beat: bool) -> None:
     """One whose next record came late may have lost some, for all that is known; a heartbeat before it denies that."""
     fill(log, clock, 0, range(1, 2), FULL - 1000)
     fill(log, clock, 0, range(2, 3 if beat else 2), 0, beat=True)
@@ -108,7 +99,7 @@ def test_a_sparse_partition_refuses_nothing(log: Log, clock: Clock, beat: bool) 
 
 
 @pytest.fixture
-def world(log: Log, tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> LiveWorld:
+def world(log: Log, tmp_path: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch) -> LiveWorld:
     """A log on which live judged 60 pages of 6 sites in an hour of May, again as many in the second, and the third."""
     monkeypatch.setattr("replay.engine.runner._LOOK_S", 0.02)
     made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
