@@ -147,7 +147,7 @@ class Ownership:
         if now - self._waits_since > patience_s:
             self._waits_since = now
             raise LogUnavailable(
-                f"group {self._owner[0]!r} member {self._owner[1]!r}: for {patience_s:.0f} s the broker has not given the "
+                f"group {self._owner[0]!r} member {self._owner[1]!r}: for {patience_s:.0f} s the broker has given no "
                 f"offsets of partitions {list(partitions)}. If it is well, a transaction on them hangs: end every one "
                 "that `kafka-transactions.sh find-hanging` finds with `kafka-transactions.sh abort`"
             )
