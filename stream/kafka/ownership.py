@@ -135,11 +135,7 @@ class Ownership:
         return True
 
     def _wait_on(self, partitions: Sequence[int]) -> None:
-        """An earlier transaction is open. Raises LogUnavailable, once in a while, where it should have ended long ago.
-
-        Kafka 4.3 drops the markers that end a transaction where a partition has no leader at that moment (KAFKA-20734).
-        Only the operator can end it then, and without this error it would look like an idle topic.
-        """
+        """An earlier transaction is open. Raises LogUnavailable where it should have ended long ago: KAFKA-20734."""
         now = time.monotonic()
         if self._waits_since is None:
             self._waits_since = now
