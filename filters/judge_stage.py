@@ -23,11 +23,10 @@ def asked_store(run: str) -> str:
 
 
 class JudgeStage(Stage):
-    """One verdict for each features record, and score requests for articles, with the text to score.
+    """One verdict for each features record, and score requests for articles whose text is not in `known`.
 
-    Texts in `known` are not asked for again. A replay asks at low priority, for its detector alone, while SCORE runs
-    that, and for each text once a site: the digests of site and text in its state are those it has asked for, so that a
-    crash asks nothing twice. It neither counts nor forwards heartbeats. The rest is left to `ScoreRequestStage`.
+    A replay asks at low priority, for its detector alone, while SCORE runs that; its state holds the digests of what it
+    has asked for, so that a crash asks nothing twice. It neither counts nor forwards heartbeats.
     """
 
     name: ClassVar[str] = "judge"

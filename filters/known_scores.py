@@ -104,11 +104,7 @@ class _Found(NamedTuple):
 
 
 class UnrequestedTexts:
-    """Texts to ask for, each once a site, by partition; and the fetches at which they stand.
-
-    A run that was judged while SCORE ran another detector has such articles. A text is asked for while it stands in a
-    request that SCORE has not dealt with; a text that SCORE left without a score is unasked again.
-    """
+    """Texts to ask for, each once a site, by partition, and their fetches: SCORE ran another detector, or left them."""
 
     def __init__(self, articles: Articles, known: Callable[[], KnownScores]) -> None:
         """Of `articles` those that are not in `known`: texts that have a score, or are asked for, as it stands now."""

@@ -116,11 +116,9 @@ def _by_trafilatura(html: str, settings: MeasureSettings) -> Extraction:
 
 
 def _by_resiliparse(html: str, settings: MeasureSettings) -> Extraction:  # noqa: ARG001  # as every extractor
-    """A paragraph a line; which of it is link, code, list or table is unknown.
+    """A paragraph a line; links, code and lists are unknown (J. Bevendorff et al., "Elastic ChatNoir", ECIR 2018).
 
-    J. Bevendorff, B. Stein, M. Hagen and M. Potthast, "Elastic ChatNoir: search engine for the ClueWeb and the Common
-    Crawl", ECIR 2018. Its main-content rules leave lists out, and its time grows with the square of how deeply `div`s
-    are nested: the worker's time limit bounds it.
+    Its time grows with the square of how deeply `div`s are nested: the worker's time limit bounds it.
     """
     from resiliparse.extract.html2text import extract_plain_text  # an extra that need not be installed
 

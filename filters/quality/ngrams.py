@@ -109,9 +109,8 @@ def repeated_ngrams(tokens: Tokens) -> Repeated:
 def _sorted(grams: Hashes) -> tuple[Counts, Counts]:
     """Where the n-grams stand in `grams`, equal ones side by side and in order; and places in that whose next is equal.
 
-    In all but long texts the low bits of a hash make room for where it stands, as sorting numbers is faster than
-    sorting what they stand for; 50 bits of it are left at least. Before, it is multiplied, for the last word of an
-    n-gram may be but a character, which says nothing in the high bits.
+    In all but long texts the low bits of a hash make room for where it stands, as sorting numbers is faster; it is
+    multiplied before, for the last word of an n-gram may say nothing in the high bits.
     """
     bits = len(grams).bit_length()
     if bits > _PLACE_BITS:
@@ -215,12 +214,9 @@ def _joined_pairs(tokens: Tokens, kind: type[np.uint32 | np.uint64]) -> int:
 def most_repetitions(tokens: Tokens, repeating: int) -> int:
     """How many times the most repeated sequence of 1 to 13 tokens occurs in a row; 0 if none does three times.
 
-    DOLMa's `tokenizer_repetitions` (1.2) looks for the longest stretches in which each token equals the one a period
-    before; a part of a period at the end does not count. Its tokens are the GPT-NeoX vocabulary's, about 1.3 a word;
-    here they are the text's own.
-
-    `repeating` is `Repeated.longest`: a sequence of p tokens said three times has repeated n-grams of 2p tokens, so
-    most texts need no search.
+    As DOLMa's `tokenizer_repetitions` (1.2), of the text's own tokens; a part of a period at the end does not count.
+    `repeating` is `Repeated.longest`: p tokens said three times are repeated n-grams of 2p, so most texts need no
+    search.
     """
     times = 0
     for period in range(1, min(_LONGEST_PERIOD, len(tokens) // _LEAST_TIMES) + 1):

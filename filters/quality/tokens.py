@@ -34,11 +34,7 @@ _WORD_OR_MARK = re.compile(r"\w+(?:['’.,\-]\w+)*+|[^\w\s]")
 
 
 def _words_and_marks(text: str) -> list[str]:
-    """Words, and each punctuation mark or symbol as a token of its own; any script that has spaces between words.
-
-    A word is letters, digits and _, and ' ’ . , or - between two of them (`don't`, `3.5`, `well-kept`), near to rules
-    WB5 to WB13 of Unicode's annex 29.
-    """
+    """Words (letters, digits, _, and ' ’ . , - between two of them) and marks, near to Unicode's annex 29."""
     return _WORD_OR_MARK.findall(text)
 
 

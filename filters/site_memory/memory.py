@@ -96,7 +96,7 @@ class SiteMemory:
         return likeness
 
     def of(self, state: SiteKeyedState, partition: int, site: str, page_id: str, measured: Measured) -> Likeness:
-        """`compare` for what was measured on a page; where that was given up, its site is left as it is."""
+        """`compare` for what was measured; where that was given up, the site is left as it is."""
         if measured.error in UNFINISHED:
             return Likeness()
         return self.compare(state, partition, site, page_id, measured.chunks(), measured.outline)

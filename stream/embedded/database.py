@@ -123,11 +123,7 @@ def at_rest(folder: Path) -> tuple[int, int, int] | None:
 
 
 def how_to_read(rest: tuple[int, int, int] | None) -> str:
-    """How `connect` reads a database that is or is not `at_rest`, changing no file.
-
-    Without a WAL SQLite would make one to read, and fail where it may not; a file without a writer needs none. With
-    one it also needs the file of its index, which is there as long as the writer lives, and after it was killed.
-    """
+    """How `connect` reads, changing no file: one at rest as immutable, since SQLite would make a WAL to read it."""
     return "mode=ro" if rest is None else "mode=ro&immutable=1"
 
 

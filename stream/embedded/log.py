@@ -37,11 +37,7 @@ _READ_ROWS, _READ_BYTES = 200, 8 * 1024 * 1024  # of `read`, at a time
 
 
 class EmbeddedLog:
-    """See `Log`. Thread safe. After a fork the child opens a log of its own; this one then refuses to work.
-
-    A member's lease is renewed by a thread of this log while the process runs, however long a batch takes; when the
-    process dies, or the log is closed before its members, the others take over after `lease_ms`.
-    """
+    """See `Log`. Thread safe; a forked child opens a log of its own. A thread renews the leases of its members."""
 
     forgets_offsets: ClassVar[bool] = False
 
@@ -58,9 +54,8 @@ class EmbeddedLog:
     ) -> None:
         """Open `folder`, which is made where it is missing; `read_only`: it must be there, and no file in it changes.
 
-        `prefix` separates farmwatches that share a folder; `segment_bytes` is the size at which a segment is full;
-        `lock_timeout_s` how long a write waits for other processes; all processes have the same `lease_ms`.
-        Raises LogUnavailable, LogDamaged, SchemaTooNew.
+        `segment_bytes`: of a full segment; `lock_timeout_s`: how long a write waits for other processes; all have the
+        same `lease_ms`. Raises LogUnavailable, LogDamaged, SchemaTooNew.
         """
         self._folder = folder.absolute()
         self._prefix = prefix

@@ -177,11 +177,10 @@ class Retention:
         return freed
 
     def remove_segments(self, database: sqlite3.Connection, now_ms: int) -> None:
-        """Unlink segments to which nothing refers: those emptied by retention, and what crashes left.
+        """Unlink segments to which nothing refers. A file that the database does not know stays.
 
-        A file that the database does not know stays: it belongs to the `log.sqlite` that a backup has replaced. A file
-        that holds more than was ever committed stays for a day after its last write: the rest is what a crash left, or
-        what the replaced database knew.
+        One that holds more than was ever committed stays for a day after its last write: the rest is what a crash left,
+        or what a database knew that a backup has replaced.
         """
         gone = []
         for segment, file in database.execute("SELECT id, file FROM segments WHERE live = 0").fetchall():

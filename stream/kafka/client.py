@@ -33,9 +33,7 @@ def run_on_network(consumer: KafkaConsumer, work: Callable[..., Any], *values: A
 def free_slot(consumer: KafkaConsumer) -> None:
     """Let go of records that have all been returned, so that a partition that flows again gets its own back.
 
-    kafka-python 3.0 parks the fetched records of a paused partition, fetches no more, and takes them up again
-    only while nothing is in the slot for parsed records. What was returned to the last one stays there, so that a
-    partition that was held while others flowed would stand still for good.
+    kafka-python 3.0 takes up parked records of a paused partition only while nothing is in the slot for parsed records.
     """
     fetcher = consumer._fetcher
     if fetcher._next_partition_records is not None and not fetcher._next_partition_records:

@@ -112,11 +112,9 @@ class GroupConsumer(KafkaConsumer, ConsumerRebalanceListener):  # type: ignore[m
         self._coordinator.reset_generation()
 
     def _take_in_join(self) -> None:
-        """Follow a join that was answered between two polls.
+        """Follow a join that was answered between two polls, by the steps of `join_group_async`.
 
-        kafka-python 3.0 takes the answer in only where a poll is waiting for it. An answer that comes between two polls
-        is thrown away, and the next poll joins again, which makes the group rebalance again: with short polls
-        without end. These are the steps that its `join_group_async` takes.
+        kafka-python 3.0 throws such an answer away, and the next poll joins again: with short polls without end.
         """
         joined = self._coordinator._join_task
         if joined is None or not joined.is_done:

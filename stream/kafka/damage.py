@@ -110,9 +110,8 @@ class _Batch:
 def _last_offset(batch: Any, following: Any) -> int:
     """The last offset of a damaged batch, which says it twice: each of the two numbers may be the damage.
 
-    Where they differ, the batch that follows decides. Without one the smaller number is safe: no offset is made up, and
-    the next fetch begins within the batch and reads on from there. Only a batch that was compacted has fewer records
-    than offsets.
+    Where they differ, the batch that follows decides; without one the smaller number is safe, and the next fetch begins
+    within the batch. Only a batch that was compacted has fewer records than offsets.
     """
     first = int(batch.base_offset)
     lasts = [first + n for n in (batch.last_offset_delta, batch.records_count - 1) if 0 <= n < _LARGEST] or [first]

@@ -135,11 +135,7 @@ class Ownership:
         return True
 
     def _wait_on(self, partitions: Sequence[int]) -> None:
-        """An earlier transaction is open. Raises LogUnavailable, once in a while, where it should have ended long ago.
-
-        Kafka 4.3 drops the markers that end a transaction where a partition has no leader at that moment (KAFKA-20734).
-        Only the operator can end it then, and without this error it would look like an idle topic.
-        """
+        """An earlier transaction is open. Raises LogUnavailable where it should have ended long ago: KAFKA-20734."""
         now = time.monotonic()
         if self._waits_since is None:
             self._waits_since = now
@@ -147,9 +143,9 @@ class Ownership:
         if now - self._waits_since > patience_s:
             self._waits_since = now
             raise LogUnavailable(
-                f"group {self._owner[0]!r} member {self._owner[1]!r}: for {patience_s:.0f} s the broker has not given "
-                f"the offsets of partitions {list(partitions)}. If it is well, a transaction on them hangs: end every "
-                "one that `kafka-transactions.sh find-hanging` finds with `kafka-transactions.sh abort`"
+                f"group {self._owner[0]!r} member {self._owner[1]!r}: for {patience_s:.0f} s the broker has given no "
+                f"offsets of partitions {list(partitions)}. If it is well, a transaction on them hangs: end every one "
+                "that `kafka-transactions.sh find-hanging` finds with `kafka-transactions.sh abort`"
             )
 
     def _end_restore(self) -> None:

@@ -239,21 +239,18 @@ class Log(Protocol):
 
         The age of a record dated after `now_ms` is not known: it goes with the next one behind it that is too old.
 
-        `needed`: topic -> offset per partition. Records from there on stay, however old or many, until a later call
-        does not name them; compaction is not held up. On Kafka all of a topic that is named stays, from this call on.
-        Raises StreamError where the number of offsets is not that of the partitions; topics that are missing are
-        passed over.
-        `most`: share of a topic's records that may go by age. A topic that would lose more keeps its old records;
-        TooMuchExpired names it after everything else was done (Kafka ignores `most`).
+        `needed`: topic -> offset per partition from which on records stay, until a later call does not name them;
+        missing topics are passed over. On Kafka all of a named topic stays. Raises StreamError for a wrong number of
+        offsets. `most`: share of a topic's records that may go by age. A topic that would lose more keeps its old
+        records; TooMuchExpired names it after everything else was done (Kafka ignores `most`).
         """
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """Delete topics with their records, groups with their offsets, stores with state and changelog.
 
-        Returns the bytes freed, as far as known. What is missing is passed over, so a call that was broken off is made
-        again. A topic that is created again begins at offset 0, and no process that knew the old one sees its records:
-        a member that reads it gets UnknownTopic. Raises StreamError, and removes nothing, while a group has live
-        members.
+        Returns the bytes freed, as far as known; what is missing is passed over. A topic that is created again begins
+        at offset 0; a member that reads the old one gets UnknownTopic. Raises StreamError, and removes nothing, while a
+        group has live members.
         """
 
     def close(self) -> None:
