@@ -9,8 +9,8 @@ A fifth of the hosts lead to their twins with www. for a page, and the robots.tx
 that ten of them share. No row of the frontier stands for such hosts: the process that asks them knows of its own
 requests alone. Hence two exemptions, and no others:
 
-- Across a kill they are spaced by the delay of their domain, from the start of the new process on, and not by their
-  own, nor by their Crawl-delay. Within a process they are spaced as all are.
+- Across a kill, and where the next request is another process's because a partition moved, they are spaced by the
+  delay of their domain and not by their own, nor by their Crawl-delay. Within a process they are spaced as all are.
 - With two processes a shared host may be asked by both; it is spaced by its domain's delay, on average, as all domains
   and addresses are there.
 
@@ -224,6 +224,11 @@ def crawl(
             return Crawled(seen, pages_seen, ALL[:hosts], wanted, killed, web.longest_round_s, both)
 
 
+def crawler_of(seen: Seen) -> str:
+    """The process that made a request, by its user agent."""
+    return seen.headers["user-agent"].rpartition("#")[2]
+
+
 def check_shared_pace(crawled: Crawled) -> None:
     """No two starts of a domain or an address are too close."""
     gaps = {
@@ -241,7 +246,7 @@ def check_average_pace(crawled: Crawled) -> None:
 
     When the processes take partitions from each other each of them may be ahead of its share by a request.
     """
-    shares = Counter(s.headers["user-agent"].rpartition("#")[2] for s in crawled.seen if s.began < crawled.both[1])
+    shares = Counter(crawler_of(s) for s in crawled.seen if s.began < crawled.both[1])
     print(f"requests while both ran: {dict(shares)}")
     assert len(shares) == 2 and min(shares.values()) >= sum(shares.values()) / 10, "one process did all of it"
     moves = 2 * (len(crawled.kills) + 2)  # each process, at each join, leave and kill
@@ -268,7 +273,8 @@ def check_hosts(crawled: Crawled) -> None:
             continue  # two processes may share it
         for earlier, later in itertools.pairwise(requests):
             assert later.began >= earlier.ended, f"{host.name}: two requests at once"
-            if not host.is_site and crawled.was_killed(earlier.earliest, later.began):
+            is_new = crawler_of(earlier) != crawler_of(later) or crawled.was_killed(earlier.earliest, later.began)
+            if is_new and not host.is_site:
                 continue
             gap = later.began - earlier.earliest
             delay_s = max(HOST_S, host.crawl_delay_s if crawled.is_known(earlier, later) else 0.0)
