@@ -63,7 +63,7 @@ def fit(
     if below and excess > 0:
         return Fitted(_stacked(headings, rows, columns, len(headings) - below, title, styles), notes)
     if left_out:
-        notes.append(f"left out for the width of the terminal: {', '.join(left_out)}; --json has all")
+        notes.append(f"left out for width: {', '.join(left_out)}; --json has all")
     widths = _widths([[headings[place], *(row[place] for row in rows)] for place in chosen], excess)
     return Fitted(_table(headings, rows, chosen, title, styles, widths), notes)
 

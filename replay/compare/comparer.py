@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from replay.compare.comparison import SITES_NAMED, Comparison, Estimate, RuleChange, Side
+from replay.compare.comparison import SITES_NAMED, Comparison, JudgedShare, RuleChange, Side
 from replay.compare.flips import sample_of
 from replay.compare.run_pair import Chosen, choose
-from replay.compare.site_changes import Drawing, PairedSites
+from replay.compare.site_changes import DirectFit, DirectPair, Drawing, PairedSites
 from replay.compare.site_rows import SiteRows, read_site_rows
 from replay.compare.verdict_join import Joined, RuleCounts, join
 from replay.runs.overview import LIVE_NOW
 from replay.runs.window import run_window
-from scoring.rates.canary_errors import Correction, errors_in_force
+from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
+from scoring.rates.canary_counts import CanarySummary
+from scoring.rates.canary_errors import Correction, errors_in_force, recent_canaries
+from scoring.rates.direct_share import direct_share, known_sites
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.paired_bootstrap import RunErrors
 from scoring.rates.settings import RateSettings
+from scoring.rates.share_change import NO_CELL, PairedCells
 from scoring.rates.site_rates import SiteRate, site_rate
 from stream.log.contract import Log
 from stream.schema.control import Control
@@ -26,7 +31,7 @@ from stream.text.wording import counted
 
 NO_THRESHOLD = "no threshold"  # the condition of a rule that is disabled
 _MANY = 0.01  # of the fetches: how many one run only may have judged before differences are told to be of windows, too
-CHANGES = ("site_rate", "site_rate_decided", "article_share", "flagged_share")
+CHANGES = ("share", "site_rate", "site_rate_decided", "article_share", "flagged_share")
 
 
 class ComparisonRequest(NamedTuple):
@@ -41,7 +46,9 @@ class _Rated(NamedTuple):
     """A run's sites, and the rate that `farmwatch rate` gives of them."""
 
     found: SiteRows
-    rate: SiteRate
+    direct: DirectFit
+    judged: SiteRate
+    canaries: CanarySummary
     correction: Correction
 
 
@@ -60,11 +67,12 @@ def compare(log: Log, a: str, b: str, asked: ComparisonRequest, settings: RateSe
         sample=asked.sample,
     )
     rated = _rated(log, runs[0], settings, now_ms), _rated(log, runs[1], settings, now_ms)
+    direct = DirectPair(rated[0].direct, rated[1].direct, *_known_pairs(rated[0].canaries, rated[1].canaries))
     sites = PairedSites(rated[0].found.rows, rated[1].found.rows)
     identical = _one_by_construction(runs, rated) and _nothing_differs(joined, sites)
     drawing = Drawing(asked.seed, asked.resamples, settings.confidence, identical)
     errors = _errors(rated, settings)
-    names = [CHANGES[0], *(["site_rate_corrected"] if errors is not None else []), *CHANGES[1:]]
+    names = [*CHANGES[:2], *(["site_rate_corrected"] if errors is not None else []), *CHANGES[2:]]
     strata, sample = sample_of(log, joined, runs, asked.sample)
     first = _side(runs[0], rated[0], sites, 0, joined)
     second = _side(runs[1], rated[1], sites, 1, joined)
@@ -78,8 +86,8 @@ def compare(log: Log, a: str, b: str, asked: ComparisonRequest, settings: RateSe
         rules=_rules(runs, joined),
         only_in_a=_only(runs[0].rules, runs[1].rules),
         only_in_b=_only(runs[1].rules, runs[0].rules),
-        changes=sites.changes(names, drawing, errors),
-        groups=sites.groups(drawing),
+        changes=sites.changes(names, drawing, direct, errors),
+        groups=sites.groups(drawing, direct),
         strata=strata,
         sample=sample,
         sample_size=asked.sample,
@@ -95,15 +103,27 @@ def compare(log: Log, a: str, b: str, asked: ComparisonRequest, settings: RateSe
 def _rated(log: Log, run: Chosen, settings: RateSettings, now_ms: int) -> _Rated:
     found = read_site_rows(log, run.names.sites, run.digest, run.run.detector)
     correction = errors_in_force(settings, found.canaries, now_ms)
+    canaries = recent_canaries(settings, found.canaries, now_ms)
+    cells = Counter((row.scored, row.flagged) for row in found.rows.values() if row.scored)
+    direct = direct_share(cells, known_sites(canaries), settings.confidence)
     without_pages = sum(row.verdict == UNCLASSIFIABLE and row.pages == 0 for row in found.rows.values())
-    rate = site_rate(
+    judged = site_rate(
         (row.verdict for row in found.rows.values()),
         correction.errors,
         settings.confidence,
         without_pages,
         settings.half_width,
     )
-    return _Rated(found, rate, correction)
+    return _Rated(found, direct, judged, canaries, correction)
+
+
+def _known_pairs(a: CanarySummary, b: CanarySummary) -> list[PairedCells]:
+    """Of human and of LLM canaries, what both runs found of each."""
+    pairs: list[PairedCells] = []
+    for truth in (HUMAN_TRUTH, LLM_TRUTH):
+        of_a, of_b = ({row.site: (row.scored, row.flagged) for row in run.rounds[truth]} for run in (a, b))
+        pairs.append(Counter((of_a.get(site, NO_CELL), of_b.get(site, NO_CELL)) for site in of_a | of_b))
+    return pairs
 
 
 def _one_by_construction(runs: tuple[Chosen, Chosen], rated: tuple[_Rated, _Rated]) -> bool:
@@ -133,7 +153,7 @@ def _side(run: Chosen, rated: _Rated, sites: PairedSites, number: int, joined: J
     kinds = dict.fromkeys((LLM, HUMAN, UNDECIDED, UNCLASSIFIABLE), 0)
     for row in rated.found.rows.values():
         kinds[row.verdict] += 1
-    rate = rated.rate.rate
+    judged = rated.judged.rate
     return Side(
         run=run.run.shown,
         ruleset=run.ruleset,
@@ -159,7 +179,10 @@ def _side(run: Chosen, rated: _Rated, sites: PairedSites, number: int, joined: J
         abstained=sum(row.abstained for row in rated.found.rows.values()),
         unscored=sites.total(number, "unscored"),
         flagged=sites.total(number, "flagged"),
-        estimate=Estimate(rate=rate.rate, low=rate.low, high=rate.high, method=rate.method, text=rated.rate.text),
+        estimate=rated.direct[0],
+        judged=JudgedShare(
+            share=judged.rate, low=judged.low, high=judged.high, method=judged.method, text=rated.judged.text
+        ),
     )
 
 

@@ -11,20 +11,22 @@ from collections.abc import Iterable
 
 import msgspec
 
+from scoring.rates.direct_share import DirectShare
+
 SITE_KINDS = ("llm", "human", "undecided", "unclassifiable", "absent")  # absent: the run has no row of the site
 OTHER_WINDOWS = "of different windows"  # beside a difference where `other_windows`
 SITES_NAMED = 100  # sites with another verdict that are named; how many there are is in the table of sites
 IN, OUT = "in", "out"  # a page that became an article, and one that was thrown out
 
 
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """The rate of one run as `farmwatch rate` has it. None where there is nothing to divide by."""
+class JudgedShare(msgspec.Struct, frozen=True, kw_only=True):
+    """The share by site verdicts alone. None where there is nothing to divide by."""
 
-    rate: float | None
-    low: float | None
-    high: float | None
-    method: str  # corrected | corrected by canaries | uncorrected | no classifiable sites
-    text: str  # the rate in words
+    share: float | None = None
+    low: float | None = None
+    high: float | None = None
+    method: str = "no classifiable sites"  # corrected | corrected by canaries | uncorrected
+    text: str = "no classifiable sites"
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +56,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     abstained: int  # articles on which the detector abstained
     unscored: int  # articles without a score so far: neither llm nor human, and never counted as zero
     flagged: int  # scored articles taken for LLM text
-    estimate: Estimate
+    estimate: DirectShare  # both as `farmwatch rate` has them
+    judged: JudgedShare
 
     @property
     def classifiable(self) -> int:
@@ -65,8 +68,8 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
     """One share in both runs, and its difference with an interval in which whole sites vary.
 
-    `name`: site_rate (llm of classifiable sites, as published, uncorrected), site_rate_corrected, site_rate_decided
-    (llm of llm + human), article_share (articles of pages), flagged_share (flagged of scored articles).
+    `name`: share (the direct estimate), site_rate (llm of classifiable sites, uncorrected), site_rate_corrected,
+    site_rate_decided (llm of llm + human), article_share (articles of pages), flagged_share (flagged of scored ones).
     """
 
     name: str
@@ -76,7 +79,7 @@ class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
     difference: float | None  # b - a; None where one of them is
     low: float | None
     high: float | None
-    a_part: int  # numerator and denominator; of a corrected rate before the correction
+    a_part: int  # numerator and denominator; of a corrected rate before the correction, of the direct estimate rounded
     a_whole: int
     b_part: int
     b_whole: int
@@ -171,7 +174,7 @@ class GroupChange(msgspec.Struct, frozen=True, kw_only=True):
     sites_b: int
     unscored_a: int
     unscored_b: int
-    changes: list[ShareChange]  # site_rate, article_share
+    changes: list[ShareChange]  # share, article_share
 
 
 class FailedRule(msgspec.Struct, frozen=True, kw_only=True):
@@ -224,7 +227,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     rules: list[RuleChange]  # those of both rulesets, in the order of B, then of A alone
     only_in_a: list[str]  # rules in force that only one of the rulesets has
     only_in_b: list[str]
-    changes: list[ShareChange]  # site_rate first; site_rate_corrected only where both rates are corrected
+    changes: list[ShareChange]  # share first; site_rate_corrected only where both rates are corrected
     groups: list[GroupChange]
     strata: list[Stratum]
     sample: list[Flip]

@@ -28,7 +28,6 @@ from replay.compare.comparison import (
     points,
     remarks_of,
 )
-from scoring.rates.rate import FEWEST_SITES
 from scoring.rates.split_rates import UNKNOWN
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
@@ -116,7 +115,6 @@ def _environment() -> Environment:
         OTHER_WINDOWS=OTHER_WINDOWS,
         SITE_KINDS=SITE_KINDS,
         UNKNOWN=UNKNOWN,
-        FEWEST_SITES=FEWEST_SITES,
         TEXT_CAP_CHARACTERS=TEXT_CAP_CHARACTERS,
     )
     environment.filters.update(

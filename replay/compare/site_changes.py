@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
@@ -12,7 +13,11 @@ from numpy.typing import NDArray
 
 from replay.compare.comparison import SITE_KINDS, GroupChange, ShareChange, SiteCells, SiteFlip
 from replay.compare.site_rows import ComparedSite
+from scoring.rates.direct_share import DirectShare, direct_share
+from scoring.rates.intervals import Interval
+from scoring.rates.mixture import Fit
 from scoring.rates.paired_bootstrap import FEWEST_SITES, Numbers, RunErrors, paired_change
+from scoring.rates.share_change import NO_CELL, Cell, PairedCells, share_change
 from scoring.rates.site_rates import by_rank_band, group_order
 from scoring.rates.split_rates import UNKNOWN
 from stream.schema.records import SiteState
@@ -24,6 +29,7 @@ _LLM, _HUMAN, _UNDECIDED = range(3)  # the first of SITE_KINDS, which are classi
 _COLUMNS = ("pages", "articles", "scored", "flagged", "unscored")
 
 TITLES = {
+    "share": "share of LLM sites",
     "site_rate": "LLM sites of classifiable ones",
     "site_rate_corrected": "LLM sites, corrected",
     "site_rate_decided": "LLM sites of decided ones",
@@ -39,6 +45,18 @@ class Drawing(NamedTuple):
     resamples: int
     confidence: float
     same: bool = False
+
+
+DirectFit = tuple[DirectShare, Fit | None]
+
+
+class DirectPair(NamedTuple):
+    """The direct estimate of each run, and the sites of known truth that they rest on."""
+
+    a: DirectFit
+    b: DirectFit
+    human: PairedCells
+    llm: PairedCells
 
 
 class PairedSites:
@@ -95,15 +113,20 @@ class PairedSites:
         """Whether every site has the same verdict and the same counts in both runs."""
         return bool((self._kinds[0] == self._kinds[1]).all() and (self._sums[0] == self._sums[1]).all())
 
-    def changes(self, names: Iterable[str], drawing: Drawing, errors: RunErrors | None = None) -> list[ShareChange]:
+    def changes(
+        self, names: Iterable[str], drawing: Drawing, direct: DirectPair, errors: RunErrors | None = None
+    ) -> list[ShareChange]:
         """How these shares change over all sites; the corrected rate where there are `errors`."""
         everything = np.arange(len(self._rows))
         return [
-            self._change(name, everything, drawing, errors if name == "site_rate_corrected" else None) for name in names
+            self._share_change(everything, drawing, direct)
+            if name == "share"
+            else self._change(name, everything, drawing, errors if name == "site_rate_corrected" else None)
+            for name in names
         ]
 
-    def groups(self, drawing: Drawing) -> list[GroupChange]:
-        """The rate and the share of articles of each source, and of each band of ranks."""
+    def groups(self, drawing: Drawing, direct: DirectPair) -> list[GroupChange]:
+        """The share of LLM sites and of articles of each source, and of each band of ranks."""
         found: dict[tuple[str, str], list[int]] = {}
         for number, (a, b) in enumerate(self._rows):
             for source in dict.fromkeys((*a.sources, *b.sources)) or (UNKNOWN,):
@@ -122,7 +145,10 @@ class PairedSites:
                     sites_b=int((self._kinds[1][members] != _KIND["absent"]).sum()),
                     unscored_a=unscored[0],
                     unscored_b=unscored[1],
-                    changes=[self._change(name, members, drawing) for name in ("site_rate", "article_share")],
+                    changes=[
+                        self._share_change(members, drawing, self._part(members, drawing, direct)),
+                        self._change("article_share", members, drawing),
+                    ],
                 )
             )
         return groups
@@ -131,6 +157,59 @@ class PairedSites:
         """Of these sites, in A and in B."""
         a, b = (int(sums[members, _COLUMNS.index(column)].sum()) for sums in self._sums)
         return a, b
+
+    def _part(self, members: NDArray[np.int64], drawing: Drawing, of_all: DirectPair) -> DirectPair:
+        """The direct estimates of some of the sites: all sites say how often a kind of site is flagged."""
+        if len(members) == len(self._rows):
+            return of_all
+        pairs = self._cells(members)
+        parts = []
+        for run, (_, fit) in enumerate(of_all[:2]):
+            cells: Counter[Cell] = Counter()
+            for pair, sites in pairs.items():
+                if pair[run][0]:
+                    cells[pair[run]] += sites
+            parts.append(direct_share(cells, confidence=drawing.confidence, prior=fit and fit.components))
+        return DirectPair(parts[0], parts[1], {}, {})
+
+    def _cells(self, members: NDArray[np.int64]) -> Counter[tuple[Cell, Cell]]:
+        columns = [_COLUMNS.index("scored"), _COLUMNS.index("flagged")]
+        a, b = (map(tuple, sums[members][:, columns].astype(int).tolist()) for sums in self._sums)
+        return Counter(zip(a, b, strict=True))
+
+    def _share_change(self, members: NDArray[np.int64], drawing: Drawing, direct: DirectPair) -> ShareChange:
+        """The change of the direct estimate; none where a run has no share."""
+        (a, fit_a), (b, fit_b) = direct.a, direct.b
+        pairs = self._cells(members)
+        pairs.pop((NO_CELL, NO_CELL), None)
+        sites = pairs.total()
+        moved = sum(number for (of_a, of_b), number in pairs.items() if of_a != of_b)
+        wholes = a.scored_sites, b.scored_sites
+        parts = [round((share.share or 0) * whole) for share, whole in zip((a, b), wholes, strict=True)]
+        ends: dict[str, Any] = dict.fromkeys(("difference", "low", "high"))
+        if fit_a is not None and fit_b is not None and a.share is not None and b.share is not None:
+            found = Interval(0.0, 0.0, 0.0)
+            if not drawing.same:
+                found = share_change(fit_a, fit_b, pairs, direct.human, direct.llm, drawing.confidence)
+            ends = {"difference": b.share - a.share, "low": round(found.low, 9), "high": round(found.high, 9)}
+            remarks = _remarks([parts[0], wholes[0], parts[1], wholes[1]], sites, moved, drawing.same)
+        else:
+            lacking = {run: share.text for run, share in (("A", a), ("B", b)) if share.share is None}
+            remarks = [f"no difference: {run}: {text}" for run, text in lacking.items()]
+        return ShareChange(
+            name="share",
+            title=TITLES["share"],
+            a=a.share,
+            b=b.share,
+            **ends,
+            a_part=parts[0],
+            a_whole=wholes[0],
+            b_part=parts[1],
+            b_whole=wholes[1],
+            sites=sites,
+            moved=moved,
+            remark="; ".join([*remarks, *self._unscored(members)]),
+        )
 
     def _change(
         self, name: str, members: NDArray[np.int64], drawing: Drawing, errors: RunErrors | None = None

@@ -38,13 +38,13 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
     """Canary sites of one detector, ruleset and site method; keys are `human` and `llm`, who wrote them."""
 
     sites: Mapping[str, Mapping[str, int]]  # truth -> verdict -> sites
-    pages_of: Mapping[str, Sequence[CanaryPages]]  # truth -> the pages of each site of which none is on its way
+    rounds: Mapping[str, Sequence[SiteState]]  # truth -> the row of each site of which no page is on its way
     last_at: int  # when the newest page of a canary site was sent that came through, ms; 0 = none did
 
     @property
     def pages(self) -> dict[str, CanaryPages]:
         """The pages of all sites of a truth."""
-        return {truth: _together(found) for truth, found in self.pages_of.items()}
+        return {truth: _together([_pages(row) for row in rows]) for truth, rows in self.rounds.items()}
 
     @property
     def counts(self) -> CanaryCounts:
@@ -67,7 +67,7 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
         """
         shares: dict[str, Interval] = {}
         for truth, name in ((HUMAN_TRUTH, "fpr"), (LLM_TRUTH, "tpr")):
-            found, pages = self.sites[truth], self.pages_of[truth]
+            found, pages = self.sites[truth], [_pages(row) for row in self.rounds[truth]]
             classifiable = _classifiable(found)
             if classifiable:
                 shares[f"site_{name}"] = wilson(found.get(LLM, 0), classifiable, Z95)
@@ -91,7 +91,7 @@ def canary_summary(rows: Iterable[SiteState], since_ms: int = 0) -> CanarySummar
     of_truth = {truth: [found for found in chosen if truth_of(found.row.site) == truth] for truth in TRUTHS}
     return CanarySummary(
         sites={truth: dict(Counter(found.row.verdict for found in of)) for truth, of in of_truth.items()},
-        pages_of={truth: [_pages(found.row) for found in of if found.over] for truth, of in of_truth.items()},
+        rounds={truth: [found.row for found in of if found.over] for truth, of in of_truth.items()},
         last_at=max((row.updated_at for row in canaries), default=0),
     )
 

@@ -14,7 +14,7 @@ from stream.schema.records import SiteState
 from stream.text.wording import counted
 
 if TYPE_CHECKING:
-    from scoring.rates.mixture import CellCounts, Components, KnownSites
+    from scoring.rates.mixture import CellCounts, Components, Fit, KnownSites
 
 FEWEST_SITES = 5  # with a scored article: of fewer no share is named
 FEW_SITES = 30  # with fewer, a change cannot be seen
@@ -43,17 +43,13 @@ def known_sites(canaries: CanarySummary) -> KnownSites:
     """The canary sites as sites of known truth."""
     from scoring.rates.mixture import KnownSites
 
-    cells = {
-        truth: Counter((site.scored, site.flagged) for site in sites if site.scored)
-        for truth, sites in canaries.pages_of.items()
-    }
-    return KnownSites(cells[HUMAN_TRUTH], cells[LLM_TRUTH])
+    return KnownSites(cells_of(canaries.rounds[HUMAN_TRUTH]), cells_of(canaries.rounds[LLM_TRUTH]))
 
 
 def direct_share(
     cells: CellCounts, known: KnownSites | None = None, confidence: float = 0.95, prior: Components | None = None
-) -> tuple[DirectShare, Components | None]:
-    """The share of LLM sites among those of `cells`, and the components as these sites leave them.
+) -> tuple[DirectShare, Fit | None]:
+    """The share of LLM sites among those of `cells`, and the fit that it is of; None without a scored site.
 
     `prior` are the components that more sites have left, of which these are a part; without it nothing but a wide
     prior is known, and the sites of known truth.
@@ -62,7 +58,7 @@ def direct_share(
 
     fit = estimate_share(cells, prior or WIDE, known or KnownSites({}, {}), confidence)
     if fit is None:
-        return DirectShare(), prior
+        return DirectShare(), None
     share, low, high = (round(value, _PLACES) for value in (fit.share, fit.low, fit.high))
     interval = f"{confidence:.0%} interval {low:.1%} to {high:.1%}"
     sites = f"{counted(fit.sites, 'site')} with scored articles"
@@ -78,4 +74,4 @@ def direct_share(
         text += "; the sites scatter more than two kinds of sites would, so the interval is wider"
     named = share if method == DIRECT else None
     found = DirectShare(share=named, low=low, high=high, method=method, scored_sites=fit.sites, text=text)
-    return found, fit.components
+    return found, fit

@@ -74,6 +74,13 @@ class KnownSites(NamedTuple):
 _NOTHING_KNOWN = KnownSites({}, {})
 
 
+class KnownInfluence(NamedTuple):
+    """What one more site of known truth does to the share, by its (n, k)."""
+
+    human: dict[tuple[int, int], float]
+    llm: dict[tuple[int, int], float]
+
+
 class Fit(NamedTuple):
     """A share of LLM sites with its interval, and the mixture that it comes from."""
 
@@ -84,6 +91,8 @@ class Fit(NamedTuple):
     components: Components  # as the sites leave them: the prior of a part of these sites
     posterior: dict[tuple[int, int], float]  # (n, k) -> probability that such a site is an LLM site
     misfit: float  # factor by which the sites scatter more than the mixture says; 1 = they fit
+    influence: dict[tuple[int, int], float]  # (n, k) -> what one more such site does to the share, to first order
+    known_influence: KnownInfluence
 
 
 class _Cells(NamedTuple):
@@ -96,6 +105,10 @@ class _Cells(NamedTuple):
         cells = sorted((n, k) for n, k in counts if counts[n, k] and 0 <= k <= n > 0)
         pairs = np.array(cells, dtype=np.int64).reshape(-1, 2)
         return cls(pairs[:, 0], pairs[:, 1], np.array([counts[cell] for cell in cells], dtype=np.float64))
+
+    def named(self, values: Floats) -> dict[tuple[int, int], float]:
+        """(n, k) -> the value of the cell."""
+        return dict(zip(zip(self.n.tolist(), self.k.tolist(), strict=True), values.tolist(), strict=True))
 
 
 class _Term(NamedTuple):
@@ -132,15 +145,17 @@ def estimate_share(
     root = NormalDist().inv_cdf((1 + confidence) / 2)  # of the deviance at the ends: chi-square with one degree
     misfit = model.misfit(best)
     low, high = (misfit * (model.end(best, root, sign) - best.share) + best.share for sign in (-1, 1))
-    pairs = zip(cells.n.tolist(), cells.k.tolist(), strict=True)
+    influence, of_human, of_llm = model.influence(best)
     return Fit(
         share=best.share,
         low=min(max(low, 0.0), best.share),
         high=max(min(high, 1.0), best.share),
         sites=round(cells.sites.sum()),
         components=model.components(best),
-        posterior=dict(zip(pairs, model.posterior(best).tolist(), strict=True)),
+        posterior=cells.named(model.posterior(best)),
         misfit=misfit,
+        influence=cells.named(influence),
+        known_influence=KnownInfluence(model.human.named(of_human), model.llm.named(of_llm)),
     )
 
 
@@ -183,7 +198,7 @@ def _log_choose(n: Ints, k: Ints) -> Floats:
 
 class _Mixture:
     def __init__(self, cells: _Cells, human: _Cells, llm: _Cells, prior: Components) -> None:
-        self._cells = cells
+        self._cells, self.human, self.llm = cells, human, llm
         self._known = ((human, 0, 1.0), (llm, 2, LLM_WEIGHT))
         bucket = np.searchsorted(BUCKETS, cells.n, side="right") - 1
         used, self._bucket = np.unique(bucket, return_inverse=True)
@@ -245,12 +260,33 @@ class _Mixture:
         z = ((statistic / freedom) ** (1 / 3) - (1 - 2 / (9 * freedom))) / math.sqrt(2 / (9 * freedom))
         return math.sqrt(statistic / freedom) if z > _MISFIT_Z else 1.0
 
+    def influence(self, point: _Point) -> list[Floats]:
+        """Of a site of each cell, then of a known human and of a known LLM site of each cell, by how much it moves the
+        share (infinitesimal jackknife: van der Vaart, Asymptotic Statistics, 1998, 5.3).
+        """
+        theta, (_, way) = point.theta, self._way(point)
+        human, llm, odds = self._branches(theta)
+        posterior, chance = _logistic(odds), _logistic(theta[_BETAS:])[self._bucket]
+        of_betas = (1 - posterior) * (human.gradient @ way[:2]) + posterior * (llm.gradient @ way[2:_BETAS])
+        of_odds = way[_BETAS:][self._bucket] * (posterior - chance)
+        of_sites = of_betas + of_odds + (chance - point.share) / self._cells.sites.sum()
+        known = (
+            weight * (log_beta_binomial(cells.n, cells.k, theta[at], theta[at + 1]).gradient @ way[at : at + 2])
+            for cells, at, weight in self._known
+        )
+        return [of_sites, *known]
+
+    def _way(self, point: _Point) -> tuple[Floats, Floats]:
+        """The gradient of the share, and the way on which the share costs the least likelihood."""
+        slope = np.zeros(len(point.theta))
+        chance = _logistic(point.theta[_BETAS:])
+        slope[_BETAS:] = self._of_bucket * chance * (1 - chance)
+        return slope, np.asarray(np.linalg.lstsq(point.curvature, slope, rcond=None)[0], np.float64)
+
     def end(self, best: _Point, root: float, sign: int) -> float:
         """The share at which the deviance of the profile is root²; 0 or 1 where it never is."""
-        slope = np.zeros(len(best.theta))
-        chance = _logistic(best.theta[_BETAS:])
-        slope[_BETAS:] = self._of_bucket * chance * (1 - chance)
-        variance = max(float(slope @ np.linalg.lstsq(best.curvature, slope, rcond=None)[0]), 1e-10)
+        slope, way = self._way(best)
+        variance = max(float(slope @ way), 1e-10)
         tilt, inside, outside = sign * root / math.sqrt(variance), (0.0, 0.0, best.share), None
         theta = best.theta
         for _ in range(_TILTS):

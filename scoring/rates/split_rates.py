@@ -85,14 +85,14 @@ def rate_lines(
         wanted = [row for row in cut.of(found_rows, settings) if not is_canary(row.site)]
         known = known_sites(recent_canaries(settings, found_rows, now_ms))
         confidence = settings.confidence
-        of_all, components = direct_share(cells_of(wanted), known, confidence)
+        of_all, fit = direct_share(cells_of(wanted), known, confidence)
         groups = grouped(wanted, _key(by, settings, cut)) if by else {"": wanted}
         undated = cut.undated(found_rows, settings)
         for group, group_rows in groups.items():
             judged = rate_of(group_rows, correction.errors, confidence, settings.half_width)
             share = of_all
             if len(group_rows) < len(wanted):  # the sites of all groups say how often a kind of site is flagged
-                share, _ = direct_share(cells_of(group_rows), confidence=confidence, prior=components)
+                share, _ = direct_share(cells_of(group_rows), confidence=confidence, prior=fit and fit.components)
             mixed = sum(row.mixed for row in group_rows)
             line = _line(estimate_line(judged, share), by, group, versions, open_sites, mixed, correction.remark)
             lines.append(msgspec.structs.replace(line, without_pages=judged.without_pages or 0, undated=undated))

@@ -6,10 +6,10 @@ from typing import Any
 
 from replay.compare.comparison import (
     Comparison,
-    Estimate,
     FailedRule,
     Flip,
     GroupChange,
+    JudgedShare,
     PageTable,
     RuleChange,
     ShareChange,
@@ -17,9 +17,9 @@ from replay.compare.comparison import (
     SiteCells,
     Stratum,
 )
+from scoring.rates.direct_share import DIRECT, DirectShare
 
 AT = 1_790_000_000_000
-SAID = "{} (95% interval {} to {}, corrected): {} of {} classifiable sites; the undecided counted as not llm"
 
 
 def change(
@@ -46,6 +46,12 @@ def change(
     )
 
 
+def direct(share: float, low: float, high: float, *, sites: int) -> DirectShare:
+    """A direct estimate as `rate` has it."""
+    text = f"{share:.1%} (95% interval {low:.1%} to {high:.1%}) of {sites:,} sites with scored articles"
+    return DirectShare(share=share, low=low, high=high, method=DIRECT, scored_sites=sites, text=text)
+
+
 def side(run: str, **other: Any) -> Side:
     """A run."""
     known: dict[str, Any] = {
@@ -70,13 +76,8 @@ def side(run: str, **other: Any) -> Side:
         "abstained": 301,
         "unscored": 86,
         "flagged": 7_211,
-        "estimate": Estimate(
-            rate=0.331,
-            low=0.301,
-            high=0.362,
-            method="corrected",
-            text=SAID.format("33.1%", "30.1%", "36.2%", 412, 1247),
-        ),
+        "estimate": direct(0.331, 0.301, 0.362, sites=1247),
+        "judged": JudgedShare(share=0.312, low=0.28, high=0.34, method="corrected", text="31.2% corrected"),
     }
     return Side(run=run, **{**known, **other})
 
@@ -113,7 +114,7 @@ def made() -> Comparison:
             unscored_a=unscored,
             unscored_b=unscored * 3,
             changes=[
-                change("site_rate", "LLM sites of those classifiable", a, b, low, high, moved=21),
+                change("share", "share of LLM sites", a, b, low, high, moved=21),
                 change("article_share", "Articles of pages", (900, 2000), (860, 2000), -0.03, -0.008, moved=77),
             ],
         )
@@ -150,13 +151,7 @@ def made() -> Comparison:
             flagged=6_402,
             progress="367 articles wait for a score",
             other_sites=3,
-            estimate=Estimate(
-                rate=0.304,
-                low=0.275,
-                high=0.335,
-                method="corrected",
-                text=SAID.format("30.4%", "27.5%", "33.5%", 371, 1218),
-            ),
+            estimate=direct(0.304, 0.275, 0.335, sites=1218),
         ),
         identical=False,
         pages=PageTable(
@@ -174,6 +169,7 @@ def made() -> Comparison:
         only_in_a=["stop_words"],
         only_in_b=["link_density"],
         changes=[
+            change("share", "share of LLM sites", (412, 1247), (371, 1218), -0.041, -0.012, moved=61),
             change("site_rate", "LLM sites of those classifiable", (412, 1247), (371, 1218), -0.041, -0.012, moved=61),
             change("site_rate_corrected", "The same, corrected", (412, 1247), (371, 1218), -0.045, -0.01, moved=61),
             change(
@@ -226,20 +222,19 @@ def flip(number: int, kind: str, rule: str, text: str | None, **other: Any) -> F
 
 def empty() -> Comparison:
     """Two runs of which neither has anything."""
-    nothing = Estimate(rate=None, low=None, high=None, method="no classifiable sites", text="no classifiable sites")
     names = ("verdicts", "sites", "llm", "human", "undecided", "unclassifiable", "pages", "articles", "scored")
     zero = dict.fromkeys((*names, "abstained", "unscored", "flagged"), 0)
     return Comparison(
         at=AT,
-        a=side("live", estimate=nothing, **zero),
-        b=side("again", estimate=nothing, **zero),
+        a=side("live", estimate=DirectShare(), judged=JudgedShare(), **zero),
+        b=side("again", estimate=DirectShare(), judged=JudgedShare(), **zero),
         identical=True,
         pages=PageTable(both_articles=0, a_only_article=0, b_only_article=0, both_dropped=0, only_in_a=0, only_in_b=0),
         sites=SiteCells(counts=[[0] * 5 for _ in range(5)]),
         rules=[],
         only_in_a=[],
         only_in_b=[],
-        changes=[change("site_rate", "LLM sites of those classifiable", (0, 0), (0, 0), 0, 0, remark="no site yet")],
+        changes=[change("share", "share of LLM sites", (0, 0), (0, 0), 0, 0, remark="no site yet")],
         groups=[],
         strata=[],
         sample=[],

@@ -193,7 +193,7 @@ def _fetches(number: int) -> str:
 
 def _groups(found: Comparison, by: str) -> None:
     groups = [group for group in found.groups if group.by == by]
-    for place, title in ((0, "LLM sites of classifiable ones"), (1, "Articles of pages")):
+    for place, title in ((0, "Share of LLM sites"), (1, "Articles of pages")):
         _table(
             f"{title}, by {by}",
             (by, "A", "B", "points", f"{found.confidence:.0%} interval", "sites A", "sites B", "unscored A/B"),

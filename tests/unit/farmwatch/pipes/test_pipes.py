@@ -157,7 +157,7 @@ def test_features_without_a_text_are_no_article(farmwatch: Runner, tmp_path: Pat
 
 
 def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> None:
-    """Flags in page order become site verdicts in the order of the sites, and those become the rate."""
+    """Flags in page order become site verdicts in the order of the sites, and those become the share by verdicts."""
     flags = [{"site": "farm", "flag": True, "score": 1.0, "detector": "lite-ngram/x"} for _ in range(12)]
     flags += [{"site": "paper", "flag": False, "score": 0.1, "detector": "lite-ngram/x"} for _ in range(9)]
     flags += [{"site": "few", "flag": None, "score": None, "detector": "lite-ngram/x"}]
@@ -170,7 +170,13 @@ def test_tally_and_estimate_end_in_a_rate(farmwatch: Runner, tmp_path: Path) -> 
     ]
     assert {"site", "verdict", "pages_used", "pages", "evidence"} <= set(sites[0])
     rate = json.loads(farmwatch("estimate", _write(tmp_path, *sites)).out)
-    assert (rate["rate"], rate["llm"], rate["classifiable"], rate["unclassifiable"], rate["sites"]) == (0.5, 1, 2, 1, 3)
+    assert (rate["judged_share"], rate["llm"], rate["classifiable"], rate["unclassifiable"], rate["sites"]) == (
+        0.5,
+        1,
+        2,
+        1,
+        3,
+    )
 
 
 def test_score_keeps_the_order_and_passes_the_site_through(farmwatch: Runner, tmp_path: Path) -> None:
@@ -272,7 +278,7 @@ def test_error_counts_of_estimate_come_together(farmwatch: Runner, tmp_path: Pat
     file = _write(tmp_path, {"verdict": "llm"}, {"verdict": "human"})
     counts = ["--llm-sites", "50", "--llm-found", "49", "--human-sites", "50", "--human-cleared", "50"]
     assert farmwatch("estimate", file, *counts[:6]).code == Exit.USAGE
-    assert json.loads(farmwatch("estimate", file, *counts).out)["method"] == "corrected"
+    assert json.loads(farmwatch("estimate", file, *counts).out)["judged_method"] == "corrected"
     assert "uncorrected" in farmwatch("estimate", file).err
 
 

@@ -221,12 +221,12 @@ def test_the_rates_are_those_of_the_rate_command(log: Log) -> None:
     table = SiteTable(log, f"sites.{B}")
     table.refresh()
     (line,) = rate_lines(table.rows())
-    assert (found.b.estimate.rate, found.b.estimate.low, found.b.estimate.high) == (
-        line.judged_share,
-        line.judged_low,
-        line.judged_high,
-    )
-    assert found.b.estimate.text == line.judged_text
+    judged = found.b.judged
+    assert (judged.share, judged.low, judged.high) == (line.judged_share, line.judged_low, line.judged_high)
+    assert judged.text == line.judged_text
+    direct = found.b.estimate
+    assert (direct.share, direct.low, direct.high) == (line.share, line.low, line.high)
+    assert direct.text == line.text
     rate = change(found, "site_rate")
     assert (rate.b, rate.b_part, rate.b_whole) == (line.judged_share, 4, 20)
     assert (change(found, "site_rate_decided").b_part, change(found, "site_rate_decided").b_whole) == (4, 18)
@@ -433,8 +433,8 @@ def test_groups_count_a_site_in_each_of_its_sources(log: Log) -> None:
     file, unknown = groups["source", "file"], groups["rank", "unknown"]
     assert (file.sites_a, file.sites_b, file.unscored_a) == (2, 2, 2)
     assert (unknown.sites_a, unknown.sites_b) == (1, 0)
-    rate, articles = file.changes
-    assert (rate.name, rate.a_part, rate.a_whole) == ("site_rate", 1, 2)
+    share, articles = file.changes
+    assert (share.name, share.sites, share.a) == ("share", 1, None)  # one has no score, and one site is too few
     assert (articles.name, articles.b_part, articles.b_whole) == ("article_share", 3, 4)
 
 
@@ -445,7 +445,7 @@ def test_a_group_of_all_sites_has_the_intervals_of_all_sites(log: Log) -> None:
     found = compared(log)
     assert [group.by for group in found.groups] == ["source", "rank"]
     for group in found.groups:
-        assert group.changes == [change(found, "site_rate"), change(found, "article_share")]
+        assert group.changes == [change(found, "share"), change(found, "article_share")]
 
 
 def test_rates_are_corrected_where_both_can_be(log: Log) -> None:
@@ -457,8 +457,8 @@ def test_rates_are_corrected_where_both_can_be(log: Log) -> None:
     found = compared(log, errors=errors)
     plain, corrected = change(found, "site_rate"), change(found, "site_rate_corrected")
     assert (plain.a, plain.b) == (12 / 40, 13 / 40)
-    assert (corrected.a, corrected.b) == (found.a.estimate.rate, found.b.estimate.rate)
-    assert found.a.estimate.method == "corrected"
+    assert (corrected.a, corrected.b) == (found.a.judged.share, found.b.judged.share)
+    assert found.a.judged.method == "corrected"
     assert corrected.difference is not None and plain.difference is not None
     assert corrected.difference > plain.difference  # what errors hide of a change is given back
     assert all(one.name != "site_rate_corrected" for one in compared(log).changes)
@@ -471,9 +471,9 @@ def test_rates_are_corrected_by_the_canaries_of_each_run(log: Log) -> None:
         put_run(log, name, RULESETS[name], PAGES, {**sites, **_canaries(12, missed)})
     found = compared(log, canary_least=10)
     corrected = change(found, "site_rate_corrected")
-    assert (found.a.estimate.method, found.b.estimate.method) == ("corrected by canaries",) * 2
+    assert (found.a.judged.method, found.b.judged.method) == ("corrected by canaries",) * 2
     assert (found.a.sites, found.b.sites) == (40, 40)
-    assert (corrected.a, corrected.b) == (found.a.estimate.rate, found.b.estimate.rate)
+    assert (corrected.a, corrected.b) == (found.a.judged.share, found.b.judged.share)
     assert corrected.a is not None and corrected.b is not None and corrected.a < corrected.b
     assert change(found, "site_rate").difference == 0
     assert sum("corrected by 12 LLM canary sites" in note for note in found.notes) == 2

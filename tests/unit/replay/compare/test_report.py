@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from resiliparse.parse.html import HTMLTree, traverse_dom
 
-from replay.compare.comparison import Comparison, Estimate, ShareChange, SiteFlip
+from replay.compare.comparison import Comparison, ShareChange, SiteFlip
 from replay.compare.report import POLICY, TEXT_CAP_CHARACTERS, plain, render, scale
+from scoring.rates.direct_share import TOO_FEW, DirectShare
 from tests.support.comparisons import change, empty, flip, made
 
 Element = ElementTree.Element
@@ -110,11 +111,11 @@ def test_every_figure_has_its_denominator_and_interval() -> None:
     """The rates with their words, each change with interval and what it is of, and the tables with their sums."""
     root = parsed(render(made()))
     cards = texts(root, "div", "card")
-    assert cards[0].startswith("live: LLM sites of those classifiable 33.1% 33.1% (95% interval 30.1% to 36.2%")
+    assert cards[0].startswith("live: share of LLM sites 33.1% 33.1% (95% interval 30.1% to 36.2%")
     assert "-2.6 points" in cards[1] and "(-4.1 to -1.2)" in cards[1] and "61 of 1,247 sites moved" in cards[1]
     found = list(rows(root))
     assert [
-        "LLM sites of those classifiable 61 of 1,247 sites moved",
+        "Share of LLM sites 61 of 1,247 sites moved",
         "",
         "-2.6 -4.1 to -1.2",
         "live 33.0% 412 of 1,247",
@@ -124,7 +125,7 @@ def test_every_figure_has_its_denominator_and_interval() -> None:
     assert ["all", "20,069", "28,133", "48,202"] in found
     assert ["llm", "360 29.8%", "24 2.0%", "384"] in found
     assert ["unclassifiable", "0", "5 0.2%", "5 0.2%", "883 41.3%", "0", "893"] in found
-    assert ["classifiable (the denominator of the rate)", "1,247", "1,218", "-29"] in found
+    assert ["classifiable", "1,247", "1,218", "-29"] in found
     assert ["without a score so far", "86", "367", "+281"] in found
     assert ["min_tokens >= 50 → >= 120", "", "out 1,940 1,940 first, 1,422 only", "in 0"] in found
     assert ["thrown out", "min_tokens", "1 of 1,940"] in found
@@ -294,8 +295,9 @@ def test_bars_are_as_long_as_their_counts() -> None:
 def test_a_run_of_too_few_sites_has_no_headline() -> None:
     """Below the number of sites at which `farmwatch rate` gives a share, both figures that rest on it are a dash."""
     found = made()
-    few = msgspec.structs.replace(found.b, llm=0, human=2, undecided=1)
-    root = parsed(render(msgspec.structs.replace(found, b=few)))
+    few = msgspec.structs.replace(found.b, estimate=DirectShare(low=0.1, high=0.9, method=TOO_FEW, scored_sites=3))
+    change = msgspec.structs.replace(found.changes[0], b=None, difference=None, low=None, high=None)
+    root = parsed(render(msgspec.structs.replace(found, b=few, changes=[change])))
     assert texts(root, "div", "figure") == ["33.1%", "–", "–"]
 
 
@@ -358,13 +360,11 @@ def test_the_same_comparison_is_the_same_file() -> None:
 def test_a_rate_without_an_interval_is_said_in_words() -> None:
     """Where nothing could be classified there is a dash, and why."""
     found = made()
-    nothing = Estimate(
-        rate=None, low=None, high=None, method="no classifiable sites", text="no site could be classified"
-    )
+    nothing = DirectShare(text="no share yet: no site has a scored article")
     found = msgspec.structs.replace(found, b=msgspec.structs.replace(found.b, estimate=nothing), changes=[])
     cards = texts(parsed(render(found)), "div", "card")
-    assert cards[2].startswith("strict: LLM sites of those classifiable – no site could be classified")
-    assert cards[1].startswith("change of the rate – nothing to compare")
+    assert cards[2].startswith("strict: share of LLM sites – no share yet: no site has a scored article")
+    assert cards[1].startswith("change of the share – nothing to compare")
 
 
 def test_a_sentence_stands_under_the_plot_and_not_in_a_cell_of_numbers() -> None:
