@@ -200,17 +200,20 @@ class Upkeep:
         rows, now_ms = self._rows(), int(self.clock() * 1000)
         self.metrics.clear("sites")
         self.metrics.clear("share")
+        self.metrics.clear("share_changed")
         self.metrics.clear("farm_rate")
         for split in ("", "source"):
             for line in rate_lines(rows, split, self.rate, now_ms=now_ms, run=run):
                 if not split:
                     self._share = "none yet" if line.share is None else f"{line.share:.1%}"
+                    of_detector = {"run": line.run, "ruleset": ruleset.name, "detector": line.detector}
+                    self.metrics.set("share_changed", float(line.change is not None), **of_detector)
                     for verdict in VERDICTS:
                         count = int(getattr(line, verdict))
                         self.metrics.set("sites", count, run=line.run, ruleset=ruleset.name, verdict=verdict)
                 labels = {"run": line.run, "ruleset": ruleset.name, "source": _label(line.group) if split else "all"}
-                bounds = ("low", line.low, line.judged_low), ("point", line.share, line.judged_share)
-                for bound, share, judged in (*bounds, ("high", line.high, line.judged_high)):
+                bounds = ("low", line.look_low, line.judged_low), ("point", line.share, line.judged_share)
+                for bound, share, judged in (*bounds, ("high", line.look_high, line.judged_high)):
                     if share is not None:
                         self.metrics.set(
                             "share", share, **labels, detector=line.detector, definition="sites", bound=bound

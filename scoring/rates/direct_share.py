@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -20,6 +22,7 @@ FEWEST_SITES = 5  # with a scored article: of fewer no share is named
 FEW_SITES = 30  # with fewer, a change cannot be seen
 WIDEST = 0.6  # of an interval, beyond which no share is named
 DIRECT, TOO_FEW, TOO_WIDE, NO_SCORES = "direct", "too few sites", "too wide", "no scored articles"
+_TIGHTEST_AT = 500  # sites with which the interval of every look is relatively narrowest
 _PLACES = 9  # the last digits depend on the processor
 
 
@@ -27,11 +30,22 @@ class DirectShare(msgspec.Struct, frozen=True, kw_only=True):
     """The share with its interval. `share` is None unless the method is direct; without scored sites all are None."""
 
     share: float | None = None
-    low: float | None = None
+    low: float | None = None  # valid at one look
     high: float | None = None
+    look_low: float | None = None  # valid at every look, however many there are
+    look_high: float | None = None
     method: str = NO_SCORES  # direct | too few sites | too wide | no scored articles
     scored_sites: int = 0  # with at least one scored article: what the share is of
     text: str = "no share yet: no site has a scored article"
+
+
+class ShareChanged(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of the share that chance does not explain: `scoring.rates.change_alarm`."""
+
+    day: int  # since 1970, UTC: sites that search results first named on this day or later have another share
+    before: float
+    after: float
+    evidence: float  # against no change
 
 
 def cells_of(rows: Iterable[SiteState]) -> Counter[tuple[int, int]]:
@@ -60,6 +74,9 @@ def direct_share(
     if fit is None:
         return DirectShare(), None
     share, low, high = (round(value, _PLACES) for value in (fit.share, fit.low, fit.high))
+    look_low, look_high = (
+        round(_stretched(fit.share, end, every_look(fit.sites, confidence)), _PLACES) for end in (fit.low, fit.high)
+    )
     interval = f"{confidence:.0%} interval {low:.1%} to {high:.1%}"
     sites = f"{counted(fit.sites, 'site')} with scored articles"
     if fit.sites < FEWEST_SITES:
@@ -73,5 +90,35 @@ def direct_share(
     if fit.misfit > 1:
         text += "; the sites scatter more than two kinds of sites would, so the interval is wider"
     named = share if method == DIRECT else None
-    found = DirectShare(share=named, low=low, high=high, method=method, scored_sites=fit.sites, text=text)
+    found = DirectShare(
+        share=named,
+        low=low,
+        high=high,
+        look_low=look_low,
+        look_high=look_high,
+        method=method,
+        scored_sites=fit.sites,
+        text=text,
+    )
     return found, fit
+
+
+def every_look(sites: int, confidence: float) -> float:
+    """How many times as wide an interval must be to hold at every look while sites come in.
+
+    The asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (Time-uniform central limit
+    theory and asymptotic confidence sequences, Annals of Statistics 52, 2024), tightest at _TIGHTEST_AT sites.
+    """
+    alpha = 1 - confidence
+    longest = -2 * math.log(alpha)
+    sure = sites * (longest + math.log(longest + 1)) / _TIGHTEST_AT
+    half = math.sqrt(2 * (1 + 1 / sure) * math.log(math.sqrt(1 + sure) / alpha))
+    return half / NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def _stretched(share: float, end: float, times: float) -> float:
+    """The end of an interval that is so many times as wide on the scale of log odds, where a profile is nearly even."""
+    if end in (0.0, 1.0) or share in (0.0, 1.0):
+        return end
+    odds, odds_end = (math.log(value / (1 - value)) for value in (share, end))
+    return 1 / (1 + math.exp(-(odds + times * (odds_end - odds))))

@@ -14,6 +14,8 @@ class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
     share: float | None  # null where `method` is not "direct"
     low: float | None  # null without a site that has a scored article
     high: float | None
+    look_low: float | None  # an interval that is valid at every look while sites come in
+    look_high: float | None
     method: str  # direct | too few sites | too wide | no scored articles
     scored_sites: int  # what the share is of
     judged_share: float | None  # llm of classifiable; null where no site could be classified
@@ -39,6 +41,8 @@ def estimate_line(judged: SiteRate, direct: DirectShare) -> EstimateLine:
         share=direct.share,
         low=direct.low,
         high=direct.high,
+        look_low=direct.look_low,
+        look_high=direct.look_high,
         method=direct.method,
         scored_sites=direct.scored_sites,
         judged_share=judged.rate.rate,

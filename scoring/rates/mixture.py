@@ -90,6 +90,7 @@ class Fit(NamedTuple):
     sites: int  # with at least one usable score
     components: Components  # as the sites leave them: the prior of a part of these sites
     posterior: dict[tuple[int, int], float]  # (n, k) -> probability that such a site is an LLM site
+    chance: dict[int, float]  # n -> share of LLM sites among those of its bucket
     misfit: float  # factor by which the sites scatter more than the mixture says; 1 = they fit
     influence: dict[tuple[int, int], float]  # (n, k) -> what one more such site does to the share, to first order
     known_influence: KnownInfluence
@@ -153,6 +154,7 @@ def estimate_share(
         sites=round(cells.sites.sum()),
         components=model.components(best),
         posterior=cells.named(model.posterior(best)),
+        chance=model.chance(best),
         misfit=misfit,
         influence=cells.named(influence),
         known_influence=KnownInfluence(model.human.named(of_human), model.llm.named(of_llm)),
@@ -216,6 +218,10 @@ class _Mixture:
     def posterior(self, point: _Point) -> Floats:
         """Of each cell, the probability that a site of it is an LLM site."""
         return _logistic(self._branches(point.theta)[2])
+
+    def chance(self, point: _Point) -> dict[int, float]:
+        """Of each number of pages, the share of LLM sites."""
+        return dict(zip(self._cells.n.tolist(), _logistic(point.theta[_BETAS:])[self._bucket].tolist(), strict=True))
 
     def components(self, point: _Point) -> Components:
         """The betas as the sites leave them; the log odds are integrated out (Schur complement)."""

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_errors import errors_in_force, recent_canaries
 from scoring.rates.cuts import Cut
-from scoring.rates.direct_share import cells_of, direct_share, known_sites
+from scoring.rates.direct_share import ShareChanged, cells_of, direct_share, known_sites
 from scoring.rates.estimate_line import EstimateLine, estimate_line
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import (
@@ -26,6 +27,9 @@ from scoring.rates.site_rates import (
 )
 from stream.schema.records import SiteState
 from stream.text.wording import counted
+
+if TYPE_CHECKING:
+    from scoring.rates.mixture import Fit
 
 UNKNOWN = "unknown"  # the group of sites whose hits name no source, query, rank or day
 WINDOWS = ("day", "week", "month")
@@ -58,6 +62,7 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     open_sites: int | None = None  # of the whole crawl: pages of them are still to come; None where it was not looked
     undated: int = 0  # of all sites: left out by a cut of days because no day is known of them
     mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
+    change: ShareChanged | None = None  # of all sites: new ones have another share since a day of the last year
     correction: str = ""  # what canaries say of the correction; part of the judged text of all sites
 
 
@@ -86,6 +91,7 @@ def rate_lines(
         known = known_sites(recent_canaries(settings, found_rows, now_ms))
         confidence = settings.confidence
         of_all, fit = direct_share(cells_of(wanted), known, confidence)
+        change = _change(wanted, fit) if fit is not None and not by else None
         groups = grouped(wanted, _key(by, settings, cut)) if by else {"": wanted}
         undated = cut.undated(found_rows, settings)
         for group, group_rows in groups.items():
@@ -94,7 +100,9 @@ def rate_lines(
             if len(group_rows) < len(wanted):  # the sites of all groups say how often a kind of site is flagged
                 share, _ = direct_share(cells_of(group_rows), confidence=confidence, prior=fit and fit.components)
             mixed = sum(row.mixed for row in group_rows)
-            line = _line(estimate_line(judged, share), by, group, versions, open_sites, mixed, correction.remark)
+            line = _line(
+                estimate_line(judged, share), by, group, versions, open_sites, mixed, correction.remark, change
+            )
             lines.append(msgspec.structs.replace(line, without_pages=judged.without_pages or 0, undated=undated))
     return lines
 
@@ -117,6 +125,17 @@ def llm_probabilities(
             if fit is not None and (row.scored, row.flagged) in fit.posterior:
                 found[row.site] = round(fit.posterior[row.scored, row.flagged], 6)
     return found
+
+
+def _change(rows: Sequence[SiteState], fit: Fit) -> ShareChanged | None:
+    """Of sites by the day on which search results first named them."""
+    from scoring.rates.change_alarm import find_change  # it loads numpy
+
+    cells_of_day: dict[int, Counter[tuple[int, int]]] = {}
+    for row in rows:
+        if row.scored and row.days:
+            cells_of_day.setdefault(row.days[0], Counter())[row.scored, row.flagged] += 1
+    return find_change(cells_of_day, fit)
 
 
 def _key(by: str, settings: RateSettings, cut: Cut) -> GroupKey:
@@ -150,7 +169,14 @@ def comparable(rows: Sequence[SiteState], run: str = "") -> Iterator[tuple[Versi
 
 
 def _line(
-    found: EstimateLine, by: str, group: str, versions: Versions, open_sites: int | None, mixed: int, correction: str
+    found: EstimateLine,
+    by: str,
+    group: str,
+    versions: Versions,
+    open_sites: int | None,
+    mixed: int,
+    correction: str,
+    change: ShareChanged | None,
 ) -> RateLine:
     estimate = msgspec.structs.asdict(found)
     if not by:
@@ -170,5 +196,6 @@ def _line(
         without_pages=0,
         open_sites=open_sites,
         mixed=mixed,
+        change=change,
         correction=correction,
     )

@@ -100,6 +100,12 @@ SPECS: tuple[Spec, ...] = (
     ),
     Spec(
         "gauge",
+        "share_changed",
+        "1 where new sites have another share since a day of the last year: an alarm, false in 5% of years.",
+        ("run", "ruleset", "detector"),
+    ),
+    Spec(
+        "gauge",
         "farm_rate",
         "Share of llm verdicts among these sites that are classifiable; `share` will take its place.",
         ("run", "ruleset", "source", "bound"),

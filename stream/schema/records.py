@@ -190,7 +190,7 @@ class RatePoint(Record, frozen=True, kw_only=True):
     site_method: str = ""  # of the site verdicts: sprt | gaussian | deciles
     site_method_digest: str = ""  # of the site method's parameters
     share: float | None = None  # the direct estimate; older points have none
-    share_low: float | None = None
+    share_low: float | None = None  # valid at every look
     share_high: float | None = None
     share_method: str = ""  # direct | too few sites | too wide | no scored articles
     scored_sites: int = 0

@@ -1,6 +1,7 @@
 """The direct estimate of the share beside classify-and-count, over many simulated webs; and what it costs.
 
-Run by `python -m tests.bench.bench_share [DRAWS]`. The truth is the share of LLM sites among those drawn. Lengths are
+Run by `python -m tests.bench.bench_share [DRAWS]`, and with `looks` in place of a number for the alarm of a changed
+share. The truth is the share of LLM sites among those drawn. Lengths are
 geometric with mean 4, cut at 20 articles. A site's flagged share is a draw of a beta: of human sites with mean .045, of
 LLM sites with mean .8. Known sites have 5 to 19 articles. Classify-and-count is `llm / (llm + human + undecided)` by
 the test of Binoculars, uncorrected, with Wilson's interval.
@@ -11,12 +12,14 @@ from __future__ import annotations
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from scoring.rates.change_alarm import find_change
 from scoring.rates.mixture import WIDE, CellCounts, KnownSites, estimate_share
 from scoring.rates.site_rates import site_rate
 from scoring.sites.sprt import SiteTest, SprtParams, of_flags
@@ -24,7 +27,10 @@ from tests.bench.bench_sites import ACCURACY, Site, read_sites
 from tests.bench.timing import cpu_s
 from tests.conftest import data_root
 
+YEARS = 20
+
 Ints = npt.NDArray[np.int64]
+IsAlarmed = Callable[[list[CellCounts], KnownSites], bool]
 _TEST = SiteTest(SprtParams())
 
 
@@ -55,6 +61,8 @@ WEBS = (
 
 def main() -> None:
     """Print every table."""
+    if sys.argv[1:] == ["looks"]:
+        return looks()
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     print(f"{draws} draws a row: bias, RMSE, coverage and width of 95% intervals")
     print(" sites share known  human   llm mixed      direct                       classify-and-count")
@@ -84,6 +92,51 @@ def held_out(sites: list[Site], draws: int) -> None:
                     cells[_sample(rng, rest[place], min(int(rng.geometric(0.25)), 20))] += 1
             found.append(_Draw(cells, known, llm / web.sites))
         _row(found, web._replace(known=len(sites) // 3))
+
+
+def looks() -> None:
+    """The alarm beside intervals that do not overlap: false alarms of a year of daily looks, days until a jump is seen.
+
+    Jumps come on day 120; a year without one is looked at every third day by the alarm, every seventh by intervals.
+    """
+    print(f"{YEARS} years: 50 sites a day, share .15; a jump of +.05")
+    for name, is_alarmed, every in (("alarm", _is_alarmed, 3), ("overlap", _is_apart, 7)):
+        quiet = [_first_alarm(np.random.default_rng(seed), 365, is_alarmed, every) for seed in range(YEARS)]
+        jumps = [_first_alarm(np.random.default_rng(seed), 120, is_alarmed, 1) for seed in range(YEARS)]
+        seen = sorted(1000 if day is None else day - 119 for day in jumps)
+        false = sum(day is not None for day in quiet)
+        print(
+            f"  {name:8} false alarms {false} of {YEARS}; days until the jump is seen: median {seen[YEARS // 2]}, {seen}"
+        )
+
+
+def _first_alarm(rng: np.random.Generator, jump: int, is_alarmed: IsAlarmed, every: int) -> int | None:
+    """The day of the first alarm of a year; before a jump on day 120 nothing is looked at."""
+    known = _drawn(rng, Web(1, 0.15)).known
+    days: list[CellCounts] = []
+    for day in range(365):
+        days.append(_drawn(rng, Web(int(rng.poisson(50)), 0.15 if day < jump else 0.2)).cells)
+        is_look = day >= 120 if jump == 120 else day > 14
+        if is_look and day % every == 0 and is_alarmed(days, known):
+            return day
+    return None
+
+
+def _is_alarmed(days: list[CellCounts], known: KnownSites) -> bool:
+    fit = estimate_share(_sum(days), WIDE, known)
+    return fit is not None and find_change(dict(enumerate(days)), fit) is not None
+
+
+def _is_apart(days: list[CellCounts], known: KnownSites) -> bool:
+    before, last = (estimate_share(_sum(some), WIDE, known) for some in (days[:-7], days[-7:]))
+    return before is not None and last is not None and (before.high < last.low or last.high < before.low)
+
+
+def _sum(days: list[CellCounts]) -> CellCounts:
+    cells: Counter[tuple[int, int]] = Counter()
+    for day in days:
+        cells.update(day)
+    return cells
 
 
 def cost() -> None:

@@ -22,7 +22,7 @@ from replay.runs.lookup import find_run
 from replay.runs.site_table import counts_of, read_sites
 from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.series import SERIES, series_of
-from scoring.rates.site_rates import OTHER, group_order
+from scoring.rates.site_rates import OTHER, day_of, group_order
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Log
 from stream.schema.control import Control
@@ -110,6 +110,9 @@ def _tell(lines: list[RateLine], cut: Cut, *, verbose: bool) -> None:
             put("  no site yet")
             continue
         put_wrapped(f"  not judged: {_not_judged(line)}", "    ")
+        if line.change is not None:
+            since, before = day_of(line.change.day), f"{line.change.before:.1%} before"
+            put_wrapped(f"  changed: {line.change.after:.1%} of sites first named since {since}, {before}", "    ")
         put_wrapped(f"  by site verdicts alone: {line.judged_text if verbose else _judged(line)}", "    ")
         put_wrapped(
             f"  ruleset {line.ruleset or '-'} {line.digest or '-'}; detector {line.detector or '-'};"

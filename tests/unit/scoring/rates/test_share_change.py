@@ -41,18 +41,17 @@ def drawn(rng: np.random.Generator, sites: int, share: float, kept: tuple[float,
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sites", [60, 400])
 @pytest.mark.parametrize("kept", [(0.9, 0.9), (0.8, 0.3)], ids=["evenly thinned", "LLM sites thinned"])
-def test_the_interval_covers_the_true_change(sites: int, kept: tuple[float, float]) -> None:
-    """Of 100 samples the interval covers the true change in at least 88, whether the share changes or not."""
+def test_the_interval_covers_the_true_change(kept: tuple[float, float]) -> None:
+    """Of 40 samples of 150 sites the interval covers the true change in at least 35, whether the share changes or not."""
     rng = np.random.default_rng(7)
     covered = 0
-    for _ in range(100):
-        pairs, change = drawn(rng, sites, 0.25, kept)
+    for _ in range(40):
+        pairs, change = drawn(rng, 150, 0.25, kept)
         human, llm = drawn(rng, 40, 0.0, kept)[0], drawn(rng, 40, 1.0, kept)[0]
         found = share_change(fit_of(pairs, 0, human, llm), fit_of(pairs, 1, human, llm), pairs, human, llm)
         covered += found.low <= change <= found.high
-    assert covered >= 88
+    assert covered >= 35
 
 
 def test_what_runs_have_in_common_cancels() -> None:

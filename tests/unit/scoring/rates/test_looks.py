@@ -1,0 +1,118 @@
+"""What holds however often one looks: the intervals of every look, and the alarm of a changed share."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from scoring.rates.change_alarm import find_change
+from scoring.rates.direct_share import direct_share, every_look
+from scoring.rates.intervals import Z95
+from scoring.rates.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
+from scoring.rates.split_rates import rate_lines
+from stream.schema.records import SiteState
+
+Cells = Counter[tuple[int, int]]
+TODAY = 20_000
+
+
+def drawn(rng: np.random.Generator, sites: int, share: float) -> Cells:
+    """Sites of which such a share are LLM sites."""
+    cells: Cells = Counter()
+    for is_llm in (rng.random(sites) < share).tolist():
+        n = min(int(rng.geometric(0.25)), 20)
+        cells[n, int(rng.binomial(n, rng.beta(19, 5) if is_llm else rng.beta(0.5, 11)))] += 1
+    return cells
+
+
+def fit_of(cells: CellCounts) -> Fit:
+    """The mixture of these sites, 30 of either kind known."""
+    rng = np.random.default_rng(99)
+    fit = estimate_share(cells, WIDE, KnownSites(drawn(rng, 30, 0.0), drawn(rng, 30, 1.0)))
+    assert fit is not None
+    return fit
+
+
+def days_of(rng: np.random.Generator, shares: list[float], per_day: int = 60) -> dict[int, Cells]:
+    """Sites of consecutive days until today."""
+    first = TODAY - len(shares) + 1
+    return {first + number: drawn(rng, per_day, share) for number, share in enumerate(shares)}
+
+
+def test_an_interval_of_every_look_is_never_left_in_95_of_100_walks() -> None:
+    """Of 2,000 means of a growing sample at most 5% ever leave it; the interval of one look is left by most."""
+    rng = np.random.default_rng(4)
+    sizes = np.arange(20, 5001)
+    means = np.abs(rng.normal(size=(2000, 5000)).cumsum(axis=1)[:, 19:] / sizes)
+    half = Z95 / np.sqrt(sizes)
+    times = np.array([every_look(int(size), 0.95) for size in sizes])
+    assert (means > half * times).any(axis=1).mean() <= 0.05
+    assert (means > half).any(axis=1).mean() > 0.5
+    assert times.max() < 3 and 1.5 < times.min() < 1.6
+
+
+def test_the_share_carries_both_intervals() -> None:
+    """The interval of every look holds that of one look, and both hold the share."""
+    found, _ = direct_share(drawn(np.random.default_rng(1), 400, 0.2))
+    ends = [found.look_low, found.low, found.share, found.high, found.look_high]
+    assert None not in ends and ends == sorted(ends, key=float) and len(set(ends)) == 5  # type: ignore[arg-type]
+    nothing, _ = direct_share({})
+    assert (nothing.look_low, nothing.look_high) == (None, None)
+
+
+def test_sites_that_come_in_leave_the_interval_of_every_look_alone() -> None:
+    """Of 6 crawls that are looked at 6 times each, none leaves the true share outside at any look."""
+    known = KnownSites(*(drawn(np.random.default_rng(8), 30, share) for share in (0.0, 1.0)))
+    for seed in range(6):
+        rng, cells = np.random.default_rng(seed), Counter()
+        for _ in range(6):
+            cells += drawn(rng, 60, 0.2)
+            found, _ = direct_share(cells, known)
+            assert found.look_low is not None and found.look_high is not None
+            assert found.look_low <= 0.2 <= found.look_high
+
+
+def test_a_changed_share_is_found_with_its_day() -> None:
+    """From 10% to 30% at a day: the alarm names a day near it and both shares."""
+    days = days_of(np.random.default_rng(2), [0.1] * 40 + [0.3] * 15)
+    found = find_change(days, fit_of(sum(days.values(), Counter())))
+    assert found is not None
+    assert abs(found.day - (TODAY - 14)) <= 4
+    assert found.before == pytest.approx(0.1, abs=0.04) and found.after == pytest.approx(0.3, abs=0.06)
+    assert found.evidence > 20
+
+
+def test_without_a_change_there_is_no_alarm() -> None:
+    """Of 10 webs of 60 days without a change, seen every 20 days, none raises an alarm."""
+    for seed in range(10):
+        days = days_of(np.random.default_rng(seed), [0.15] * 60, per_day=20)
+        seen = [{day: days[day] for day in sorted(days)[:until]} for until in range(20, 61, 20)]
+        assert not any(find_change(one, fit_of(sum(one.values(), Counter()))) for one in seen)
+
+
+def test_a_change_of_more_than_a_year_ago_is_none_of_the_last_year() -> None:
+    """Days of before are one block: a change within them raises no alarm."""
+    rng = np.random.default_rng(6)
+    days = days_of(rng, [0.05] * 20 + [0.3] * 20) | {TODAY + 360 + day: drawn(rng, 60, 0.2) for day in range(5)}
+    days = {day: cells for day, cells in days.items() if day <= TODAY or day > TODAY + 360}
+    found = find_change(days, fit_of(sum(days.values(), Counter())))
+    assert found is None or found.day > TODAY
+
+
+def test_rates_of_all_sites_carry_the_alarm() -> None:
+    """Sites by the day on which a search first named them; a split has no alarm, sites without a day are left out."""
+    days = days_of(np.random.default_rng(2), [0.1] * 30 + [0.4] * 10)
+    rows = [
+        SiteState(
+            id=f"{day}-{n}", site=f"{day}-{n}.test", ruleset="r", scored=cell[0], flagged=cell[1], days=[day, TODAY]
+        )
+        for day, cells in days.items()
+        for n, cell in enumerate(cells.elements())
+    ]
+    (line,) = rate_lines(rows)
+    assert line.change is not None and abs(line.change.day - (TODAY - 9)) <= 3
+    assert all(line.change is None for line in rate_lines(rows, "source"))
+    undated = [SiteState(id=row.id, site=row.site, ruleset="r", scored=row.scored, flagged=row.flagged) for row in rows]
+    assert rate_lines(undated)[0].change is None
