@@ -105,9 +105,7 @@ def looks() -> None:
         jumps = [_first_alarm(np.random.default_rng(seed), 120, is_alarmed, 1) for seed in range(YEARS)]
         seen = sorted(1000 if day is None else day - 119 for day in jumps)
         false = sum(day is not None for day in quiet)
-        print(
-            f"  {name:8} false alarms {false} of {YEARS}; days until the jump is seen: median {seen[YEARS // 2]}, {seen}"
-        )
+        print(f"  {name:8} false alarms {false} of {YEARS}; days until a jump is seen: {seen[YEARS // 2]}, {seen}")
 
 
 def _first_alarm(rng: np.random.Generator, jump: int, is_alarmed: IsAlarmed, every: int) -> int | None:

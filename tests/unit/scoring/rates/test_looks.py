@@ -66,7 +66,8 @@ def test_sites_that_come_in_leave_the_interval_of_every_look_alone() -> None:
     """Of 6 crawls that are looked at 6 times each, none leaves the true share outside at any look."""
     known = KnownSites(*(drawn(np.random.default_rng(8), 30, share) for share in (0.0, 1.0)))
     for seed in range(6):
-        rng, cells = np.random.default_rng(seed), Counter()
+        rng = np.random.default_rng(seed)
+        cells: Cells = Counter()
         for _ in range(6):
             cells += drawn(rng, 60, 0.2)
             found, _ = direct_share(cells, known)

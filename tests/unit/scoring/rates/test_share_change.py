@@ -43,7 +43,7 @@ def drawn(rng: np.random.Generator, sites: int, share: float, kept: tuple[float,
 @pytest.mark.slow
 @pytest.mark.parametrize("kept", [(0.9, 0.9), (0.8, 0.3)], ids=["evenly thinned", "LLM sites thinned"])
 def test_the_interval_covers_the_true_change(kept: tuple[float, float]) -> None:
-    """Of 40 samples of 150 sites the interval covers the true change in at least 35, whether the share changes or not."""
+    """Of 40 samples of 150 sites the interval covers the true change in at least 35, with a change and without."""
     rng = np.random.default_rng(7)
     covered = 0
     for _ in range(40):
