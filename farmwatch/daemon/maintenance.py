@@ -19,11 +19,13 @@ import structlog
 from crawler.crawl_stage import frontier_left
 from farmwatch.config.settings import UpSettings
 from farmwatch.daemon.rate_series import SeriesKeeper
+from farmwatch.daemon.review_labels import read_review
 from replay.runs.retention import needed, renew_idle
 from replay.runs.run_rules import RunRules
 from replay.runs.site_table import SiteTable
 from replay.runs.topology import lag_of, reads_of_live
 from scoring.rates.canary_errors import recent_canaries
+from scoring.rates.reviewed_share import Review
 from scoring.rates.series import interval_start
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import has_verdict
@@ -36,6 +38,7 @@ from stream.schema.control import Control
 from stream.schema.records import SiteState
 from stream.schema.topics import HITS
 from stream.schema.vocabulary import VERDICTS
+from stream.text.user_errors import FarmwatchError
 
 _log = structlog.get_logger()
 _RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week
@@ -188,7 +191,7 @@ class Upkeep:
 
     def keep(self, now_s: float) -> None:
         """Append the points of the series at the start of an interval. Raises BadRuleset."""
-        self._series.keep(self._rows(), now_s)
+        self._series.keep(self._rows(), now_s, self._review())
 
     def look(self) -> None:
         """Set the gauges of sites, share and canaries from the live run's rows. Raises BadRuleset.
@@ -198,12 +201,13 @@ class Upkeep:
         """
         ruleset, run = self.live.ruleset, self.live.run.name
         rows, now_ms = self._rows(), int(self.clock() * 1000)
+        review = self._review()
         self.metrics.clear("sites")
         self.metrics.clear("share")
         self.metrics.clear("share_changed")
         self.metrics.clear("farm_rate")
         for split in ("", "source"):
-            for line in rate_lines(rows, split, self.rate, now_ms=now_ms, run=run):
+            for line in rate_lines(rows, split, self.rate, now_ms=now_ms, run=run, review=review):
                 if not split:
                     self._share = "none yet" if line.share is None else f"{line.share:.1%}"
                     of_detector = {"run": line.run, "ruleset": ruleset.name, "detector": line.detector}
@@ -234,6 +238,13 @@ class Upkeep:
         for kind, share in found.shares().items():
             self.metrics.set("canary_share", share.point, kind=kind)
         self.metrics.set("canary_timestamp_seconds", found.last_at / 1000)
+
+    def _review(self) -> Review | None:
+        try:
+            return read_review(self.rate, int(self.clock() * 1000))
+        except FarmwatchError as error:
+            _log.warning("review_unreadable", error=str(error))
+            return None
 
     def _rows(self) -> list[SiteState]:
         """The rows of the detector, the ruleset and the site method in force, and those that are not judged yet."""

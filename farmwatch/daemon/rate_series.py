@@ -8,6 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import structlog
 
+from scoring.rates.reviewed_share import Review
 from scoring.rates.series import SERIES, THIN_AFTER_DAYS, interval_start, largest, point_of, thinned
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, rate_lines
@@ -32,13 +33,13 @@ class SeriesKeeper:
     run: str = ""
     _thinned: str = field(init=False, default="")  # the day on which it was done last
 
-    def keep(self, rows: Sequence[SiteState], now_s: float) -> None:
+    def keep(self, rows: Sequence[SiteState], now_s: float, review: Review | None = None) -> None:
         """Append the points of the interval that holds `now_s`, and once a day thin out old ones.
 
         `rows` are of the ruleset and the detector in force, canaries included.
         """
         at = interval_start(now_s, self.settings.series_s)
-        points = [point for by in SERIES for point in self._points(rows, by, at, int(now_s * 1000))]
+        points = [point for by in SERIES for point in self._points(rows, by, at, int(now_s * 1000), review)]
         self.log.append([Output(RATES, 0, point.id.encode(), encode(point)) for point in points])
         today = datetime.fromtimestamp(now_s, UTC).date()
         if self._thinned != today.isoformat():
@@ -49,8 +50,10 @@ class SeriesKeeper:
                 self.log.append(old)
             self._thinned = today.isoformat()
 
-    def _points(self, rows: Sequence[SiteState], by: str, at: int, now_ms: int) -> Iterator[RatePoint]:
-        lines: list[RateLine] = rate_lines(rows, by, self.settings, now_ms=now_ms, run=self.run)
+    def _points(
+        self, rows: Sequence[SiteState], by: str, at: int, now_ms: int, review: Review | None
+    ) -> Iterator[RatePoint]:
+        lines: list[RateLine] = rate_lines(rows, by, self.settings, now_ms=now_ms, run=self.run, review=review)
         groups = set(largest({line.group: line.sites for line in lines}))
         if left_out := {line.group for line in lines} - groups:
             _log.warning("series_left_out", by=by, groups=len(left_out), kept=len(groups))

@@ -32,7 +32,7 @@ class _Id(Record, frozen=True, kw_only=True):
     """The fetch id, which is all that most records are asked for."""
 
 
-class _Text(NamedTuple):
+class PageText(NamedTuple):
     """The main text of a fetch up to the cap, how many characters are cut off, and the digest of the whole text."""
 
     text: str
@@ -56,10 +56,10 @@ def sample_of(log: Log, joined: Joined, runs: tuple[Chosen, Chosen], size: int) 
         if (a := of_a.get((place.partition, place.offset_a))) is not None
         and (b := of_b.get((place.partition, place.offset_b))) is not None
     ]
-    texts = _texts(log, runs[1].names.features, [verdicts[1] for _, verdicts in found])
+    texts = texts_of(log, runs[1].names.features, [verdicts[1] for _, verdicts in found])
     if runs[0].names.features != runs[1].names.features:
         missing = [verdicts[0] for _, verdicts in found if verdicts[0].id not in texts]
-        texts |= _texts(log, runs[0].names.features, missing)
+        texts |= texts_of(log, runs[0].names.features, missing)
     flips = [_flip(key, *verdicts, texts.get(verdicts[0].id)) for key, verdicts in found]
     taken = [key for key, _ in found]
     strata = [Stratum(kind=key.kind, rule=key.rule, flips=joined.flips[key], sampled=taken.count(key)) for key in order]
@@ -100,7 +100,7 @@ def _records(log: Log, topic: str, partition: int, offsets: Sequence[int]) -> It
             first = following or 0
 
 
-def _flip(key: Key, a: Verdict, b: Verdict, found: _Text | None) -> Flip:
+def _flip(key: Key, a: Verdict, b: Verdict, found: PageText | None) -> Flip:
     return Flip(
         fetch_id=b.id,
         url=b.url,
@@ -128,13 +128,13 @@ def _failed(verdict: Verdict) -> list[FailedRule]:
     ]
 
 
-def _texts(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, _Text]:
-    """Fetch id -> text, of those that are in the log still.
+def texts_of(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, PageText]:
+    """Fetch id -> text of the verdict's page, of those that are in the log still.
 
     Features stand behind their fetch's time. So each partition is read once, from the earliest fetch that is wanted on,
     and what lies before the next wanted one is leapt over, as far as few times that are looked up tell where it begins.
     """
-    found: dict[str, _Text] = {}
+    found: dict[str, PageText] = {}
     if topic not in log.topics() or not verdicts:
         return found
     partitions = log.topics()[topic]
@@ -156,7 +156,7 @@ def _texts(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, _Text]:
                     continue
                 for _, features in records_of(Features, [message]):
                     text = features.text[:TEXT_CAP_CHARACTERS]
-                    found[head.id] = _Text(text, len(features.text) - len(text), features.text_digest)
+                    found[head.id] = PageText(text, len(features.text) - len(text), features.text_digest)
                 del wanted[head.id]
                 if not wanted or min(wanted.values()) > at:
                     break

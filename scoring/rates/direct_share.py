@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -17,24 +18,25 @@ from stream.text.wording import counted
 
 if TYPE_CHECKING:
     from scoring.rates.mixture import CellCounts, Components, Fit, KnownSites
+    from scoring.rates.reviewed_share import Review
 
 FEWEST_SITES = 5  # with a scored article: of fewer no share is named
 FEW_SITES = 30  # with fewer, a change cannot be seen
 WIDEST = 0.6  # of an interval, beyond which no share is named
-DIRECT, TOO_FEW, TOO_WIDE, NO_SCORES = "direct", "too few sites", "too wide", "no scored articles"
+DIRECT, REVIEWED, TOO_FEW, TOO_WIDE, NO_SCORES = "direct", "ppi", "too few sites", "too wide", "no scored articles"
 _TIGHTEST_AT = 500  # sites with which the interval of every look is relatively narrowest
 _PLACES = 9  # the last digits depend on the processor
 
 
 class DirectShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The share with its interval. `share` is None unless the method is direct; without scored sites all are None."""
+    """The share with its interval. `share` is None unless the method is direct or ppi, all are without scored sites."""
 
     share: float | None = None
     low: float | None = None  # valid at one look
     high: float | None = None
     look_low: float | None = None  # valid at every look, however many there are
     look_high: float | None = None
-    method: str = NO_SCORES  # direct | too few sites | too wide | no scored articles
+    method: str = NO_SCORES  # direct | ppi | too few sites | too wide | no scored articles
     scored_sites: int = 0  # with at least one scored article: what the share is of
     text: str = "no share yet: no site has a scored article"
 
@@ -101,6 +103,38 @@ def direct_share(
         text=text,
     )
     return found, fit
+
+
+def by_review(
+    direct: DirectShare, fit: Fit, rows: Iterable[SiteState], review: Review, confidence: float
+) -> DirectShare:
+    """The share of these sites by the labels of a random sample of them; `direct` where too few are of these sites."""
+    from scoring.rates.reviewed_share import reviewed_share
+
+    likely = {
+        row.site: fit.posterior[row.scored, row.flagged] for row in rows if (row.scored, row.flagged) in fit.posterior
+    }
+    found = reviewed_share(likely, review.is_llm, confidence)
+    if found is None:
+        return direct
+    times = every_look(len(review.is_llm.keys() & likely.keys()), confidence)
+    share, low, high, look_low, look_high = (
+        round(value, _PLACES)
+        for value in (*found, *(_stretched(found.point, end, times) for end in (found.low, found.high)))
+    )
+    labelled = counted(len(review.is_llm.keys() & likely.keys()), "labelled site")
+    day = datetime.fromtimestamp(review.at_ms / 1000, UTC).date()
+    text = f"{share:.1%} ({confidence:.0%} interval {low:.1%} to {high:.1%}) of {counted(direct.scored_sites, 'site')}"
+    return msgspec.structs.replace(
+        direct,
+        share=share,
+        low=low,
+        high=high,
+        look_low=look_low,
+        look_high=look_high,
+        method=REVIEWED,
+        text=f"{text} with scored articles, by {labelled} of {day}; without these {direct.text}",
+    )
 
 
 def every_look(sites: int, confidence: float) -> float:

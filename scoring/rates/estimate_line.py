@@ -11,12 +11,12 @@ from scoring.rates.site_rates import SiteRate
 class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
     """Output of `estimate`: the share, and beside it the share by site verdicts alone (`judged_...`)."""
 
-    share: float | None  # null where `method` is not "direct"
+    share: float | None  # null where `method` is neither "direct" nor "ppi"
     low: float | None  # null without a site that has a scored article
     high: float | None
     look_low: float | None  # an interval that is valid at every look while sites come in
     look_high: float | None
-    method: str  # direct | too few sites | too wide | no scored articles
+    method: str  # direct | ppi (by a review) | too few sites | too wide | no scored articles
     scored_sites: int  # what the share is of
     judged_share: float | None  # llm of classifiable; null where no site could be classified
     judged_low: float | None

@@ -11,7 +11,7 @@ import msgspec
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_errors import errors_in_force, recent_canaries
 from scoring.rates.cuts import Cut
-from scoring.rates.direct_share import ShareChanged, cells_of, direct_share, known_sites
+from scoring.rates.direct_share import ShareChanged, by_review, cells_of, direct_share, known_sites
 from scoring.rates.estimate_line import EstimateLine, estimate_line
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import (
@@ -30,6 +30,7 @@ from stream.text.wording import counted
 
 if TYPE_CHECKING:
     from scoring.rates.mixture import Fit
+    from scoring.rates.reviewed_share import Review
 
 UNKNOWN = "unknown"  # the group of sites whose hits name no source, query, rank or day
 WINDOWS = ("day", "week", "month")
@@ -75,12 +76,14 @@ def rate_lines(
     open_sites: int | None = None,
     cut: Cut | None = None,
     run: str = "",
+    review: Review | None = None,
 ) -> list[RateLine]:
     """Rates of site rows: one for all sites, or one per group of `by`; each of them per ruleset, detector, method.
 
     A site found by two sources or queries counts in both. Canary sites among the rows count in none; they correct the
     rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
-    `now_ms`. Without rows there is one line, which says so, and is of `run`.
+    `now_ms`. With a `review` a share rests on its labels where enough of its sites have one. Without rows there is one
+    line, which says so, and is of `run`.
     """
     settings = settings or RateSettings()
     cut = cut or Cut()
@@ -96,9 +99,12 @@ def rate_lines(
         undated = cut.undated(found_rows, settings)
         for group, group_rows in groups.items():
             judged = rate_of(group_rows, correction.errors, confidence, settings.half_width)
-            share = of_all
+            share, fit_of_group = of_all, fit
             if len(group_rows) < len(wanted):  # the sites of all groups say how often a kind of site is flagged
-                share, _ = direct_share(cells_of(group_rows), confidence=confidence, prior=fit and fit.components)
+                prior = fit and fit.components
+                share, fit_of_group = direct_share(cells_of(group_rows), confidence=confidence, prior=prior)
+            if review is not None and fit_of_group is not None:
+                share = by_review(share, fit_of_group, group_rows, review, confidence)
             mixed = sum(row.mixed for row in group_rows)
             line = _line(
                 estimate_line(judged, share), by, group, versions, open_sites, mixed, correction.remark, change

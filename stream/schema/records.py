@@ -192,7 +192,7 @@ class RatePoint(Record, frozen=True, kw_only=True):
     share: float | None = None  # the direct estimate; older points have none
     share_low: float | None = None  # valid at every look
     share_high: float | None = None
-    share_method: str = ""  # direct | too few sites | too wide | no scored articles
+    share_method: str = ""  # direct | ppi | too few sites | too wide | no scored articles
     scored_sites: int = 0
 
 

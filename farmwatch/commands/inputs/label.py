@@ -206,6 +206,9 @@ def _tell(session: Session, out: Path, *, changes: bool) -> None:
 def _next(page: SamplePage, out: Path) -> Iterator[str]:
     """How both rulesets of the sample are counted on its labels; one that is not shipped is taken from the log."""
     log = f"--log {quote(page.log) if page.log else 'LOG'}"
+    if not page.ruleset_a:  # a sample of `farmwatch review`
+        yield f"rate --set rate.review={quote(str(out))}"
+        return
     named = dict(zip((page.ruleset_a, page.ruleset_b), (page.run_a, page.run_b), strict=True))
     for ruleset, run in named.items():
         if ruleset.endswith(".toml"):

@@ -16,6 +16,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
 from farmwatch.daemon.rate_series import read_points
+from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.runs.lag import records_behind
 from replay.runs.lookup import find_run
@@ -83,7 +84,9 @@ def rate(
             _require_source(source, rows)
         open_sites, waiting = _still_to_come(log, config)
     split = by or ""
-    lines = rate_lines(rows, split, config.rate, now_ms=now_ms, open_sites=open_sites, cut=cut)
+    lines = rate_lines(
+        rows, split, config.rate, now_ms=now_ms, open_sites=open_sites, cut=cut, review=read_review(config.rate, now_ms)
+    )
     warnings = caveats(config, (line.detector for line in lines))
     if not rows and waiting:
         message(f"{counted(waiting, 'hit')} {'waits' if waiting == 1 else 'wait'}; start `farmwatch up`")

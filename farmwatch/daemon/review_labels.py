@@ -1,0 +1,48 @@
+"""The labels of a review, as the share takes them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from farmwatch.terminal.jsonl import JsonLines
+from scoring.rates.reviewed_share import Review
+from scoring.rates.settings import RateSettings
+from stream.schema.vocabulary import HUMAN, LLM
+from stream.text.user_errors import FarmwatchError
+
+_DAY_MS = 86_400_000
+
+
+class _Label(msgspec.Struct, frozen=True, kw_only=True):
+    """What a review rests on of a line of `farmwatch label`; a page's last line counts."""
+
+    fetch_id: str
+    site: str = ""
+    label: str = ""  # llm | human; "" = not said, or taken back
+    labelled_at: int = 0
+
+
+def read_review(settings: RateSettings, now_ms: int) -> Review | None:
+    """The labels of `rate.review`; None without a file, and where the newest is older than `rate.review_days`.
+
+    A site is an LLM site if at least half of its articles that are labelled llm or human are labelled llm. Raises
+    FarmwatchError for a file that cannot be read.
+    """
+    if not settings.review:
+        return None
+    file = Path(settings.review).expanduser()
+    if not file.is_file():
+        raise FarmwatchError(f"rate.review: {file} is no file: name the labels that `farmwatch label` wrote")
+    lines = JsonLines([file], _Label, "rate")
+    newest_of_page = {label.fetch_id: label for _, label in lines}
+    lines.end()
+    votes: dict[str, list[bool]] = {}
+    for label in newest_of_page.values():
+        if label.label in (LLM, HUMAN) and label.site:
+            votes.setdefault(label.site, []).append(label.label == LLM)
+    newest = max((label.labelled_at for label in newest_of_page.values()), default=0)
+    if now_ms - newest > settings.review_days * _DAY_MS:
+        return None
+    return Review({site: 2 * sum(found) >= len(found) for site, found in votes.items()}, newest)

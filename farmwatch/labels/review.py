@@ -1,0 +1,68 @@
+"""The sample of a review: sites drawn at random, and some articles of each to label."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import xxhash
+
+from filters.rules.judgement import ARTICLE
+from replay.compare.flips import texts_of
+from stream.log.contract import Log, partition_of
+from stream.processing.topic_reader import records_of
+from stream.schema.records import SiteState, Verdict
+from stream.schema.runs import RunNames
+
+
+def drawn_sites(rows: Mapping[str, SiteState], likely: Mapping[str, float], number: int, seed: int) -> list[str]:
+    """So many of the sites of `likely` in random order, each with the same chance.
+
+    Systematic along probability, then number of scored articles: every kind of site is there in its proportion.
+    """
+    order = sorted(likely, key=lambda site: (likely[site], rows[site].scored, _place(site, seed)))
+    number = min(number, len(order))
+    start = _place("", seed) / 2**64
+    chosen = [order[int((place + start) * len(order) / number)] for place in range(number)]
+    return sorted(chosen, key=lambda site: _place(site, seed))
+
+
+def sample_lines(
+    log: Log, names: RunNames, rows: Sequence[SiteState], pages: int, seed: int
+) -> Iterator[dict[str, Any]]:
+    """The pages to label, as `farmwatch label` reads them: at most `pages` articles of each site, drawn at random.
+
+    Verdicts and probabilities are left out: they bias the labels.
+    """
+    partitions = log.topics().get(names.verdicts, 0)
+    digests = {row.site: row.digest for row in rows}
+    articles: dict[str, dict[str, Verdict]] = {site: {} for site in digests}  # site -> page -> newest verdict
+    for partition in sorted({partition_of(site, partitions) for site in digests}) if partitions else ():
+        for _, verdict in records_of(Verdict, log.read(names.verdicts, partition)):
+            if verdict.digest == digests.get(verdict.site):
+                articles[verdict.site].pop(verdict.page_id, None)
+                if verdict.verdict == ARTICLE:
+                    articles[verdict.site][verdict.page_id] = verdict
+    chosen = [
+        verdict
+        for site in digests
+        for verdict in sorted(articles[site].values(), key=lambda verdict: _place(verdict.page_id, seed))[:pages]
+    ]
+    texts = texts_of(log, names.features, chosen)
+    for verdict in chosen:
+        text = texts.get(verdict.id)
+        if text is not None:
+            yield {
+                "fetch_id": verdict.id,
+                "url": verdict.url,
+                "site": verdict.site,
+                "page_id": verdict.page_id,
+                "text": text.text,
+                "text_cut": text.cut,
+                "text_digest": text.digest,
+                "fetched_at": verdict.fetched_at,
+            }
+
+
+def _place(name: str, seed: int) -> int:
+    return xxhash.xxh3_64_intdigest(name.encode(), seed)

@@ -1,0 +1,57 @@
+"""The share by sites that people have labelled: prediction-powered inference.
+
+The direct estimate takes from canaries and from the sites themselves how often sites of either kind are flagged. Where
+a new generation of models is flagged less often, or a register of human pages more often, both can be wrong. n sites
+that are drawn at random and labelled cannot. With f the probability of a site to be an LLM site, and Y its label,
+
+    share = l mean f over all N sites + mean (Y - l f) over the n labelled ones
+    variance = l^2 var f / N + var (Y - l f) / n,        l = cov(Y, f) / ((1 + n / N) var f), between 0 and 1
+
+(Angelopoulos, Duchi and Zrnic, PPI++: Efficient prediction-powered inference, arXiv 2311.01453, 2023). Good
+probabilities make it narrow, bad ones only as wide as the labels alone. As in `scoring.rates.share_change`, two
+supposed residuals of weight 1/2, one of each sign, and tails by Student's t keep it honest where few labels contradict
+f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+
+from scoring.rates.intervals import Z95, Interval
+from scoring.statistics.shares import t_quantile
+
+FEWEST_LABELS = 20  # of sites, for a share by them
+
+
+class Review(NamedTuple):
+    """What people say of a random sample of sites: site -> whether it is an LLM site."""
+
+    is_llm: Mapping[str, bool]
+    at_ms: int  # of the newest label
+
+
+def reviewed_share(likely: Mapping[str, float], is_llm: Mapping[str, bool], confidence: float) -> Interval | None:
+    """The share of LLM sites among those of `likely` (site -> probability); None with too few labels of them."""
+    labelled = sorted(is_llm.keys() & likely.keys())
+    n, sites = len(labelled), len(likely)
+    if n < FEWEST_LABELS:
+        return None
+    every = np.fromiter(likely.values(), np.float64, sites)
+    f = np.array([likely[site] for site in labelled])
+    y = np.array([is_llm[site] for site in labelled], dtype=np.float64)
+    spread = float(every.var(ddof=1))
+    power = float(np.cov(y, f)[0, 1]) / ((1 + n / sites) * spread) if spread > 1e-12 else 0.0
+    power = min(max(power, 0.0), 1.0)
+    residuals = y - power * f
+    share = min(max(power * float(every.mean()) + float(residuals.mean()), 0.0), 1.0)
+    apart = residuals - residuals.mean()
+    squares, fourths = float((apart**2).sum()) + 1, float((apart**4).sum()) + 1
+    kurtosis = n * fourths / squares**2
+    degrees = round(max(1.0, min(n - 1.0, 2 * n / max(kurtosis - 1, 1e-9))), 1)
+    variance = power**2 * spread / sites + squares / (n * (n - 1))
+    half = NormalDist().inv_cdf((1 + confidence) / 2) * t_quantile(degrees) / Z95 * float(np.sqrt(variance))
+    return Interval(share, max(share - half, 0.0), min(share + half, 1.0))

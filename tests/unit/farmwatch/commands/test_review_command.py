@@ -1,0 +1,131 @@
+"""The command `review`, and the share that rests on what people say of its sample."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from farmwatch.daemon.review_labels import read_review
+from farmwatch.labels.judgements import LabelSample
+from scoring.rates.settings import RateSettings
+from stream.opening import open_log
+from stream.text.user_errors import Exit, FarmwatchError
+from tests.support.front_door import DETECTOR, Runner
+from tests.support.two_runs import RULESETS, A, begin, page, put_features, put_run, site
+
+SITES, PAGES = 60, 5
+LLM = {f"s{n}.example" for n in range(0, SITES, 3)}  # a third
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def url(tmp_path: Path, no_weights: None) -> str:
+    """URL of a log with sites of which a third are LLM sites, as the detector says, and one without an article."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    log = open_log(url)
+    begin(log)
+    pages = [page(n, site=f"s{n % SITES}.example", text=f"Text {n}.") for n in range(SITES * PAGES)]
+    put_features(log, pages)
+    rows = [
+        site(name, "undecided", pages=PAGES, articles=PAGES, scored=PAGES, flagged=PAGES - 1 if name in LLM else 0)
+        for name in (f"s{n}.example" for n in range(SITES))
+    ]
+    put_run(log, A, RULESETS[A], pages, [*rows, site("bare.example", "unclassifiable")], live=True, detector=DETECTOR)
+    log.close()
+    return url
+
+
+def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """30 of 60 sites, two articles each, without a word of the detector; labelled by keys; `rate` rests on them."""
+    sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
+    ran = farmwatch("review", "--sites", "30", "--pages", "2", "--out", sample, "--log", url)
+    assert ran.code == Exit.OK
+    assert "60 articles of 30 sites, of 60" in ran.err
+    pages = LabelSample(sample).pages
+    assert set(Counter(one.site for one in pages).values()) == {2}
+    assert not any(one.verdict_a or one.run_a or one.failed_a for one in pages)
+    assert all(one.text == f"Text {one.fetch_id.removeprefix('fetch-')}." for one in pages)
+    drawn = {one.site for one in pages}
+    assert len(drawn & LLM) == 10  # in proportion
+    keys = tmp_path / "keys"
+    keys.write_text("".join("l" if one.site in LLM else "h" for one in pages))
+    ran = farmwatch("label", sample, "--out", labels, "--answers", keys)
+    assert "next: farmwatch rate --set rate.review=" in ran.out
+    before = json.loads(farmwatch("rate", "--json", "--log", url).out)
+    found = json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
+    assert (before["method"], found["method"]) == ("direct", "ppi")
+    assert found["low"] < 1 / 3 < found["high"] and found["share"] == pytest.approx(1 / 3, abs=0.05)
+    assert "by 30 labelled sites of" in found["text"] and "without these" in found["text"]
+    assert (found["judged_share"], found["scored_sites"]) == (before["judged_share"], SITES)
+
+
+def test_labels_that_contradict_the_detector_win(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """Where people say that no site is one, the share is near none, whatever the detector flags."""
+    sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
+    farmwatch("review", "--sites", "40", "--pages", "1", "--out", sample, "--log", url)
+    keys = tmp_path / "keys"
+    keys.write_text("h" * len(LabelSample(sample).pages))
+    farmwatch("label", sample, "--out", labels, "--answers", keys)
+    found = json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
+    assert found["share"] < 0.05 and found["method"] == "ppi"
+
+
+def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """And another seed another one."""
+    files = []
+    for number, seed in enumerate(("1", "1", "2")):
+        files.append(tmp_path / f"{number}.jsonl")
+        assert farmwatch("review", "--sites", "20", "--seed", seed, "--out", files[-1], "--log", url).code == Exit.OK
+    texts = [file.read_text() for file in files]
+    assert texts[0] == texts[1] != texts[2]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "said"),
+    [
+        (["--sites", "5"], Exit.USAGE, "a review needs 20 sites or more"),
+        (["--pages", "0"], Exit.USAGE, "from 1 to 20"),
+        (["--run", "nothing"], Exit.PROBLEM, "nothing"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(farmwatch: Runner, url: str, options: list[str], code: int, said: str) -> None:
+    """Too few sites, no pages, a run that is not there: a sentence, and no file."""
+    ran = farmwatch("review", "--log", url, *options)
+    assert (ran.code, said in ran.err) == (code, True)
+    assert not Path("review.jsonl").exists()
+
+
+def _labels(folder: Path, *lines: dict[str, object]) -> RateSettings:
+    file = folder / "labels.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return RateSettings(review=str(file), review_days=10)
+
+
+def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> None:
+    """The last line of a page counts; articles without an author, and what was taken back, have no vote."""
+    lines = [
+        {"fetch_id": "1", "site": "half.example", "label": "llm", "labelled_at": 5},
+        {"fetch_id": "2", "site": "half.example", "label": "human", "labelled_at": 6},
+        {"fetch_id": "3", "site": "human.example", "label": "llm", "labelled_at": 7},
+        {"fetch_id": "3", "site": "human.example", "label": "human", "labelled_at": 8},
+        {"fetch_id": "4", "site": "none.example", "label": "", "page_type": "other", "labelled_at": 9},
+        {"fetch_id": "5", "site": "back.example", "label": "llm", "labelled_at": 9},
+        {"fetch_id": "5", "labelled_at": 10},
+    ]
+    found = read_review(_labels(tmp_path, *lines), 20)
+    assert found is not None
+    assert found.is_llm == {"half.example": True, "human.example": False}
+    assert found.at_ms == 10
+
+
+def test_a_review_ends_with_its_age_and_a_lost_file_is_said(tmp_path: Path) -> None:
+    """Older than `rate.review_days` it is not used; a file that is not there is an error that names the setting."""
+    settings = _labels(tmp_path, {"fetch_id": "1", "site": "a.example", "label": "llm", "labelled_at": 5})
+    assert read_review(settings, 10 * DAY_MS) is not None
+    assert read_review(settings, 11 * DAY_MS) is None
+    assert read_review(RateSettings(), 0) is None
+    with pytest.raises(FarmwatchError, match=r"rate\.review"):
+        read_review(RateSettings(review=str(tmp_path / "gone.jsonl")), 0)

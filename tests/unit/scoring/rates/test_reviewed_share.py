@@ -1,0 +1,71 @@
+"""The share by labelled sites: prediction-powered inference, checked by simulation and by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scoring.rates.reviewed_share import FEWEST_LABELS, reviewed_share
+
+
+def web(rng: np.random.Generator, sites: int, share: float, blind: float) -> tuple[dict[str, float], dict[str, bool]]:
+    """Probabilities and truths of sites; such a part of the LLM sites looks human."""
+    is_llm = rng.random(sites) < share
+    seen = is_llm & (rng.random(sites) >= blind)
+    likely = np.clip(np.where(seen, 0.9, 0.05) + rng.normal(0, 0.05, sites), 0, 1)
+    names = [f"s{n}" for n in range(sites)]
+    return dict(zip(names, likely.tolist(), strict=True)), dict(zip(names, is_llm.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("share", [0.05, 0.15, 0.3])
+@pytest.mark.parametrize("blind", [0.0, 0.6], ids=["right", "blind to most"])
+def test_the_interval_covers_the_truth_whatever_the_detector_sees(share: float, blind: float) -> None:
+    """100 labels of 800 sites: in 400 draws the truth is inside in 94% or more, and the estimate has no bias."""
+    rng = np.random.default_rng(1)
+    covered, errors = 0, []
+    for _ in range(400):
+        likely, truth = web(rng, 800, share, blind)
+        labelled = {site: truth[site] for site in rng.choice(list(truth), 100, replace=False).tolist()}
+        found = reviewed_share(likely, labelled, 0.95)
+        assert found is not None
+        true = sum(truth.values()) / 800
+        covered += found.low <= true <= found.high
+        errors.append(found.point - true)
+    assert covered >= 0.94 * 400
+    assert abs(np.mean(errors)) < 0.01
+
+
+def test_good_probabilities_make_it_narrow_and_bad_ones_do_no_harm() -> None:
+    """The width with probabilities that are right is below that of labels alone; with noise it is about the same."""
+    rng = np.random.default_rng(2)
+    likely, truth = web(rng, 2000, 0.3, 0.0)
+    labelled = {site: truth[site] for site in rng.choice(list(truth), 100, replace=False).tolist()}
+    noise = dict(zip(likely, rng.random(2000).tolist(), strict=True))
+    good, bad, alone = (reviewed_share(f, labelled, 0.95) for f in (likely, noise, dict.fromkeys(likely, 0.5)))
+    assert good is not None and bad is not None and alone is not None
+    widths = [found.high - found.low for found in (good, bad, alone)]
+    assert widths[0] < 0.6 * widths[2] and widths[1] < 1.1 * widths[2]
+    assert alone.point == pytest.approx(sum(labelled.values()) / 100)
+
+
+def test_few_labels_give_no_share() -> None:
+    """Below FEWEST_LABELS of the sites at hand there is none; labels of other sites do not count."""
+    likely = {f"s{n}": 0.5 for n in range(100)}
+    labels = {f"s{n}": True for n in range(FEWEST_LABELS - 1)}
+    assert reviewed_share(likely, labels, 0.95) is None
+    assert reviewed_share(likely, labels | {"elsewhere": True}, 0.95) is None
+    assert reviewed_share(likely, labels | {"s99": True}, 0.95) is not None
+
+
+def test_the_estimate_is_the_formula() -> None:
+    """By hand: power, estimate and its bounds inside [0, 1] (Angelopoulos and others 2023)."""
+    rng = np.random.default_rng(3)
+    likely, truth = web(rng, 500, 0.2, 0.2)
+    chosen = sorted(truth)[:60]
+    found = reviewed_share(likely, {site: truth[site] for site in chosen}, 0.95)
+    f, y = np.array([likely[site] for site in chosen]), np.array([truth[site] for site in chosen], float)
+    every = np.array(list(likely.values()))
+    power = np.cov(f, y)[0, 1] / ((1 + 60 / 500) * every.var(ddof=1))
+    assert found is not None and 0 < power < 1
+    assert found.point == pytest.approx(power * every.mean() + (y - power * f).mean())
+    assert 0 <= found.low < found.point < found.high <= 1
