@@ -27,11 +27,11 @@ from crawler.frontier.site_store import SiteStore
 from crawler.robots.explanation import DecisionReason, explain
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
-from crawler.web.registrable_domain import registrable_domain
 from stream.log.contract import StateReader
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
+from stream.text.registrable_domain import registrable_domain
 
 REFUSALS_KEPT = 100  # of a site
 _UNUSABLE_KEPT = 10

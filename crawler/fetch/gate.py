@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from types import TracebackType
 
 from crawler.fetch.spacing import Spacing
-from crawler.web.registrable_domain import registrable_domain
+from stream.text.registrable_domain import registrable_domain
 
 _PRUNE_AT = 4096  # hosts remembered before those at rest are dropped
 

@@ -25,6 +25,7 @@ from replay.runs.run_rules import RunRules
 from replay.runs.site_table import SiteTable
 from replay.runs.topology import lag_of, reads_of_live
 from scoring.rates.canary_errors import recent_canaries
+from scoring.rates.definitions import DEFINITIONS, SITES
 from scoring.rates.reviewed_share import Review
 from scoring.rates.series import interval_start
 from scoring.rates.settings import RateSettings
@@ -206,9 +207,10 @@ class Upkeep:
         self.metrics.clear("share")
         self.metrics.clear("share_changed")
         self.metrics.clear("farm_rate")
-        for split in ("", "source"):
-            for line in rate_lines(rows, split, self.rate, now_ms=now_ms, run=run, review=review):
-                if not split:
+        for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
+            lines = rate_lines(rows, split, self.rate, now_ms=now_ms, run=run, review=review, definition=definition)
+            for line in lines:
+                if not split and definition == SITES:
                     self._share = "none yet" if line.share is None else f"{line.share:.1%}"
                     of_detector = {"run": line.run, "ruleset": ruleset.name, "detector": line.detector}
                     self.metrics.set("share_changed", float(line.change is not None), **of_detector)
@@ -220,9 +222,9 @@ class Upkeep:
                 for bound, share, judged in (*bounds, ("high", line.look_high, line.judged_high)):
                     if share is not None:
                         self.metrics.set(
-                            "share", share, **labels, detector=line.detector, definition="sites", bound=bound
+                            "share", share, **labels, detector=line.detector, definition=definition, bound=bound
                         )
-                    if judged is not None:
+                    if judged is not None and definition == SITES:
                         self.metrics.set("farm_rate", judged, **labels, bound=bound)
         self._look_at_canaries([row for row in rows if row.ruleset])
 

@@ -13,10 +13,12 @@ import msgspec
 
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
 from scoring.rates.canary_counts import CanarySummary
+from scoring.rates.definitions import ARTICLES, DOMAINS, RESULTS, SITES
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
 if TYPE_CHECKING:
+    from scoring.rates.clusters import WeightedSites
     from scoring.rates.mixture import CellCounts, Components, Fit, KnownSites
     from scoring.rates.reviewed_share import Review
 
@@ -62,32 +64,60 @@ def known_sites(canaries: CanarySummary) -> KnownSites:
     return KnownSites(cells_of(canaries.rounds[HUMAN_TRUTH]), cells_of(canaries.rounds[LLM_TRUTH]))
 
 
+def share_of_rows(
+    rows: Iterable[SiteState],
+    known: KnownSites | None = None,
+    confidence: float = 0.95,
+    prior: Components | None = None,
+    definition: str = SITES,
+) -> tuple[DirectShare, Fit | None]:
+    """As `direct_share`, of a definition, and with an interval in which whole domains and queries vary."""
+    from scoring.rates.clusters import WeightedSites
+
+    sites = WeightedSites.of(rows, definition)
+    noun = f"{counted(len(sites.rows), 'site')} with scored articles"
+    if definition != SITES:
+        unit = {DOMAINS: "registrable domain", ARTICLES: "article", RESULTS: "search result"}[definition]
+        noun = f"{counted(sites.units, unit)} of {noun}"
+    return direct_share(sites.cells, known, confidence, prior, sites=sites, noun=noun)
+
+
 def direct_share(
-    cells: CellCounts, known: KnownSites | None = None, confidence: float = 0.95, prior: Components | None = None
+    cells: CellCounts,
+    known: KnownSites | None = None,
+    confidence: float = 0.95,
+    prior: Components | None = None,
+    *,
+    sites: WeightedSites | None = None,
+    noun: str = "",
 ) -> tuple[DirectShare, Fit | None]:
     """The share of LLM sites among those of `cells`, and the fit that it is of; None without a scored site.
 
     `prior` are the components that more sites have left, of which these are a part; without it nothing but a wide
-    prior is known, and the sites of known truth.
+    prior is known, and the sites of known truth. With `sites`, whose cells these are, the interval is clustered.
     """
+    from scoring.rates.clusters import design_effect
     from scoring.rates.mixture import WIDE, KnownSites, estimate_share
 
     fit = estimate_share(cells, prior or WIDE, known or KnownSites({}, {}), confidence)
     if fit is None:
         return DirectShare(), None
-    share, low, high = (round(value, _PLACES) for value in (fit.share, fit.low, fit.high))
-    look_low, look_high = (
-        round(_stretched(fit.share, end, every_look(fit.sites, confidence)), _PLACES) for end in (fit.low, fit.high)
+    number = fit.sites if sites is None else len(sites.rows)
+    times = 1.0 if sites is None else math.sqrt(design_effect(sites, fit))
+    every = times * every_look(fit.sites, confidence)
+    low, high, look_low, look_high = (
+        round(_stretched(fit.share, end, by), _PLACES) for by in (times, every) for end in (fit.low, fit.high)
     )
+    share = round(fit.share, _PLACES)
     interval = f"{confidence:.0%} interval {low:.1%} to {high:.1%}"
-    sites = f"{counted(fit.sites, 'site')} with scored articles"
-    if fit.sites < FEWEST_SITES:
-        method, text = TOO_FEW, f"too few sites for a share: {sites} ({interval})"
+    noun = noun or f"{counted(number, 'site')} with scored articles"
+    if number < FEWEST_SITES:
+        method, text = TOO_FEW, f"too few sites for a share: {noun} ({interval})"
     elif high - low > WIDEST:
-        method, text = TOO_WIDE, f"too wide an interval for a share: {low:.1%} to {high:.1%} of {sites}"
+        method, text = TOO_WIDE, f"too wide an interval for a share: {low:.1%} to {high:.1%} of {noun}"
     else:
-        method, text = DIRECT, f"{share:.1%} ({interval}) of {sites}"
-        if fit.sites < FEW_SITES:
+        method, text = DIRECT, f"{share:.1%} ({interval}) of {noun}"
+        if number < FEW_SITES:
             text += f"; fewer than {FEW_SITES}: too few for a change to show"
     if fit.misfit > 1:
         text += "; the sites scatter more than two kinds of sites would, so the interval is wider"
@@ -99,7 +129,7 @@ def direct_share(
         look_low=look_low,
         look_high=look_high,
         method=method,
-        scored_sites=fit.sites,
+        scored_sites=number,
         text=text,
     )
     return found, fit
@@ -152,7 +182,7 @@ def every_look(sites: int, confidence: float) -> float:
 
 def _stretched(share: float, end: float, times: float) -> float:
     """The end of an interval that is so many times as wide on the scale of log odds, where a profile is nearly even."""
-    if end in (0.0, 1.0) or share in (0.0, 1.0):
+    if times == 1.0 or end in (0.0, 1.0) or share in (0.0, 1.0):
         return end
     odds, odds_end = (math.log(value / (1 - value)) for value in (share, end))
     return 1 / (1 + math.exp(-(odds + times * (odds_end - odds))))

@@ -11,7 +11,8 @@ import msgspec
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_errors import errors_in_force, recent_canaries
 from scoring.rates.cuts import Cut
-from scoring.rates.direct_share import ShareChanged, by_review, cells_of, direct_share, known_sites
+from scoring.rates.definitions import SITES
+from scoring.rates.direct_share import ShareChanged, by_review, cells_of, known_sites, share_of_rows
 from scoring.rates.estimate_line import EstimateLine, estimate_line
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import (
@@ -64,6 +65,10 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     undated: int = 0  # of all sites: left out by a cut of days because no day is known of them
     mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
     change: ShareChanged | None = None  # of all sites: new ones have another share since a day of the last year
+    definition: str = SITES  # what the share is of: sites | domains | articles | results
+    bound_low: float | None = None  # the share of all sites if none of those without a scored article were LLM sites
+    bound_high: float | None = None  # and if all of them were
+    not_judged: dict[str, int] = msgspec.field(default_factory=dict)  # why sites have no scored article -> sites
     correction: str = ""  # what canaries say of the correction; part of the judged text of all sites
 
 
@@ -77,13 +82,14 @@ def rate_lines(
     cut: Cut | None = None,
     run: str = "",
     review: Review | None = None,
+    definition: str = SITES,
 ) -> list[RateLine]:
     """Rates of site rows: one for all sites, or one per group of `by`; each of them per ruleset, detector, method.
 
     A site found by two sources or queries counts in both. Canary sites among the rows count in none; they correct the
     rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
     `now_ms`. With a `review` a share rests on its labels where enough of its sites have one. Without rows there is one
-    line, which says so, and is of `run`.
+    line, which says so, and is of `run`. `definition` is one of DEFINITIONS; judged shares are of sites in any case.
     """
     settings = settings or RateSettings()
     cut = cut or Cut()
@@ -93,8 +99,8 @@ def rate_lines(
         wanted = [row for row in cut.of(found_rows, settings) if not is_canary(row.site)]
         known = known_sites(recent_canaries(settings, found_rows, now_ms))
         confidence = settings.confidence
-        of_all, fit = direct_share(cells_of(wanted), known, confidence)
-        change = _change(wanted, fit) if fit is not None and not by else None
+        of_all, fit = share_of_rows(wanted, known, confidence, definition=definition)
+        change = _change(wanted, fit) if fit is not None and not by and definition == SITES else None
         groups = grouped(wanted, _key(by, settings, cut)) if by else {"": wanted}
         undated = cut.undated(found_rows, settings)
         for group, group_rows in groups.items():
@@ -102,14 +108,23 @@ def rate_lines(
             share, fit_of_group = of_all, fit
             if len(group_rows) < len(wanted):  # the sites of all groups say how often a kind of site is flagged
                 prior = fit and fit.components
-                share, fit_of_group = direct_share(cells_of(group_rows), confidence=confidence, prior=prior)
-            if review is not None and fit_of_group is not None:
+                share, fit_of_group = share_of_rows(group_rows, None, confidence, prior, definition)
+            if review is not None and fit_of_group is not None and definition == SITES:
                 share = by_review(share, fit_of_group, group_rows, review, confidence)
             mixed = sum(row.mixed for row in group_rows)
             line = _line(
                 estimate_line(judged, share), by, group, versions, open_sites, mixed, correction.remark, change
             )
-            lines.append(msgspec.structs.replace(line, without_pages=judged.without_pages or 0, undated=undated))
+            lines.append(
+                msgspec.structs.replace(
+                    line,
+                    without_pages=judged.without_pages or 0,
+                    undated=undated,
+                    definition=definition,
+                    not_judged=_not_judged(group_rows),
+                    **(_bounds(line) if definition == SITES else {}),
+                )
+            )
     return lines
 
 
@@ -131,6 +146,27 @@ def llm_probabilities(
             if fit is not None and (row.scored, row.flagged) in fit.posterior:
                 found[row.site] = round(fit.posterior[row.scored, row.flagged], 6)
     return found
+
+
+def _not_judged(rows: Sequence[SiteState]) -> dict[str, int]:
+    """Of sites without a scored article: no page, the rule that dropped most of its pages, or no score."""
+    why: Counter[str] = Counter()
+    for row in rows:
+        if not row.scored and not row.pages:
+            why["no page"] += 1
+        elif not row.scored and not row.articles:
+            why[max(row.dropped_by, key=row.dropped_by.__getitem__, default="no article")] += 1
+        elif not row.scored:
+            why["no score"] += 1
+    return dict(why.most_common())
+
+
+def _bounds(line: EstimateLine) -> dict[str, float | None]:
+    """Worst cases (Manski, Partial Identification of Probability Distributions, 2003), with the share's interval."""
+    if line.low is None or line.high is None:
+        return {}
+    judged = line.scored_sites / line.sites
+    return {"bound_low": round(line.low * judged, 9), "bound_high": round(1 - (1 - line.high) * judged, 9)}
 
 
 def _change(rows: Sequence[SiteState], fit: Fit) -> ShareChanged | None:

@@ -11,7 +11,6 @@ from cyclopts import Parameter
 
 from crawler.frontier.report import FrontierReader, FrontierReport, FrontierSiteLine, SiteReport, UrlLine, site_report
 from crawler.reasons import in_words, meaning_of_reason
-from crawler.web.registrable_domain import registrable_domain
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
@@ -19,6 +18,7 @@ from farmwatch.terminal.messages import message, put, put_columns, put_json, put
 from farmwatch.terminal.progress import counting
 from stream.log.contract import Log, partition_of
 from stream.schema.topics import FRONTIER_STORE
+from stream.text.registrable_domain import registrable_domain
 from stream.text.spans import lasting, moment, queue_in_words, when
 from stream.text.user_errors import Exit, NotFound, UsageError
 from stream.text.wording import counted, one_line

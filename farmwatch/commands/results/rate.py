@@ -34,6 +34,7 @@ from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
 _NAMES_SHOWN = 20
+_REASONS_SHOWN = 3
 _DAYS_SHOWN = 7  # of the history, without --since
 
 
@@ -46,6 +47,10 @@ def rate(
         RateSplit | None,
         Parameter(help="Split by source, query, group of queries or rank of the hits, or by day, week or month."),
     ] = None,
+    of: Annotated[
+        Literal["sites", "domains", "articles", "results"],
+        Parameter(help="What the share is of: sites, registrable domains, articles of sites, or search results."),
+    ] = "sites",
     source: Annotated[str, Parameter(help="Only sites that this source has returned.")] = "",
     group: Annotated[str, Parameter(help="Only sites that queries of this group (rate.groups) have returned.")] = "",
     rank: Annotated[str, Parameter(help="Only sites whose best rank lies here, such as 1-10.")] = "",
@@ -62,7 +67,8 @@ def rate(
     """The share of LLM sites with its interval and all its denominators; once per ruleset, detector and site method.
 
     The share is estimated from the flagged pages of all sites that have a scored article. The share by site verdicts
-    alone is printed below it: it misses LLM sites that have too few pages for a verdict.
+    alone is printed below it: it misses LLM sites that have too few pages for a verdict. Of domains, each counts once;
+    of articles and of search results, a site counts as often as it has them.
 
     By day, week (ISO) or month, in UTC: the sites that search results returned in it, with their verdicts as they stand
     now. A site counts in each window that returned it. An interval that is too wide says how many more sites it needs.
@@ -85,7 +91,14 @@ def rate(
         open_sites, waiting = _still_to_come(log, config)
     split = by or ""
     lines = rate_lines(
-        rows, split, config.rate, now_ms=now_ms, open_sites=open_sites, cut=cut, review=read_review(config.rate, now_ms)
+        rows,
+        split,
+        config.rate,
+        now_ms=now_ms,
+        open_sites=open_sites,
+        cut=cut,
+        review=read_review(config.rate, now_ms),
+        definition=of,
     )
     warnings = caveats(config, (line.detector for line in lines))
     if not rows and waiting:
@@ -113,6 +126,9 @@ def _tell(lines: list[RateLine], cut: Cut, *, verbose: bool) -> None:
             put("  no site yet")
             continue
         put_wrapped(f"  not judged: {_not_judged(line)}", "    ")
+        if verbose and line.bound_low is not None and line.bound_high is not None:
+            bounds = f"{line.bound_low:.1%} to {line.bound_high:.1%}"
+            put_wrapped(f"  whatever those not judged are, of all sites: {bounds}", "    ")
         if line.change is not None:
             since, before = day_of(line.change.day), f"{line.change.before:.1%} before"
             put_wrapped(f"  changed: {line.change.after:.1%} of sites first named since {since}, {before}", "    ")
@@ -127,13 +143,11 @@ def _tell(lines: list[RateLine], cut: Cut, *, verbose: bool) -> None:
 
 
 def _not_judged(line: RateLine) -> str:
-    """Sites without a scored article, which the share is not of, and why."""
-    missing = line.sites - line.scored_sites
-    scoreless = missing - line.without_pages
-    why = [f"{line.without_pages} without a page"] if line.without_pages else []
-    why += [f"{scoreless} without a scored article"] if scoreless else []
-    said = f"{missing} of {counted(line.sites, 'site')}"
-    return f"{said} ({', '.join(why)})" if why else said
+    """Sites without a scored article, which the share is not of, and why most of them have none."""
+    said = f"{line.sites - line.scored_sites} of {counted(line.sites, 'site')}"
+    why = [f"{sites} {reason}" for reason, sites in line.not_judged.items()]
+    more = ["..."] if len(why) > _REASONS_SHOWN else []
+    return f"{said} ({', '.join([*why[:_REASONS_SHOWN], *more])})" if why else said
 
 
 def _judged(line: RateLine) -> str:

@@ -14,7 +14,7 @@ from crawler.frontier.report import FrontierReader, FrontierReport, site_report
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
 from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
-from crawler.web.registrable_domain import registrable_domain
+from stream.text.registrable_domain import registrable_domain
 from tests.support.crawl_driver import hits_of
 from tests.support.frontier_site import SETTINGS, Site, fail
 

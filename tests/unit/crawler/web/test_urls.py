@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crawler.errors import UnusableUrl
-from crawler.web.registrable_domain import registrable_domain
 from crawler.web.urls import (
     fetch_id,
     hit_url,
@@ -21,6 +20,7 @@ from crawler.web.urls import (
     site_of,
     twin_of,
 )
+from stream.text.registrable_domain import registrable_domain
 
 
 @pytest.mark.parametrize(

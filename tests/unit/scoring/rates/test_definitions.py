@@ -1,0 +1,134 @@
+"""What a share is of, the clusters that widen its interval, and what those not judged could change."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scoring.rates.clusters import WeightedSites, design_effect, domains_of
+from scoring.rates.direct_share import direct_share, share_of_rows
+from scoring.rates.split_rates import RateLine, rate_lines
+from stream.schema.records import SiteState
+
+
+def web(rng: np.random.Generator, operators: int, subdomains: int, share: float, **more: int) -> list[SiteState]:
+    """Operators with so many sites each, all LLM sites or all human ones."""
+    rows = []
+    for operator in range(operators):
+        is_llm = rng.random() < share
+        for number in range(subdomains):
+            n = min(int(rng.geometric(0.25)), 20)
+            k = int(rng.binomial(n, rng.beta(19, 5) if is_llm else rng.beta(0.5, 11)))
+            site = f"s{number}.operator{operator}.com"
+            known = {"pages": n, "articles": n, "hits": 1} | more
+            rows.append(SiteState(id=site, site=site, ruleset="r", scored=n, flagged=k, **known))  # type: ignore[arg-type]
+    return rows
+
+
+def line_of(rows: list[SiteState], definition: str = "sites") -> RateLine:
+    """The line of all sites."""
+    (line,) = rate_lines(rows, definition=definition)
+    return line
+
+
+def test_domains_are_those_of_the_public_suffix_list() -> None:
+    """Where two sites end alike the list decides; else the last two labels tell sites apart as well."""
+    sites = [
+        "a.example.com",
+        "b.example.com",
+        "x.blogspot.com",
+        "y.blogspot.com",
+        "one.co.uk",
+        "www.two.co.uk",
+        "s.net",
+    ]
+    assert domains_of(sites) == [
+        "example.com",
+        "example.com",
+        "x.blogspot.com",
+        "y.blogspot.com",
+        "one.co.uk",
+        "two.co.uk",
+        "s.net",
+    ]
+
+
+def test_four_hundred_subdomains_of_one_operator_are_no_four_hundred_draws() -> None:
+    """The design effect of operators with 10 alike sites is near 10; of single sites it is near 1."""
+    rng = np.random.default_rng(3)
+    for subdomains, least, most in ((10, 5, 14), (1, 1, 1.3)):
+        sites = WeightedSites.of(web(rng, 60, subdomains, 0.3), "sites")
+        _, fit = direct_share(sites.cells)
+        assert fit is not None
+        assert least <= design_effect(sites, fit) <= most
+
+
+def test_clustered_intervals_cover_the_share_of_operators() -> None:
+    """Of 25 webs of 40 operators with 20 sites each the share is covered in 22 or more; unclustered in fewer than 20."""
+    covered, alone = 0, 0
+    for seed in range(25):
+        rows = web(np.random.default_rng(seed), 40, 20, 0.3)
+        found, _ = share_of_rows(rows)
+        plain, _ = direct_share(WeightedSites.of(rows, "sites").cells)
+        assert found.low is not None and found.high is not None and plain.low is not None and plain.high is not None
+        covered += found.low <= 0.3 <= found.high
+        alone += plain.low <= 0.3 <= plain.high
+    assert covered >= 22
+    assert alone < 20
+
+
+def test_sites_of_one_query_agree() -> None:
+    """Sites that one query found are a cluster as well."""
+    rng = np.random.default_rng(5)
+    alone = [
+        SiteState(id=f"x{n}", site=f"x{n}.com", scored=row.scored, flagged=row.flagged)
+        for n, row in enumerate(web(rng, 40, 8, 0.3))
+    ]
+    asked = [
+        SiteState(id=row.id, site=row.site, scored=row.scored, flagged=row.flagged, queries=[f"q{n // 8}"])
+        for n, row in enumerate(alone)
+    ]
+    widths = []
+    for some in (alone, asked):
+        found, _ = share_of_rows(some)
+        assert found.low is not None and found.high is not None
+        widths.append(found.high - found.low)
+    assert widths[1] > 1.5 * widths[0]
+
+
+def test_what_counts_decides_the_share() -> None:
+    """LLM sites with many articles and few results: half of sites, more of articles, fewer of results, few domains."""
+    rows = []
+    for n in range(60):
+        many = SiteState(
+            id=f"l{n}", site=f"s{n}.farm{n // 20}.com", ruleset="r", scored=9, flagged=8, articles=30, hits=1
+        )
+        few = SiteState(id=f"h{n}", site=f"paper{n}.com", ruleset="r", scored=9, flagged=0, articles=10, hits=9)
+        rows += [many, few]
+    shares = {definition: line_of(rows, definition) for definition in ("sites", "domains", "articles", "results")}
+    assert {name: line.definition for name, line in shares.items()} == {name: name for name in shares}
+    found = {name: line.share for name, line in shares.items()}
+    expected = {"sites": 0.5, "domains": 3 / 63, "articles": 0.75, "results": 0.1}
+    assert found == pytest.approx(expected, abs=0.06)
+    assert all(line.scored_sites == 120 for line in shares.values())
+    assert "63 registrable domains of 120 sites" in shares["domains"].text
+    assert "2400 articles of 120 sites" in shares["articles"].text
+    assert "600 search results of 120 sites" in shares["results"].text
+
+
+def test_the_bounds_hold_whatever_those_not_judged_are() -> None:
+    """From none to all of the sites without a scored article; why each has none is counted."""
+    rows = web(np.random.default_rng(1), 60, 1, 0.3)
+    rows += [SiteState(id=f"e{n}", site=f"e{n}.com", ruleset="r") for n in range(10)]
+    rows += [
+        SiteState(id=f"d{n}", site=f"d{n}.com", ruleset="r", pages=5, dropped_by={"min_tokens": 3, "language": 2})
+        for n in range(20)
+    ]
+    rows += [SiteState(id=f"a{n}", site=f"a{n}.com", ruleset="r", pages=5, articles=5, abstained=5) for n in range(10)]
+    line = line_of(rows)
+    assert line.not_judged == {"min_tokens": 20, "no page": 10, "no score": 10}
+    assert line.low is not None and line.high is not None
+    assert line.bound_low == pytest.approx(line.low * 60 / 100)
+    assert line.bound_high == pytest.approx((line.high * 60 + 40) / 100)
+    assert line_of(rows, "results").bound_low is None
+    assert line_of([]).bound_low is None
