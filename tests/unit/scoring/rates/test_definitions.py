@@ -64,7 +64,7 @@ def test_four_hundred_subdomains_of_one_operator_are_no_four_hundred_draws() -> 
 
 
 def test_clustered_intervals_cover_the_share_of_operators() -> None:
-    """Of 25 webs of 40 operators with 20 sites each the share is covered in 22 or more; unclustered in fewer than 20."""
+    """Of 25 webs of 40 operators with 20 sites each 22 or more are covered; unclustered, fewer than 20."""
     covered, alone = 0, 0
     for seed in range(25):
         rows = web(np.random.default_rng(seed), 40, 20, 0.3)
