@@ -18,6 +18,7 @@ import math
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from typing import ClassVar
 
 import msgspec
 
@@ -25,7 +26,7 @@ from scoring.errors import BadSiteNumbers, NoSiteTest
 from scoring.interface import MethodName, PageScore, SiteVerdict
 from scoring.sites.bimodal import is_mixed
 from scoring.sites.family import not_as_measured, same_family
-from scoring.sites.method import afterthoughts, method_digest
+from scoring.sites.method import NumberedMethod, describe_corrections, describe_too_few
 from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE
 
 PLACES = tuple(tenth / 10 for tenth in range(1, 10))
@@ -97,66 +98,53 @@ def load_deciles(detector: str, file: Path | None = None) -> DecileNumbers:
 
     Raises BadSiteNumbers for a file that is broken or another detector's, NoSiteTest where none ship for the detector.
     """
-    name = str(file) if file else _SHIPPED
-    try:
-        data = _read(file) if file else resources.files("scoring.data").joinpath(_SHIPPED).read_bytes()
-    except OSError as error:
-        raise BadSiteNumbers(f"{name} cannot be read ({error.strerror}): {_MEND}") from error
-    numbers = read_numbers(data, name)
-    if file and not same_family(detector, numbers.detector):
-        raise BadSiteNumbers(f"{name} was learned from scores of {numbers.detector}, not of {detector}: {_MEND}")
-    reason = "" if file else not_as_measured(detector)
-    if not reason:
+    if file:
+        try:
+            if file.stat().st_size > _MAX_BYTES or not file.is_file():
+                raise BadSiteNumbers(f"{file} is no regular file of at most {_MAX_BYTES} bytes: {_MEND}")
+            data = file.read_bytes()
+        except OSError as error:
+            raise BadSiteNumbers(f"{file} cannot be read ({error.strerror}): {_MEND}") from error
+        numbers = read_numbers(data, str(file))
+        if not same_family(detector, numbers.detector):
+            raise BadSiteNumbers(f"{file} was learned from scores of {numbers.detector}, not of {detector}: {_MEND}")
         return numbers
-    raise NoSiteTest(
-        f"the method deciles ships with numbers that are not for {detector}, since {reason}: {_MEND} on scores of"
-        ' labelled sites and set tally.deciles to its file, or set tally.method = "sprt"'
-    )
-
-
-def _read(file: Path) -> bytes:
-    """The file up to a byte more than it may have: a vast one is not read, nor a pipe that never ends."""
-    if not file.is_file():
-        file.stat()  # tells what is wrong with a path where nothing is
-        raise BadSiteNumbers(f"{file} is no regular file: {_MEND}")
-    with file.open("rb") as stream:
-        return stream.read(_MAX_BYTES + 1)
+    if reason := not_as_measured(detector):
+        raise NoSiteTest(
+            f"the method deciles ships with numbers that are not for {detector}, since {reason}: {_MEND} on scores of"
+            ' labelled sites and set tally.deciles to its file, or set tally.method = "sprt"'
+        )
+    return read_numbers(resources.files("scoring.data").joinpath(_SHIPPED).read_bytes(), _SHIPPED)
 
 
 def read_numbers(data: bytes, name: str) -> DecileNumbers:
     """Decile numbers of a file called `name`. Raises BadSiteNumbers."""
-    if len(data) > _MAX_BYTES:
-        raise BadSiteNumbers(f"{name} has more than {_MAX_BYTES} bytes, decile numbers have fewer: {_MEND}")
     try:
         return msgspec.json.decode(data, type=DecileNumbers)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadSiteNumbers(f"{name} is no file of decile numbers ({error}): {_MEND}") from error
 
 
-class DecileTest:
-    """The method `deciles` with its numbers. Pure: the verdict depends on the scores only."""
+class DecileTest(NumberedMethod, frozen=True, tag="deciles"):
+    """The method `deciles`. Pages without a score are passed over; the site closes by the 15th page's fetch time."""
 
-    name: MethodName = "deciles"
-
-    def __init__(self, numbers: DecileNumbers, close_after_ms: int | None = None) -> None:
-        """`close_after_ms` after the 15th page the site closes, see scoring.sites.sequential; None = never."""
-        self.numbers = numbers
-        self.digest = method_digest(self.name, numbers, close_after_ms)
-        self._close_after_ms = close_after_ms
+    name: ClassVar[MethodName] = "deciles"
+    numbers: DecileNumbers
+    close_after_ms: int | None = None
 
     def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
-        """Judge a site by its page scores in the order of their fetch; those without a score are passed over."""
-        usable = [page for page in pages if page.score is not None]
-        decided_at = usable[PAGES - 1].fetched_at if len(usable) >= PAGES else 0
-        given = len(usable)
-        if decided_at and self._close_after_ms is not None:
-            closes_at = decided_at + self._close_after_ms
-            usable = [*usable[:PAGES], *(page for page in usable[PAGES:] if page.fetched_at <= closes_at)]
+        """Judge a site by its page scores in the order of their fetch."""
+        given = [page for page in pages if page.score is not None]
+        usable = given
+        decided_at = given[PAGES - 1].fetched_at if len(given) >= PAGES else 0
+        if decided_at and self.close_after_ms is not None:
+            closes_at = decided_at + self.close_after_ms
+            usable = [*given[:PAGES], *(page for page in given[PAGES:] if page.fetched_at <= closes_at)]
         scores = [page.score for page in usable if page.score is not None]
         verdict, margin, before = UNCLASSIFIABLE, 0.0, ""
         if len(scores) >= PAGES:
             margin = self.numbers.margin(scores)
-            verdict, first = _word(margin), _word(self.numbers.margin(scores[:PAGES]))
+            verdict, first = _verdict_of(margin), _verdict_of(self.numbers.margin(scores[:PAGES]))
             before = first if first != verdict else ""
         return SiteVerdict(
             verdict=verdict,
@@ -169,17 +157,16 @@ class DecileTest:
             before=before,
             before_pages=PAGES if before else 0,
             mixed=is_mixed(usable),
-            closed=len(usable) < given,
+            closed=len(usable) < len(given),
         )
 
     def evidence(self, verdict: SiteVerdict) -> str:
-        """Why a verdict is what it is, in one sentence for people."""
+        """Explain a verdict in one sentence."""
         if verdict.verdict == UNCLASSIFIABLE:
-            scores = "score" if verdict.pages == 1 else "scores"
-            return f"{verdict.pages} usable {scores}, at least {PAGES} are needed{afterthoughts(verdict)}"
+            return describe_too_few(verdict.pages, PAGES) + describe_corrections(verdict)
         side = "above" if verdict.verdict == LLM else "not above"
         said = f"deciles of {verdict.pages} scored articles; margin {verdict.llr:+.2f}, {side} 0"
-        return said + afterthoughts(verdict)
+        return said + describe_corrections(verdict)
 
 
 def _standard(decile: float, centre: float, scale: float) -> float:
@@ -187,5 +174,5 @@ def _standard(decile: float, centre: float, scale: float) -> float:
     return min(max((decile - centre) / scale, -_FAR), _FAR)
 
 
-def _word(margin: float) -> str:
+def _verdict_of(margin: float) -> str:
     return LLM if margin > 0 else HUMAN

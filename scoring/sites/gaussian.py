@@ -23,15 +23,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from typing import ClassVar
 
 import msgspec
 
 from scoring.errors import BadParameters, BadTrainingData, NoSiteTest, TooFewLabels
-from scoring.interface import MethodName, PageScore, SiteVerdict
-from scoring.sites.bimodal import is_mixed
+from scoring.interface import MethodName, PageScore
 from scoring.sites.family import BINOCULARS_FALCON, not_as_measured
-from scoring.sites.method import method_digest
-from scoring.sites.sequential import SequentialTest, check_errors, wald_bounds
+from scoring.sites.sequential import SequentialMethod, check_errors
 from stream.text.ranges import MOST
 
 DESIGN_PAGES = 8  # m above: about as many as the test takes to decide
@@ -77,35 +76,21 @@ def gaussian_params_for(detector: str) -> GaussianParams:
     return GaussianParams()
 
 
-class GaussianTest:
-    """The method `gaussian` with its parameters. Pure: the verdict depends on the scores and their order only."""
+class GaussianTest(SequentialMethod, frozen=True, tag="gaussian"):
+    """The method `gaussian`. Pages without a score are passed over."""
 
-    name: MethodName = "gaussian"
+    name: ClassVar[MethodName] = "gaussian"
+    params: GaussianParams = msgspec.field(name="numbers")
 
-    def __init__(self, params: GaussianParams, close_after_ms: int | None = None) -> None:
-        """`close_after_ms`: see scoring.sites.sequential; None = the site never closes."""
-        self.params = params
-        self.digest = method_digest(self.name, params, close_after_ms)
-        bounds = wald_bounds(params.alpha, params.beta)
-        self._walk = SequentialTest(self.name, bounds, params.min_pages, params.min_articles, close_after_ms)
-
-    def step(self, score: float) -> float:
-        """What a page with this score adds to the sum, nats."""
+    def step_of(self, page: PageScore) -> float | None:
+        """l of the page's score, see the module."""
+        if page.score is None:
+            return None
         params = self.params
-        x = min(max(score, params.low), params.high)
+        x = min(max(page.score, params.low), params.high)
         human, llm = (x - params.mu0) / params.sd0, (x - params.mu1) / params.sd1
         ratio = math.log(params.sd0 / params.sd1) + (human * human - llm * llm) / 2
         return min(max(ratio, -params.clip), params.clip)
-
-    def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
-        """Judge a site by its page scores in the order of their fetch; those without a score are passed over."""
-        usable = [page for page in pages if page.score is not None]
-        found = self._walk.walk((page, self.step(page.score)) for page in usable if page.score is not None)
-        return msgspec.structs.replace(found, mixed=is_mixed(usable[: found.pages]))
-
-    def evidence(self, verdict: SiteVerdict) -> str:
-        """Why a verdict is what it is, in one sentence for people."""
-        return self._walk.evidence(verdict)
 
 
 def fit_gaussian(human: Sequence[Sequence[float]], llm: Sequence[Sequence[float]]) -> GaussianParams:
@@ -122,11 +107,11 @@ def fit_gaussian(human: Sequence[Sequence[float]], llm: Sequence[Sequence[float]
         centres = [statistics.fmean(site) for site in used]
         within = statistics.fmean(statistics.pvariance(site) for site in used)
         between = statistics.pvariance(centres)
-        whole = within + between
-        if not whole > 0:
+        total = within + between
+        if not total > 0:
             raise BadTrainingData(f"all scores of the {label} sites are the same")
         means.append(statistics.fmean(centres))
-        variances.append(whole + (DESIGN_PAGES - 1) * between)
+        variances.append(total + (DESIGN_PAGES - 1) * between)
     sd = math.sqrt(statistics.fmean(variances))
     ends = sorted(means)
     if not ends[1] > ends[0]:

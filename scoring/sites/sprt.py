@@ -24,16 +24,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
 from scoring.errors import BadParameters, NoSiteTest
-from scoring.interface import MethodName, PageScore, SiteVerdict
-from scoring.sites.bimodal import is_mixed
+from scoring.interface import MethodName, PageScore
 from scoring.sites.family import not_as_measured
-from scoring.sites.method import method_digest
-from scoring.sites.sequential import PLACES, SequentialTest, check_errors, wald_bounds
+from scoring.sites.sequential import PLACES, SequentialMethod, check_errors, wald_bounds
 
 
 class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,15 +58,22 @@ class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         check_errors(self.alpha, self.beta, self.min_pages, self.min_articles, "sprt")
 
 
+class Steps(NamedTuple):
+    """The nats that a page adds to the sum."""
+
+    flagged: float
+    clear: float
+
+
 class FewestPages(NamedTuple):
-    """Usable scores on which a verdict may rest at the soonest: where all of them are flagged, and where none is."""
+    """The fewest usable scores for a verdict: with all of them flagged, and with none."""
 
     llm: int
     human: int
 
 
 def fewest_pages(params: SprtParams) -> FewestPages:
-    """With how many pages a test can say llm and human at all."""
+    """The fewest pages with which a test can say llm, and human."""
     lower, upper = wald_bounds(params.alpha, params.beta)
     flagged = min(math.log(params.p1 / params.p0), params.clip)
     clear = min(math.log((1 - params.p0) / (1 - params.p1)), params.clip)
@@ -118,36 +124,23 @@ def params_for(detector: str) -> SprtParams:
     return _OF_PUBLISHED.get(tag, _OF_PUBLISHED["accuracy"])
 
 
-class SiteTest:
-    """The method `sprt` with its parameters. Pure: the verdict depends on the flags and their order only."""
+class SiteTest(SequentialMethod, frozen=True, tag="sprt"):
+    """The method `sprt`. Pages without a flag are passed over."""
 
-    name: MethodName = "sprt"
+    name: ClassVar[MethodName] = "sprt"
+    params: SprtParams = msgspec.field(name="numbers")
 
-    def __init__(self, params: SprtParams, close_after_ms: int | None = None) -> None:
-        """Derive the steps and the bounds from `params`. `close_after_ms`: see `sequential`; None = never."""
-        self.params = params
-        self.digest = method_digest(self.name, params, close_after_ms)
-        bounds = wald_bounds(params.alpha, params.beta)
-        self.lower, self.upper = bounds
-        flagged, clear = math.log(params.p1 / params.p0), math.log((1 - params.p1) / (1 - params.p0))
-        shrink = min(1.0, params.clip / max(flagged, -clear))
-        self.flag_step, self.clear_step = flagged * shrink, clear * shrink
-        self._walk = SequentialTest(self.name, bounds, params.min_pages, params.min_articles, close_after_ms)
+    @cached_property
+    def steps(self) -> Steps:
+        """The steps, shrunk by one factor where the larger one exceeds the clip."""
+        p0, p1 = self.params.p0, self.params.p1
+        flagged, clear = math.log(p1 / p0), math.log((1 - p1) / (1 - p0))
+        shrink = min(1.0, self.params.clip / max(flagged, -clear))
+        return Steps(flagged * shrink, clear * shrink)
 
-    def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
-        """Judge a site by its page scores in the order of their fetch; those without a flag are passed over.
-
-        The first crossing of a bound, not before min_pages, decides; until the site closes, a later crossing of the
-        other bound corrects it. Without a crossing the site is undecided, and with fewer than min_articles flags
-        unclassifiable.
-        """
-        usable = [page for page in pages if page.flag is not None]
-        found = self._walk.walk((page, self.flag_step if page.flag else self.clear_step) for page in usable)
-        return msgspec.structs.replace(found, mixed=is_mixed(usable[: found.pages]))
-
-    def evidence(self, verdict: SiteVerdict) -> str:
-        """Why a verdict is what it is, in one sentence for people."""
-        return self._walk.evidence(verdict)
+    def step_of(self, page: PageScore) -> float | None:
+        """See `steps`."""
+        return None if page.flag is None else self.steps[not page.flag]
 
 
 def of_flags(flags: Sequence[bool | None]) -> list[PageScore]:

@@ -13,19 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.errors import BadParameters, BadSiteNumbers, BadThresholds
-from scoring.sites.deciles import load_deciles
-from scoring.sites.gaussian import GaussianParams
-from scoring.sites.sprt import SprtParams
-from scoring.sites.stored_method import (
-    KeptDeciles,
-    KeptGaussian,
-    KeptMethod,
-    KeptSprt,
-    built,
-    method_of_text,
-    same_method,
-    text_of_method,
-)
+from scoring.sites.deciles import DecileTest, load_deciles
+from scoring.sites.gaussian import GaussianParams, GaussianTest
+from scoring.sites.sprt import SiteTest, SprtParams
+from scoring.sites.stored_method import method_of_text, same_method, text_of_method
 from scoring.thresholds.published import read_thresholds
 
 _ANY = st.floats() | st.sampled_from([math.inf, 1e-300, 3.0])
@@ -53,23 +44,18 @@ _GAUSSIAN = _numbers(GaussianParams, **dict.fromkeys(("mu0", "sd0", "mu1", "sd1"
 @settings(max_examples=200)
 @given(numbers=_SPRT | _GAUSSIAN, close_after_ms=st.integers(0, 2**53))
 def test_what_is_accepted_comes_back(numbers: SprtParams | GaussianParams | None, close_after_ms: int) -> None:
-    """Whatever numbers a method accepts, its text gives the same parameters and digest again."""
+    """Whatever numbers a method accepts, its text gives the same method and digest again."""
     if numbers is None:
         return
-    kept: KeptMethod
-    if isinstance(numbers, SprtParams):
-        kept = KeptSprt(close_after_ms=close_after_ms, numbers=numbers)
-    else:
-        kept = KeptGaussian(close_after_ms=close_after_ms, numbers=numbers)
-    found = method_of_text(text_of_method(kept))
-    assert (found.name, found.digest) == (built(kept).name, built(kept).digest)
-    assert getattr(found, "params", None) == numbers
+    method = (SiteTest if isinstance(numbers, SprtParams) else GaussianTest)(numbers, close_after_ms)  # type: ignore[arg-type]
+    found = method_of_text(text_of_method(method))
+    assert found == method and found.digest == method.digest
 
 
 def test_deciles_come_back() -> None:
-    """The numbers that ship with farmwatch are kept whole."""
-    kept = KeptDeciles(close_after_ms=60_000, numbers=load_deciles("binoculars"))
-    assert method_of_text(text_of_method(kept)).digest == built(kept).digest
+    """The numbers that ship with farmwatch are kept in full."""
+    method = DecileTest(load_deciles("binoculars"), 60_000)
+    assert method_of_text(text_of_method(method)) == method
 
 
 def test_what_would_not_be_read_back_is_not_written() -> None:
@@ -77,10 +63,10 @@ def test_what_would_not_be_read_back_is_not_written() -> None:
     params = SprtParams()
     msgspec.structs.force_setattr(params, "clip", math.inf)
     with pytest.raises(BadSiteNumbers, match=r"cannot read: .*clip"):
-        text_of_method(KeptSprt(close_after_ms=0, numbers=params))
+        text_of_method(SiteTest(params, 0))
 
 
-_TEXT = text_of_method(KeptSprt(close_after_ms=1, numbers=SprtParams()))
+_TEXT = text_of_method(SiteTest(SprtParams(), 1))
 
 
 @pytest.mark.parametrize(
