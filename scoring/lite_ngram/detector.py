@@ -18,18 +18,16 @@ from numpy.typing import NDArray
 
 from scoring.errors import BadThresholds, BadWeights
 from scoring.interface import BUILT_IN, TextScore
-from scoring.lite_ngram.function_words import function_words_per_100
-from scoring.lite_ngram.ngrams import tokens, vectors
+from scoring.lite_ngram.ngrams import vectors
 from scoring.lite_ngram.normalisation import normalise
 from scoring.lite_ngram.weights import Calibration, Weights, unpack
+from scoring.lite_ngram.words import LONGEST_CHARS, LONGEST_WORDS, has_few_function_words, tokens
 from scoring.statistics.logistic import logistic
 from scoring.thresholds.threshold_set import ThresholdSet
 
 WEIGHTS_FILE = "lite-ngram.weights"
 MIN_WORDS = 150
 MAX_WORDS = 700  # what the calibration knows; of a longer text the first 700 words are read
-LONGEST_CHARS, LONGEST_WORDS = 1_000_000, 50_000  # beyond them is a book or a dump, not an article
-MIN_FUNCTION_WORDS_PER_100 = 18
 CALIBRATED_WORDS = (60, 700)
 _BATCH = 64  # texts hashed at a time: small enough for the cache, large enough for numpy
 
@@ -60,7 +58,7 @@ def read(text: str) -> Reading:
         return Reading([], len(words), "too_short")
     kept = words[:MAX_WORDS]
     found = tokens(" ".join(kept))
-    if function_words_per_100(found, len(kept)) < MIN_FUNCTION_WORDS_PER_100:
+    if has_few_function_words(found, len(kept)):
         return Reading([], len(kept), "few_function_words")
     return Reading(found, len(kept))
 

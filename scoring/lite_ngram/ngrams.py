@@ -8,7 +8,6 @@ them run in C.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -20,7 +19,6 @@ from numpy.typing import NDArray
 BUCKETS = 1 << 15
 _BUCKET_MASK = np.int64(BUCKETS - 1)
 _SIGN_BIT = np.int64(1 << 16)  # bit 31 of the crc after its low 15 bits went to the front
-_TOKEN = re.compile(rb"[a-z]+(?:'[a-z]+)?|\d+|[.,!?;:\"()]|\xe2\x80\x94")  # the last is the dash of `normalise`
 
 
 class Vectors(NamedTuple):
@@ -29,11 +27,6 @@ class Vectors(NamedTuple):
     starts: NDArray[np.int64]  # rows + 1
     columns: NDArray[np.int64]  # buckets
     values: NDArray[np.float64]
-
-
-def tokens(normalised: str) -> list[bytes]:
-    """Lower-case tokens of a normalised text: words, ASCII digits, punctuation. Other scripts give none."""
-    return _TOKEN.findall(normalised.lower().encode())
 
 
 def vectors(texts: Sequence[Sequence[bytes]]) -> Vectors:

@@ -8,7 +8,7 @@ Only safetensors are read, never pickled weights, and no code of a model's folde
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -21,7 +21,7 @@ from scoring.errors import (
     OutOfDeviceMemory,
     UnsupportedModel,
 )
-from scoring.pair.model_folder import find_model, weight_files
+from scoring.pair.model_folder import weight_files
 from scoring.pair.settings import PairSettings
 
 if TYPE_CHECKING:
@@ -42,8 +42,6 @@ _PROBES = (
 _FULL = ("out of memory", "can't allocate memory", "cublas_status_alloc_failed")
 _FAILED = ("cuda error", "device-side assert", "unspecified launch failure", "cublas_status", "cudnn_status")
 """What a lost card says, where it is not known that a card was asked."""
-_SCALES = ("final_logit_softcapping", "logit_scale", "logits_scaling", "lm_head_multiplier")
-"""What configurations call a factor or a cap that is put on the logits."""
 
 
 class LanguageModel(NamedTuple):
@@ -90,13 +88,9 @@ def load_models(settings: PairSettings) -> PairModels:
     torch, transformers = libraries()
     device = device_named(settings.device, torch)
     transformers.utils.logging.disable_progress_bar()
-    folders = (
-        find_model(settings.observer, settings.observer_revision),
-        find_model(settings.performer, settings.performer_revision),
-    )
+    folders = settings.folders()
     names = (settings.observer, settings.performer)
-    tokenizers = [load_tokenizer(transformers, name, folder) for name, folder in zip(names, folders, strict=True)]
-    check_tokenizers(*names, *(tokenizer.backend_tokenizer for tokenizer in tokenizers))
+    tokenizers = load_tokenizers(transformers, settings, folders)
     largest_id = max(tokenizers[0].backend_tokenizer.get_vocab().values())
     observer = _load(torch, transformers, names[0], folders[0], device, settings, largest_id)
     performer = _load(torch, transformers, names[1], folders[1], device, settings, largest_id)
@@ -112,27 +106,19 @@ def load_models(settings: PairSettings) -> PairModels:
     )
 
 
-def check_tokenizers(observer: str, performer: str, first: Tokenizer, second: Tokenizer) -> None:
+def _check_tokenizers(settings: PairSettings, first: Tokenizer, second: Tokenizer) -> None:
     """Raises DifferentTokenizers, naming both models and what differs, unless they cut texts in the same way."""
+    both, hint = f"{settings.observer} and {settings.performer}", "take two models of one family"
     ids, others = first.get_vocab(), second.get_vocab()
     if ids != others:
-        token = min((token for token in {**ids, **others} if ids.get(token) != others.get(token)), key=str)
+        token = min(token for token in {**ids, **others} if ids.get(token) != others.get(token))
         raise DifferentTokenizers(
-            f"{observer} and {performer} have different vocabularies ({len(ids)} and {len(others)} tokens): {token!r}"
-            f" is {ids.get(token, 'unknown')} to one and {others.get(token, 'unknown')} to the other; take two"
-            " models of one family"
+            f"{both} have different vocabularies ({len(ids)} and {len(others)} tokens): {token!r} is"
+            f" {ids.get(token, 'unknown')} to one and {others.get(token, 'unknown')} to the other; {hint}"
         )
     for probe in _PROBES:
-        tokens, other_tokens = first.encode(probe).tokens, second.encode(probe).tokens
-        if tokens != other_tokens:
-            token, other = next(
-                (pair for pair in zip(tokens, other_tokens, strict=False) if pair[0] != pair[1]),
-                (f"{len(tokens)} tokens", f"{len(other_tokens)} tokens"),
-            )
-            raise DifferentTokenizers(
-                f"{observer} and {performer} cut {probe!r} differently: {token!r} and {other!r}; take two models of one"
-                " family"
-            )
+        if first.encode(probe).tokens != second.encode(probe).tokens:
+            raise DifferentTokenizers(f"{both} cut {probe!r} differently; {hint}")
 
 
 @contextmanager
@@ -168,17 +154,21 @@ def device_named(name: str, libtorch: Any) -> torch.device:
     return device
 
 
-def load_tokenizer(transformers: Any, name: str, folder: Path) -> Any:
-    """The fast tokenizer of the model in `folder`; none of its code is run. Raises UnsupportedModel."""
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(
-            folder, use_fast=True, trust_remote_code=False, local_files_only=True
-        )
-    except Exception as error:  # many types for broken, absent and foreign files
-        raise UnsupportedModel(f"the tokenizer of {name} in {folder} cannot be loaded: {_line(error)}") from error
-    if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise UnsupportedModel(f"{name} has no fast tokenizer (tokenizer.json): take a model that has one")
-    return tokenizer
+def load_tokenizers(transformers: Any, settings: PairSettings, folders: Sequence[Path]) -> list[Any]:
+    """The fast tokenizers of both models; none of their code is run. Raises UnsupportedModel, DifferentTokenizers."""
+    tokenizers = []
+    for name, folder in zip((settings.observer, settings.performer), folders, strict=True):
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                folder, use_fast=True, trust_remote_code=False, local_files_only=True
+            )
+        except Exception as error:  # many types for broken, absent and foreign files
+            raise UnsupportedModel(f"the tokenizer of {name} in {folder} cannot be loaded: {_line(error)}") from error
+        if getattr(tokenizer, "backend_tokenizer", None) is None:
+            raise UnsupportedModel(f"{name} has no fast tokenizer (tokenizer.json): take a model that has one")
+        tokenizers.append(tokenizer)
+    _check_tokenizers(settings, *(tokenizer.backend_tokenizer for tokenizer in tokenizers))
+    return tokenizers
 
 
 def _load(
@@ -234,16 +224,10 @@ def _check_config(name: str, config: Any, max_tokens: int) -> None:
     positions = getattr(config, "max_position_embeddings", None)
     if positions is not None and max_tokens > positions:
         raise UnsupportedModel(f"{name} knows {positions} positions: set score.pair.max_tokens to at most that")
-    for field in _SCALES:
-        value = getattr(config, field, None)
-        if value is not None and value != 1:
-            raise UnsupportedModel(
-                f"{name} changes its logits behind the head ({field} = {value}): it cannot be scored with"
-            )
 
 
 def _check_widths(name: str, model: Any, output: Any, largest_id: int) -> None:
-    """Every id that the tokenizer may give must be a row of the embedding and of the head: on a card one is fatal."""
+    """Every id of the tokenizer must be a row of the embedding and of the head: on a card another id is fatal."""
     rows = min(model.get_input_embeddings().weight.shape[0], output.weight.shape[0])
     if largest_id >= rows:
         raise UnsupportedModel(
@@ -253,16 +237,14 @@ def _check_widths(name: str, model: Any, output: Any, largest_id: int) -> None:
 
 
 def _check_head(torch: Any, name: str, model: Any, output: Any) -> None:
-    """The logits of a short probe must be hidden @ weight.T + bias, whatever the configuration says."""
+    """The logits of a short probe must be hidden @ weight.T + bias, without a scale or a cap behind the head."""
     ids = (torch.arange(16, device=output.weight.device) * 7 % output.weight.shape[0]).unsqueeze(0)
     with torch.inference_mode():
         logits = model(input_ids=ids, use_cache=False).logits.float()
         hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
         expected = torch.nn.functional.linear(hidden, output.weight, output.bias).float()
     apart, scale = float((logits - expected).abs().max()), float(expected.abs().max())
-    if not math.isfinite(scale):
-        return  # broken weights: every text then says not_a_number, which is the truth
-    if not apart <= 1e-3 * scale:
+    if math.isfinite(scale) and not apart <= 1e-3 * scale:  # broken weights: each text is then not_a_number
         raise UnsupportedModel(
             f"{name} ({type(model).__name__}) changes its logits behind the head (by {apart:.3g} of {scale:.3g}): it"
             " cannot be scored with"

@@ -1,23 +1,21 @@
 """Which texts were on the device when it was lost, remembered beyond the end of the process.
 
-A fault of CUDA breaks the process: nothing runs on the card until another process starts. So a process gives one loss
-and no more, and whoever starts next must know which texts to be careful with, or it reads the same batch for ever. They
-are kept in a small file, digests only: how often the device was lost with each text alone on it. A text that was lost
-with others is a suspect and counts 0; it is read alone from then on, and one that was read meanwhile is forgotten.
+A fault of CUDA breaks the process: nothing runs on the card until another process starts. The next process must know
+which texts were in flight, or it reads the same batch for ever. A small file keeps their digests, with the number of
+losses for which each was alone on the device. A text that was lost with others is a suspect and counts 0; it is read
+alone from then on, and forgotten once it was read.
 
-Several processes may share the file. Each writes what it learned itself into what the file says then; two that write in
-the same moment may lose an entry, which costs one more loss. A file that cannot be read or written costs its purpose
-and nothing else: what is known is kept in memory, and `problem` says what was wrong.
+Several processes may share the file: each merges its own changes into it. Two that write in the same moment may lose an
+entry, which costs one more loss. If the file cannot be read or written, suspects are kept in memory, and `problem` says
+why.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -103,25 +101,20 @@ def default_file(identity: str) -> Path:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Replace the file in one step. Raises OSError, also where others may write in a folder that is to be made."""
-    if not path.parent.exists():
-        path.parent.mkdir(mode=0o700, parents=True)
-    found = path.parent.stat()
-    if found.st_uid != os.getuid() and path.parent.parent == Path(tempfile.gettempdir()):
+    """Replace the file in one step. Raises OSError, also for a default folder that another user owns."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.parent.stat().st_uid != os.getuid() and path.parent.parent == Path(tempfile.gettempdir()):
         raise PermissionError(f"{path.parent} belongs to another user")
-    if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(f"{path.parent} is no folder")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "wb") as file:
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
+        part = Path(file.name)
+        try:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        Path(name).replace(path)
-    except OSError:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
+            part.replace(path)
+        except OSError:
+            part.unlink(missing_ok=True)
+            raise
 
 
 def _key(ids: Sequence[int]) -> str:

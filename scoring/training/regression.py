@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from scoring.errors import MissingExtra
 from scoring.lite_ngram.detector import log_length, margins, probability
-from scoring.lite_ngram.ngrams import BUCKETS, tokens, vectors
+from scoring.lite_ngram.ngrams import BUCKETS, vectors
 from scoring.lite_ngram.weights import Calibration
+from scoring.lite_ngram.words import tokens
 from scoring.training.texts import CROP_WORDS, TrainingText, balanced_weights, calibration_crop, training_crop
 
 C = 3.0
