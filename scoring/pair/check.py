@@ -35,7 +35,7 @@ class PairCheck(msgspec.Struct, frozen=True):
 def refuse_unfit_pair(settings: PairSettings) -> PairCheck:
     """Look at everything but the weights, in a process of its own.
 
-    Raises what loading the models would raise: MissingExtra, DifferentTokenizers, NoDevice, …; NoDevice where the
+    Raises what loading the models would raise: MissingExtra, UnsupportedModel, NoDevice, …; NoDevice where the
     process fails.
     """
     command = [sys.executable, "-m", "scoring.pair.check", msgspec.json.encode(settings).decode()]

@@ -78,7 +78,7 @@ class PairDetector:
 def load_pair_engine(settings: PairSettings) -> PairEngine:
     """The pair of `settings` on its device, ready to read.
 
-    Raises MissingExtra, MissingModel, UnsupportedModel, DifferentTokenizers, NoDevice, DeviceLost.
+    Raises MissingExtra, MissingModel, UnsupportedModel, NoDevice, DeviceLost.
     """
     from scoring.pair.models import libraries, load_models
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scoring.errors import (
     DeviceLost,
-    DifferentTokenizers,
     MissingExtra,
     NoDevice,
     OutOfDeviceMemory,
@@ -83,7 +82,7 @@ def libraries() -> tuple[Any, Any]:
 def load_models(settings: PairSettings) -> PairModels:
     """Load the pair of `settings` from this machine's disk.
 
-    Raises MissingExtra, MissingModel, UnsupportedModel, DifferentTokenizers, NoDevice, and DeviceLost where it fails.
+    Raises MissingExtra, MissingModel, UnsupportedModel, NoDevice, and DeviceLost where it fails.
     """
     torch, transformers = libraries()
     device = device_named(settings.device, torch)
@@ -107,18 +106,18 @@ def load_models(settings: PairSettings) -> PairModels:
 
 
 def _check_tokenizers(settings: PairSettings, first: Tokenizer, second: Tokenizer) -> None:
-    """Raises DifferentTokenizers, naming both models and what differs, unless they cut texts in the same way."""
+    """Raises UnsupportedModel, naming both models and what differs, unless they cut texts in the same way."""
     both, hint = f"{settings.observer} and {settings.performer}", "take two models of one family"
     ids, others = first.get_vocab(), second.get_vocab()
     if ids != others:
         token = min(token for token in {**ids, **others} if ids.get(token) != others.get(token))
-        raise DifferentTokenizers(
+        raise UnsupportedModel(
             f"{both} have different vocabularies ({len(ids)} and {len(others)} tokens): {token!r} is"
             f" {ids.get(token, 'unknown')} to one and {others.get(token, 'unknown')} to the other; {hint}"
         )
     for probe in _PROBES:
         if first.encode(probe).tokens != second.encode(probe).tokens:
-            raise DifferentTokenizers(f"{both} cut {probe!r} differently; {hint}")
+            raise UnsupportedModel(f"{both} cut {probe!r} differently; {hint}")
 
 
 @contextmanager
@@ -155,7 +154,7 @@ def device_named(name: str, libtorch: Any) -> torch.device:
 
 
 def load_tokenizers(transformers: Any, settings: PairSettings, folders: Sequence[Path]) -> list[Any]:
-    """The fast tokenizers of both models; none of their code is run. Raises UnsupportedModel, DifferentTokenizers."""
+    """The fast tokenizers of both models; none of their code is run. Raises UnsupportedModel."""
     tokenizers = []
     for name, folder in zip((settings.observer, settings.performer), folders, strict=True):
         try:

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from scoring.errors import DifferentTokenizers, MissingModel, NoDevice
+from scoring.errors import MissingModel, NoDevice, UnsupportedModel
 from scoring.pair.check import PairCheck, look, refuse_unfit_pair
 from scoring.pair.settings import PairSettings
 from tests.support.pairs import Pair, settings_of
@@ -38,7 +38,7 @@ def test_a_fit_pair_is_found_fit_in_a_process_of_its_own(pairs: dict[str, Pair])
 def test_faults_are_found_without_loading_weights(pairs: dict[str, Pair]) -> None:
     """Models of two families, and a card that is not there."""
     found = look(settings_of(Pair(pairs["gpt2"].observer, pairs["llama"].performer)))
-    assert found.error == DifferentTokenizers.__name__
+    assert found.error == UnsupportedModel.__name__
     found = look(settings_of(pairs["gpt2"], device="cuda:99"))
     assert found.error == NoDevice.__name__ and "cuda:99" in found.message
 
