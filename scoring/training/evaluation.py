@@ -1,8 +1,8 @@
 """A detector's errors where they matter: on domains, generators, human sources and pages that it has not seen.
 
-The number in domain alone misleads, so every training computes all of these, by fitting again without what is tested.
-Files of unseen texts and pages answer what leaving out cannot: how generators newer than every training text are
-found. Such a file should mix topics alike in both labels; where it does not, its AUROC is too good.
+The number in domain alone misleads, so every training computes all of these, each by a fit without the tested texts.
+Files of unseen texts and pages show how generators newer than every training text are found. Such a file should mix
+topics alike in both labels; where it does not, its AUROC is too good.
 """
 
 from __future__ import annotations
@@ -168,22 +168,14 @@ def _domain(trainer: Trainer, domain: str, training: Sequence[TrainingText], dev
 
 
 def _generator(trainer: Trainer, generator: str, dev: Sequence[TrainingText]) -> GeneratorRow:
-    def keep(sample: TrainingText) -> bool:
-        return sample.generator != generator
-
-    model = trainer.calibrated(trainer.fit(keep), keep)
+    model = trainer.fit_calibrated(lambda sample: sample.generator != generator)
     texts = _where(dev, generator=generator)
-    human = trainer.margins(model, _where(dev, llm=False))
-    return GeneratorRow(
-        generator, len(texts), auroc(human, trainer.margins(model, texts)), trainer.flagged(model, texts)
-    )
+    found = auroc(trainer.margins(model, _where(dev, llm=False)), trainer.margins(model, texts))
+    return GeneratorRow(generator, len(texts), found, trainer.flagged(model, texts))
 
 
 def _source(trainer: Trainer, source: str, training: Sequence[TrainingText]) -> SourceRow:
-    def keep(sample: TrainingText) -> bool:
-        return sample.llm or sample.source != source
-
-    model = trainer.calibrated(trainer.fit(keep), keep)
+    model = trainer.fit_calibrated(lambda sample: sample.llm or sample.source != source)
     texts = _where(training, llm=False, source=source)
     domains = _names(sample.domain for sample in texts)
     return SourceRow(source, domains, len(texts), trainer.flagged(model, texts), WEB in domains)
@@ -197,11 +189,10 @@ def _lengths(trainer: Trainer, model: Model, dev: Sequence[TrainingText]) -> lis
     ]
 
     def flagged(texts: Sequence[TrainingText], words: int) -> float:
-        counts = [
-            int(models[half].flags([text.words[:words] for text in texts if halves[text.id] == half]).sum())
-            for half in (0, 1)
-        ]
-        return sum(counts) / len(texts) if texts else 0.0
+        count = 0
+        for half, calibrated in enumerate(models):
+            count += int(calibrated.flags([text.words[:words] for text in texts if halves[text.id] == half]).sum())
+        return count / len(texts) if texts else 0.0
 
     rows = []
     for words in _LENGTHS:
@@ -220,21 +211,17 @@ def measure_unseen(model: Model, texts: Sequence[TrainingText], seen: Collection
     openings = [sample.words[: CROP_WORDS[1]] for sample in texts]
     margin, flags = model.margins(openings), model.flags(openings)
     llm = np.array([sample.llm for sample in texts], bool)
-    known = {(sample.llm, _origin(sample)) for sample in seen}
-    new = np.array([(sample.llm, _origin(sample)) not in known for sample in texts], bool)
+    known = {_origin(sample) for sample in seen}
+    new = np.array([_origin(sample) not in known for sample in texts], bool)
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, sample in enumerate(texts):
+        places.setdefault((sample.source, sample.generator), []).append(place)
     rows = []
-    for source, generator in sorted({(sample.source, sample.generator) for sample in texts}):
-        chosen = np.array([(sample.source, sample.generator) == (source, generator) for sample in texts], bool)
-        rows.append(
-            UnseenRow(
-                source=source,
-                generator=generator,
-                texts=int(chosen.sum()),
-                new=bool(new[chosen].all()),
-                auroc=auroc(margin[~llm], margin[chosen]) if llm[chosen][0] else auroc(margin[chosen], margin[llm]),
-                flagged=float(np.mean(flags[chosen])),
-            )
-        )
+    for (source, generator), chosen in sorted(places.items()):
+        own = margin[chosen]
+        found = auroc(margin[~llm], own) if llm[chosen[0]] else auroc(own, margin[llm])
+        flagged = float(np.mean(flags[chosen]))
+        rows.append(UnseenRow(source, generator, len(chosen), bool(new[chosen].all()), found, flagged))
     return Unseen(
         rows=rows,
         new_llm=int((llm & new).sum()),
@@ -243,9 +230,9 @@ def measure_unseen(model: Model, texts: Sequence[TrainingText], seen: Collection
     )
 
 
-def _origin(sample: TrainingText) -> str:
-    """The generator, or the collection that a human source is a split of: "essays" for "essays-test"."""
-    return sample.generator if sample.llm else _SPLIT.sub("", sample.source)
+def _origin(sample: TrainingText) -> tuple[bool, str]:
+    """Label, and generator, or the collection that a human source is a split of: "essays" for "essays-test"."""
+    return sample.llm, sample.generator if sample.llm else _SPLIT.sub("", sample.source)
 
 
 def measure_pages(model: Model, sets: Sequence[PageSet]) -> list[PageRow]:

@@ -75,10 +75,6 @@ class Crops(NamedTuple):
         places = [place for place, sample in enumerate(self.samples) if keep(sample)]
         return np.array(places, np.int64), [self.samples[place] for place in places]
 
-    def margins(self, model: Model, places: NDArray[np.int64]) -> Floats:
-        """Margins of the crops at `places`."""
-        return np.asarray(self.matrix[places] @ model.vector + model.intercept)
-
 
 class Trainer:
     """Fits on subsets of one set of training crops, and calibrates on subsets of one set of calibration crops."""
@@ -115,7 +111,8 @@ class Trainer:
     def calibrated(self, model: Model, keep: Keep = lambda _: True) -> Model:
         """The model with length-aware Platt scaling on the dev crops that `keep` takes."""
         rows, samples = self._dev.rows(keep)
-        margin, length = self._dev.margins(model, rows), self._dev.length[rows]
+        margin = np.asarray(self._dev.matrix[rows] @ model.vector + model.intercept)
+        length = self._dev.length[rows]
         platt = self._regression(C=_NO_PENALTY, max_iter=1000)
         platt.fit(
             np.stack([margin, length, margin * length], axis=1),
@@ -125,9 +122,13 @@ class Trainer:
         numbers = (round(float(value), 6) for value in (*platt.coef_[0], platt.intercept_[0]))
         return model._replace(calibration=Calibration(*numbers))
 
+    def fit_calibrated(self, keep: Keep) -> Model:
+        """Fit and calibrate on the texts that `keep` takes."""
+        return self.calibrated(self.fit(keep), keep)
+
     def margins(self, model: Model, samples: Sequence[TrainingText]) -> Floats:
         """Margins of the openings (up to 500 words) of texts of this trainer."""
-        return self._openings.margins(model, self._places(samples))
+        return np.asarray(self._openings.matrix[self._places(samples)] @ model.vector + model.intercept)
 
     def flagged(self, model: Model, samples: Sequence[TrainingText]) -> float:
         """Share of the openings of texts of this trainer that is flagged; 0 of none."""

@@ -16,7 +16,7 @@ from scoring.lite_ngram.detector import WEIGHTS_FILE
 from scoring.lite_ngram.weights import RECIPE, Header, pack, quantise
 from scoring.statistics.rounding import WEIGHT_DIGITS, significant
 from scoring.training.card import TrainingReport, dropped, markdown, table_lines, warning
-from scoring.training.evaluation import DetectorEvaluation, evaluate
+from scoring.training.evaluation import evaluate
 from scoring.training.regression import Trainer
 from scoring.training.texts import read_pages, read_texts
 
@@ -76,7 +76,12 @@ def run_training(
     )
     for line in table_lines(evaluation):
         say(line)
-    _refuse_if_unfair(evaluation)
+    if unfair := [row for row in evaluation.sources if row.web and row.flagged > MAX_FLAGGED]:
+        named = ", ".join(f"{row.source} {row.flagged:.1%} of {row.texts}" for row in unfair)
+        raise TrainingRefused(
+            f"human texts of left-out web sources are flagged too often ({named}; at most {MAX_FLAGGED:.0%}): "
+            "add human texts of their register; nothing was written"
+        )
     packed = pack(Header(RECIPE, scale, model.intercept, model.calibration, THRESHOLD), quantised)
     used = [*train_set.samples, *dev_set.samples]
     report = TrainingReport(
@@ -102,13 +107,3 @@ def run_training(
 
 def _counts(values: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(values).items()))
-
-
-def _refuse_if_unfair(evaluation: DetectorEvaluation) -> None:
-    unfair = [row for row in evaluation.sources if row.web and row.flagged > MAX_FLAGGED]
-    if unfair:
-        named = ", ".join(f"{row.source} {row.flagged:.1%} of {row.texts}" for row in unfair)
-        raise TrainingRefused(
-            f"human texts of left-out web sources are flagged too often ({named}; at most {MAX_FLAGGED:.0%}): "
-            "add human texts of their register; nothing was written"
-        )

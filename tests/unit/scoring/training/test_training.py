@@ -175,7 +175,7 @@ def test_a_broken_line_is_named(tmp_path: Path, broken: bytes) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(json.dumps(corpus(1, 1)[0]).encode() + b"\n" + broken + b"\n")
     with pytest.raises(BadTrainingData, match=r"t\.jsonl, line 2"):
-        read_texts(path, 0)
+        read_texts(path, 0, set())
 
 
 def test_files_that_cannot_train_are_refused(tmp_path: Path) -> None:
