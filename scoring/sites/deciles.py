@@ -18,7 +18,7 @@ import math
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -31,7 +31,7 @@ from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE
 
 PLACES = tuple(tenth / 10 for tenth in range(1, 10))
 PAGES = 15
-FORMAT = "deciles-1"
+_NINE = msgspec.Meta(min_length=9, max_length=9)
 _SHIPPED = "deciles-binoculars.json"
 _MAX_BYTES = 1 << 16
 _FAR = 1e6  # standard deviations
@@ -48,31 +48,18 @@ class HeldOutErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DecileNumbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What training learned. Raises ValueError where it is no set of decile numbers."""
+    """The numbers that training learned."""
 
-    format: str
-    detector: str  # family whose scores they are, see scoring.sites.family
-    weights: list[float]
-    centres: list[float]
-    scales: list[float]
+    format: Literal["deciles-1"]
+    detector: Annotated[str, msgspec.Meta(min_length=1)]  # family of the scores, see scoring.sites.family
+    weights: Annotated[list[float], _NINE]
+    centres: Annotated[list[float], _NINE]
+    scales: Annotated[list[Annotated[float, msgspec.Meta(gt=0)]], _NINE]
     offset: float
     human_sites: int
     llm_sites: int
     pages: int  # scores of all the training sites
     left_out: HeldOutErrors  # leave one site out
-
-    def __post_init__(self) -> None:
-        if self.format != FORMAT:
-            raise ValueError(f"format {self.format!r}, this farmwatch reads {FORMAT!r}")
-        for name, numbers in (("weights", self.weights), ("centres", self.centres), ("scales", self.scales)):
-            if len(numbers) != len(PLACES):
-                raise ValueError(f"{len(numbers)} {name}, not {len(PLACES)}")
-            if not all(map(math.isfinite, numbers)):
-                raise ValueError(f"{name} are not all finite")
-        if not math.isfinite(self.offset) or min(self.scales) <= 0:
-            raise ValueError("offset is not finite, or a scale is not above 0")
-        if not self.detector:
-            raise ValueError("no detector is named")
 
     def margin(self, scores: Sequence[float]) -> float:
         """> 0 is llm. Needs at least one score."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from scoring.errors import BadTrainingData, MissingExtra, TooFewLabels
 from scoring.interface import PageScore
-from scoring.sites.deciles import FORMAT, PAGES, DecileNumbers, HeldOutErrors, deciles
+from scoring.sites.deciles import PAGES, DecileNumbers, HeldOutErrors, deciles
 from scoring.sites.family import family
 from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian
 from stream.schema.vocabulary import HUMAN, LLM
@@ -102,7 +102,7 @@ def _fit_deciles(sites: Sequence[LabelledSite], detector: str, left_out: HeldOut
         return [round(float(value), _DIGITS) for value in values]
 
     return DecileNumbers(
-        format=FORMAT,
+        format="deciles-1",
         detector=family(detector),
         weights=rounded(machine.coef_[0]),
         centres=rounded(centres),

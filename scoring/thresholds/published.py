@@ -1,9 +1,8 @@
 """Threshold sets that are published with a detector, and files of those that `farmwatch calibrate` wrote.
 
-The authors of Binoculars chose two thresholds on their own data for one pair, Falcon-7B as observer and its instruct
-sibling as performer, in bfloat16 and on the first 512 tokens (arXiv 2401.12070, and their code): `accuracy` where F1 is
-best, `low-fpr` at a false-positive rate of .01 %. No other pair, precision or number of tokens has a published set, nor
-has Fast-DetectGPT's analytic form. docs/explanation/calibration.md has what the two do on real pages.
+The authors of Binoculars published two thresholds for one pair, Falcon-7B as observer and its instruct sibling as
+performer, in bfloat16 and on the first 512 tokens (arXiv 2401.12070, and their code): `accuracy` where F1 is best,
+`low-fpr` at a false-positive rate of .01 %. docs/explanation/calibration.md has their errors on real pages.
 """
 
 from __future__ import annotations
