@@ -36,32 +36,16 @@ pytestmark = pytest.mark.slow
 POISON = 13
 
 
-class FakeLanding:
-    """A batch of the fake device."""
-
-    def __init__(self, device: FakeDevice, texts: list[list[int]]) -> None:
-        """Scores are the texts' first ids."""
-        self._device, self._texts = device, texts
-
-    def land(self) -> list[PairReading | Abstained]:
-        """Loses the device where a text says so and `late` is set."""
-        self._device.flying -= 1
-        if self._device.late and self._device.loses(self._texts):
-            raise DeviceLost("CUDA error: fake")
-        return [PairReading(ids[0], 0.0, 1.0, 1.0, len(ids)) for ids in self._texts]
-
-
 class FakeDevice:
-    """Has room for `room` padded tokens, and is lost by texts that `loses` names."""
+    """Has room for `room` padded tokens, and is lost by texts that `loses` names: at launch, or `late`, at landing."""
 
     def __init__(self, room: int = 10**9, loses: Callable[[list[list[int]]], bool] = lambda _: False) -> None:
-        """`launched` holds the batches as they came."""
         self.room, self.loses, self.late = room, loses, False
-        self.launched: list[list[list[int]]] = []
+        self.launched: list[list[list[int]]] = []  # the batches as they came
         self.freed = self.flying = self.most_flying = 0
 
-    def launch(self, texts: Sequence[Ids]) -> FakeLanding:
-        """Raise, or fly."""
+    def launch(self, texts: Sequence[Ids]) -> Any:
+        """A batch whose scores are the texts' first ids."""
         batch = [list(ids) for ids in texts]
         if len(batch) * max(map(len, batch)) > self.room:
             raise OutOfDeviceMemory("fake")
@@ -70,14 +54,19 @@ class FakeDevice:
             raise DeviceLost("CUDA error: fake")
         self.flying += 1
         self.most_flying = max(self.most_flying, self.flying)
-        return FakeLanding(self, batch)
+
+        def land() -> list[PairReading | Abstained]:
+            self.flying -= 1
+            if self.late and self.loses(batch):
+                raise DeviceLost("CUDA error: fake")
+            return [PairReading(ids[0], 0.0, 1.0, 1.0, len(ids)) for ids in batch]
+
+        return SimpleNamespace(land=land)
 
     def free(self) -> None:
-        """Count."""
         self.freed += 1
 
     def memory(self) -> DeviceMemory:
-        """Numbers to be seen in the statistics."""
         return DeviceMemory(1, 2, 3)
 
 
@@ -363,7 +352,7 @@ def test_closing_ends_a_long_reading_at_the_next_batch(start: Callable[..., Pair
     """A process that is told to stop does not wait for hundreds of texts: what is on the device ends."""
 
     class Closing(FakeDevice):
-        def launch(self, texts: Sequence[Ids]) -> FakeLanding:
+        def launch(self, texts: Sequence[Ids]) -> Any:
             engine.close()
             return super().launch(texts)
 
@@ -413,11 +402,8 @@ def test_warm_up_refuses_what_cannot_work(start: Callable[..., PairEngine]) -> N
         start(FakeDevice(room=100), max_tokens=128, device="cuda").warm_up()
 
     class Broken(FakeDevice):
-        """Gives no numbers."""
-
         def launch(self, texts: Sequence[Ids]) -> Any:
-            """NaN for each."""
-            landing: Any = super().launch(texts)
+            landing = super().launch(texts)
             landing.land = lambda: [Abstained("not_a_number", len(ids)) for ids in texts]
             return landing
 

@@ -194,11 +194,6 @@ def test_half_precision_weights_are_summed_in_fp32() -> None:
     assert_equals(case.run(tile=64), case)
 
 
-def test_no_positions() -> None:
-    """Nothing in, nothing out."""
-    assert all(len(column) == 0 for column in random_case(count=0).run())
-
-
 def test_with_and_without_onednn_the_sums_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where torch has no operator for oneDNN, its own product serves."""
     case = random_case(count=20, words=70, bias=True)
