@@ -45,7 +45,6 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def uses_pair(self) -> bool:
-        """True when one of the detectors reads with the pair of language models."""
         return any(name in MEASURES for name in self.detectors)
 
 
@@ -79,5 +78,4 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def enough_if_mixed(self) -> int:
-        """Usable scores after which crawling a mixed site stops."""
         return 2 * self.enough_articles if self.mixed_articles is None else self.mixed_articles

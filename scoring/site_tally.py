@@ -94,7 +94,6 @@ class SiteTally(msgspec.Struct, array_like=True):
         return SiteTally() if data is None else _decoder.decode(data)
 
     def dump(self) -> bytes:
-        """Pack it for the store."""
         return _encoder.encode(self)
 
     def add_hit(self, hit: Hit) -> None:

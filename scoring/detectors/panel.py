@@ -105,7 +105,6 @@ class Panel:
         return self._calls + sum(engine.batches for engine in self._engines)
 
     def loaded(self) -> bool:
-        """False from the loss of a device until its models are loaded again."""
         return all(engine.loaded for engine in self._engines)
 
     def close(self) -> None:

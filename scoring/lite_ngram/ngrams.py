@@ -1,9 +1,8 @@
 """Signed-hash word 1-2-grams: the built-in detector's view of a text.
 
 The hashing trick (Weinberger et al., arXiv 0902.2206): an n-gram's crc32 gives its bucket (low 15 bits) and its sign
-(bit 31), so a model is a vector of 2^15 numbers and needs no vocabulary. An n-gram that occurs tf times counts
-1 + ln(tf); buckets add up; the vector is brought to Euclidean length 1. The crc32 of each n-gram is the cost, so all of
-them run in C.
+(bit 31), so a model is a vector of 2^15 numbers without a vocabulary. An n-gram that occurs tf times counts 1 + ln(tf);
+buckets add up; the vector has Euclidean length 1. The crc32 of each n-gram is the cost, so all of them run in C.
 """
 
 from __future__ import annotations

@@ -109,7 +109,6 @@ class WideLinear(nn.Module):
 
     @torch.no_grad()
     def forward(self, states: Tensor) -> Tensor:
-        """[…, in] -> […, out]."""
         flat = states.reshape(-1, states.shape[-1]).contiguous()
         return onednn_linear(flat, self.weight, self.bias).view(*states.shape[:-1], -1)
 

@@ -92,7 +92,6 @@ class PairDevice:
                 torch.cuda.empty_cache()
 
     def memory(self) -> DeviceMemory:
-        """The card's memory as it is now."""
         device = self._models.device
         if not self._on_card:
             return DeviceMemory()

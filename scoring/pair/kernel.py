@@ -1,12 +1,10 @@
 """The fold of scoring/pair/vocabulary_pass.py as one Triton kernel: each logit is read from memory once.
 
-One program owns one row (a token position). It walks the row's tile in chunks of `CHUNK` words that stay in registers:
-chunk maximum, weights, weighted mean, then the squares about that mean, merged into the row's seven running numbers by
-the rule of Chan, Golub and LeVeque (see vocabulary_pass). The numbers are read before and written after the walk, so
-the traffic is the two logit tiles (8 bytes a pair in fp32) and 56 bytes a row.
+One program owns one row (a token position). It walks the row's tile in chunks of `CHUNK` words that stay in registers,
+merged into the row's seven running numbers by the rule of Chan, Golub and LeVeque (see vocabulary_pass).
 
 2,048 words over 4 warps are 16 words a thread and head, read 16 bytes at a time; compiled for compute capability 9.0
-that takes 56 registers and spills none, so nine programs share a multiprocessor and hide each other's reductions.
+that takes 56 registers without spills, so nine programs share a multiprocessor and hide each other's reductions.
 Offsets of rows are 64-bit: 16,384 rows of 131,072 words pass 2^31. The columns beyond the tile have weight 0.
 
 `TRITON_INTERPRET=1`, set before triton is imported, runs the same code on a CPU, for tests.

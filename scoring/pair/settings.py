@@ -62,7 +62,6 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("batch_tokens must be 0, or at least 64")
 
     def folders(self) -> tuple[Path, Path]:
-        """The folders of observer and performer. Raises as `find_model`."""
         return (
             find_model(self.observer, self.observer_revision),
             find_model(self.performer, self.performer_revision),
@@ -70,7 +69,6 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def token_budget(self) -> int:
-        """Tokens of a batch: as set, or else by the device."""
         return self.batch_tokens or (2_048 if self.device == "cpu" else 16_384)
 
     @property

@@ -48,7 +48,6 @@ class Suspects:
         return self._losses.get(_key(ids)) if self._losses else None
 
     def blame(self, texts: Iterable[Sequence[int]], *, alone: bool) -> None:
-        """The device was lost with these on it."""
         for key in map(_key, texts):
             self._changes[key] = self._losses[key] = self._losses.get(key, 0) + alone
         self.save()
@@ -79,7 +78,6 @@ class Suspects:
                 self.problem = f"{self._path} cannot be written: {error.strerror or error}"
 
     def _read(self) -> dict[str, int]:
-        """What the file says, or else what is known."""
         if self._path is None:
             return dict(self._losses)
         try:

@@ -22,12 +22,10 @@ and the sum of squares about it, M_b. Two such summaries of disjoint sets merge 
     mean = mean_a + (mean_b - mean_a) B / W
     M    = M_a exp(m_a - m) + M_b exp(m_b - m) + (mean_b - mean_a)^2 A B / W
 
-The last two lines are the pairwise update of Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for
-computing sample variances", 1979; "Algorithms for computing the sample variance", Am. Stat. 37, 1983), weighted. The
-sum of squares is never found as sum w z^2 - mean^2, which loses all digits where z_q is large and nearly constant.
-Inside a tile it is found by their corrected two-pass rule: with d = z_q - a for a rounded mean a,
-M = sum w d^2 - (sum w d)^2 / W, and the mean becomes a + (sum w d) / W.
-The running maximum starts at -inf, so the first tile is no special case: its weight is multiplied by exp(-inf) = 0.
+The last two lines are the pairwise update of Chan, Golub and LeVeque (Am. Stat. 37, 1983), weighted. The sum of squares
+is never sum w z^2 - mean^2, which loses all digits where z_q is large and nearly constant. Inside a tile it comes from
+their corrected two-pass rule: with d = z_q - a for a rounded mean a, M = sum w d^2 - (sum w d)^2 / W, and the mean
+becomes a + (sum w d) / W. The running maximum starts at -inf, so the first tile is no special case.
 
 **Costs.** Per logit pair, two exponentials and some ten cheap passes over a piece in the cache, beside 2 (H_p + H_q)
 floating-point operations of the products. On CUDA a Triton kernel folds in one read (scoring/pair/kernel.py).

@@ -1,15 +1,13 @@
 """The method `deciles`: nine deciles of a site's page scores and a linear support vector machine over them.
 
-From DeGenTWeb (He et al., arXiv 2507.13933 and 2605.00087): sort the scores of at least 15 pages of a site, take the
-10th, 20th, ... 90th percentile (linear between neighbours), and call the site `llm` where
+From DeGenTWeb (He et al., arXiv 2507.13933 and 2605.00087): take the 10th, 20th, ... 90th percentile (linear between
+neighbours) of the scores of at least 15 pages of a site, which is `llm` where
 
     margin = sum_i weight_i (decile_i - centre_i) / scale_i + offset > 0.
 
-Centres and scales are means and standard deviations of the training sites' deciles. The margin of 1 is where the
-support vectors lie, so that |margin| tells how far a site is from being a matter of opinion; it is no probability.
-
-It is a test of fixed size: it says nothing before 15 scores and always something from there on, with the deciles of all
-of them. It knows one detector's scale: numbers that were learned from another's scores are refused.
+Centres and scales are means and standard deviations of the training sites' deciles. Support vectors have the margin 1,
+so |margin| tells how clear a site is; it is no probability. The test decides nothing before 15 scores, and always
+something from there on. Numbers that were learned from another detector's scores are refused.
 """
 
 from __future__ import annotations
@@ -120,7 +118,6 @@ class DecileTest(NumberedMethod, frozen=True, tag="deciles"):
     close_after_ms: int | None = None
 
     def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
-        """Judge a site by its page scores in the order of their fetch."""
         given = [page for page in pages if page.score is not None]
         usable = given
         decided_at = given[PAGES - 1].fetched_at if len(given) >= PAGES else 0
@@ -148,7 +145,6 @@ class DecileTest(NumberedMethod, frozen=True, tag="deciles"):
         )
 
     def evidence(self, verdict: SiteVerdict) -> str:
-        """Explain a verdict in one sentence."""
         if verdict.verdict == UNCLASSIFIABLE:
             return describe_too_few(verdict.pages, PAGES) + describe_corrections(verdict)
         side = "above" if verdict.verdict == LLM else "not above"

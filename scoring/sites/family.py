@@ -1,6 +1,6 @@
-"""Which scores are on one scale: those of one detector, whatever its number type, length limit and threshold.
+"""Which scores are on one scale: those of one family, a detector with any number type, length limit and threshold.
 
-Numbers learned from scores (bell curves, decile weights) hold for a family, flags and verdicts for a whole identity.
+Numbers learned from scores (bell curves, decile weights) hold for a family, flags and verdicts for one identity.
 """
 
 from __future__ import annotations

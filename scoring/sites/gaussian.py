@@ -1,21 +1,21 @@
-"""The method `gaussian`: the sequential test on the scores themselves, taken as two bell curves, clipped.
+"""The method `gaussian`: the sequential test on the scores themselves, as two bell curves, clipped.
 
 Let the score x of a human site's page be normal with mean mu0 and standard deviation sd0, of an LLM site's page with
 mu1 and sd1. A page adds
 
     l(x) = ln(sd0 / sd1) + (x - mu0)^2 / (2 sd0^2) - (x - mu1)^2 / (2 sd1^2)
 
-to the sum of `scoring.sites.sequential`. A score just below the threshold says little and one far below says much,
-which a flag cannot tell: hence fewer pages than `sprt` needs. Three things keep it from believing too much:
+to the sum of `scoring.sites.sequential`. A score far below the threshold says more than one just below it, so it needs
+fewer pages than `sprt`. Three things bound a page's weight:
 
-- scores are cut to [low, high] first: the tails of real scores (lists, quotations, broken extractions) are no bell,
-  and with sd0 other than sd1 the far tail of either side would speak for the wider bell;
-- l is cut to +-clip: no page says more, whatever its score. What the bounds rest on is that exp(l) of a human page has
-  a mean of at most 1; cut on both sides that is no longer sure by itself, and it is .44 on the real scores;
+- scores are cut to [low, high] first: the tails of real scores (lists, quotations, broken extractions) are no bell, and
+  the far tail of either side would speak for the wider bell;
+- l is cut to +-clip. The bounds need exp(l) of a human page to have a mean of at most 1; cut on both sides that is no
+  longer certain, and it is .44 on the real scores;
 - the pages of a site resemble each other. With variance w within sites and b between them, r = b / (w + b) of a score's
   variance is the site's own, and the mean of m pages varies as if a page had the variance (w + b)(1 + (m - 1) r): the
-  design effect of Kish. `fit_gaussian` takes that variance, for m = 8 pages, as sd^2, and the same for both labels,
-  so that l is a straight line and neither tail turns round.
+  design effect of Kish. `fit_gaussian` takes that variance, for m = 8 pages, as sd^2, and the same for both labels, so
+  l is a straight line.
 """
 
 from __future__ import annotations
@@ -83,7 +83,6 @@ class GaussianTest(SequentialMethod, frozen=True, tag="gaussian"):
     params: GaussianParams = msgspec.field(name="numbers")
 
     def step_of(self, page: PageScore) -> float | None:
-        """l of the page's score, see the module."""
         if page.score is None:
             return None
         params = self.params

@@ -70,7 +70,6 @@ class SequentialMethod(NumberedMethod, frozen=True):
 
     @cached_property
     def bounds(self) -> Bounds:
-        """Bounds of the sum, nats."""
         return wald_bounds(self.params.alpha, self.params.beta)
 
     def step_of(self, page: PageScore) -> float | None:
@@ -123,7 +122,6 @@ class SequentialMethod(NumberedMethod, frozen=True):
         return msgspec.structs.replace(found, pages=used, closed=closed, mixed=mixed)
 
     def evidence(self, verdict: SiteVerdict) -> str:
-        """Explain a verdict in one sentence."""
         if verdict.verdict == UNCLASSIFIABLE:
             return describe_too_few(verdict.pages, self.params.min_articles)
         lower, upper = self.bounds

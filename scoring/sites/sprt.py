@@ -1,23 +1,22 @@
 """The method `sprt`: from page flags to a site verdict by Wald's sequential probability ratio test.
 
-Let a page of a human site be flagged with probability p0 and a page of an LLM site with p1 > p0, and let pages come in
-a fixed order. After n pages with k flags the logarithm of the likelihood ratio of "LLM site" to "human site" is
+Let a page of a human site be flagged with probability p0 and a page of an LLM site with p1 > p0. After n pages with k
+flags the logarithm of the likelihood ratio of "LLM site" to "human site" is
 
     llr = k ln(p1 / p0) + (n - k) ln((1 - p1) / (1 - p0)).
 
 `scoring.sites.sequential` has the bounds at which it decides, why its errors stay below alpha and beta, and how later
 pages correct a verdict. Two departures from Wald, both on the careful side:
 
-- The pages of a site resemble each other, and sites differ: the flags of one site carry less than independence says,
-  and some human sites are flagged twice as often as the mean. So p0 is not the mean share of human pages flagged but
-  the share of a *bad* human site: for every site below it the bound on alpha holds. `min_pages` looks at no bound
-  before that many pages, `clip` bounds what one page can say.
-- `clip` is on the ratio of one page, never on the sum (a sum clipped at 3 could not reach a bound of 6.9). With flags
-  and moderate rates it does not bind (p0 = .32, p1 = .63: +0.68 and -0.61 nats); it does where p0 or p1 is
-  set near 0 or 1 and a single page would otherwise decide a site. Then both steps are shrunk by one factor t < 1, so
-  that the larger one is `clip`. By Jensen's inequality E ratio^t <= (E ratio)^t = 1 for human pages and likewise for
-  LLM ones, so that both errors keep their bounds. To cut only the larger step would not do: p0 = .30, p1 = .98 cut at
-  3 nats on the clear side has a mean of 1.015 for human pages.
+- Pages of a site resemble each other, and some human sites are flagged twice as often as the mean. So p0 is the share
+  of a *bad* human site: for every site below it the bound on alpha holds. `min_pages` looks at no bound before that
+  many pages.
+- `clip` bounds the ratio of one page, never the sum (a sum clipped at 3 could not reach a bound of 6.9). At moderate
+  rates it does not bind (p0 = .32, p1 = .63: +0.68 and -0.61 nats), but where p0 or p1 is near 0 or 1 a single page
+  would otherwise decide a site. Then both steps are shrunk by one factor t < 1, so that the larger one is `clip`. By
+  Jensen's inequality E ratio^t <= (E ratio)^t = 1 for human pages and likewise for LLM ones, so both errors keep their
+  bounds. Cutting only the larger step would break them: p0 = .30, p1 = .98 cut at 3 nats on the clear side has a mean
+  of 1.015 for human pages.
 """
 
 from __future__ import annotations
@@ -139,7 +138,6 @@ class SiteTest(SequentialMethod, frozen=True, tag="sprt"):
         return Steps(flagged * shrink, clear * shrink)
 
     def step_of(self, page: PageScore) -> float | None:
-        """See `steps`."""
         return None if page.flag is None else self.steps[not page.flag]
 
 

@@ -50,7 +50,6 @@ class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
             raise ValueError("curve gives p_llm from the score, so number is score")
 
     def flag(self, number: float) -> bool:
-        """True = looks like a language model's."""
         return number < self.threshold if self.llm_below else number > self.threshold
 
     @property

@@ -38,11 +38,9 @@ class Model(NamedTuple):
     calibration: Calibration = Calibration(1, 0, 0, 0)
 
     def margins(self, texts: Sequence[Sequence[str]]) -> Floats:
-        """Margins of texts given as words."""
         return margins([tokens(" ".join(words)) for words in texts], self.vector) + self.intercept
 
     def flags(self, texts: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
-        """Which of the texts are flagged."""
         length = log_length(np.array([len(words) for words in texts], np.float64))
         return np.asarray(probability(self.margins(texts), length, self.calibration) > self.threshold)
 
@@ -56,7 +54,6 @@ class Crops(NamedTuple):
 
     @classmethod
     def of(cls, samples: Sequence[TrainingText], crop: Crop, times: int, seed: int) -> Crops:
-        """`times` crops of each text."""
         from scipy import sparse
 
         rng = random.Random(seed)  # noqa: S311  # reproducible, no secret
@@ -123,11 +120,9 @@ class Trainer:
         return model._replace(calibration=Calibration(*numbers))
 
     def fit_calibrated(self, keep: Keep) -> Model:
-        """Fit and calibrate on the texts that `keep` takes."""
         return self.calibrated(self.fit(keep), keep)
 
     def margins(self, model: Model, samples: Sequence[TrainingText]) -> Floats:
-        """Margins of the openings (up to 500 words) of texts of this trainer."""
         return np.asarray(self._openings.matrix[self._places(samples)] @ model.vector + model.intercept)
 
     def flagged(self, model: Model, samples: Sequence[TrainingText]) -> float:

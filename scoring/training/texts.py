@@ -79,7 +79,6 @@ class FileReport(msgspec.Struct, frozen=True):
 
     @staticmethod
     def of(path: Path, read: int, dropped: dict[str, int], used: int) -> FileReport:
-        """With the digest of the file at `path`."""
         return FileReport(hashlib.sha256(path.read_bytes()).hexdigest(), read, dropped, used)
 
 
