@@ -12,18 +12,12 @@ from typing import Any
 
 import pytest
 
-from scoring.errors import MissingModel, NoDevice, UnsupportedModel
+from scoring.errors import MissingModel, UnsupportedModel
 from scoring.pair.model_folder import find_model
 from scoring.pair.models import load_models
 from tests.support.pairs import Pair, build_pair, build_tokenizer, save_tokenizer, settings_of
 
 pytestmark = pytest.mark.slow
-
-
-def configure(folder: Path, **changes: Any) -> None:
-    """Change a model's config.json."""
-    path = folder / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def test_pair_is_loaded_from_folders(pairs: dict[str, Pair]) -> None:
@@ -89,66 +83,73 @@ def test_what_is_no_model_name_is_missing(name: str) -> None:
         find_model(name)
 
 
-def test_incomplete_model_is_missing(copy: Pair) -> None:
-    """A large model of which one of several weight files is absent is not loaded with random numbers in its place."""
+def leave_weights_out(pair: Pair) -> None:
+    """An index that names a file which is not there."""
     index = {"metadata": {}, "weight_map": {"lm_head.weight": "model-00002-of-00002.safetensors"}}
-    (copy.observer / "model.safetensors.index.json").write_text(json.dumps(index))
-    with pytest.raises((MissingModel, UnsupportedModel), match=r"model-00002|lacks weights"):
-        load_models(settings_of(copy))
+    (pair.observer / "model.safetensors.index.json").write_text(json.dumps(index))
 
 
-def test_pickled_weights_are_refused(copy: Pair) -> None:
-    """A folder with pytorch_model.bin only is UnsupportedModel, and the file is not opened."""
-    (copy.observer / "model.safetensors").rename(copy.observer / "pytorch_model.bin")
-    with pytest.raises(UnsupportedModel, match="safetensors"):
-        load_models(settings_of(copy))
+def pickle_weights(pair: Pair) -> None:
+    """pytorch_model.bin only."""
+    (pair.observer / "model.safetensors").rename(pair.observer / "pytorch_model.bin")
 
 
-def test_code_of_a_model_is_not_run(copy: Pair) -> None:
-    """A configuration that names code in its folder does not have it run."""
-    (copy.observer / "evil.py").write_text("raise SystemExit('run')")
-    configure(copy.observer, model_type="evil", auto_map={"AutoConfig": "evil.C", "AutoModelForCausalLM": "evil.M"})
-    with pytest.raises(UnsupportedModel):
-        load_models(settings_of(copy))
+def add_code(pair: Pair) -> None:
+    """A configuration that names code in its folder."""
+    (pair.observer / "evil.py").write_text("raise SystemExit('run')")
+    config = pair.observer / "config.json"
+    evil = {"model_type": "evil", "auto_map": {"AutoConfig": "evil.C", "AutoModelForCausalLM": "evil.M"}}
+    config.write_text(json.dumps(json.loads(config.read_text()) | evil))
 
 
-def test_broken_weights_are_refused(copy: Pair) -> None:
-    """A truncated weight file is UnsupportedModel with the model's name."""
-    path = copy.performer / "model.safetensors"
+def truncate_weights(pair: Pair) -> None:
+    """The first 1,000 bytes."""
+    path = pair.performer / "model.safetensors"
     path.write_bytes(path.read_bytes()[:1000])
-    with pytest.raises(UnsupportedModel, match="performer"):
-        load_models(settings_of(copy))
 
 
-def test_absent_tensors_are_refused(copy: Pair) -> None:
-    """Weights without one of the model's tensors are refused, where transformers would fill it with random numbers."""
+def drop_a_tensor(pair: Pair) -> None:
+    """transformers would fill it with random numbers."""
     from safetensors.torch import load_file, save_file
 
-    path = copy.performer / "model.safetensors"
+    path = pair.performer / "model.safetensors"
     tensors = load_file(path)
     del tensors["transformer.ln_f.weight"]
     save_file(tensors, path, metadata={"format": "pt"})
-    with pytest.raises(UnsupportedModel, match=r"lack transformer\.ln_f\.weight"):
-        load_models(settings_of(copy))
 
 
-def test_different_vocabularies_are_refused(copy: Pair) -> None:
-    """Two tokenizers of other tokens are refused, with both names and one token that differs."""
-    save_tokenizer(build_tokenizer("falcon", vocab=290), copy.performer)
-    with pytest.raises(UnsupportedModel) as caught:
-        load_models(settings_of(copy))
-    for part in ("observer", "performer", "unknown to the other"):
-        assert part in str(caught.value)
+def change_vocabulary(pair: Pair) -> None:
+    """Other tokens."""
+    save_tokenizer(build_tokenizer("falcon", vocab=290), pair.performer)
 
 
-def test_tokenizers_that_cut_differently_are_refused(copy: Pair) -> None:
-    """One vocabulary with other rules for cutting is refused too: the probes find it."""
+def change_cuts(pair: Pair) -> None:
+    """The same tokens, and other rules for cutting: the probes find it."""
     from tokenizers import normalizers
 
     other = build_tokenizer("falcon")
     other.normalizer = normalizers.Lowercase()
-    save_tokenizer(other, copy.performer)
-    with pytest.raises(UnsupportedModel, match="differently"):
+    save_tokenizer(other, pair.performer)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "kind", "said"),
+    [
+        (leave_weights_out, MissingModel, "model-00002"),
+        (pickle_weights, UnsupportedModel, "pickled ones can run code"),
+        (add_code, UnsupportedModel, "observer"),
+        (truncate_weights, UnsupportedModel, "performer"),
+        (drop_a_tensor, UnsupportedModel, r"lack transformer\.ln_f\.weight"),
+        (change_vocabulary, UnsupportedModel, "observer and .*performer have different .*unknown to the other"),
+        (change_cuts, UnsupportedModel, "differently"),
+    ],
+)
+def test_a_model_that_would_give_wrong_numbers_is_refused(
+    copy: Pair, spoil: Callable[[Pair], None], kind: type[Exception], said: str
+) -> None:
+    """Nothing is filled with random numbers, no pickle is opened, no code of a folder runs, no two tokenizers mix."""
+    spoil(copy)
+    with pytest.raises(kind, match=said):
         load_models(settings_of(copy))
 
 
@@ -206,12 +207,6 @@ def test_scaled_and_capped_logits_are_refused(
     monkeypatch.setattr(FalconForCausalLM, "forward", capped)
     with pytest.raises(UnsupportedModel, match=r"FalconForCausalLM\) changes its logits behind the head"):
         load_models(settings_of(pairs["falcon"]))
-
-
-def test_absent_card_is_named(pairs: dict[str, Pair]) -> None:
-    """device = "cuda:99" where there is no such card is NoDevice, which names the setting."""
-    with pytest.raises(NoDevice, match=r"score\.pair\.device is 'cuda:99'"):
-        load_models(settings_of(pairs["falcon"], device="cuda:99"))
 
 
 def test_without_the_extra_it_says_what_to_install() -> None:

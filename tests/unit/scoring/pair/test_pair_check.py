@@ -40,7 +40,7 @@ def test_faults_are_found_without_loading_weights(pairs: dict[str, Pair]) -> Non
     found = look(settings_of(Pair(pairs["gpt2"].observer, pairs["llama"].performer)))
     assert found.error == UnsupportedModel.__name__
     found = look(settings_of(pairs["gpt2"], device="cuda:99"))
-    assert found.error == NoDevice.__name__ and "cuda:99" in found.message
+    assert found.error == NoDevice.__name__ and "score.pair.device is 'cuda:99'" in found.message
 
 
 @pytest.mark.parametrize(
