@@ -22,6 +22,8 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
+from scoring.thresholds.published import write_whole
+
 LOSSES_ALONE = 2
 """A text with which the device was lost so often, nothing else being on it, is not read again."""
 REMEMBERED = 2_000
@@ -71,24 +73,26 @@ class Suspects:
             del found[next((key for key, losses in found.items() if losses < LOSSES_ALONE), next(iter(found)))]
         self._losses = found
         self._changes = {}
-        if self._path is not None:
-            try:
-                _write(self._path, msgspec.json.encode(found))
-            except OSError as error:
-                self.problem = f"{self._path} cannot be written: {error.strerror or error}"
+        if self._path is None:
+            return
+        folder = self._path.parent
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if folder.stat().st_uid != os.getuid() and folder.parent == Path(tempfile.gettempdir()):
+                raise PermissionError(f"{folder} belongs to another user")
+            write_whole(self._path, msgspec.json.encode(found), force=True)
+        except OSError as error:
+            self.problem = f"{self._path} cannot be written: {error.strerror or error}"
 
     def _read(self) -> dict[str, int]:
-        if self._path is None:
-            return dict(self._losses)
-        try:
-            with self._path.open("rb") as file:
-                return msgspec.json.decode(file.read(_LARGEST_BYTES), type=_Losses)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            self.problem = f"{self._path} cannot be read: {error.strerror or error}"
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self.problem = f"{self._path} is broken and was not used: {error}"
+        if self._path is not None:
+            try:
+                with self._path.open("rb") as file:
+                    return msgspec.json.decode(file.read(_LARGEST_BYTES), type=_Losses)
+            except FileNotFoundError:
+                pass
+            except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                self.problem = f"{self._path} is broken and was not used: {error}"
         return dict(self._losses)
 
 
@@ -96,23 +100,6 @@ def default_file(identity: str) -> Path:
     """Where a pair's suspects are kept if nothing else is set: in a folder of the user's own in the temporary one."""
     digest = hashlib.blake2b(identity.encode(), digest_size=4).hexdigest()
     return Path(tempfile.gettempdir()) / f"farmwatch-{os.getuid()}" / f"pair-suspects-{digest}.json"
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Replace the file in one step. Raises OSError, also for a default folder that another user owns."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.parent.stat().st_uid != os.getuid() and path.parent.parent == Path(tempfile.gettempdir()):
-        raise PermissionError(f"{path.parent} belongs to another user")
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=path.name, delete=False) as file:
-        part = Path(file.name)
-        try:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            part.replace(path)
-        except OSError:
-            part.unlink(missing_ok=True)
-            raise
 
 
 def _key(ids: Sequence[int]) -> str:
