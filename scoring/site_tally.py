@@ -137,9 +137,9 @@ class SiteTally(msgspec.Struct, array_like=True):
         self.pages[verdict.page_id] = entry
 
     def add_score(self, score: Score, in_use: str) -> None:
-        """Keep what was said of a text, whichever detector said it: the one in use may change, and change back."""
+        """Keep a score of any detector: the one in use may change, and change back."""
         of_detector = self.scores.pop(score.detector, {})
-        self.scores[score.detector] = of_detector  # who spoke last stands last
+        self.scores[score.detector] = of_detector  # the detector with the newest score is last
         of_detector.pop(score.text_digest, None)
         number = score.score if score.score is not None and math.isfinite(score.score) else None
         of_detector[score.text_digest] = TextFlag(score.flag, number)
@@ -158,7 +158,7 @@ class SiteTally(msgspec.Struct, array_like=True):
                 del said[text]
 
     def evidence(self, detector: str) -> list[PageScore]:
-        """What the detector said of the site's texts: each once, in the order of their first fetch."""
+        """The detector's scores of the site's texts: each once, in the order of their first fetch."""
         said = self.scores.get(detector, {})
         order = sorted(
             (page.evidence.fetched_at, name, page.evidence.text_digest)
@@ -173,7 +173,7 @@ class SiteTally(msgspec.Struct, array_like=True):
         return list(found.values())
 
     def row(self, site: str, detector: str, verdict: SiteVerdict, method_digest: str, run: str) -> SiteState:
-        """The site's row, with what a method of this digest says of `evidence(detector)`; updated_at is left 0.
+        """The site's row, with a method's verdict on `evidence(detector)`; updated_at is left 0.
 
         `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts.
         """

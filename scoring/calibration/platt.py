@@ -131,7 +131,7 @@ def reliability(p: Numbers, llm: Labels, clusters: Codes) -> Reliability:
 
 
 def _folds(llm: Labels, clusters: Codes) -> Codes:
-    """Fold of each text: whole clusters, dealt in turn, those that are mostly llm by themselves."""
+    """Fold of each text: clusters dealt in turn, those that are mostly llm by themselves."""
     names, codes = np.unique(clusters, return_inverse=True)
     mostly_llm = np.bincount(codes, llm) * 2 > np.bincount(codes)
     shuffled = np.random.default_rng(_SEED).permutation(len(names))

@@ -24,7 +24,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A threshold set and what was measured of it on the labelled texts."""
+    """A threshold set and its errors on the labelled texts."""
 
     thresholds: ThresholdSet
     identity: str  # under which scores with this set are kept
@@ -44,7 +44,7 @@ class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
     about_sites: str
 
     def rounded(self) -> CalibrationReport:
-        """This report with what was measured to SCORE_DIGITS; thresholds are scores of texts and stay as they are."""
+        """This report with its measurements to SCORE_DIGITS; thresholds are scores of texts and stay as they are."""
         numbers = each_float(msgspec.to_builtins(self), lambda number: significant(number, SCORE_DIGITS))
         return msgspec.structs.replace(
             msgspec.convert(numbers, CalibrationReport),

@@ -111,7 +111,7 @@ def needed_human_texts(fpr: float) -> int:
 
 
 def refuse_too_few(scores: LabelledScores, fpr: float) -> None:
-    """Raises CalibrationRefused with what there is and what is needed."""
+    """Raises CalibrationRefused with the available and the needed numbers."""
     rows = [
         ("human texts", int((~scores.llm).sum()), needed_human_texts(fpr)),
         ("LLM texts", int(scores.llm.sum()), LLM_TEXTS),

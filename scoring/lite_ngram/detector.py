@@ -26,13 +26,13 @@ from scoring.thresholds.threshold_set import ThresholdSet
 
 WEIGHTS_FILE = "lite-ngram.weights"
 MIN_WORDS = 150
-MAX_WORDS = 700  # what the calibration knows; of a longer text the first 700 words are read
+MAX_WORDS = 700  # of a longer text the first 700 words are read: the calibration knows no longer ones
 CALIBRATED_WORDS = (60, 700)
 _BATCH = 64  # texts hashed at a time: small enough for the cache, large enough for numpy
 
 
 class ErrorRates(msgspec.Struct, frozen=True):
-    """Measured when the weights were trained; stands beside them as JSON."""
+    """Measured by the training; the JSON beside the weights."""
 
     digest: str  # of the weights file
     warning: str

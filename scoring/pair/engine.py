@@ -240,7 +240,7 @@ class PairEngine:
                 batch = []
         except DeviceLost as error:
             blamed = [texts[index] for one in [batch, *(flight.indices for flight in flying)] for index in one]
-            del device  # whoever keeps the error keeps this frame
+            del device  # a kept error keeps this frame
             flying.clear()
             self._lose(blamed if blames else [], error)
 
@@ -286,7 +286,7 @@ class PairEngine:
         return half
 
     def _refuse_too_large(self, length: int, error: OutOfDeviceMemory) -> PoisonText:
-        """What a text is that does not fit alone. Raises OutOfDeviceMemory where one as long has fitted before."""
+        """The error of a text that does not fit alone. Raises OutOfDeviceMemory where one as long has fitted before."""
         if length <= self._fitted:
             raise OutOfDeviceMemory(
                 f"texts of {self._fitted} tokens have fitted into the device's memory, one of {length} does not"

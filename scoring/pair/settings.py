@@ -82,7 +82,7 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def pair_identity(settings: PairSettings, measure: Measure) -> str:
     """The identity without its threshold set: "binoculars/falcon-7b+falcon-7b-instruct@<8 hex>/bfloat16/512".
 
-    The eight digits stand for what both models' folders hold and for the rules that decide which texts are scored.
+    The eight digits are a digest of both models' folders and of the rules that decide which texts are scored.
     Raises MissingModel where a folder or the hub's cache on this machine does not have a model, UnsupportedModel where
     it has no safetensors weights, MissingExtra for a hub id without the packages that know the cache.
     """

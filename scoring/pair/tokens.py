@@ -15,7 +15,7 @@ The rules, in order:
 A text is otherwise cut at max_tokens, as the authors of Binoculars do. What looks like a special token in a text
 ("<|endoftext|>") is read as the characters it is written with: a page must not speak to the model.
 
-Batches are filled by padded tokens, since that is what a device works and holds; texts of one length go together.
+Batches are filled by padded tokens, which the device computes and holds; texts of one length go together.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
 RULES = f"2 {LONGEST_CHARS} {LONGEST_WORDS} {MIN_FUNCTION_WORDS_PER_100}"
-"""Part of a pair's identity. Its first number is the rules' version: it goes up with each change of what is read."""
+"""Part of a pair's identity. Its first number is the rules' version: it goes up with each change of the rules."""
 _LOOKED_AT_CHARS = 4_000  # of a text, to tell its script
 _LITTLE_PADDING = 0.9  # a text of at least this share of the longest one's length
 _LARGE_ENOUGH = 0.25  # of the budget; products of matrices gain little from more rows
@@ -125,7 +125,7 @@ def _refuse_tokens(text: str, encoding: Encoding, rules: TextRules) -> str:
 
 
 def head(text: str, max_tokens: int) -> str:
-    """The beginning of `text` whose first `max_tokens` tokens are those of the whole text.
+    """The beginning of `text` with the same first `max_tokens` tokens.
 
     A word is at least one token, and with nearly all tokenizers none spans the end of a word and the single space
     behind it: so it is safe to cut at such a place with `max_tokens` words before it. A text without them is not cut.
@@ -138,7 +138,7 @@ def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Indices of texts of these lengths in batches, the longest first, each of at most `budget` padded tokens.
 
     A batch that is large enough for the device to work at full speed is closed early, where the next text would bring
-    more than a little padding. A text longer than the budget stands alone.
+    more than a little padding. A text longer than the budget has a batch of its own.
     """
     filled: list[list[int]] = []
     width = 0

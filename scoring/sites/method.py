@@ -12,7 +12,7 @@ from scoring.interface import MethodName, SiteVerdict
 
 
 class NumberedMethod(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields=True, tag_field="method"):
-    """A site method with its numbers. As JSON it is what a run keeps, whatever is configured later.
+    """A site method with its numbers. A run keeps it as JSON, whatever is configured later.
 
     The fields of a method are its numbers and then `close_after_ms`: the site closes so long after the page that
     decided it; None = never.

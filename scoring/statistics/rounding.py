@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 SCORE_DIGITS = 6
-"""Significant digits of a pair's score, of the slope of a curve, and of what a calibration reports."""
+"""Significant digits of a pair's score, of the slope of a curve, and of the numbers of a calibration's report."""
 
 WEIGHT_DIGITS = 9
 """Significant digits of the scale and the intercept of weights."""

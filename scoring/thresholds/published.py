@@ -34,7 +34,7 @@ def published_for(base: str) -> list[ThresholdSet]:
 def load_thresholds(name_or_path: str, base: str) -> ThresholdSet:
     """The set that `score.thresholds` names for the detector of this base: a published name, or a file.
 
-    Whatever has a slash or ends in .json is a file. Raises BadThresholds, which says what is wrong and what to do.
+    A name with a slash or the ending .json is a file. Raises BadThresholds with the fault and the action.
     """
     if "/" not in name_or_path and not name_or_path.endswith(".json"):
         published = {found.name: found for found in published_for(base)}
@@ -71,7 +71,7 @@ def read_thresholds(path: Path) -> ThresholdSet:
 
 
 def write_thresholds(path: Path, thresholds: ThresholdSet, *, force: bool = False) -> None:
-    """Write a set as readable JSON, whole or not at all. Raises FileExistsError without `force`, and OSError."""
+    """Write a set as readable JSON, in one step. Raises FileExistsError without `force`, and OSError."""
     body = msgspec.json.format(msgspec.json.encode(thresholds, order="sorted"), indent=2) + b"\n"
     write_whole(path, body, force=force)
 

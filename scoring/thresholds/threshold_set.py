@@ -36,7 +36,7 @@ class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     name: str  # up to 32 of a-z 0-9 - . and no dash or dot in front: the operator's word for it
     detector: str  # the identity without its threshold set, such as "binoculars/<pair>/bfloat16/512"
-    number: Literal["score", "p_llm"] = "score"  # what is compared
+    number: Literal["score", "p_llm"] = "score"  # the compared number
     threshold: float
     llm_below: bool  # True: strictly below is llm (Binoculars); False: strictly above
     curve: Curve | None = None  # p_llm from the score; None = no p_llm of its own

@@ -26,7 +26,7 @@ class TrainingReport(msgspec.Struct, frozen=True):
     """Everything measured in a training; the JSON beside the weights."""
 
     digest: str  # SHA-256 of the weights file
-    warning: str  # what a detector with these weights must say
+    warning: str  # beside every score of these weights
     threshold: float
     seed: int
     files: dict[str, FileReport]
@@ -45,7 +45,7 @@ class TrainingReport(msgspec.Struct, frozen=True):
 
 
 def warning(evaluation: DetectorEvaluation) -> str:
-    """The warning that stands beside every score of these weights."""
+    """The warning beside every score of these weights."""
     other = [row.flagged for row in evaluation.sources if not row.web]
     unseen = [row.chat_llm for row in evaluation.domains if row.chat_llm is not None]
     found = [f"{row.found:.0%} at {row.words}" for row in evaluation.lengths if row.words in _SHORT_LENGTHS]
@@ -64,10 +64,10 @@ def _web(evaluation: DetectorEvaluation) -> str:
     if not evaluation.pages:
         left_out = [row.flagged for row in evaluation.sources if row.web]
         return f"{_span(left_out)} of the human pages of a web source left out (of pages of other collections: unknown)"
-    whole = _judged([row for row in evaluation.pages if row.name == TOGETHER])
+    together = _judged([row for row in evaluation.pages if row.name == TOGETHER])
     sure = _judged([row for row in evaluation.pages if not row.recent and row.name != TOGETHER])
     recent = _judged([row for row in evaluation.pages if row.recent])
-    said = f"{_span(whole)} of the human pages of other web collections, up to {max(sure, default=0.0):.1%} of one,"
+    said = f"{_span(together)} of the human pages of other web collections, up to {max(sure, default=0.0):.1%} of one,"
     return f"{said} {_span(recent)} of recent pages of which some may not be human," if recent else said
 
 

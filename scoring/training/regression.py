@@ -18,7 +18,7 @@ from scoring.training.texts import CROP_WORDS, TrainingText, balanced_weights, c
 
 C = 3.0
 CROPS = 6  # of each text: a text says more by six stretches than by one
-WEB_WEIGHT = 6.0  # human pages as the web has them are what it is for; registers it never saw gain by it too
+WEB_WEIGHT = 6.0  # human web pages are its use; registers it never saw gain by it too
 RARITY = 0.25  # see `rarity`; 0 leaves the columns as they come, 0.5 would be inverse document frequency's root
 _RAREST = 1e-3  # n-grams rarer than one text in a thousand are all alike
 _NO_PENALTY = 1e6
@@ -84,6 +84,7 @@ class Trainer:
             from sklearn import linear_model
         except ImportError as error:
             raise MissingExtra("training needs scikit-learn: run `pip install 'farmwatch[train]'`") from error
+        self.training, self.dev = training, dev
         self._regression = linear_model.LogisticRegression
         self._threshold = threshold
         self._training = Crops.of(training, training_crop, CROPS, seed)

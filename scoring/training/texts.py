@@ -20,7 +20,7 @@ from scoring.lite_ngram.normalisation import normalise
 from stream.text.ids import Ident
 from stream.text.packed_files import DamagedFile, open_packed
 
-WEB = "web"  # the domain of pages as they stand on the web
+WEB = "web"  # the domain of web pages
 CROP_WORDS = (150, 500)  # both labels alike, or the classifier learns length
 _MIN_ASCII = 0.95
 _CAP, _WEB_CAP = 500, 900  # texts per (source, domain, generator)

@@ -1,7 +1,7 @@
 """`farmwatch train-detector`: labelled texts → weights, the numbers measured with them, and the detector's card.
 
-Same files, seed and library versions, same bytes on the same machine; docs/how-to/train-detector.md says what another
-processor changes.
+Same files, seed and library versions, same bytes on the same machine; docs/how-to/train-detector.md describes the changes of
+another processor.
 """
 
 from __future__ import annotations
@@ -68,8 +68,6 @@ def run_training(
     evaluation = evaluate(
         trainer,
         model,
-        train_set.samples,
-        dev_set.samples,
         [sample for found in unseen_sets for sample in found.samples],
         [page_set for found in page_files for page_set in found.sets],
         say,
@@ -93,7 +91,7 @@ def run_training(
         licences=_counts(sample.licence for sample in used),
         registers=_counts(f"{'llm' if sample.llm else 'human'}/{sample.domain}" for sample in used),
         evaluation=evaluation,
-    ).rounded()  # the card says what the file says
+    ).rounded()  # the card has the file's numbers
     out.mkdir(parents=True, exist_ok=True)
     weights = out / WEIGHTS_FILE
     weights.write_bytes(packed)
