@@ -58,7 +58,7 @@ def base_of(identity: str) -> str:
 
 
 def name_of(identity: str) -> str:
-    """The detector's name, as `load_detector` takes it."""
+    """The detector's name, as in `score.detectors`."""
     return identity.partition("/")[0]
 
 

@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from scoring.thresholds.threshold_set import ThresholdSet
 
 
-def load_detector(name: str = BUILT_IN) -> Detector:
-    """Load one detector by its name. Raises as `load_detectors`."""
-    from scoring.settings import ScoreSettings
-
-    return load_detectors(ScoreSettings(detectors=[name]))[0]
-
-
 def load_detectors(settings: ScoreSettings) -> list[Detector]:
     """Load the detectors of `settings`, in its order.
 
@@ -81,7 +74,7 @@ def threshold_set_of(settings: ScoreSettings, identity: str) -> ThresholdSet | N
 
 
 def detector_names() -> list[str]:
-    """The names that `load_detector` takes."""
+    """The names of all detectors."""
     return sorted(_NAMES)
 
 

@@ -1,7 +1,7 @@
 """`farmwatch train-detector`: labelled texts → weights, the numbers measured with them, and the detector's card.
 
-Same files, seed and library versions, same bytes on the same machine; docs/how-to/train-detector.md describes the changes of
-another processor.
+The same files, seed and library versions give the same bytes on one machine; docs/how-to/train-detector.md has the
+effect of another processor.
 """
 
 from __future__ import annotations

@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.detectors.registry import detector_names, load_detector
+from scoring.detectors.registry import detector_names, load_detectors
 from scoring.errors import BadWeights, UnknownDetector
 from scoring.lite_ngram.detector import LiteNgram, read
+from scoring.settings import ScoreSettings
 from tests.support.paths import ROOT
 from tests.support.python_prose import docstrings, reference_pages
 
@@ -130,9 +131,9 @@ def test_docstrings_are_rarely_flagged() -> None:
 def test_unknown_detector_names_the_known_ones() -> None:
     """A wrong name says which names there are."""
     with pytest.raises(UnknownDetector, match=r"'gptzero'.*lite-ngram"):
-        load_detector("gptzero")
+        load_detectors(ScoreSettings(detectors=["gptzero"]))
     assert detector_names() == ["binoculars", "fast-detectgpt", "lite-ngram"]
-    assert load_detector("lite-ngram").identity == DETECTOR.identity
+    assert load_detectors(ScoreSettings())[0].identity == DETECTOR.identity
 
 
 def test_weights_from_a_file_need_their_own_numbers(tmp_path: Path) -> None:

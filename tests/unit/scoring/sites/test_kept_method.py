@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,12 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.errors import BadParameters, BadSiteNumbers, BadThresholds
+from scoring.errors import BadParameters, BadSiteNumbers
 from scoring.sites.deciles import DecileTest, load_deciles
 from scoring.sites.gaussian import GaussianParams, GaussianTest
 from scoring.sites.sprt import SiteTest, SprtParams
 from scoring.sites.stored_method import method_of_text, same_method, text_of_method
-from scoring.thresholds.published import read_thresholds
 
 _ANY = st.floats() | st.sampled_from([math.inf, 1e-300, 3.0])
 _SHARES = st.floats(0, 1) | _ANY
@@ -93,12 +90,3 @@ def test_methods_are_the_same_by_what_they_judge_by() -> None:
     assert not same_method(_TEXT, _TEXT.replace('"close_after_ms":1', '"close_after_ms":2'))
     assert same_method("{}", "{}")
     assert not same_method("{}", _TEXT)
-
-
-def test_a_threshold_set_with_impossible_numbers_is_told_by_field(tmp_path: Path) -> None:
-    """Its error names the file and the table in which they stand."""
-    file = tmp_path / "set.json"
-    row = {"name": "mine", "detector": "a/b", "threshold": 0.5, "llm_below": True, "site_test": {"p0": 0.9}}
-    file.write_text(json.dumps(row))
-    with pytest.raises(BadThresholds, match=r"set\.json: .*sprt needs 0 < p0 < p1 < 1.*site_test"):
-        read_thresholds(file)
