@@ -33,36 +33,29 @@ _FALCON_ASSUMES = {
 }
 
 
-def fast_body(body: nn.Module, *, compiled: bool = False) -> Callable[..., Any]:
+def fast_body(body: Any, *, compiled: bool = False) -> Callable[..., Any]:
     """A body to call in place of `body`, on the same weights: (input_ids [B, T]) -> .last_hidden_state [B, T, H].
 
-    Padding must be on the right. On a CPU the linear layers of `body` itself are changed. `compiled` concerns Falcon
-    only: torch.compile of the layer, which takes a minute at the first batch.
+    Padding must be on the right. On a CPU the linear layers of `body` itself are changed. Fast is a FalconModel of the
+    7B kind: one key and value head, attention and MLP side by side behind one norm. `compiled` is torch.compile of its
+    layer, which takes a minute at the first batch.
     """
     widen_linears(body)
-    config: Any = getattr(body, "config", None)
-    if getattr(config, "model_type", "") == "falcon" and all(
-        getattr(config, name, None) == value for name, value in _FALCON_ASSUMES.items()
+    if body.config.model_type != "falcon" or any(
+        getattr(body.config, name, None) != value for name, value in _FALCON_ASSUMES.items()
     ):
-        return FalconBody(body, compiled=compiled)
-    return body
+        return body  # type: ignore[no-any-return]
+    layer: Any = torch.compile(_falcon_layer, dynamic=True) if compiled else _falcon_layer
 
-
-class FalconBody:
-    """A FalconModel of the 7B kind: one key and value head, attention and MLP side by side behind one norm."""
-
-    def __init__(self, body: Any, *, compiled: bool = False) -> None:
-        self.body = body
-        self._layer: Any = torch.compile(_falcon_layer, dynamic=True) if compiled else _falcon_layer
-
-    def __call__(self, input_ids: Tensor, *, use_cache: bool = False) -> Any:  # noqa: ARG002  # as other bodies
-        """As FalconModel's forward without a cache."""
-        states = self.body.word_embeddings(input_ids)
+    def falcon_body(input_ids: Tensor, *, use_cache: bool = False) -> Any:  # noqa: ARG001  # as other bodies
+        states = body.word_embeddings(input_ids)
         places = torch.arange(states.shape[1], device=states.device).unsqueeze(0)
-        cos, sin = (part.unsqueeze(2) for part in self.body.rotary_emb(states, position_ids=places))  # [1, T, 1, D]
-        for block in self.body.h:
-            states = self._layer(states, cos, sin, block)
-        return SimpleNamespace(last_hidden_state=self.body.ln_f(states))
+        cos, sin = (part.unsqueeze(2) for part in body.rotary_emb(states, position_ids=places))  # [1, T, 1, D]
+        for block in body.h:
+            states = layer(states, cos, sin, block)
+        return SimpleNamespace(last_hidden_state=body.ln_f(states))
+
+    return falcon_body
 
 
 def _falcon_layer(states: Tensor, cos: Tensor, sin: Tensor, block: Any) -> Tensor:

@@ -12,7 +12,7 @@ transformers = pytest.importorskip("transformers")
 
 import torch  # noqa: E402
 
-from scoring.pair.body import FalconBody, WideLinear, fast_body, widen_linears  # noqa: E402
+from scoring.pair.body import WideLinear, fast_body, widen_linears  # noqa: E402
 
 pytestmark = pytest.mark.slow
 
@@ -61,7 +61,7 @@ def test_the_same_hidden_states(name: str) -> None:
     """Falcon of the 7B kind and of others, Llama, GPT-2: transformers' hidden states for any number and length."""
     own = body_of(name)
     fast = fast_body(copy.deepcopy(own))
-    assert isinstance(fast, FalconBody) == (name == "falcon")
+    assert isinstance(fast, torch.nn.Module) == (name != "falcon")
     assert_equal_states(fast, own, 1e-5, (1, 1), (1, 17), (3, 40))
 
 
