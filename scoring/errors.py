@@ -1,10 +1,10 @@
-"""What can go wrong in scoring, and what the operator does about it."""
+"""The errors of scoring. Each docstring says what the operator does."""
 
 from __future__ import annotations
 
 
 class ScoringError(Exception):
-    """Any failure of detectors, training or tallies. Not worth a retry: the same input fails the same way."""
+    """Any failure of detectors, training or tallies. No retry: the same input fails in the same way."""
 
     retriable = False
 
@@ -14,154 +14,126 @@ class UnknownDetector(ScoringError):
 
 
 class BadWeights(ScoringError):
-    """A weights file is truncated, altered, or of another format.
-
-    The operator installs farmwatch anew (for the built-in weights), or trains again by `farmwatch train-detector`.
-    """
+    """A weights file is truncated, altered, or of another format. The operator reinstalls farmwatch or trains again."""
 
 
 class BadTrainingData(ScoringError):
-    """A training file cannot be used: a broken line, a missing field, or too few texts of a label.
+    """A training file has a broken line, lacks a field, or has too few texts. The operator mends the named file."""
 
-    The message names file and line; the operator mends the file.
-    """
+
+class TooFewLabels(BadTrainingData):
+    """There are too few labelled texts or sites to learn from. The operator labels as many as the message says."""
 
 
 class MissingExtra(ScoringError):
-    """Training, and pairs of language models, need packages that the rest does not.
-
-    The message names the extra: the operator runs `pip install 'farmwatch[train]'` or `'farmwatch[gpu]'`.
-    """
+    """Packages of an extra are missing. The operator runs `pip install 'farmwatch[train]'`, or as the message says."""
 
 
 class TrainingRefused(ScoringError):
-    """The trained detector flags too many human pages of a web source it has not seen, so no weights were written.
+    """The trained detector flags too many human pages of a web source it has not seen; no weights were written.
 
     The operator adds human texts of the registers that the message names, and trains again.
     """
 
 
 class BadParameters(ScoringError, ValueError):
-    """Parameters of a test or an interval that make no sense, such as p0 >= p1. The message names them.
+    """Parameters of a test or an interval make no sense, such as p0 >= p1. The operator corrects those named.
 
-    A ValueError, so that a decoder that meets them in a file or in a row says where, as of any other wrong value.
+    A ValueError, so a decoder adds the place to the message.
     """
 
 
 class BadIdentity(ScoringError):
-    """What is given as a detector's identity is none. The message says how one is formed."""
+    """A string is no detector's identity. The message has the right form."""
 
 
 class PooledDetectors(ScoringError):
-    """Scores, verdicts or rows of several detectors were to be counted together, which means nothing.
-
-    The message names both. The operator counts each by itself.
-    """
+    """Scores, verdicts or rows of two detectors would be counted together. The operator counts each by itself."""
 
 
 class BadThresholds(ScoringError):
-    """A threshold set cannot be used: its file is broken, its name unknown, or it belongs to another detector.
+    """A threshold set is broken, or belongs to another detector.
 
-    The message names file and field. The operator mends `score.thresholds`, or runs `farmwatch calibrate`.
+    The operator mends `score.thresholds`, or runs `farmwatch calibrate`.
     """
-
-
-class CalibrationRefused(ScoringError):
-    """Labelled texts from which no threshold can be had: too few, of one label, or the detector cannot tell them apart.
-
-    The message says how many of each kind there are and how many are needed. The operator labels more.
-    """
-
-
-class Uncalibrated(ScoringError):
-    """A detector without thresholds was to make site verdicts. The operator runs `farmwatch calibrate`."""
-
-
-class MissingModel(ScoringError):
-    """A language model of the pair is not on this machine. The message says where it was looked for and what to run."""
-
-
-class UnsupportedModel(ScoringError):
-    """A language model cannot be scored with: no safetensors weights, a head that is not linear, too few positions.
-
-    The message says which; the operator takes another model, or a smaller max_tokens.
-    """
-
-
-class DifferentTokenizers(ScoringError):
-    """Observer and performer cut a text into different tokens, so their logits cannot be compared.
-
-    The operator takes two models of one family, such as a base model and its instruction-tuned sister.
-    """
-
-
-class NoDevice(ScoringError):
-    """The configured device is not there. The operator corrects `device`, or mends the driver."""
-
-
-class OutOfDeviceMemory(ScoringError):
-    """What fitted into the device's memory before does not fit now. Worth a retry: something else may hold the memory.
-
-    The engine takes smaller batches first. If it stays, the operator looks at who else uses the card.
-    """
-
-    retriable = True
-
-
-class PoisonText(ScoringError):
-    """One text fails whatever is around it: alone it does not fit into memory, or it loses the device each time.
-
-    The stage buries its record; its neighbours are scored. Nothing to do but look at the buried text.
-    """
-
-
-class DeviceLost(ScoringError):
-    """The device failed in the middle of a batch. Worth a retry: the next call loads the models again."""
-
-    retriable = True
-
-
-class CannotScore(ScoringError):
-    """The configured detectors could not be loaded: the process ends, and says with this what is wrong."""
-
-    fatal = True  # not the fault of a record
-
-
-class DeviceGone(ScoringError):
-    """The device failed several times in a row and gave nothing in between, so this process is of no more use.
-
-    It ends, its supervisor starts another; if that fails too, the operator looks at the card and its driver.
-    """
-
-    fatal = True  # not the fault of a record: none is buried for it
-
-
-class TooFewLabels(BadTrainingData):
-    """There are too few labelled texts or sites to learn from; the message says how many are needed."""
 
 
 class UnknownThresholds(BadThresholds):
     """No threshold set of this name is published for the detector. The operator names one that is, or a file."""
 
 
-class NoSiteTest(ScoringError):
-    """No numbers are known by which this detector's scores could judge sites.
+class CalibrationRefused(ScoringError):
+    """Labelled texts give no threshold: too few, of one label, or not told apart. The operator labels more."""
 
-    The operator calibrates it on labelled sites, sets the numbers himself, or takes another method or detector.
+
+class Uncalibrated(ScoringError):
+    """A detector without thresholds cannot make site verdicts. The operator runs `farmwatch calibrate`."""
+
+
+class MissingModel(ScoringError):
+    """A language model is not on this machine. The message says where it was looked for and what to run."""
+
+
+class UnsupportedModel(ScoringError):
+    """A language model cannot be scored with, alone or beside the other one of the pair.
+
+    The operator takes another model, such as a base model and its instruction-tuned sister, or a smaller max_tokens.
+    """
+
+
+class NoDevice(ScoringError):
+    """The configured device is not there. The operator corrects `score.pair.device`, or mends the driver."""
+
+
+class OutOfDeviceMemory(ScoringError):
+    """A batch that fitted before does not fit now, and the engine has tried smaller ones.
+
+    The operator looks for other users of the card.
+    """
+
+    retriable = True
+
+
+class PoisonText(ScoringError):
+    """A text alone does not fit into memory, or loses the device each time. The stage dead-letters its record."""
+
+
+class DeviceLost(ScoringError):
+    """The device failed in the middle of a batch. The next call loads the models again."""
+
+    retriable = True
+
+
+class CannotScore(ScoringError):
+    """The configured detectors could not be loaded: the process ends with the reason."""
+
+    fatal = True  # not the fault of a record
+
+
+class DeviceGone(ScoringError):
+    """The device failed several times in a row with nothing scored in between: the process ends.
+
+    Its supervisor starts another. If that fails too, the operator looks at the card and its driver.
+    """
+
+    fatal = True  # not the fault of a record: none is dead-lettered for it
+
+
+class NoSiteTest(ScoringError):
+    """No numbers are known by which this detector's scores judge sites.
+
+    The operator calibrates it on labelled sites, sets the numbers, or takes another method or detector.
     """
 
 
 class BadSiteNumbers(ScoringError):
-    """A file of decile numbers is broken, or was learned from another detector's scores. The message names both.
+    """A file of decile numbers is broken, or was learned from another detector's scores.
 
-    The operator makes it anew by `farmwatch train-sites`, or leaves tally.deciles out for the one that ships.
+    The operator runs `farmwatch train-sites`, or unsets tally.deciles for the file that ships.
     """
 
 
 class FoldFailed(ScoringError):
-    """A record, or a site of a batch, cannot be tallied. The batch is tried again record by record; nobody need act.
-
-    The record at fault then goes to the dead letters, with its own error.
-    """
+    """A record, or a site of a batch, cannot be tallied. The batch is retried record by record; nobody need act."""
 
     retriable = True

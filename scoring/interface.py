@@ -1,4 +1,4 @@
-"""What a detector and a site method are, and the names of detectors."""
+"""The interfaces of detectors and site methods, and the identities of detectors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _FORMS: dict[str, str] = {
 
 
 class TextScore(msgspec.Struct, frozen=True, kw_only=True):
-    """What a detector says of one text. Where it abstains, score, p_llm and flag are None and `abstain` says why."""
+    """A detector's score of one text. Where it abstains, score, p_llm and flag are None and `abstain` says why."""
 
     score: float | None = None  # the detector's own scale
     p_llm: float | None = None  # calibrated probability, where the detector has one
@@ -45,23 +45,20 @@ class Detector(Protocol):
 
     @property
     def warning(self) -> str:
-        """What must be said wherever its scores show, with its measured error rates."""
+        """The warning beside all of its scores, with its measured error rates."""
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """One TextScore per text, in order. Takes any string; it abstains, with the reason, where it cannot judge."""
 
 
 def base_of(identity: str) -> str:
-    """The identity without its last part, which names the thresholds.
-
-    Raises BadIdentity for what is no whole identity: without its thresholds it would lose another part.
-    """
+    """The identity without its last part, the thresholds. Raises BadIdentity for an incomplete identity."""
     refuse_bad_identity(identity)
     return identity.rpartition("/")[0]
 
 
 def name_of(identity: str) -> str:
-    """The detector's name, as `load_detector` takes it."""
+    """The detector's name, as in `score.detectors`."""
     return identity.partition("/")[0]
 
 
@@ -70,22 +67,38 @@ def is_pair(identity: str) -> bool:
     return name_of(identity) in MEASURES
 
 
+def calibrated(identity: str) -> bool:
+    """False for a detector that gives scores and no flags."""
+    return identity.rpartition("/")[2] != UNCALIBRATED
+
+
 def refuse_uncalibrated(identities: Sequence[str]) -> None:
     """Raises Uncalibrated where one of these detectors has no thresholds: site verdicts rest on flags."""
     for identity in identities:
         if not calibrated(identity):
-            name = name_of(identity)
             raise Uncalibrated(
-                f"{identity} has no thresholds: measure them by `farmwatch calibrate --detector {name}"
+                f"{identity} has no thresholds: measure them by `farmwatch calibrate --detector {name_of(identity)}"
                 f" --labels FILE` on labelled texts, and name the file that it writes in score.thresholds"
             )
+
+
+def refuse_bad_identity(identity: str) -> None:
+    """Raises BadIdentity, in printable characters, for a string that is no detector's identity."""
+    name = name_of(identity)
+    form = _FORMS.get(name, "NAME/THRESHOLDS, with parts between them")
+    fits = identity.count("/") == form.count("/") if name in _FORMS else "/" in identity
+    if not (fits and len(identity) <= _LONGEST_IDENTITY and _IDENTITY.fullmatch(identity)):
+        raise BadIdentity(
+            f"{identity[:_LONGEST_IDENTITY]!a} is no detector's identity: one is {form}, of letters, digits and"
+            " . _ + @ -, as `farmwatch detectors` and `farmwatch score` print it"
+        )
 
 
 MethodName = Literal["sprt", "gaussian", "deciles"]
 
 
 class PageScore(msgspec.Struct, frozen=True):
-    """What a detector said of one text of a site; None = not known. A text on which it abstained is no PageScore."""
+    """A detector's score of one text of a site; None = not known. A text on which it abstained has none."""
 
     flag: bool | None
     score: float | None = None  # on the detector's own scale; finite
@@ -93,7 +106,7 @@ class PageScore(msgspec.Struct, frozen=True):
 
 
 class SiteVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """What a method says of a site, and what it rests on."""
+    """A method's verdict on a site, and its evidence."""
 
     verdict: str  # llm | human | undecided | unclassifiable
     pages_used: int  # scores up to the decision; all of them where there is none
@@ -117,27 +130,10 @@ class SiteMethod(Protocol):
 
     @property
     def digest(self) -> str:
-        """Tells methods of one name apart whose verdicts may differ, see `method_digest`."""
+        """Differs for methods of one name whose verdicts may differ."""
 
     def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
-        """Judge a site by page scores in the order of their fetch; those that lack what it needs are passed over."""
+        """Judge a site by page scores in the order of their fetch; those without the needed number are passed over."""
 
     def evidence(self, verdict: SiteVerdict) -> str:
-        """Why a verdict is what it is, in one sentence for people."""
-
-
-def refuse_bad_identity(identity: str) -> None:
-    """Raises BadIdentity, in printable characters, for what no detector is called."""
-    name = name_of(identity)
-    form = _FORMS.get(name, "NAME/THRESHOLDS, with parts between them")
-    fits = identity.count("/") == form.count("/") if name in _FORMS else "/" in identity
-    if not (fits and len(identity) <= _LONGEST_IDENTITY and _IDENTITY.fullmatch(identity)):
-        raise BadIdentity(
-            f"{identity[:_LONGEST_IDENTITY]!a} is no detector's identity: one is {form}, of letters, digits and"
-            " . _ + @ -, as `farmwatch detectors` and `farmwatch score` print it"
-        )
-
-
-def calibrated(identity: str) -> bool:
-    """False for a detector that gives scores and no flags."""
-    return identity.rpartition("/")[2] != UNCALIBRATED
+        """Explain a verdict in one sentence."""

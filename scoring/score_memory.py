@@ -1,6 +1,6 @@
-"""Which texts have been scored: a text is read once, however many pages, sites and batches it stands in.
+"""A cache of scores: a text is read once for all of its pages, sites and batches.
 
-The scores of the texts used last are kept. A text that another batch is at work on is waited for, not read again.
+The scores of the texts used last are kept. For a text that another batch is reading, the caller waits.
 """
 
 from __future__ import annotations
@@ -31,44 +31,36 @@ class ScoreMemory:
         """0 = nothing is kept; texts that are being read are shared nevertheless."""
         self._capacity = capacity
         self._lock = threading.Lock()
-        self._known: OrderedDict[str, Scores] = OrderedDict()  # the one used last stands last
-        self._coming: dict[str, Future[Scores | None]] = {}  # None: its reader failed, whoever waits reads it himself
+        self._known: OrderedDict[str, Scores] = OrderedDict()  # the one used last is last
+        self._coming: dict[str, Future[Scores | None]] = {}  # None: its reader failed
 
     def look(self, texts: Mapping[str, str], compute: Compute) -> CachedScores:
-        """The scores of `texts` (digest -> text), computing what is not known. Raises what `compute` raises.
+        """The scores of `texts` (digest -> text), computing the unknown ones. Raises the errors of `compute`.
 
-        What is computed here is there for others before this waits for what they compute, so nobody waits in a circle.
+        A caller publishes its own results before it waits for those of others, so no two wait for each other.
         """
         scores: dict[str, Scores] = {}
         read: set[str] = set()
         while missing := [digest for digest in texts if digest not in scores]:
-            mine, others = self._claim(missing, scores)
+            mine: dict[str, Future[Scores | None]] = {}
+            others: dict[str, Future[Scores | None]] = {}
+            with self._lock:
+                for digest in missing:
+                    if digest in self._known:
+                        self._known.move_to_end(digest)
+                        scores[digest] = self._known[digest]
+                    elif digest in self._coming:
+                        others[digest] = self._coming[digest]
+                    else:
+                        mine[digest] = self._coming[digest] = Future()
             if mine:
-                scores.update(self._computed(mine, [texts[digest] for digest in mine], compute))
+                scores |= self._computed(mine, [texts[digest] for digest in mine], compute)
                 read.update(mine)
             for digest, coming in others.items():
-                come = coming.result()
-                if come is not None:
-                    scores[digest] = come
+                found = coming.result()
+                if found is not None:
+                    scores[digest] = found
         return CachedScores(scores, frozenset(read))
-
-    def _claim(
-        self, digests: Sequence[str], scores: dict[str, Scores]
-    ) -> tuple[dict[str, Future[Scores | None]], dict[str, Future[Scores | None]]]:
-        """Fill in what is known; of the rest, what the caller is to compute, and what others are at work on."""
-        mine: dict[str, Future[Scores | None]] = {}
-        others: dict[str, Future[Scores | None]] = {}
-        with self._lock:
-            for digest in digests:
-                known = self._known.get(digest)
-                if known is not None:
-                    self._known.move_to_end(digest)
-                    scores[digest] = known
-                elif digest in self._coming:
-                    others[digest] = self._coming[digest]
-                else:
-                    mine[digest] = self._coming[digest] = Future()
-        return mine, others
 
     def _computed(
         self, mine: Mapping[str, Future[Scores | None]], texts: Sequence[str], compute: Compute

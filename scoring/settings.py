@@ -12,7 +12,7 @@ from scoring.pair.settings import PairSettings
 from scoring.sites.deciles import PAGES
 from scoring.sites.gaussian import GaussianParams
 from scoring.sites.sprt import SprtParams
-from stream.text.ranges import TEN_YEARS_S, Count, PositiveCount, Seconds
+from stream.text.ranges import Count, PositiveCount, Seconds
 
 
 class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -40,12 +40,11 @@ class ScoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def texts_at_once(self) -> int:
-        """Texts of a batch: those that are set, or else what suits the device; a batch is what a stop may repeat."""
+        """Texts of a batch: as set, or else by the device; a stop may repeat a batch."""
         return self.batch_texts or (16 if self.uses_pair and self.pair.device == "cpu" else 256)
 
     @property
     def uses_pair(self) -> bool:
-        """True when one of the detectors reads with the pair of language models."""
         return any(name in MEASURES for name in self.detectors)
 
 
@@ -72,16 +71,11 @@ class TallySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds after the page that decided a site in which later pages may still correct its verdict; 0 = none may."""
 
     def __post_init__(self) -> None:
-        if self.enough_articles < 1:
-            raise ValueError("enough_articles must be at least 1 article")
         if self.method == "deciles" and self.enough_articles < PAGES:
             raise ValueError(f"enough_articles must be at least {PAGES}: the method deciles judges no site by fewer")
         if self.mixed_articles is not None and self.mixed_articles < self.enough_articles:
             raise ValueError("mixed_articles must be at least enough_articles")
-        if not 0 <= self.close_after_s <= TEN_YEARS_S:
-            raise ValueError("close_after_s must be 0 to 315360000 seconds (ten years)")
 
     @property
     def enough_if_mixed(self) -> int:
-        """Usable scores after which crawling a mixed site stops."""
         return 2 * self.enough_articles if self.mixed_articles is None else self.mixed_articles

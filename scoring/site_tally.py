@@ -1,20 +1,18 @@
-"""What TALLY remembers of a site, and the site row that follows from it: pure, no log, no clock.
+"""The state of a site in TALLY, and the site row that follows from it: pure, no log, no clock.
 
-Hits, verdicts and scores come on three topics in any interleaving. So nothing is decided when they arrive: each is
-put in its place, and the row is computed from the whole. It is a function of what has come, not of the order.
+Hits, verdicts and scores come on three topics in any interleaving. So each is only stored when it arrives, and the row
+is computed from all of them: a function of the records, not of their order.
 
-- The row's counts are of each page's newest fetch; an older fetch that arrives late changes nothing there.
-- The site method reads each page as it was fetched first as an article, in the order of those fetches. So a verdict
-  rests on what the site showed when it was judged: a page that is fetched again months later moves the counts, and
-  neither the evidence nor the place of a page in it.
-- Scores stand by detector and text digest. The method takes each text only once: the same text under two addresses is
-  one piece of evidence, not two. Texts on which the detector abstained are left out.
-- Scores of texts at which no page stands are kept for a while, since a score may come before its verdict: of each
-  detector the last SPARE_TEXTS of them, of the MAX_DETECTORS detectors that spoke last. A tally grows with the site's
-  pages, and not with the number of times that they change.
-- A row is of one detector and one ruleset. Each score is kept under the detector that gave it, each page with the
-  ruleset that judged it. The row counts the scores of the detector in use, and the pages whose newest verdict is of the
-  ruleset that spoke last of the site: when it changes, a page does not count until the new one has judged it.
+- The row's counts are of each page's newest fetch; an older fetch that arrives late changes nothing.
+- The site method reads each page as it was first fetched as an article, in the order of those fetches. A page that is
+  fetched again months later moves the counts, and neither the evidence nor its place.
+- Scores are kept by detector and text digest, and the method takes each text once. Texts on which the detector
+  abstained are left out.
+- A score may come before its verdict, so scores of texts without a page are kept for a while: of each detector the
+  last SPARE_TEXTS, of the MAX_DETECTORS detectors with the newest scores. A tally grows with the site's pages, and not
+  with the number of times that they change.
+- A row is of one detector and one ruleset: the detector in use, and the ruleset of the newest verdict. When the ruleset
+  changes, a page does not count until the new one has judged it.
 """
 
 from __future__ import annotations
@@ -23,6 +21,7 @@ import heapq
 import math
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
 import xxhash
@@ -38,7 +37,6 @@ MAX_QUERIES = 1000  # query ids of a site's row
 MAX_DAYS = 400  # days with a hit of a site's row: the newest
 SPARE_TEXTS = 256  # scores of a detector whose texts no page has: more than come before their verdicts
 MAX_DETECTORS = 6  # whose scores are kept: the one in use, and those that spoke last
-LAYOUT = 3  # of a stored tally
 
 _DAY_MS = 86_400_000
 
@@ -67,7 +65,7 @@ class PageEntry(msgspec.Struct, array_like=True, frozen=True):
 
 
 class TextFlag(msgspec.Struct, array_like=True, frozen=True):
-    """What a detector said of a text; flag None = it abstained, score None = not kept (layouts 1 and 2)."""
+    """A detector's score of a text; flag None = it abstained, score None = it was no finite number."""
 
     flag: bool | None
     score: float | None = None
@@ -81,53 +79,32 @@ class SiteTally(msgspec.Struct, array_like=True):
     queries: list[str] = msgspec.field(default_factory=list)  # sorted; at most MAX_QUERIES, see add_hit
     best_rank: int = 0
     pages: dict[str, PageEntry] = msgspec.field(default_factory=dict)  # by page id
-    flags: dict[str, bool | None] = msgspec.field(default_factory=dict)  # layouts 1 and 2; now in `scores`
+    unused: dict[str, None] = msgspec.field(default_factory=dict)  # keeps the place of the fields that follow
     ruleset: str = ""
     digest: str = ""
     emitted: bytes = b""  # digest of the row that was emitted last
     stopped: str = ""  # reason of the decision that was emitted; "" = none yet
-    layout: int = 1  # see load
+    layout: Literal[3] = 3  # of the fields
     scores: dict[str, dict[str, TextFlag]] = msgspec.field(default_factory=dict)  # by detector, then text digest
     days: list[int] = msgspec.field(default_factory=list)  # since 1970, UTC, with a hit; sorted, the newest MAX_DAYS
 
     @staticmethod
-    def load(data: bytes | None, detector: str) -> SiteTally:
-        """Read a tally back; None is a site not seen before.
-
-        Layout 1 does not say whose its flags and verdicts are. They are taken as of `detector`, the one in use, and of
-        the ruleset that spoke last: what the row was computed from when it was stored. Layouts 1 and 2 have flags
-        without scores, days without number, and of each page its newest fetch only.
-        """
-        if data is None:
-            return SiteTally(layout=LAYOUT)
-        tally = _decoder.decode(data)
-        if tally.layout < LAYOUT:
-            of_layout_1 = tally.layout == 1
-            for key, flag in tally.flags.items():
-                text, _, by = key.partition(":")
-                tally.scores.setdefault(detector if of_layout_1 else by, {})[text] = TextFlag(flag)
-            for name, page in tally.pages.items():
-                digest = tally.digest if of_layout_1 else page.digest
-                first = FirstArticle(page.fetched_at, page.fetch_id, page.text_digest, digest)
-                evidence = first if page.article else None
-                tally.pages[name] = msgspec.structs.replace(page, digest=digest, evidence=evidence)
-            tally.flags = {}
-            tally.layout = LAYOUT
-        return tally
+    def load(data: bytes | None) -> SiteTally:
+        """Read a tally back; None is a site not seen before."""
+        return SiteTally() if data is None else _decoder.decode(data)
 
     def dump(self) -> bytes:
-        """Pack it for the store."""
         return _encoder.encode(self)
 
     def add_hit(self, hit: Hit) -> None:
-        """Count a search result. The caller has made sure that it was not counted before, see `hit_key`."""
+        """Count a search result that was not counted before, see `hit_key`."""
         self.add_hits([hit])
 
     def add_hits(self, hits: Sequence[Hit]) -> None:
-        """Count search results of which none was counted before; many at once take less time than one by one.
+        """Count search results of which none was counted before; faster than one by one.
 
-        Sites that answer every query would grow a row without end, so MAX_QUERIES query ids are kept: those of the
-        smallest digests, which is a fair sample and the same for every order of arrival.
+        The row is bounded: MAX_QUERIES query ids are kept, those of the smallest digests, which is a fair sample and
+        the same for every order of arrival.
         """
         self.hits += len(hits)
         self.sources = sorted({*self.sources, *(hit.source for hit in hits)})
@@ -160,9 +137,9 @@ class SiteTally(msgspec.Struct, array_like=True):
         self.pages[verdict.page_id] = entry
 
     def add_score(self, score: Score, in_use: str) -> None:
-        """Keep what was said of a text, whichever detector said it: the one in use may change, and change back."""
+        """Keep a score of any detector: the one in use may change, and change back."""
         of_detector = self.scores.pop(score.detector, {})
-        self.scores[score.detector] = of_detector  # who spoke last stands last
+        self.scores[score.detector] = of_detector  # the detector with the newest score is last
         of_detector.pop(score.text_digest, None)
         number = score.score if score.score is not None and math.isfinite(score.score) else None
         of_detector[score.text_digest] = TextFlag(score.flag, number)
@@ -181,7 +158,7 @@ class SiteTally(msgspec.Struct, array_like=True):
                 del said[text]
 
     def evidence(self, detector: str) -> list[PageScore]:
-        """What the detector said of the site's texts: each once, in the order of their first fetch."""
+        """The detector's scores of the site's texts: each once, in the order of their first fetch."""
         said = self.scores.get(detector, {})
         order = sorted(
             (page.evidence.fetched_at, name, page.evidence.text_digest)
@@ -196,7 +173,7 @@ class SiteTally(msgspec.Struct, array_like=True):
         return list(found.values())
 
     def row(self, site: str, detector: str, verdict: SiteVerdict, method_digest: str, run: str) -> SiteState:
-        """The site's row, with what a method of this digest says of `evidence(detector)`; updated_at is left 0.
+        """The site's row, with a method's verdict on `evidence(detector)`; updated_at is left 0.
 
         `scored`, `abstained` and `flagged` count articles; `pages_used` counts texts.
         """

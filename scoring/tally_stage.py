@@ -35,10 +35,10 @@ class _Site:
 
     __slots__ = ("before", "headers", "name", "tally")
 
-    def __init__(self, name: str, before: bytes | None, detector: str) -> None:
+    def __init__(self, name: str, before: bytes | None) -> None:
         self.name = name
         self.before = before
-        self.tally = SiteTally.load(before, detector)
+        self.tally = SiteTally.load(before)
         self.headers: Headers = {}  # that its row passes on: of its last record
 
 
@@ -152,7 +152,7 @@ class TallyStage(Stage):
         return record.verdict
 
     def _read(self, site: str, ctx: Context) -> _Site:
-        return _Site(site, ctx.state.get(site.encode()), self._detector)
+        return _Site(site, ctx.state.get(site.encode()))
 
     def _fold(self, record: Hit | JudgedPage | Score, site: _Site, ctx: Context) -> None:
         site.headers = ctx.headers

@@ -125,7 +125,7 @@ def recomputed(
 
 def folded(evidence: Evidence, detector: str) -> SiteTally:
     """The tally of a site's records, with the scores of one detector."""
-    tally = SiteTally.load(None, detector)
+    tally = SiteTally.load(None)
     tally.add_hits([*{kept.record.id: kept.record for kept in reversed(evidence.hits)}.values()])  # one of each id
     for judged in evidence.verdicts:
         tally.add_verdict(judged.record)

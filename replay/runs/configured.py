@@ -82,10 +82,10 @@ def site_method_of(config: ReplaySettings, run: Run) -> SiteMethod:
 
 def site_method_to_keep(config: ReplaySettings, identity: str) -> str:
     """The configured site method for a detector as text, for a run to keep. Raises as `configured_site_method`."""
-    from scoring.method_choice import chosen_method
+    from scoring.method_choice import site_method
     from scoring.sites.stored_method import text_of_method
 
-    return text_of_method(chosen_method(config.tally, identity, site_test_of(config, identity)))
+    return text_of_method(site_method(config.tally, identity, site_test_of(config, identity)))
 
 
 def load_configured_ruleset(config: ReplaySettings) -> Ruleset:

@@ -1,15 +1,13 @@
 r"""From a score to a probability, and whether the probability holds.
 
 Platt (1999): logit p = slope x + offset, the pair that makes the labels most likely. Each label has half of the weight,
-so p is the probability "were half of all texts llm", whatever the mixture that was labelled; targets are Platt's
-(N + 1)/(N + 2) and 1/(N + 2) in place of 1 and 0, without which two separate heaps of scores would make a step of the
-curve. The log-likelihood is concave: Newton's method finds its one maximum. The curve is rounded, since it is part of
-a threshold set and so of an identity (`scoring.statistics.rounding`).
+so p is the probability "were half of all texts llm", whatever the mixture of the labels; targets are Platt's
+(N + 1)/(N + 2) and 1/(N + 2) in place of 1 and 0: else two separate heaps of scores would make a step. The
+log-likelihood is concave: Newton's method finds its maximum. The curve is rounded, since it is part of an identity.
 
-A curve looks better on the texts that it was fitted to, so reliability rests on curves fitted to the other folds, where
-all texts of a site are in one fold: texts in ten groups of rising p, and in each the mean p beside the share that was
-llm. The expected calibration error is the mean distance of the two, the Brier score the mean squared distance of p from
-the label.
+A curve looks better on its own texts, so reliability rests on curves fitted to the other folds, with all texts of a
+site in one fold: ten groups of rising p, with the mean p beside the share that was llm. The expected calibration error
+is the mean distance of the two, the Brier score the mean squared distance of p from the label.
 """
 
 from __future__ import annotations
@@ -133,7 +131,7 @@ def reliability(p: Numbers, llm: Labels, clusters: Codes) -> Reliability:
 
 
 def _folds(llm: Labels, clusters: Codes) -> Codes:
-    """Fold of each text: whole clusters, dealt in turn, those that are mostly llm by themselves."""
+    """Fold of each text: clusters dealt in turn, those that are mostly llm by themselves."""
     names, codes = np.unique(clusters, return_inverse=True)
     mostly_llm = np.bincount(codes, llm) * 2 > np.bincount(codes)
     shuffled = np.random.default_rng(_SEED).permutation(len(names))

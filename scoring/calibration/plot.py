@@ -1,6 +1,6 @@
 """The reliability plot: p_llm beside the share that is llm, and how many texts of each label have which p_llm.
 
-Drawn by matplotlib (extra `plots`), without a display, and byte by byte the same for the same report.
+Drawn by matplotlib (extra `plots`), without a display; the same report gives the same bytes.
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ _STYLE: Any = {
     "font.family": "DejaVu Sans",  # comes with matplotlib, so the same everywhere
     "font.size": 9,
     "axes.edgecolor": _FAINT,
-    "axes.linewidth": 0.8,
     "axes.spines.top": False,
     "axes.spines.right": False,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
+    "legend.frameon": False,
     "svg.hashsalt": "farmwatch",  # else the ids in the file are drawn at random
     "svg.fonttype": "path",
 }
@@ -48,10 +46,10 @@ def draw(report: CalibrationReport) -> dict[str, bytes]:
     with matplotlib.rc_context(_STYLE):
         figure = Figure(figsize=(6.0, 6.6), dpi=150, layout="constrained")
         above, below = figure.subplots(2, 1, sharex=True, gridspec_kw={"height_ratios": [3, 1]})
-        _reliability(above, report)
-        _histogram(below, report)
-        above_all = figure.suptitle(_title(report), fontsize=8.5, x=0.02, ha="left", color=_INK, linespacing=1.5)
-        above_all.set_parse_math(False)  # a name with two dollar signs is a name
+        _draw_reliability(above, report)
+        _draw_histogram(below, report)
+        title = figure.suptitle(_title(report), fontsize=8.5, x=0.02, ha="left", color=_INK, linespacing=1.5)
+        title.set_parse_math(False)  # a name with two dollar signs is a name
         files = {"png": io.BytesIO(), "svg": io.BytesIO()}
         figure.savefig(files["png"], format="png", metadata={"Software": None})
         figure.savefig(files["svg"], format="svg", metadata={"Date": None, "Creator": None})
@@ -68,56 +66,37 @@ def _title(report: CalibrationReport) -> str:
     )
 
 
-def _reliability(axes: Any, report: CalibrationReport) -> None:
+def _draw_reliability(axes: Any, report: CalibrationReport) -> None:
     groups = report.reliability.groups
     y = [group.observed.share or 0.0 for group in groups]
     down = [at - (group.observed.low or 0.0) for at, group in zip(y, groups, strict=True)]
     up = [(group.observed.high or 0.0) - at for at, group in zip(y, groups, strict=True)]
-    axes.plot([0, 1], [0, 1], color=_FAINT, linewidth=1, linestyle=(0, (4, 3)), label="p_llm holds exactly", zorder=1)
-    axes.errorbar(
-        [group.mean for group in groups],
-        y,
-        yerr=[down, up],
-        color=_INK,
-        ecolor=_FAINT,
-        elinewidth=1.2,
-        capsize=3,
-        linewidth=1,
-        marker="o",
-        markersize=5,
-        label="a tenth of the texts, 95% interval",
-        zorder=2,
-        clip_on=False,
-    )
-    axes.set_ylim(-0.02, 1.02)
-    axes.set_xlim(-0.02, 1.02)
-    axes.set_ylabel("share that is llm, labels of equal weight")
+    axes.plot([0, 1], [0, 1], color=_FAINT, linestyle="--", linewidth=1, label="p_llm holds exactly")
+    label = "a tenth of the texts, 95% interval"
+    means = [group.mean for group in groups]
+    axes.errorbar(means, y, yerr=[down, up], color=_INK, ecolor=_FAINT, capsize=3, linewidth=1, marker="o", label=label)
+    axes.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), ylabel="share that is llm, labels of equal weight")
     axes.grid(color="#e6e6e6", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.legend(loc="upper left", frameon=False)
+    axes.legend(loc="upper left")
 
 
-def _histogram(axes: Any, report: CalibrationReport) -> None:
-    measured = report.reliability
-    width = 1 / BARS
-    left = [number * width for number in range(BARS)]
-    for bars, colour, label, shift in (
-        (measured.human_bars, _HUMAN, "human", 0.08),
-        (measured.llm_bars, _LLM, "llm", 0.5),
+def _draw_histogram(axes: Any, report: CalibrationReport) -> None:
+    measured, width = report.reliability, 1 / BARS
+    # The llm bars are hatched, so that grey tells them apart, too.
+    for label, bars, colour, hatch, shift in (
+        ("human", measured.human_bars, _HUMAN, None, 0.08),
+        ("llm", measured.llm_bars, _LLM, "////", 0.5),
     ):
-        total = max(1, sum(bars))
-        shares = [count / total for count in bars]
         axes.bar(
-            [start + shift * width for start in left],
-            shares,
+            [(number + shift) * width for number in range(BARS)],
+            [count / max(1, sum(bars)) for count in bars],
             0.42 * width,
             align="edge",
             color=colour,
-            hatch="////" if label == "llm" else None,  # told apart in grey, too
+            hatch=hatch,
             edgecolor="white",
             linewidth=0,
             label=f"{label} ({sum(bars):,} texts)",
         )
-    axes.set_xlabel("p_llm")
-    axes.set_ylabel("share of its label")
-    axes.legend(loc="upper center", frameon=False)
+    axes.set(xlabel="p_llm", ylabel="share of its label")
+    axes.legend(loc="upper center")

@@ -24,7 +24,7 @@ class Slice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
-    """A threshold set and what was measured of it on the labelled texts."""
+    """A threshold set and its errors on the labelled texts."""
 
     thresholds: ThresholdSet
     identity: str  # under which scores with this set are kept
@@ -44,7 +44,7 @@ class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
     about_sites: str
 
     def rounded(self) -> CalibrationReport:
-        """This report with what was measured to SCORE_DIGITS; thresholds are scores of texts and stay as they are."""
+        """This report with its measurements to SCORE_DIGITS; thresholds are scores of texts and stay as they are."""
         numbers = each_float(msgspec.to_builtins(self), lambda number: significant(number, SCORE_DIGITS))
         return msgspec.structs.replace(
             msgspec.convert(numbers, CalibrationReport),
@@ -72,35 +72,29 @@ def summary(report: CalibrationReport) -> list[str]:
         f"false positives: {in_words(total.false_positives)}",
         f"sensitivity: {in_words(total.sensitivity)}",
         f"specificity: {in_words(total.specificity)}",
+        f"intervals are clustered by site: {report.human_sites} sites with human texts, {report.llm_sites} with LLM"
+        if report.knows_sites
+        else "no sites are known, so each text counts as independent: intervals are too narrow if they are not",
     ]
-    if report.knows_sites:
-        said.append(
-            f"intervals are clustered by site: {report.human_sites} sites with human texts, {report.llm_sites} with LLM"
-        )
-    else:
-        said.append("no sites are known, so each text counts as independent: intervals are too narrow if they are not")
     if report.abstained_human or report.abstained_llm:
         said.append(
             f"not scored, and not counted: {report.abstained_human} human and {report.abstained_llm} LLM texts on "
             "which the detector abstains"
         )
-    said.append(f"site test: {report.about_sites}")
-    return said
+    return [*said, f"site test: {report.about_sites}"]
 
 
 def tables(report: CalibrationReport) -> list[ReportTable]:
     """The tables of a report, in order; those without a row are left out."""
-    reliability = report.reliability
+    measured = report.reliability
+    title = "at this threshold" + (", and at the published ones" if report.published else "")
     all_tables = [
+        _slices(title, [report.all, *report.published]),
+        _slices("by length", report.lengths),
+        _slices("by genre", report.genres),
         ReportTable(
-            "at this threshold" + (", and at the published ones" if report.published else ""),
-            *_slices([report.all, *report.published]),
-        ),
-        ReportTable("by length", *_slices(report.lengths)),
-        ReportTable("by genre", *_slices(report.genres)),
-        ReportTable(
-            f"reliability of p_llm, both labels of equal weight: calibration error {reliability.calibration_error:.3f},"
-            f" Brier score {reliability.brier:.3f}",
+            f"reliability of p_llm, both labels of equal weight: calibration error {measured.calibration_error:.3f},"
+            f" Brier score {measured.brier:.3f}",
             ["p_llm", "mean p_llm", "human", "llm", "share of llm", "95% interval"],
             [
                 [
@@ -108,10 +102,9 @@ def tables(report: CalibrationReport) -> list[ReportTable]:
                     f"{group.mean:.3f}",
                     str(group.human),
                     str(group.llm),
-                    "-" if group.observed.share is None else f"{group.observed.share:.3f}",
-                    _interval(group.observed, ".3f"),
+                    *_share_and_interval(group.observed, ".3f"),
                 ]
-                for group in reliability.groups
+                for group in measured.groups
             ],
         ),
     ]
@@ -122,26 +115,22 @@ def in_words(measured: Share) -> str:
     """A share with its counts and its interval."""
     if measured.share is None:
         return "no texts"
-    return f"{measured.share:.2%} ({measured.count} of {measured.total}; 95% interval {_interval(measured, '.2%')})"
+    share, interval = _share_and_interval(measured, ".2%")
+    return f"{share} ({measured.count} of {measured.total}; 95% interval {interval})"
 
 
-def _slices(rows: list[Slice]) -> tuple[list[str], list[list[str]]]:
+def _slices(title: str, slices: list[Slice]) -> ReportTable:
     headings = ["texts", "human", "flagged", "FPR", "95% interval", "LLM", "found", "TPR", "95% interval", "AUROC"]
-    return headings, [
-        [
-            row.name,
-            *_counts(row.false_positives),
-            *_counts(row.sensitivity),
-            "-" if row.auroc is None else f"{row.auroc.value:.3f}",
-        ]
-        for row in rows
-    ]
+    rows = []
+    for row in slices:
+        cells = [row.name]
+        for measured in (row.false_positives, row.sensitivity):
+            cells += [str(measured.total), str(measured.count), *_share_and_interval(measured, ".2%")]
+        rows.append([*cells, "-" if row.auroc is None else f"{row.auroc.value:.3f}"])
+    return ReportTable(title, headings, rows)
 
 
-def _counts(measured: Share) -> list[str]:
-    said = "-" if measured.share is None else f"{measured.share:.2%}"
-    return [str(measured.total), str(measured.count), said, _interval(measured, ".2%")]
-
-
-def _interval(measured: Share, form: str) -> str:
-    return "-" if measured.low is None or measured.high is None else f"{measured.low:{form}} to {measured.high:{form}}"
+def _share_and_interval(measured: Share, form: str) -> tuple[str, str]:
+    if measured.share is None:
+        return "-", "-"
+    return f"{measured.share:{form}}", f"{measured.low:{form}} to {measured.high:{form}}"

@@ -1,21 +1,21 @@
-r"""Where to put a detector's threshold, measured on labelled texts, and what it is worth there.
+r"""A detector's threshold, chosen by labelled texts, and its errors.
 
-**The threshold.** Let x be the number that is compared, turned so that larger looks more like llm, and let n human
-texts be given. To flag a share of at most f of human texts, allow k = floor(f (n + 1)) - 1 of them and put the
-threshold on the (k+1)-th largest x: a text is flagged strictly beyond it. If one more human text comes from the same
-source, its rank among the n + 1 is uniform, so it is flagged with probability (k + 1)/(n + 1) <= f or less, for any law
-of the scores (Vovk, Gammerman and Shafer 2005). The observed share k/n alone would promise too much. Its interval is
-that of `scoring.statistics.shares`, clustered by site. The threshold's own interval is that of the scores at its two
-ends (Woodruff, JASA 47, 1952).
+**The threshold.** Let x be the compared number, turned so that larger looks more like llm, and let n human texts be
+given. To flag at most a share f of human texts, allow k = floor(f (n + 1)) - 1 of them and put the threshold on the
+(k+1)-th largest x: a text is flagged strictly beyond it. If one more human text comes from the same source, its rank
+among the n + 1 is uniform, so it is flagged with probability (k + 1)/(n + 1) <= f or less, for any law of the scores
+(Vovk, Gammerman and Shafer 2005). The observed share k/n alone would promise too much. Its interval is that of
+`scoring.statistics.shares`, clustered by site. The threshold's own interval is that of the scores at its two ends
+(Woodruff, JASA 47, 1952).
 
 **How many texts.** With n human texts and none flagged, a rate of f is still possible with probability (1 - f)^n; it
 takes n >= ln .05 / ln(1 - f), about 3/f, to show f with 95% confidence ("rule of three": Hanley and Lippman-Hand,
 JAMA 249, 1983).
 
-**The site test.** `scoring.sites.sprt` asks for p0, the share of pages of a human site that are flagged, and p1 for
-an LLM site. Sites differ, and the test is wrong for those between, so both lie toward the other kind: p0 is the share
-which nine of ten human sites stay at or below, p1 the one which nine of ten LLM sites reach. A test that could not
-decide by the number of usable scores at which crawling stops is none.
+**The site test.** `scoring.sites.sprt` needs p0, the share of pages of a human site that are flagged, and p1 for an
+LLM site. Sites differ, and the test is wrong for those between, so both lie toward the other kind: nine of ten human
+sites stay at or below p0, nine of ten LLM sites reach p1. A test that could not decide by the number of usable scores
+at which crawling stops is refused.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from scoring.calibration.labelled_scores import LabelledScores, separation
 from scoring.calibration.platt import cross_fitted, fit_curve, reliability
 from scoring.calibration.report import CalibrationReport, Slice
 from scoring.errors import BadParameters, CalibrationRefused
-from scoring.interface import BUILT_IN
+from scoring.interface import BUILT_IN, name_of
 from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams, fewest_pages, params_for
 from scoring.statistics.shares import share
 from scoring.thresholds.published import published_for
-from scoring.thresholds.threshold_set import Curve, ThresholdSet
+from scoring.thresholds.threshold_set import ThresholdSet
 
 LLM_TEXTS = 100  # needed at least: a share of 50 to 80% of them is then known to 8 to 10 points
 SITES = 10  # of each label, needed at least where sites are known
@@ -47,7 +47,7 @@ _TOWARD = 0.9  # sites that lie on the right side of p0, and of p1
 
 
 def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdSet, CalibrationReport]:
-    """The threshold that flags at most `fpr` of human texts to come, as a set called `name`, and what it is worth.
+    """The threshold that flags at most `fpr` of human texts to come, as a set called `name`, and its errors.
 
     Raises BadParameters for a rate out of (0, .5], CalibrationRefused where the texts are too few or not told apart.
     """
@@ -65,7 +65,7 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
     threshold = choose_threshold(scores, fpr)
     low, high = threshold_interval(scores, threshold)
     clusters = scores.clusters
-    curve: Curve | None = None
+    curve, p_llm = None, scores.value
     if scores.number == "score":
         curve = fit_curve(scores.value, scores.llm)
         if (curve.slope < 0) is not scores.llm_below:
@@ -74,8 +74,6 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
                 "it. Check the labels of the largest and least scores"
             )
         p_llm = cross_fitted(scores.value, scores.llm, clusters)
-    else:
-        p_llm = scores.value
     site_test, about_sites = measure_sites(scores, threshold)
     chosen = ThresholdSet(
         name=name,
@@ -113,7 +111,7 @@ def needed_human_texts(fpr: float) -> int:
 
 
 def refuse_too_few(scores: LabelledScores, fpr: float) -> None:
-    """Raises CalibrationRefused with what there is and what is needed."""
+    """Raises CalibrationRefused with the available and the needed numbers."""
     rows = [
         ("human texts", int((~scores.llm).sum()), needed_human_texts(fpr)),
         ("LLM texts", int(scores.llm.sum()), LLM_TEXTS),
@@ -185,29 +183,35 @@ def by_genre(scores: LabelledScores) -> list[tuple[str, LabelledScores]]:
 
 
 def measure_sites(scores: LabelledScores, threshold: float) -> tuple[SprtParams | None, str]:
-    """Parameters of the sequential test from the sites that are known, and what they rest on; None: they make none."""
+    """Parameters of the sequential test from the known sites, and their evidence; None: they make no test."""
     if not scores.knows_sites:
         return None, "none of its own: no sites are known"
     known = scores.where(np.array([bool(site) for site in scores.sites]))
     flagged = known.flagged(threshold)
-    shares = {}
-    for llm in (False, True):
-        chosen = known.llm == llm
+    shares = []
+    for chosen in (~known.llm, known.llm):
         _, codes = np.unique(known.clusters[chosen], return_inverse=True)
         texts = np.bincount(codes)
         enough = texts >= SITE_TEXTS
-        shares[llm] = np.bincount(codes, flagged[chosen])[enough] / texts[enough]
-    humans, llms = shares[False], shares[True]
-    counts = f"{len(humans)} human and {len(llms)} LLM sites with {SITE_TEXTS} texts or more"
+        shares.append(np.bincount(codes, flagged[chosen])[enough] / texts[enough])
+    humans, llms = shares
     if min(len(humans), len(llms)) < SITES:
-        return None, f"none of its own: {counts}, {SITES} of each are needed"
-    p0 = min(max(round(float(np.quantile(humans, _TOWARD, method="higher")), 3), 0.02), 0.98)
-    p1 = min(max(round(float(np.quantile(llms, 1 - _TOWARD, method="lower")), 3), 0.02), 0.98)
+        return None, (
+            f"none of its own: {len(humans)} human and {len(llms)} LLM sites with {SITE_TEXTS} texts or more,"
+            f" {SITES} of each are needed"
+        )
+    p0, p1 = (
+        min(max(round(float(share), 3), 0.02), 0.98)
+        for share in (
+            np.quantile(humans, _TOWARD, method="higher"),
+            np.quantile(llms, 1 - _TOWARD, method="lower"),
+        )
+    )
     said = f"{_TOWARD:.0%} of {len(humans)} human sites are flagged on at most {p0:.1%} of their pages, "
     said += f"{_TOWARD:.0%} of {len(llms)} LLM sites on at least {p1:.1%}"
     if p1 - p0 < 0.1:
         return None, f"none of its own: {said}, too near for a test at this threshold; take a higher --fpr"
-    built_in = scores.detector.split("/", 1)[0] == BUILT_IN
+    built_in = name_of(scores.detector) == BUILT_IN
     start = params_for(BUILT_IN) if built_in else SprtParams()
     fewest = fewest_pages(msgspec.structs.replace(start, p0=p0, p1=p1, min_pages=1, min_articles=1))
     if max(fewest) > _READ:

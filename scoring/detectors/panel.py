@@ -1,14 +1,13 @@
-"""Several detectors side by side: each text is read once by each engine, and each detector says what it finds.
+"""Several detectors side by side over the same texts, so that a change of detector can be looked at before it is made.
 
-The scores of two detectors are never put together; side by side they are so that a change of detector can be looked at
-before it is made. Two measures of one pair of models share its engine, and what that has read.
+Scores of two detectors are never pooled. Two measures of one pair of models share its engine, and its readings.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from itertools import chain
+from operator import attrgetter
 
 import msgspec
 
@@ -17,20 +16,20 @@ from scoring.interface import Detector, TextScore
 from scoring.pair.detector import PairDetector
 
 Said = TextScore | Exception
-"""What a detector says of a text; an exception stands for a text that is to be buried."""
+"""A detector's score of a text; an exception for a text that must be dead-lettered."""
 _WARM_UP = (
     "The first text that a detector reads costs more than all that come after it, and nobody should wait for it. "
 )
 
 
 class Work(msgspec.Struct, frozen=True):
-    """What was done since the start, of all detectors together; memory as it is now."""
+    """Counts since the start, of all detectors together; memory as it is now."""
 
     tokens: int = 0
     padding: int = 0
     out_of_memory: int = 0
     lost: int = 0  # losses of a device
-    poison: int = 0  # texts that are to be buried
+    poison: int = 0
     used_bytes: int = 0
     peak_bytes: int = 0
     total_bytes: int = 0
@@ -59,29 +58,27 @@ class Panel:
         self._tokens = self._poison = self._calls = 0
 
     def score(self, texts: Sequence[str]) -> list[tuple[Said, ...]]:
-        """Per text, in order, what each detector says of it, in the order of `identities`.
+        """Per text, in order, the score of each detector, in the order of `identities`.
 
-        Raises what a detector raises of the call as a whole: DeviceLost (worth a retry), DeviceGone.
+        Raises the errors of a call as a whole: DeviceLost (worth a retry), DeviceGone.
         """
         read = {id(engine): engine.read(texts) for engine in self._engines}
         columns: list[Sequence[Said]] = []
-        tokens = 0
         for detector in self._detectors:
             if isinstance(detector, PairDetector):
                 columns.append([detector.judge(result) for result in read[id(detector.engine)]])
                 continue
             scores = detector.score(texts)
-            tokens += sum(scored.tokens for scored in scores)
             columns.append(scores)
-            self._called()
-        poison = sum(isinstance(result, PoisonText) for result in chain.from_iterable(read.values()))
+            with self._lock:
+                self._tokens += sum(scored.tokens for scored in scores)
+                self._calls += 1
         with self._lock:
-            self._tokens += tokens
-            self._poison += poison
+            self._poison += sum(isinstance(result, PoisonText) for results in read.values() for result in results)
         return list(zip(*columns, strict=True))
 
     def warm_up(self) -> None:
-        """Score something with each, so that kernels are compiled and what is made at first use is there."""
+        """Score something with each: this compiles kernels and does the other work of a first use."""
         for engine in self._engines:
             engine.warm_up()
         for detector in self._detectors:
@@ -89,7 +86,7 @@ class Panel:
                 detector.score([_WARM_UP * 20])
 
     def work(self) -> Work:
-        """What was done so far; from any thread."""
+        """The counts so far; may be called from any thread."""
         stats = [engine.stats for engine in self._engines]
         return Work(
             self._tokens + sum(s.tokens for s in stats),
@@ -104,21 +101,16 @@ class Panel:
         )
 
     def advanced(self) -> int:
-        """A number that grows with each batch of an engine and each call of another detector; from any thread."""
+        """Batches of the engines and calls of other detectors; may be called from any thread."""
         return self._calls + sum(engine.batches for engine in self._engines)
 
     def loaded(self) -> bool:
-        """False from the loss of a device until its models are loaded again."""
         return all(engine.loaded for engine in self._engines)
 
     def close(self) -> None:
-        """Stop the engines: their threads, and whoever reads, after the batch that is on the device."""
+        """Stop the engines after the batch that is on the device."""
         for engine in self._engines:
             engine.close()
-
-    def _called(self) -> None:
-        with self._lock:
-            self._calls += 1
 
 
 def compared(detector: object) -> Callable[[TextScore], float | None]:
@@ -126,6 +118,4 @@ def compared(detector: object) -> Callable[[TextScore], float | None]:
     thresholds = getattr(detector, "thresholds", None)
     if thresholds is None:
         return lambda scored: scored.score if scored.p_llm is None else scored.p_llm
-    if thresholds.number == "p_llm":
-        return lambda scored: scored.p_llm
-    return lambda scored: scored.score
+    return attrgetter(thresholds.number)

@@ -1,8 +1,7 @@
-"""What a detector is, how those of a configuration are loaded, and what they are called without loading them."""
+"""The detectors of a configuration: loaded, or their identities and warnings without loading them."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from scoring.errors import BadThresholds, UnknownDetector
@@ -10,18 +9,9 @@ from scoring.interface import BUILT_IN, MEASURES, UNCALIBRATED, Detector, Measur
 from scoring.pair.settings import pair_identity
 
 if TYPE_CHECKING:
+    from scoring.lite_ngram.detector import LiteNgram
     from scoring.settings import ScoreSettings
     from scoring.thresholds.threshold_set import ThresholdSet
-
-
-def load_detector(name: str = BUILT_IN, weights: Path | None = None) -> Detector:
-    """Load one detector by its name; `weights` is a file in place of the one that ships with farmwatch.
-
-    Raises as `load_detectors`.
-    """
-    from scoring.settings import ScoreSettings
-
-    return load_detectors(ScoreSettings(detectors=[name], weights=weights))[0]
 
 
 def load_detectors(settings: ScoreSettings) -> list[Detector]:
@@ -30,17 +20,15 @@ def load_detectors(settings: ScoreSettings) -> list[Detector]:
     Raises UnknownDetector, BadWeights, BadThresholds.
     """
     _refuse_unknown(settings)
-    pairs = [name for name in MEASURES if name in settings.detectors]
     loaded: dict[str, Detector] = {}
-    if pairs:
-        from scoring.pair.detector import load_pair_detectors
-
-        chosen: dict[str, ThresholdSet | None] = {
-            name: _thresholds(name, settings, pair_identity(settings.pair, name)) for name in pairs
-        }
-        loaded.update(load_pair_detectors(settings.pair, chosen))
     if BUILT_IN in settings.detectors:
         loaded[BUILT_IN] = _load_built_in(settings)
+    if settings.uses_pair:
+        from scoring.pair.detector import PairDetector, load_pair_engine
+
+        chosen = {name: _pair_thresholds(name, settings) for name in MEASURES if name in settings.detectors}
+        engine = load_pair_engine(settings.pair)
+        loaded |= {name: PairDetector(engine, base, name, found) for name, (base, found) in chosen.items()}
     return [loaded[name] for name in settings.detectors]
 
 
@@ -49,8 +37,7 @@ def detector_identities(settings: ScoreSettings) -> list[str]:
 
     Raises as `load_detectors`.
     """
-    _refuse_unknown(settings)
-    return [_identity(name, settings) for name in settings.detectors]
+    return list(detector_warnings(settings))
 
 
 def detector_warnings(settings: ScoreSettings) -> dict[str, str]:
@@ -58,9 +45,18 @@ def detector_warnings(settings: ScoreSettings) -> dict[str, str]:
 
     Raises as `load_detectors`.
     """
+    from scoring.pair.detector import pair_warning
+
+    _refuse_unknown(settings)
     warnings: dict[str, str] = {}
-    for name, identity in zip(settings.detectors, detector_identities(settings), strict=True):
-        warnings[identity] = _load_built_in(settings).warning if name == BUILT_IN else _pair_warning(identity)
+    for name in settings.detectors:
+        if name == BUILT_IN:
+            detector = _load_built_in(settings)
+            warnings[detector.identity] = detector.warning
+        else:
+            base, thresholds = _pair_thresholds(cast("Measure", name), settings)
+            identity = f"{base}/{UNCALIBRATED if thresholds is None else thresholds.tag}"
+            warnings[identity] = pair_warning(identity)
     return warnings
 
 
@@ -78,7 +74,7 @@ def threshold_set_of(settings: ScoreSettings, identity: str) -> ThresholdSet | N
 
 
 def detector_names() -> list[str]:
-    """The names that `load_detector` takes."""
+    """The names of all detectors."""
     return sorted(_NAMES)
 
 
@@ -91,7 +87,7 @@ def _refuse_unknown(settings: ScoreSettings) -> None:
             raise UnknownDetector(f"no detector is called {name!r}; this farmwatch has: {', '.join(detector_names())}")
 
 
-def _load_built_in(settings: ScoreSettings) -> Detector:
+def _load_built_in(settings: ScoreSettings) -> LiteNgram:
     from scoring.lite_ngram.detector import LiteNgram  # numpy and the weights: not before they are wanted
 
     detector = LiteNgram.load(settings.weights)
@@ -99,18 +95,10 @@ def _load_built_in(settings: ScoreSettings) -> Detector:
     return detector if thresholds is None else LiteNgram(detector.weights, detector.warning, thresholds)
 
 
-def _identity(name: str, settings: ScoreSettings) -> str:
-    if name == BUILT_IN:
-        return _load_built_in(settings).identity
-    base = pair_identity(settings.pair, cast("Measure", name))
-    thresholds = _thresholds(name, settings, base)
-    return f"{base}/{UNCALIBRATED if thresholds is None else thresholds.tag}"
-
-
-def _pair_warning(identity: str) -> str:
-    from scoring.pair.detector import pair_warning
-
-    return pair_warning(identity)
+def _pair_thresholds(name: Measure, settings: ScoreSettings) -> tuple[str, ThresholdSet | None]:
+    """The identity without its threshold set, and that set."""
+    base = pair_identity(settings.pair, name)
+    return base, _thresholds(name, settings, base)
 
 
 def _thresholds(name: str, settings: ScoreSettings, base: str) -> ThresholdSet | None:

@@ -1,4 +1,4 @@
-"""A detector for tests of whatever stands around detectors: no weights, and a verdict that the test chooses."""
+"""A detector for tests of the code around detectors: no weights, and a verdict that the test chooses."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from scoring.interface import TextScore
 
 
 class FakeDetector:
-    """Flags the texts that contain `mark`, abstains from empty ones, and remembers what it was given."""
+    """Flags the texts that contain `mark`, abstains from empty ones, and remembers its batches."""
 
     warning = "a fake for tests; says nothing about texts"
 

@@ -1,8 +1,7 @@
 """The built-in detector: a logistic regression over signed-hash word 1-2-grams, calibrated by length.
 
-It runs on numpy alone, on any machine. It tells the style of chat assistants from human prose; it does not see what an
-observer and a performer model see (Binoculars, arXiv 2401.12070), and it has no notion of base-model continuations.
-How it is trained: scoring.training.training. How wrong it is: docs/explanation/detectors.md, and `warning`.
+It runs on numpy alone, on any machine. It tells the style of chat assistants from human prose, and does not find
+continuations of base models. Training: scoring.training.training. Errors: docs/explanation/detectors.md, and `warning`.
 """
 
 from __future__ import annotations
@@ -16,26 +15,24 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.errors import BadThresholds, BadWeights
+from scoring.errors import BadWeights
 from scoring.interface import BUILT_IN, TextScore
-from scoring.lite_ngram.function_words import function_words_per_100
-from scoring.lite_ngram.ngrams import tokens, vectors
+from scoring.lite_ngram.ngrams import vectors
 from scoring.lite_ngram.normalisation import normalise
 from scoring.lite_ngram.weights import Calibration, Weights, unpack
+from scoring.lite_ngram.words import LONGEST_CHARS, LONGEST_WORDS, has_few_function_words, tokens
 from scoring.statistics.logistic import logistic
 from scoring.thresholds.threshold_set import ThresholdSet
 
 WEIGHTS_FILE = "lite-ngram.weights"
 MIN_WORDS = 150
-MAX_WORDS = 700  # what the calibration knows; of a longer text the first 700 words are read
-LONGEST_CHARS, LONGEST_WORDS = 1_000_000, 50_000  # beyond them is a book or a dump, not an article
-MIN_FUNCTION_WORDS_PER_100 = 18
+MAX_WORDS = 700  # of a longer text the first 700 words are read: the calibration knows no longer ones
 CALIBRATED_WORDS = (60, 700)
 _BATCH = 64  # texts hashed at a time: small enough for the cache, large enough for numpy
 
 
 class ErrorRates(msgspec.Struct, frozen=True):
-    """Measured when the weights were trained; stands beside them as JSON."""
+    """Measured by the training; the JSON beside the weights."""
 
     digest: str  # of the weights file
     warning: str
@@ -60,7 +57,7 @@ def read(text: str) -> Reading:
         return Reading([], len(words), "too_short")
     kept = words[:MAX_WORDS]
     found = tokens(" ".join(kept))
-    if function_words_per_100(found, len(kept)) < MIN_FUNCTION_WORDS_PER_100:
+    if has_few_function_words(found, len(kept)):
         return Reading([], len(kept), "few_function_words")
     return Reading(found, len(kept))
 
@@ -87,22 +84,22 @@ class LiteNgram:
     """The built-in detector with its weights."""
 
     def __init__(self, weights: Weights, warning: str, thresholds: ThresholdSet | None = None) -> None:
-        """Score with `weights`; `warning` says how wrong they are. `thresholds` stand in place of the weights' own.
-
-        Raises BadThresholds where these are of another detector, or of other weights.
-        """
-        own = own_thresholds(weights)
+        """Score with `weights`, whose errors `warning` tells; `thresholds` replace the weights' own."""
         self.weights = weights
         self.warning = warning
-        self.thresholds = thresholds or own
-        if self.thresholds.detector != own.detector:
-            raise BadThresholds(
-                f"thresholds {self.thresholds.name!r} are of {self.thresholds.detector}, not {own.detector}"
-            )
-        self.identity = f"{own.detector}/{self.thresholds.tag}"
+        base, threshold = f"{BUILT_IN}/{weights.digest[:8]}", weights.header.threshold
+        self.thresholds = thresholds or ThresholdSet(
+            name=f"p{threshold:g}",  # measured when the weights were trained, whose digest is in the base
+            detector=base,
+            number="p_llm",
+            threshold=threshold,
+            llm_below=False,
+            published=True,
+        )
+        self.identity = f"{base}/{self.thresholds.tag}"
 
     @classmethod
-    def load(cls, path: Path | None = None, thresholds: ThresholdSet | None = None) -> LiteNgram:
+    def load(cls, path: Path | None = None) -> LiteNgram:
         """Load the weights at `path`, or those that ship with farmwatch, with the numbers beside them.
 
         Raises BadWeights for a missing, truncated or altered file, or numbers of other weights.
@@ -117,7 +114,7 @@ class LiteNgram:
             raise BadWeights(f"{source} or the numbers beside it cannot be read: {error}") from error
         if rates.digest != weights.digest:
             raise BadWeights(f"{numbers} tells of other weights than {source}: train again, or restore both files")
-        return cls(weights, rates.warning, thresholds)
+        return cls(weights, rates.warning)
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """One TextScore per text; `score` is the margin of the regression, `p_llm` the calibrated probability."""
@@ -127,40 +124,21 @@ class LiteNgram:
         return scores
 
     def _score(self, readings: Sequence[Reading]) -> list[TextScore]:
-        header = self.weights.header
+        """The flag follows from the rounded numbers, so a record explains it."""
+        header, chosen = self.weights.header, self.thresholds
         margin = margins([reading.words for reading in readings], self.weights.vector) + header.intercept
         length = log_length(np.array([reading.length for reading in readings], np.float64))
         p_llm = probability(margin, length, header.calibration)
-        return [
-            TextScore(abstain=reading.abstain)
-            if reading.abstain
-            else self._judged(round(float(s), 6), round(float(p), 6), len(reading.words))
-            for reading, s, p in zip(readings, margin, p_llm, strict=True)
-        ]
-
-    def _judged(self, score: float, p_llm: float, tokens: int) -> TextScore:
-        """A text's numbers under the thresholds: the flag follows from the rounded numbers, so a record explains it."""
-        compared = p_llm if self.thresholds.number == "p_llm" else score
-        curve = self.thresholds.curve
-        return TextScore(
-            score=score,
-            p_llm=p_llm if curve is None else round(curve.p_llm(score), 6),
-            flag=self.thresholds.flag(compared),
-            tokens=tokens,
-        )
-
-
-def own_thresholds(weights: Weights) -> ThresholdSet:
-    """The threshold that was measured when the weights were trained; its tag, such as p0.95, needs no digest."""
-    threshold = weights.header.threshold
-    return ThresholdSet(
-        name=f"p{threshold:g}",
-        detector=f"{BUILT_IN}/{weights.digest[:8]}",
-        number="p_llm",
-        threshold=threshold,
-        llm_below=False,
-        published=True,
-    )
+        scores = []
+        for reading, s, p in zip(readings, margin.tolist(), p_llm.tolist(), strict=True):
+            if reading.abstain:
+                scores.append(TextScore(abstain=reading.abstain))
+                continue
+            score, own = round(s, 6), round(p, 6)
+            flag = chosen.flag(own if chosen.number == "p_llm" else score)
+            shown = own if chosen.curve is None else round(chosen.curve.p_llm(score), 6)
+            scores.append(TextScore(score=score, p_llm=shown, flag=flag, tokens=len(reading.words)))
+        return scores
 
 
 def margins(texts: Sequence[Sequence[bytes]], weights: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,14 +1,12 @@
 """Signed-hash word 1-2-grams: the built-in detector's view of a text.
 
 The hashing trick (Weinberger et al., arXiv 0902.2206): an n-gram's crc32 gives its bucket (low 15 bits) and its sign
-(bit 31), so a model is a vector of 2^15 numbers and needs no vocabulary. An n-gram that occurs tf times counts
-1 + ln(tf); buckets add up; the vector is brought to Euclidean length 1. The crc32 of each n-gram is the cost, so all of
-them run in C.
+(bit 31), so a model is a vector of 2^15 numbers without a vocabulary. An n-gram that occurs tf times counts 1 + ln(tf);
+buckets add up; the vector has Euclidean length 1. The crc32 of each n-gram is the cost, so all of them run in C.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -20,7 +18,6 @@ from numpy.typing import NDArray
 BUCKETS = 1 << 15
 _BUCKET_MASK = np.int64(BUCKETS - 1)
 _SIGN_BIT = np.int64(1 << 16)  # bit 31 of the crc after its low 15 bits went to the front
-_TOKEN = re.compile(rb"[a-z]+(?:'[a-z]+)?|\d+|[.,!?;:\"()]|\xe2\x80\x94")  # the last is the dash of `normalise`
 
 
 class Vectors(NamedTuple):
@@ -29,11 +26,6 @@ class Vectors(NamedTuple):
     starts: NDArray[np.int64]  # rows + 1
     columns: NDArray[np.int64]  # buckets
     values: NDArray[np.float64]
-
-
-def tokens(normalised: str) -> list[bytes]:
-    """Lower-case tokens of a normalised text: words, ASCII digits, punctuation. Other scripts give none."""
-    return _TOKEN.findall(normalised.lower().encode())
 
 
 def vectors(texts: Sequence[Sequence[bytes]]) -> Vectors:

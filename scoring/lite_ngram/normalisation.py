@@ -1,8 +1,7 @@
-"""Plain prose out of a text as it stands on a page or in a data set, so that a style classifier sees style.
+"""Plain prose out of a text as it is on a page or in a data set, so that a style classifier sees style.
 
-Without these cuts the strongest features of a classifier are artefacts: bullets, numbering, the "Sure, here is …:" of
-an assistant, the spaced quotes of a tokenised corpus. Linear in the length of the text: every pattern is bounded or
-starts at a line start.
+Without these cuts the strongest features are artefacts: bullets, numbering, the "Sure, here is …:" of an assistant, the
+spaced quotes of a tokenised corpus. Linear in the length: every pattern is bounded or begins at a line start.
 """
 
 from __future__ import annotations

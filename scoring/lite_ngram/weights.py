@@ -6,7 +6,7 @@
     payload       zlib of 2^15 signed bytes; weight = byte * header.scale
     last 32       SHA-256 of everything before
 
-Nothing in it is ever executed: no pickle, fixed sizes, the inflated payload capped at what it must be.
+Nothing in it is ever executed: no pickle, fixed sizes, a cap on the inflated payload.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def pack(header: Header, quantised: NDArray[np.int8]) -> bytes:
 
 
 def unpack(data: bytes, name: str = "weights") -> Weights:
-    """Read a weights file. Raises BadWeights, naming `name`, for anything but a whole file of this recipe."""
+    """Read a weights file. Raises BadWeights, naming `name`, for anything but a complete file of this recipe."""
     body, digest = data[:-_DIGEST_BYTES], data[-_DIGEST_BYTES:]
     if not data.startswith(MAGIC):
         raise BadWeights(f"{name} is no lite-ngram weights file: {_MEND}")

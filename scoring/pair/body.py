@@ -1,18 +1,14 @@
-"""Bodies of language models, run faster than transformers runs them, at the same numbers.
+"""Bodies of language models, run faster than transformers runs them, with the same numbers.
 
-Two things cost time for nothing:
+- **Falcon's attention.** transformers always passes a causal mask, and one key and value head beside many query heads;
+  no fused attention kernel takes that, so the scores [B, heads, T, T] are written out and read several times in every
+  layer. Here attention is marked as causal with shared heads, which the flash kernels support. The rotary embedding
+  turns queries and keys together. With `compiled`, torch.compile fuses a layer's elementwise work; it compiles once for
+  all layers of both models, since their weights are arguments.
+- **Matrix products on a CPU.** Linear layers in fp32 go through oneDNN, see `onednn_linear`, and GPT-2's GELU, six
+  operations in transformers, is one.
 
-- **Falcon's attention.** transformers hands it a causal mask in all cases and one key and value head beside many query
-  heads; no fused attention kernel takes that, so the scores [B, heads, T, T] are written out and read several times in
-  every layer. Here attention is told that it is causal and that heads are shared, which the flash kernels know how to
-  do. The rotary embedding turns queries and keys in one go. With `compiled`, a layer's elementwise work (norm, rotary
-  embedding, GELU, sums) is fused by torch.compile; the layer is compiled once for all layers of both models, since its
-  weights are arguments.
-- **Matrix products on a CPU.** torch's default (MKL) uses half of the vector width of AMD's CPUs; oneDNN, which comes
-  with torch, uses all of it. Linear layers in fp32 go through it, and GPT-2's GELU, six operations in transformers, is
-  one.
-
-What is not known here runs as transformers has it.
+Other bodies run as transformers has them.
 """
 
 from __future__ import annotations
@@ -37,48 +33,29 @@ _FALCON_ASSUMES = {
 }
 
 
-def fast_body(body: nn.Module, *, compiled: bool = False) -> Callable[..., Any]:
-    """A body to call in place of `body`, on the same weights: (input_ids [B, T], …) -> .last_hidden_state [B, T, H].
+def fast_body(body: Any, *, compiled: bool = False) -> Callable[..., Any]:
+    """A body to call in place of `body`, on the same weights: (input_ids [B, T]) -> .last_hidden_state [B, T, H].
 
-    Padding is to stand on the right, or else an attention mask be given. On a CPU the linear layers of `body` itself
-    are changed. `compiled` concerns Falcon only: torch.compile of the layer, which takes a minute at the first batch.
+    Padding must be on the right. On a CPU the linear layers of `body` itself are changed. Fast is a FalconModel of the
+    7B kind: one key and value head, attention and MLP side by side behind one norm. `compiled` is torch.compile of its
+    layer, which takes a minute at the first batch.
     """
     widen_linears(body)
-    config: Any = getattr(body, "config", None)
-    if getattr(config, "model_type", "") == "falcon" and all(
-        getattr(config, name, None) == value for name, value in _FALCON_ASSUMES.items()
+    if body.config.model_type != "falcon" or any(
+        getattr(body.config, name, None) != value for name, value in _FALCON_ASSUMES.items()
     ):
-        return FalconBody(body, compiled=compiled)
-    return body
+        return body  # type: ignore[no-any-return]
+    layer: Any = torch.compile(_falcon_layer, dynamic=True) if compiled else _falcon_layer
 
+    def falcon_body(input_ids: Tensor, *, use_cache: bool = False) -> Any:  # noqa: ARG001  # as other bodies
+        states = body.word_embeddings(input_ids)
+        places = torch.arange(states.shape[1], device=states.device).unsqueeze(0)
+        cos, sin = (part.unsqueeze(2) for part in body.rotary_emb(states, position_ids=places))  # [1, T, 1, D]
+        for block in body.h:
+            states = layer(states, cos, sin, block)
+        return SimpleNamespace(last_hidden_state=body.ln_f(states))
 
-class FalconBody:
-    """A FalconModel of the 7B kind: one key and value head, attention and MLP side by side behind one norm."""
-
-    def __init__(self, body: Any, *, compiled: bool = False) -> None:
-        self.body = body
-        self._layer: Any = torch.compile(_falcon_layer, dynamic=True) if compiled else _falcon_layer
-
-    def __call__(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        position_ids: Tensor | None = None,
-        use_cache: bool = False,
-    ) -> Any:
-        """As FalconModel's forward without a cache; with a mask it is FalconModel's."""
-        if attention_mask is not None:
-            return self.body(
-                input_ids=input_ids, attention_mask=attention_mask, position_ids=position_ids, use_cache=use_cache
-            )
-        states = self.body.word_embeddings(input_ids)
-        if position_ids is None:
-            position_ids = torch.arange(states.shape[1], device=states.device).unsqueeze(0)
-        turns = self.body.rotary_emb(states, position_ids=position_ids)
-        cos, sin = (part.unsqueeze(2) for part in turns)  # [1 or B, T, 1, D]
-        for block in self.body.h:
-            states = self._layer(states, cos, sin, block)
-        return SimpleNamespace(last_hidden_state=self.body.ln_f(states))
+    return falcon_body
 
 
 def _falcon_layer(states: Tensor, cos: Tensor, sin: Tensor, block: Any) -> Tensor:
@@ -107,8 +84,7 @@ def widen_linears(body: nn.Module) -> int:
         for name, layer in list(parent.named_children()):
             weight = _linear_weight(layer)
             if weight is not None and weight.dtype == torch.float32 and weight.device.type == "cpu":
-                bias: Any = layer.bias
-                setattr(parent, name, WideLinear(weight, bias))
+                setattr(parent, name, WideLinear(weight, layer.bias))  # type: ignore[arg-type]
                 count += 1
             elif type(layer).__name__ == "NewGELUActivation":
                 setattr(parent, name, nn.GELU(approximate="tanh"))
@@ -126,7 +102,6 @@ class WideLinear(nn.Module):
 
     @torch.no_grad()
     def forward(self, states: Tensor) -> Tensor:
-        """[…, in] -> […, out]."""
         flat = states.reshape(-1, states.shape[-1]).contiguous()
         return onednn_linear(flat, self.weight, self.bias).view(*states.shape[:-1], -1)
 
@@ -134,8 +109,6 @@ class WideLinear(nn.Module):
 def _linear_weight(layer: nn.Module) -> Tensor | None:
     """The weights [out, in] of a plain linear layer; GPT-2 calls its own Conv1D and keeps them transposed."""
     weight: Any = getattr(layer, "weight", None)
-    if isinstance(layer, nn.Linear):
+    if isinstance(layer, nn.Linear) or weight is None:
         return weight  # type: ignore[no-any-return]
-    if type(layer).__name__ == "Conv1D" and type(layer).__module__ == "transformers.pytorch_utils":
-        return weight.T  # type: ignore[no-any-return]
-    return None
+    return weight.T if type(layer).__name__ == "Conv1D" else None

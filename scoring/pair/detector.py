@@ -1,17 +1,16 @@
-"""Binoculars and Fast-DetectGPT as detectors: two views on what one engine reads.
+"""Binoculars and Fast-DetectGPT as detectors: two measures of the readings of one engine.
 
-Nothing at the top of this module needs torch: what a detector is called and what must be said of it is known without.
+Nothing at the top of this module needs torch: identities and warnings are known without it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from scoring.errors import BadThresholds, PoisonText, UnsupportedModel
 from scoring.interface import UNCALIBRATED, Measure, TextScore
-from scoring.pair.scores import PairReading
 from scoring.pair.settings import PairSettings, pair_identity
 from scoring.pair.tokens import Abstained
 from scoring.statistics.rounding import SCORE_DIGITS, significant
@@ -31,7 +30,7 @@ class PairDetector:
     """One measure of a pair of language models, with its thresholds if there are any."""
 
     def __init__(self, engine: PairEngine, base: str, measure: Measure, thresholds: ThresholdSet | None = None) -> None:
-        """Judge by `measure` what `engine` reads; `base` is the identity without the threshold set.
+        """Judge the readings of `engine` by `measure`; `base` is the identity without the threshold set.
 
         Raises BadThresholds for a set that is not on the score.
         """
@@ -48,21 +47,18 @@ class PairDetector:
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """One TextScore per text.
 
-        Raises PoisonText where one of them is to be buried (`score_each` keeps it apart), DeviceLost, DeviceGone.
+        Raises the PoisonText of a text that must be dead-lettered (`Panel` keeps it apart), DeviceLost, DeviceGone.
         """
         scores = []
-        for found in self.score_each(texts):
+        for result in self.engine.read(texts):
+            found = self.judge(result)
             if isinstance(found, PoisonText):
                 raise found
             scores.append(found)
         return scores
 
-    def score_each(self, texts: Sequence[str]) -> list[TextScore | PoisonText]:
-        """As `score`, but a text that is to be buried is an element of its own. Raises DeviceLost or DeviceGone."""
-        return [self.judge(result) for result in self.engine.read(texts)]
-
     def judge(self, result: Result) -> TextScore | PoisonText:
-        """What this detector says of what the engine has read; a PoisonText stays one.
+        """Score a result of the engine; a PoisonText stays one.
 
         The flag follows from the rounded score, so a record explains it.
         """
@@ -70,22 +66,19 @@ class PairDetector:
             return result
         if isinstance(result, Abstained):
             return TextScore(abstain=result.reason, tokens=result.tokens)
-        score = significant(self._number(result), SCORE_DIGITS)
+        number = result.binoculars if self.measure == "binoculars" else result.fast_detectgpt
+        score = significant(number, SCORE_DIGITS)
         chosen = self.thresholds
-        p_llm = None
-        if chosen is not None and chosen.curve is not None:
-            p_llm = significant(chosen.curve.p_llm(score), SCORE_DIGITS)
-        flag = None if chosen is None else chosen.flag(score)
-        return TextScore(score=score, p_llm=p_llm, flag=flag, tokens=result.tokens)
-
-    def _number(self, reading: PairReading) -> float:
-        return reading.binoculars if self.measure == "binoculars" else reading.fast_detectgpt
+        if chosen is None:
+            return TextScore(score=score, tokens=result.tokens)
+        p_llm = None if chosen.curve is None else significant(chosen.curve.p_llm(score), SCORE_DIGITS)
+        return TextScore(score=score, p_llm=p_llm, flag=chosen.flag(score), tokens=result.tokens)
 
 
 def load_pair_engine(settings: PairSettings) -> PairEngine:
     """The pair of `settings` on its device, ready to read.
 
-    Raises MissingExtra, MissingModel, UnsupportedModel, DifferentTokenizers, NoDevice, DeviceLost.
+    Raises MissingExtra, MissingModel, UnsupportedModel, NoDevice, DeviceLost.
     """
     from scoring.pair.models import libraries, load_models
 
@@ -105,17 +98,8 @@ def load_pair_engine(settings: PairSettings) -> PairEngine:
     return PairEngine(models, settings, reload=reload, suspects=suspects)
 
 
-def load_pair_detectors(
-    settings: PairSettings, thresholds: Mapping[str, ThresholdSet | None]
-) -> dict[str, PairDetector]:
-    """A detector per measure in `thresholds`, all on one engine. Raises as `load_pair_engine`, and BadThresholds."""
-    engine = load_pair_engine(settings)
-    names: list[Measure] = [name for name in ("binoculars", "fast-detectgpt") if name in thresholds]
-    return {name: PairDetector(engine, pair_identity(settings, name), name, thresholds[name]) for name in names}
-
-
 def pair_warning(identity: str) -> str:
-    """What must be said wherever scores of the pair detector `identity` show."""
+    """The warning beside every score of the pair detector `identity`."""
     measure, pair, number_format, tokens, tag = identity.split("/")
     said = f"{_TITLES[measure]} on {pair.partition('@')[0]} in {number_format}, English prose, first {tokens} tokens"
     if tag == UNCALIBRATED:

@@ -1,12 +1,10 @@
 """The fold of scoring/pair/vocabulary_pass.py as one Triton kernel: each logit is read from memory once.
 
-One program owns one row (a token position). It walks the row's tile in chunks of `CHUNK` words that stay in registers:
-chunk maximum, weights, weighted mean, then the squares about that mean, merged into the row's seven running numbers by
-the rule of Chan, Golub and LeVeque that pair_pass derives. The numbers are read before and written after the walk, so
-that the traffic is the two logit tiles (8 bytes a pair in fp32) and 56 bytes a row.
+One program owns one row (a token position). It walks the row's tile in chunks of `CHUNK` words that stay in registers,
+merged into the row's seven running numbers by the rule of Chan, Golub and LeVeque (see vocabulary_pass).
 
 2,048 words over 4 warps are 16 words a thread and head, read 16 bytes at a time; compiled for compute capability 9.0
-that takes 56 registers and spills none, so nine programs share a multiprocessor and hide each other's reductions.
+that takes 56 registers without spills, so nine programs share a multiprocessor and hide each other's reductions.
 Offsets of rows are 64-bit: 16,384 rows of 131,072 words pass 2^31. The columns beyond the tile have weight 0.
 
 `TRITON_INTERPRET=1`, set before triton is imported, runs the same code on a CPU, for tests.
@@ -14,9 +12,6 @@ Offsets of rows are 64-bit: 16,384 rows of 131,072 words pass 2^31. The columns 
 
 from __future__ import annotations
 
-from typing import Any
-
-import torch
 import triton
 import triton.language as tl
 from torch import Tensor
@@ -112,10 +107,3 @@ def fold_triton(p: Tensor, q: Tensor, targets: Tensor, first: int, state: Tensor
         CHUNK=chunk,
         num_warps=WARPS,
     )
-
-
-def can_run(device: torch.device) -> bool:
-    """Whether the kernel runs on tensors of `device`: a CUDA card, or any device in Triton's interpreter."""
-    knobs: Any = triton.knobs.runtime if hasattr(triton, "knobs") else None
-    interpreted = bool(knobs.interpret) if knobs is not None else False
-    return device.type == "cuda" or interpreted

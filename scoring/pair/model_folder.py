@@ -60,13 +60,16 @@ def find_model(name: str, revision: str = "") -> Path:
         raise MissingExtra("models of the hub need more packages: run pip install 'farmwatch[gpu]'") from error
     try:
         found = Path(snapshot_download(name, revision=revision or None, local_files_only=True))
-        if (found / CONFIG).is_file() and not missing_weights(found):
-            return found
-        why = "only a part of it is there"
     except HFValidationError as error:
         raise MissingModel(f"{name!r} is neither a model folder on this machine nor a hub id") from error
     except Exception:  # noqa: BLE001  # the hub's client has many types for what it does not have
         why = "it is not there"
+    else:
+        try:
+            weight_files(found)
+            return found
+        except MissingModel:
+            why = "only a part of it is there"
     at = f" --revision {revision}" if revision else ""
     raise MissingModel(
         f"the model {name} was looked for in {HF_HUB_CACHE} and {why}: run `hf download {name}{at}` on a machine with"
@@ -77,38 +80,31 @@ def find_model(name: str, revision: str = "") -> Path:
 def weight_files(folder: Path) -> list[Path]:
     """The safetensors files of a model's folder, by name, with those that an index has in folders below.
 
-    Raises MissingModel for one that an index names and `folder` lacks; UnsupportedModel for a folder without any, for
-    an index that points elsewhere, and for an adapter, which would be put on top of other weights unseen.
+    Raises MissingModel where the configuration, or a file that an index names, is missing; UnsupportedModel for a
+    folder without weights, for an index that points elsewhere, and for an adapter, which would change other weights.
     """
     if (folder / _ADAPTER).is_file():
         raise UnsupportedModel(f"{folder} holds an adapter ({_ADAPTER}): merge it into the model's weights")
-    if missing := missing_weights(folder):
-        raise MissingModel(f"the model folder {folder} is incomplete: {missing[0]} is missing; copy the whole model")
     names = {path.name for path in folder.glob("*.safetensors")}
-    for path in _indices(folder):
-        names |= _promised(path)
-    for name in names:
+    for index in _indices(folder):
+        try:
+            names |= set(msgspec.json.decode(_head(index, _SMALL_FILE_BYTES), type=_Index).weight_map.values())
+        except (OSError, msgspec.DecodeError) as error:
+            raise MissingModel(f"{index} cannot be read ({error}): copy the whole model") from error
+    for name in sorted(names):
         if Path(name).is_absolute() or ".." in Path(name).parts or not name.endswith(".safetensors"):
             raise UnsupportedModel(
                 f"{folder} has weights in {name!r}: farmwatch reads *.safetensors in the folder only"
             )
+    for name in (CONFIG, *sorted(names)):
+        if not (folder / name).is_file():
+            raise MissingModel(f"the model folder {folder} is incomplete: {name} is missing; copy the whole model")
     if not names:
         raise UnsupportedModel(
             f"{folder} holds no *.safetensors: farmwatch reads no other weights, since pickled ones can run code;"
             " convert the model, or take one that is published as safetensors"
         )
     return [folder / name for name in sorted(names)]
-
-
-def missing_weights(folder: Path) -> list[str]:
-    """Names of the weight files that the index of a large model promises and `folder` lacks."""
-    missing = []
-    for path in _indices(folder):
-        try:
-            missing += [name for name in sorted(_promised(path)) if not (folder / name).is_file()]
-        except (OSError, msgspec.DecodeError):
-            return [path.name]
-    return missing
 
 
 def fingerprint(folders: Sequence[Path], salt: str = "") -> str:
@@ -135,11 +131,6 @@ class _Index(msgspec.Struct):
 
 def _indices(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.safetensors.index.json"))
-
-
-def _promised(index: Path) -> set[str]:
-    """Names of the weight files in an index. Raises OSError or msgspec.DecodeError."""
-    return set(msgspec.json.decode(_head(index, _SMALL_FILE_BYTES), type=_Index).weight_map.values())
 
 
 def _is_hub_id(name: str) -> bool:

@@ -1,27 +1,19 @@
 """Two language models of one tokenizer, loaded and checked, each as a body and a linear head.
 
-What is refused at loading would otherwise give wrong numbers without a word: models that cut texts differently, heads
-of different width, logits that are scaled or capped after the head, more tokens than the positions a model knows.
-Only safetensors are read, never pickled weights, and no code of a model's folder is run.
+Loading refuses pairs that would silently give wrong numbers. Only safetensors are read, never pickled weights, and no
+code of a model's folder is run.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from scoring.errors import (
-    DeviceLost,
-    DifferentTokenizers,
-    MissingExtra,
-    NoDevice,
-    OutOfDeviceMemory,
-    UnsupportedModel,
-)
-from scoring.pair.model_folder import find_model, weight_files
+from scoring.errors import DeviceLost, MissingExtra, NoDevice, OutOfDeviceMemory, UnsupportedModel
+from scoring.pair.model_folder import weight_files
 from scoring.pair.settings import PairSettings
 
 if TYPE_CHECKING:
@@ -40,10 +32,6 @@ _PROBES = (
     "def f(x): return x**2  # code",
 )
 _FULL = ("out of memory", "can't allocate memory", "cublas_status_alloc_failed")
-_FAILED = ("cuda error", "device-side assert", "unspecified launch failure", "cublas_status", "cudnn_status")
-"""What a lost card says, where it is not known that a card was asked."""
-_SCALES = ("final_logit_softcapping", "logit_scale", "logits_scaling", "lm_head_multiplier")
-"""What configurations call a factor or a cap that is put on the logits."""
 
 
 class LanguageModel(NamedTuple):
@@ -55,7 +43,7 @@ class LanguageModel(NamedTuple):
 
 
 class PairModels(NamedTuple):
-    """What the engine runs."""
+    """A loaded pair."""
 
     observer: LanguageModel
     performer: LanguageModel
@@ -85,70 +73,56 @@ def libraries() -> tuple[Any, Any]:
 def load_models(settings: PairSettings) -> PairModels:
     """Load the pair of `settings` from this machine's disk.
 
-    Raises MissingExtra, MissingModel, UnsupportedModel, DifferentTokenizers, NoDevice, and DeviceLost where it fails.
+    Raises MissingExtra, MissingModel, UnsupportedModel, NoDevice, and DeviceLost where it fails.
     """
     torch, transformers = libraries()
     device = device_named(settings.device, torch)
     transformers.utils.logging.disable_progress_bar()
-    folders = (
-        find_model(settings.observer, settings.observer_revision),
-        find_model(settings.performer, settings.performer_revision),
+    folders, names = settings.folders(), (settings.observer, settings.performer)
+    tokenizer, _ = load_tokenizers(transformers, settings, folders)
+    largest_id = max(tokenizer.backend_tokenizer.get_vocab().values())
+    observer, performer = (
+        _load(name, folder, device, settings, largest_id) for name, folder in zip(names, folders, strict=True)
     )
-    names = (settings.observer, settings.performer)
-    tokenizers = [load_tokenizer(transformers, name, folder) for name, folder in zip(names, folders, strict=True)]
-    check_tokenizers(*names, *(tokenizer.backend_tokenizer for tokenizer in tokenizers))
-    largest_id = max(tokenizers[0].backend_tokenizer.get_vocab().values())
-    observer = _load(torch, transformers, names[0], folders[0], device, settings, largest_id)
-    performer = _load(torch, transformers, names[1], folders[1], device, settings, largest_id)
-    widths = observer.head.weight.shape[0], performer.head.weight.shape[0]
-    if widths[0] != widths[1]:
+    words = [len(model.head.weight) for model in (observer, performer)]
+    if words[0] != words[1]:
         raise UnsupportedModel(
-            f"{names[0]} predicts {widths[0]} words and {names[1]} {widths[1]}: their predictions cannot be compared;"
+            f"{names[0]} predicts {words[0]} words and {names[1]} {words[1]}: their predictions cannot be compared;"
             " take two models of one family"
         )
-    pad_id = tokenizers[0].pad_token_id if tokenizers[0].pad_token_id is not None else tokenizers[0].eos_token_id
-    return PairModels(
-        observer, performer, tokenizers[0].backend_tokenizer, -1 if pad_id is None else int(pad_id), device
-    )
+    pad_ids = [found for found in (tokenizer.pad_token_id, tokenizer.eos_token_id, -1) if found is not None]
+    return PairModels(observer, performer, tokenizer.backend_tokenizer, int(pad_ids[0]), device)
 
 
-def check_tokenizers(observer: str, performer: str, first: Tokenizer, second: Tokenizer) -> None:
-    """Raises DifferentTokenizers, naming both models and what differs, unless they cut texts in the same way."""
+def _check_tokenizers(settings: PairSettings, first: Tokenizer, second: Tokenizer) -> None:
+    """Raises UnsupportedModel, naming both models and what differs, unless they cut texts in the same way."""
+    both, hint = f"{settings.observer} and {settings.performer}", "take two models of one family"
     ids, others = first.get_vocab(), second.get_vocab()
     if ids != others:
-        token = min((token for token in {**ids, **others} if ids.get(token) != others.get(token)), key=str)
-        raise DifferentTokenizers(
-            f"{observer} and {performer} have different vocabularies ({len(ids)} and {len(others)} tokens): {token!r}"
-            f" is {ids.get(token, 'unknown')} to one and {others.get(token, 'unknown')} to the other; take two"
-            " models of one family"
+        token = min(token for token in {**ids, **others} if ids.get(token) != others.get(token))
+        raise UnsupportedModel(
+            f"{both} have different vocabularies ({len(ids)} and {len(others)} tokens): {token!r} is"
+            f" {ids.get(token, 'unknown')} to one and {others.get(token, 'unknown')} to the other; {hint}"
         )
     for probe in _PROBES:
-        tokens, other_tokens = first.encode(probe).tokens, second.encode(probe).tokens
-        if tokens != other_tokens:
-            token, other = next(
-                (pair for pair in zip(tokens, other_tokens, strict=False) if pair[0] != pair[1]),
-                (f"{len(tokens)} tokens", f"{len(other_tokens)} tokens"),
-            )
-            raise DifferentTokenizers(
-                f"{observer} and {performer} cut {probe!r} differently: {token!r} and {other!r}; take two models of one"
-                " family"
-            )
+        if first.encode(probe).tokens != second.encode(probe).tokens:
+            raise UnsupportedModel(f"{both} cut {probe!r} differently; {hint}")
 
 
 @contextmanager
-def device_errors(*, on_card: bool = False) -> Iterator[None]:
-    """Turn what a failing device raises into DeviceLost, and what a full one raises into OutOfDeviceMemory.
+def device_errors(*, on_card: bool) -> Iterator[None]:
+    """Turn the errors of a full device into OutOfDeviceMemory, and any other error of work `on_card` into DeviceLost.
 
-    `on_card`: all that torch, Triton, the driver and the libraries raise is a failure of the card, whatever they say.
+    torch has no one type for a lost card: torch, Triton, the driver and the libraries raise RuntimeErrors.
     """
     try:
         yield
-    except (RuntimeError, MemoryError) as error:  # torch's errors are RuntimeErrors; it has no one type for a lost card
+    except (RuntimeError, MemoryError) as error:
         said = str(error).lower()
         full = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
         if full or any(sign in said for sign in _FULL):
             raise OutOfDeviceMemory(_line(error)) from error
-        if on_card or type(error).__name__ == "AcceleratorError" or any(sign in said for sign in _FAILED):
+        if on_card:
             raise DeviceLost(
                 f"the device failed: {_line(error)}; the models are loaded again at the next call"
             ) from error
@@ -168,37 +142,33 @@ def device_named(name: str, libtorch: Any) -> torch.device:
     return device
 
 
-def load_tokenizer(transformers: Any, name: str, folder: Path) -> Any:
-    """The fast tokenizer of the model in `folder`; none of its code is run. Raises UnsupportedModel."""
-    try:
-        tokenizer = transformers.AutoTokenizer.from_pretrained(
-            folder, use_fast=True, trust_remote_code=False, local_files_only=True
-        )
-    except Exception as error:  # many types for broken, absent and foreign files
-        raise UnsupportedModel(f"the tokenizer of {name} in {folder} cannot be loaded: {_line(error)}") from error
-    if getattr(tokenizer, "backend_tokenizer", None) is None:
-        raise UnsupportedModel(f"{name} has no fast tokenizer (tokenizer.json): take a model that has one")
-    return tokenizer
+def load_tokenizers(transformers: Any, settings: PairSettings, folders: Sequence[Path]) -> list[Any]:
+    """The fast tokenizers of both models; none of their code is run. Raises UnsupportedModel."""
+    tokenizers = []
+    for name, folder in zip((settings.observer, settings.performer), folders, strict=True):
+        try:
+            tokenizer = transformers.AutoTokenizer.from_pretrained(
+                folder, use_fast=True, trust_remote_code=False, local_files_only=True
+            )
+        except Exception as error:  # many types for broken, absent and foreign files
+            raise UnsupportedModel(f"the tokenizer of {name} in {folder} cannot be loaded: {_line(error)}") from error
+        if getattr(tokenizer, "backend_tokenizer", None) is None:
+            raise UnsupportedModel(f"{name} has no fast tokenizer (tokenizer.json): take a model that has one")
+        tokenizers.append(tokenizer)
+    _check_tokenizers(settings, *(tokenizer.backend_tokenizer for tokenizer in tokenizers))
+    return tokenizers
 
 
-def _load(
-    torch: Any,
-    transformers: Any,
-    name: str,
-    folder: Path,
-    device: torch.device,
-    settings: PairSettings,
-    largest_id: int,
-) -> LanguageModel:
+def _load(name: str, folder: Path, device: torch.device, settings: PairSettings, largest_id: int) -> LanguageModel:
+    torch, transformers = libraries()
     from scoring.pair.body import fast_body
     from scoring.pair.vocabulary_pass import Head
 
     weight_files(folder)
-    dtype = getattr(torch, settings.number_format)
     try:
         model, loading = transformers.AutoModelForCausalLM.from_pretrained(
             folder,
-            dtype=dtype,
+            dtype=getattr(torch, settings.number_format),
             use_safetensors=True,
             trust_remote_code=False,
             local_files_only=True,
@@ -210,62 +180,46 @@ def _load(
         raise UnsupportedModel(
             f"the weights of {name} in {folder} lack {absent[0]} ({len(absent)} tensors): copy it anew"
         )
-    _check_config(name, model.config, settings.max_tokens)
     try:
         with device_errors(on_card=device.type == "cuda"):
             model = model.eval().requires_grad_(False).to(device)
-            output = model.get_output_embeddings()
-            if not isinstance(output, torch.nn.Linear) or model.base_model is model:
-                raise UnsupportedModel(
-                    f"{name} ({type(model).__name__}) has no linear head over a body: take another model"
-                )
-            _check_widths(name, model, output, largest_id)
-            _check_head(torch, name, model, output)
+            _check(name, model, settings, largest_id)
     except OutOfDeviceMemory as error:
         raise NoDevice(
             f"{name} does not fit into the memory of {device} as {settings.number_format}: take a larger card, or"
             " smaller models"
         ) from error
-    body = fast_body(model.base_model, compiled=settings.compile)
-    return LanguageModel(name, body, Head(output.weight, output.bias))
+    output = model.get_output_embeddings()
+    return LanguageModel(name, fast_body(model.base_model, compiled=settings.compile), Head(output.weight, output.bias))
 
 
-def _check_config(name: str, config: Any, max_tokens: int) -> None:
-    positions = getattr(config, "max_position_embeddings", None)
-    if positions is not None and max_tokens > positions:
+def _check(name: str, model: Any, settings: PairSettings, largest_id: int) -> None:
+    """Raises UnsupportedModel for a model whose numbers would be wrong, or that a token could crash."""
+    torch, _ = libraries()
+    positions = getattr(model.config, "max_position_embeddings", None)
+    if positions is not None and settings.max_tokens > positions:
         raise UnsupportedModel(f"{name} knows {positions} positions: set score.pair.max_tokens to at most that")
-    for field in _SCALES:
-        value = getattr(config, field, None)
-        if value is not None and value != 1:
-            raise UnsupportedModel(
-                f"{name} changes its logits behind the head ({field} = {value}): it cannot be scored with"
-            )
-
-
-def _check_widths(name: str, model: Any, output: Any, largest_id: int) -> None:
-    """Every id that the tokenizer may give must be a row of the embedding and of the head: on a card one is fatal."""
+    output, kind = model.get_output_embeddings(), type(model).__name__
+    if not isinstance(output, torch.nn.Linear) or model.base_model is model:
+        raise UnsupportedModel(f"{name} ({kind}) has no linear head over a body: take another model")
+    # Every id of the tokenizer must be a row of the embedding and of the head: on a card another id is fatal.
     rows = min(model.get_input_embeddings().weight.shape[0], output.weight.shape[0])
     if largest_id >= rows:
         raise UnsupportedModel(
             f"the tokenizer of {name} gives ids up to {largest_id} and the model has rows for {rows}: take the"
             " tokenizer that belongs to it, or resize the model's embeddings"
         )
-
-
-def _check_head(torch: Any, name: str, model: Any, output: Any) -> None:
-    """The logits of a short probe must be hidden @ weight.T + bias, whatever the configuration says."""
+    # The logits of a short probe must be hidden @ weight.T + bias, without a scale or a cap behind the head.
     ids = (torch.arange(16, device=output.weight.device) * 7 % output.weight.shape[0]).unsqueeze(0)
     with torch.inference_mode():
         logits = model(input_ids=ids, use_cache=False).logits.float()
         hidden = model.base_model(input_ids=ids, use_cache=False).last_hidden_state
         expected = torch.nn.functional.linear(hidden, output.weight, output.bias).float()
     apart, scale = float((logits - expected).abs().max()), float(expected.abs().max())
-    if not math.isfinite(scale):
-        return  # broken weights: every text then says not_a_number, which is the truth
-    if not apart <= 1e-3 * scale:
+    if math.isfinite(scale) and not apart <= 1e-3 * scale:  # broken weights: each text is then not_a_number
         raise UnsupportedModel(
-            f"{name} ({type(model).__name__}) changes its logits behind the head (by {apart:.3g} of {scale:.3g}): it"
-            " cannot be scored with"
+            f"{name} ({kind}) changes its logits behind the head (by {apart:.3g} of {scale:.3g}): it cannot be scored"
+            " with"
         )
 
 

@@ -1,12 +1,12 @@
 """Settings of the pair engine, and the identity that follows from them and from the models' small files.
 
-Neither torch nor a weight is loaded here: `farmwatch doctor`, the configuration check and the stage's start ask for
-identities on machines that never run the models.
+Neither torch nor weights are loaded here: machines that never run the models need identities, too.
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
@@ -44,9 +44,6 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scored: the published thresholds are English."""
     batch_tokens: Annotated[int, msgspec.Meta(ge=0, le=4_194_304)] = 0
     """Tokens of a batch, padding included; 0: 16,384 on cuda, 2,048 on cpu. Halved by itself while memory is short."""
-    kernel: Literal["auto", "torch", "triton"] = "auto"
-    """How the vocabulary is passed over: auto takes the Triton kernel on cuda, and torch elsewhere or where Triton
-    cannot compile."""
     compile: bool = False
     """Fuse the layers of Falcon models with torch.compile: faster on cuda, a minute of compiling at the start."""
     suspects_file: str = ""
@@ -59,21 +56,24 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise ValueError(f"{name} must be a model folder or a hub id such as 'tiiuae/falcon-7b'")
         if not _DEVICE.fullmatch(self.device):
             raise ValueError("device must be cpu, cuda, or cuda: with the number of a card")
-        if not 2 <= self.max_tokens <= 2048:
-            raise ValueError("max_tokens must be 2 to 2048")
-        if not 2 <= self.min_tokens <= self.max_tokens:
-            raise ValueError("min_tokens must be 2 to max_tokens")
-        if self.batch_tokens and not 64 <= self.batch_tokens <= 4_194_304:
-            raise ValueError("batch_tokens must be 64 to 4194304, or 0")
+        if self.min_tokens > self.max_tokens:
+            raise ValueError("min_tokens must be at most max_tokens")
+        if 0 < self.batch_tokens < 64:
+            raise ValueError("batch_tokens must be 0, or at least 64")
+
+    def folders(self) -> tuple[Path, Path]:
+        return (
+            find_model(self.observer, self.observer_revision),
+            find_model(self.performer, self.performer_revision),
+        )
 
     @property
     def token_budget(self) -> int:
-        """Tokens of a batch: those that are set, or else what suits the device."""
         return self.batch_tokens or (2_048 if self.device == "cpu" else 16_384)
 
     @property
     def number_format(self) -> Literal["bfloat16", "float32"]:
-        """The dtype that is used: the one that is set, or else the device's own."""
+        """The dtype in use: as set, or else the device's own."""
         if self.dtype:
             return self.dtype
         return "float32" if self.device == "cpu" else "bfloat16"
@@ -82,16 +82,12 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def pair_identity(settings: PairSettings, measure: Measure) -> str:
     """The identity without its threshold set: "binoculars/falcon-7b+falcon-7b-instruct@<8 hex>/bfloat16/512".
 
-    The eight digits stand for what both models' folders hold and for the rules that decide which texts are scored.
+    The eight digits are a digest of both models' folders and of the rules that decide which texts are scored.
     Raises MissingModel where a folder or the hub's cache on this machine does not have a model, UnsupportedModel where
     it has no safetensors weights, MissingExtra for a hub id without the packages that know the cache.
     """
-    folders = (
-        find_model(settings.observer, settings.observer_revision),
-        find_model(settings.performer, settings.performer_revision),
-    )
     rules = f"min_tokens={settings.min_tokens} english_only={settings.english_only} rules={RULES}"
-    digest = fingerprint(folders, rules)[:8]
+    digest = fingerprint(settings.folders(), rules)[:8]
     names = f"{_short(settings.observer)}+{_short(settings.performer)}"
     return f"{measure}/{names}@{digest}/{settings.number_format}/{settings.max_tokens}"
 

@@ -1,28 +1,28 @@
 """Which texts were on the device when it was lost, remembered beyond the end of the process.
 
-A fault of CUDA breaks the process: nothing runs on the card until another process starts. So a process gives one loss
-and no more, and whoever starts next must know which texts to be careful with, or it reads the same batch for ever. They
-are kept in a small file, digests only: how often the device was lost with each text alone on it. A text that was lost
-with others is a suspect and counts 0; it is read alone from then on, and one that was read meanwhile is forgotten.
+A fault of CUDA breaks the process: nothing runs on the card until another process starts. The next process must know
+which texts were in flight, or it reads the same batch for ever. A small file keeps their digests, with the number of
+losses for which each was alone on the device. A text that was lost with others is a suspect and counts 0; it is read
+alone from then on, and forgotten once it was read.
 
-Several processes may share the file. Each writes what it learned itself into what the file says then; two that write in
-the same moment may lose an entry, which costs one more loss. A file that cannot be read or written costs its purpose
-and nothing else: what is known is kept in memory, and `problem` says what was wrong.
+Several processes may share the file: each merges its own changes into it. Two that write in the same moment may lose an
+entry, which costs one more loss. If the file cannot be read or written, suspects are kept in memory, and `problem` says
+why.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import stat
 import tempfile
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 import numpy as np
+
+from scoring.thresholds.published import write_whole
 
 LOSSES_ALONE = 2
 """A text with which the device was lost so often, nothing else being on it, is not read again."""
@@ -50,7 +50,6 @@ class Suspects:
         return self._losses.get(_key(ids)) if self._losses else None
 
     def blame(self, texts: Iterable[Sequence[int]], *, alone: bool) -> None:
-        """The device was lost with these on it."""
         for key in map(_key, texts):
             self._changes[key] = self._losses[key] = self._losses.get(key, 0) + alone
         self.save()
@@ -74,25 +73,26 @@ class Suspects:
             del found[next((key for key, losses in found.items() if losses < LOSSES_ALONE), next(iter(found)))]
         self._losses = found
         self._changes = {}
-        if self._path is not None:
-            try:
-                _write(self._path, msgspec.json.encode(found))
-            except OSError as error:
-                self.problem = f"{self._path} cannot be written: {error.strerror or error}"
+        if self._path is None:
+            return
+        folder = self._path.parent
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if folder.stat().st_uid != os.getuid() and folder.parent == Path(tempfile.gettempdir()):
+                raise PermissionError(f"{folder} belongs to another user")
+            write_whole(self._path, msgspec.json.encode(found), force=True)
+        except OSError as error:
+            self.problem = f"{self._path} cannot be written: {error.strerror or error}"
 
     def _read(self) -> dict[str, int]:
-        """What the file says, or else what is known."""
-        if self._path is None:
-            return dict(self._losses)
-        try:
-            with self._path.open("rb") as file:
-                return msgspec.json.decode(file.read(_LARGEST_BYTES), type=_Losses)
-        except FileNotFoundError:
-            pass
-        except OSError as error:
-            self.problem = f"{self._path} cannot be read: {error.strerror or error}"
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self.problem = f"{self._path} is broken and was not used: {error}"
+        if self._path is not None:
+            try:
+                with self._path.open("rb") as file:
+                    return msgspec.json.decode(file.read(_LARGEST_BYTES), type=_Losses)
+            except FileNotFoundError:
+                pass
+            except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                self.problem = f"{self._path} is broken and was not used: {error}"
         return dict(self._losses)
 
 
@@ -100,28 +100,6 @@ def default_file(identity: str) -> Path:
     """Where a pair's suspects are kept if nothing else is set: in a folder of the user's own in the temporary one."""
     digest = hashlib.blake2b(identity.encode(), digest_size=4).hexdigest()
     return Path(tempfile.gettempdir()) / f"farmwatch-{os.getuid()}" / f"pair-suspects-{digest}.json"
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Replace the file in one step. Raises OSError, also where others may write in a folder that is to be made."""
-    if not path.parent.exists():
-        path.parent.mkdir(mode=0o700, parents=True)
-    found = path.parent.stat()
-    if found.st_uid != os.getuid() and path.parent.parent == Path(tempfile.gettempdir()):
-        raise PermissionError(f"{path.parent} belongs to another user")
-    if not stat.S_ISDIR(found.st_mode):
-        raise NotADirectoryError(f"{path.parent} is no folder")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(name).replace(path)
-    except OSError:
-        with suppress(OSError):
-            Path(name).unlink()
-        raise
 
 
 def _key(ids: Sequence[int]) -> str:

@@ -15,7 +15,7 @@ The rules, in order:
 A text is otherwise cut at max_tokens, as the authors of Binoculars do. What looks like a special token in a text
 ("<|endoftext|>") is read as the characters it is written with: a page must not speak to the model.
 
-Batches are filled by padded tokens, since that is what a device works and holds; texts of one length go together.
+Batches are filled by padded tokens, which the device computes and holds; texts of one length go together.
 """
 
 from __future__ import annotations
@@ -27,15 +27,19 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from scoring.lite_ngram.function_words import function_words_per_100
+from scoring.lite_ngram.words import (
+    LONGEST_CHARS,
+    LONGEST_WORDS,
+    MIN_FUNCTION_WORDS_PER_100,
+    has_few_function_words,
+)
+from scoring.lite_ngram.words import tokens as word_tokens
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-LONGEST_CHARS, LONGEST_WORDS = 1_000_000, 50_000
-MIN_FUNCTION_WORDS_PER_100 = 18
 RULES = f"2 {LONGEST_CHARS} {LONGEST_WORDS} {MIN_FUNCTION_WORDS_PER_100}"
-"""Part of a pair's identity. Its first number is the rules' version: it goes up with each change of what is read."""
+"""Part of a pair's identity. Its first number is the rules' version: it goes up with each change of the rules."""
 _LOOKED_AT_CHARS = 4_000  # of a text, to tell its script
 _LITTLE_PADDING = 0.9  # a text of at least this share of the longest one's length
 _LARGE_ENOUGH = 0.25  # of the budget; products of matrices gain little from more rows
@@ -64,19 +68,16 @@ def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: TextRules) -> li
 
     `tokenizer` is one of `plain_tokenizer`.
     """
-    read: list[list[int] | Abstained] = [
-        Abstained(reason) if (reason := unreadable(text, rules)) else [] for text in texts
-    ]
-    kept = [index for index, found in enumerate(read) if isinstance(found, list)]
+    read: list[list[int] | Abstained] = [Abstained(_refuse_text(text, rules)) for text in texts]
+    kept = [index for index, found in enumerate(read) if found == Abstained("")]
     heads = [head(texts[index], rules.max_tokens) for index in kept]
-    encode = (
-        tokenizer.encode_batch if rules.english_only else tokenizer.encode_batch_fast
-    )  # a tenth slower: with places
+    # The fast way gives no places of tokens; with them it takes a tenth longer.
+    encode = tokenizer.encode_batch if rules.english_only else tokenizer.encode_batch_fast
     for index, text, encoding in zip(kept, heads, encode(heads), strict=True):
         if len(encoding) < rules.max_tokens and len(text) < len(texts[index]):  # a tokenizer whose tokens span words
             text, encoding = texts[index], tokenizer.encode(texts[index])
         ids = encoding.ids
-        reason = unreadable_tokens(len(ids), covered(text, encoding) if rules.english_only else text, rules)
+        reason = _refuse_tokens(text, encoding, rules)
         read[index] = Abstained(reason, len(ids)) if reason else ids
     return read
 
@@ -90,8 +91,8 @@ def plain_tokenizer(tokenizer: Tokenizer, max_tokens: int) -> Tokenizer:
     return copy
 
 
-def unreadable(text: str, rules: TextRules) -> str:
-    """Why `text` is not tokenised at all; empty where it is."""
+def _refuse_text(text: str, rules: TextRules) -> str:
+    """Why `text` is not tokenised; empty where it is."""
     if not text or text.isspace():
         return "empty"
     if len(text) > LONGEST_CHARS or (len(text) > LONGEST_WORDS and len(text.split()) > LONGEST_WORDS):
@@ -102,41 +103,34 @@ def unreadable(text: str, rules: TextRules) -> str:
         return "bad_unicode"
     if not _LETTER.search(text):
         return "no_words"
-    looked_at = text[:_LOOKED_AT_CHARS]
-    if rules.english_only and not looked_at.isascii():
-        letters = len(_LETTER.findall(looked_at))
-        if len(_LATIN.findall(looked_at)) * 2 < letters:
-            return "other_language"
+    start = text[:_LOOKED_AT_CHARS]
+    if rules.english_only and not start.isascii() and len(_LATIN.findall(start)) * 2 < len(_LETTER.findall(start)):
+        return "other_language"
     return ""
 
 
-def unreadable_tokens(count: int, text: str, rules: TextRules) -> str:
-    """Why a text of `count` tokens is not scored; empty where it is. `text` is what these tokens cover."""
-    if count < 2:
+def _refuse_tokens(text: str, encoding: Encoding, rules: TextRules) -> str:
+    """Why a text with these tokens is not scored; empty where it is."""
+    if len(encoding) < 2:
         return "one_token"
-    if count < rules.min_tokens:
+    if len(encoding) < rules.min_tokens:
         return "too_short"
-    if rules.english_only and _function_words_per_100(text) < MIN_FUNCTION_WORDS_PER_100:
-        return "few_function_words"
-    return ""
-
-
-def covered(text: str, encoding: Encoding) -> str:
-    """The part of `text` up to the end of the last token that stands for any of it."""
-    for index in reversed(range(len(encoding))):
-        if span := encoding.token_to_chars(index):
-            return text[: span[1]]
+    if rules.english_only:
+        spans = (encoding.token_to_chars(index) for index in reversed(range(len(encoding))))
+        end = next((span[1] for span in spans if span), 0)  # what is behind the last token is not read
+        read = text[:end].lower().replace("’", "'")
+        if has_few_function_words(word_tokens(read), len(read.split())):
+            return "few_function_words"
     return ""
 
 
 def head(text: str, max_tokens: int) -> str:
-    """The beginning of `text` whose first `max_tokens` tokens are those of the whole text.
+    """The beginning of `text` with the same first `max_tokens` tokens.
 
     A word is at least one token, and with nearly all tokenizers none spans the end of a word and the single space
     behind it: so it is safe to cut at such a place with `max_tokens` words before it. A text without them is not cut.
     """
-    ends = islice(_WORD_BEFORE_SPACE.finditer(text), max_tokens, None)
-    end = next(ends, None)
+    end = next(islice(_WORD_BEFORE_SPACE.finditer(text), max_tokens, None), None)
     return text[: end.end()] if end else text
 
 
@@ -144,7 +138,7 @@ def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
     """Indices of texts of these lengths in batches, the longest first, each of at most `budget` padded tokens.
 
     A batch that is large enough for the device to work at full speed is closed early, where the next text would bring
-    more than a little padding. A text longer than the budget stands alone.
+    more than a little padding. A text longer than the budget has a batch of its own.
     """
     filled: list[list[int]] = []
     width = 0
@@ -156,10 +150,3 @@ def batches(lengths: Sequence[int], budget: int) -> list[list[int]]:
             width = lengths[index]
         filled[-1].append(index)
     return filled
-
-
-def _function_words_per_100(text: str) -> float:
-    words = len(text.split())
-    from scoring.lite_ngram.ngrams import tokens as word_tokens  # it brings numpy: not for who asks for an identity
-
-    return function_words_per_100(word_tokens(text.lower().replace("’", "'")), words)

@@ -22,33 +22,25 @@ and the sum of squares about it, M_b. Two such summaries of disjoint sets merge 
     mean = mean_a + (mean_b - mean_a) B / W
     M    = M_a exp(m_a - m) + M_b exp(m_b - m) + (mean_b - mean_a)^2 A B / W
 
-The last two lines are the pairwise update of Chan, Golub and LeVeque ("Updating formulae and a pairwise algorithm for
-computing sample variances", 1979; "Algorithms for computing the sample variance", Am. Stat. 37, 1983), weighted. The
-sum of squares is never found as sum w z^2 - mean^2, which loses all digits where z_q is large and nearly constant.
-Inside a tile it is found by their corrected two-pass rule: with d = z_q - a for a rounded mean a,
-M = sum w d^2 - (sum w d)^2 / W, and the mean becomes a + (sum w d) / W.
-The running maximum starts at -inf, so the first tile is no special case: its weight is multiplied by exp(-inf) = 0.
+The last two lines are the pairwise update of Chan, Golub and LeVeque (Am. Stat. 37, 1983), weighted. The sum of squares
+is never sum w z^2 - mean^2, which loses all digits where z_q is large and nearly constant. Inside a tile it comes from
+their corrected two-pass rule: with d = z_q - a for a rounded mean a, M = sum w d^2 - (sum w d)^2 / W, and the mean
+becomes a + (sum w d) / W. The running maximum starts at -inf, so the first tile is no special case.
 
-**Costs.** Per logit pair, two exponentials and some ten cheap passes over a piece that lies in the cache, beside
-2 (H_p + H_q) floating-point operations of the products. On a CPU the products go through oneDNN, which uses the
-widest vectors of any x86 CPU (torch's default, MKL, uses half of them on AMD's). On CUDA a Triton kernel does the
-folding in one read (scoring/pair/kernel.py).
+**Costs.** Per logit pair, two exponentials and some ten cheap passes over a piece in the cache, beside 2 (H_p + H_q)
+floating-point operations of the products. On CUDA a Triton kernel folds in one read (scoring/pair/kernel.py).
 """
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
-from scoring.errors import BadParameters
-
-Kernel = Literal["auto", "torch", "triton"]
+Kernel = Literal["torch", "triton"]
 
 # Positions and words of one piece. On a CPU 256 x 1024 fp32 logits are 1 MiB, which stays in L2 or L3, and both sides
 # are long enough for the product to run at full speed. On CUDA the pair of pieces takes 512 MiB and fills the card.
@@ -98,19 +90,18 @@ def vocab_pass(
     *,
     tile: int | None = None,
     block: int | None = None,
-    kernel: Kernel = "auto",
+    kernel: Kernel = "torch",
 ) -> TokenSums:
     """Both heads at N positions in one pass; memory is bounded by block x tile, whatever N and V are.
 
-    `hidden_p` [N, H_p] and `hidden_q` [N, H_q] are the last hidden states, gathered without padding, from as many
-    documents as one likes; `targets` [N] (int64) holds the word whose performer's logit is wanted, or -1 for none.
-    Words beyond the tokenizer's (padded heads) count, as in the authors' code. `kernel`: "torch", "triton" (a CUDA
-    device, or Triton's interpreter), or "auto": triton on CUDA where it is installed, torch elsewhere.
-    A row that holds NaN or inf gives NaN and does not touch the others. Raises BadParameters where shapes disagree,
-    a piece is empty, or the kernel cannot run here.
+    `hidden_p` [N, H_p] and `hidden_q` [N, H_q] are the last hidden states, gathered without padding, of any number of
+    documents; `targets` [N] (int64) holds the word whose performer's logit is wanted, or -1 for none. Words beyond the
+    tokenizer's (padded heads) count, as in the authors' code. The kernel "triton" needs a CUDA device, or Triton's
+    interpreter. A row that holds NaN or inf gives NaN and does not touch the others.
     """
-    _check(hidden_p, hidden_q, head_p, head_q, targets)
-    fold = _fold_by(kernel, hidden_p.device)
+    fold: Fold = fold_torch
+    if kernel == "triton":
+        from scoring.pair.kernel import fold_triton as fold
     state = torch.zeros(len(RunningSums._fields), len(targets), dtype=torch.float32, device=hidden_p.device)
     state[0] = state[4] = -torch.inf
     _walk((hidden_p, hidden_q), (head_p, head_q), targets, state, tile, block, fold)
@@ -140,22 +131,17 @@ def _walk(
     block: int | None,
     fold: Fold,
 ) -> None:
-    """Make each piece of both heads' logits and hand it to `fold`, with the part of `state` that is its rows'."""
-    device, words = state.device, len(heads[0].weight)
-    usual_block, usual_tile = CUDA_PIECE if device.type == "cuda" else CPU_PIECE
-    tile, block = usual_tile if tile is None else tile, usual_block if block is None else block
-    if block < 1 or tile < 1:
-        raise BadParameters(f"a piece of {block} positions by {tile} words is empty: both must be at least 1")
-    _keep_freed_pages(block * tile, device)
-    p, q = (_product_for(states, head) for states, head in zip(hidden, heads, strict=True))
-    pieces = [
-        (p.hidden(hidden[0][rows]), q.hidden(hidden[1][rows]), targets[rows], state[:, rows])
-        for rows in (slice(start, start + block) for start in range(0, len(targets), block))
-    ]
-    for first in range(0, words, tile):  # tiles outside: each tile of the weights is read from memory once
-        tile_p, tile_q = p.tile(first, tile), q.tile(first, tile)
-        for piece_p, piece_q, wanted, folded in pieces:
-            fold(p.logits(piece_p, tile_p), q.logits(piece_q, tile_q), wanted, first, folded)
+    """Make each piece of both heads' logits and hand it to `fold`, with the part of `state` for its rows."""
+    usual_block, usual_tile = CUDA_PIECE if state.device.type == "cuda" else CPU_PIECE
+    tile, block = tile or usual_tile, block or usual_block
+    _keep_freed_pages(block * tile, state.device)
+    blocks = [slice(start, start + block) for start in range(0, len(targets), block)]
+    pieces = [[_widened(states[rows]) for rows in blocks] for states in hidden]
+    for first in range(0, len(heads[0].weight), tile):  # tiles outside: each tile of the weights is read once
+        words = slice(first, first + tile)
+        p, q = (Head(_widened(weight[words]), None if bias is None else bias[words]) for weight, bias in heads)
+        for rows, states_p, states_q in zip(blocks, *pieces, strict=True):
+            fold(_logits(states_p, p), _logits(states_q, q), targets[rows], first, state[:, rows])
 
 
 def fold_torch(p: Tensor, q: Tensor, targets: Tensor, first: int, state: Tensor) -> None:
@@ -195,87 +181,46 @@ def fold_torch(p: Tensor, q: Tensor, targets: Tensor, first: int, state: Tensor)
     sums.max_p.copy_(new_p)
 
 
-class _Product:
-    """Logits of a block of positions and a tile of a head's words: fp32 [B, T], a new tensor each time."""
-
-    def __init__(self, head: Head) -> None:
-        self.head = head
-
-    def hidden(self, block: Tensor) -> Tensor:
-        """A block of hidden states, as `logits` takes it."""
-        return block
-
-    def tile(self, first: int, width: int) -> tuple[Tensor, Tensor | None]:
-        """The weights and the bias of `width` words from `first` on, as `logits` takes them."""
-        weight, bias = self.head
-        return self._weight(weight[first : first + width]), None if bias is None else bias[first : first + width]
-
-    def logits(self, hidden: Tensor, tile: tuple[Tensor, Tensor | None]) -> Tensor:
-        """hidden @ weight.T + bias, summed in fp32."""
-        weight, bias = tile
-        product = self._multiply(hidden, weight)
-        return product if bias is None else product.add_(bias)
-
-    def _weight(self, weight: Tensor) -> Tensor:
-        return weight
-
-    def _multiply(self, hidden: Tensor, weight: Tensor) -> Tensor:
-        if hidden.dtype == torch.float32:
-            return torch.mm(hidden, weight.T)
-        if _MM_WIDENS and hidden.is_cuda:
-            return torch.mm(hidden, weight.T, out_dtype=torch.float32)
-        return torch.mm(hidden, weight.T).float()  # torch < 2.8: the logits are rounded once
+def _logits(hidden: Tensor, part: Head) -> Tensor:
+    """Logits of a block of positions and a tile of a head: fp32 [B, T], a new tensor, summed in fp32."""
+    weight, bias = part
+    if hidden.device.type == "cpu" and onednn_multiplies():
+        product = onednn_linear(hidden, weight, None)
+    elif hidden.dtype == torch.float32:
+        product = torch.mm(hidden, weight.T)
+    elif _MM_WIDENS and hidden.is_cuda:
+        product = torch.mm(hidden, weight.T, out_dtype=torch.float32)
+    else:  # torch < 2.8: the logits are rounded once
+        product = torch.mm(hidden, weight.T).float()
+    return product if bias is None else product.add_(bias)
 
 
-class _WideProduct(_Product):
-    """Half precision on a CPU: widened first, because a product of two such numbers is exact in fp32."""
-
-    def hidden(self, block: Tensor) -> Tensor:
-        return block.float()
-
-    def _weight(self, weight: Tensor) -> Tensor:
-        return weight.float()
-
-
-class _OneDnnProduct(_WideProduct):
-    """fp32 products by oneDNN."""
-
-    def hidden(self, block: Tensor) -> Tensor:
-        return super().hidden(block).contiguous()
-
-    def _weight(self, weight: Tensor) -> Tensor:
-        return super()._weight(weight).contiguous()
-
-    def _multiply(self, hidden: Tensor, weight: Tensor) -> Tensor:
-        return onednn_linear(hidden, weight, None)
-
-
-def _product_for(hidden: Tensor, head: Head) -> _Product:
-    if hidden.device.type != "cpu":
-        return _Product(head)
-    return _OneDnnProduct(head) if onednn_multiplies() else _WideProduct(head)
+def _widened(tensor: Tensor) -> Tensor:
+    """Half precision on a CPU as fp32, in which a product of two such numbers is exact."""
+    return tensor.float().contiguous() if tensor.device.type == "cpu" else tensor
 
 
 def onednn_multiplies() -> bool:
     """Whether fp32 products on this CPU go through oneDNN: it is part of torch and made for x86."""
-    mkldnn: Any = torch.backends.mkldnn
-    return bool(mkldnn.is_available()) and platform.machine() in {"x86_64", "AMD64"}
+    return _POINTWISE is not None
 
 
 def onednn_linear(states: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """states @ weight.T + bias by oneDNN; fp32, contiguous, on a CPU: [N, in], [out, in], [out] -> [N, out].
 
-    Measured on an AMD EPYC (Zen 5): 190 GFLOP/s a core, where torch.mm, which is MKL, makes 90.
+    Measured on an AMD EPYC (Zen 5): 190 GFLOP/s a core, where torch.mm makes 90: it is MKL, which uses half of the
+    vector width of AMD's CPUs.
     """
-    if _POINTWISE is not None:
-        fused: Tensor = _POINTWISE(states, weight, bias, "none", [], "")
-        return fused
-    packed = None if bias is None else bias.to_mkldnn()  # the documented way, which copies both matrices
-    return functional.linear(states.to_mkldnn(), weight.to_mkldnn(), packed).to_dense()
+    assert _POINTWISE is not None
+    fused: Tensor = _POINTWISE(states, weight, bias, "none", [], "")
+    return fused
 
 
 def _pointwise() -> Any:
-    """The operator that torch.compile uses for linear layers on a CPU; None in a torch that does not have it."""
+    """The operator that torch.compile uses for linear layers on an x86 CPU; None where torch does not have it."""
+    mkldnn: Any = torch.backends.mkldnn
+    if not mkldnn.is_available() or platform.machine() not in {"x86_64", "AMD64"}:
+        return None
     try:
         operator = torch.ops.mkldnn._linear_pointwise
         operator(torch.ones(2, 3), torch.ones(4, 3), None, "none", [], "")
@@ -284,7 +229,7 @@ def _pointwise() -> Any:
     return operator
 
 
-_POINTWISE = _pointwise() if onednn_multiplies() else None
+_POINTWISE = _pointwise()
 
 
 def _keep_freed_pages(piece: int, device: torch.device) -> None:
@@ -300,35 +245,3 @@ def _keep_freed_pages(piece: int, device: torch.device) -> None:
 
 # torch.mm writes fp32 from half-precision matrices since 2.8, on CUDA.
 _MM_WIDENS = tuple(int(part) for part in torch.__version__.split(".")[:2]) >= (2, 8)
-
-
-def _fold_by(kernel: Kernel, device: torch.device) -> Fold:
-    if kernel == "torch" or (kernel == "auto" and not (device.type == "cuda" and find_spec("triton"))):
-        return fold_torch
-    if find_spec("triton") is None:
-        raise BadParameters("kernel 'triton' needs the package triton, which is not installed: take 'torch' or 'auto'")
-    from scoring.pair.kernel import can_run, fold_triton
-
-    if not can_run(device):
-        raise BadParameters(f"kernel 'triton' cannot run on the device {device}: take 'torch' or 'auto'")
-    return fold_triton
-
-
-def _check(hidden_p: Tensor, hidden_q: Tensor, head_p: Head, head_q: Head, targets: Tensor) -> None:
-    if len(head_p.weight) != len(head_q.weight):
-        raise BadParameters(
-            f"the heads have {len(head_p.weight)} and {len(head_q.weight)} words: a pair has one vocabulary"
-        )
-    for name, hidden, head in (("observer", hidden_p, head_p), ("performer", hidden_q, head_q)):
-        if hidden.shape != (len(targets), head.weight.shape[1]):
-            raise BadParameters(
-                f"the {name}'s hidden states are {list(hidden.shape)}, but there are {len(targets)} targets and its "
-                f"head takes {head.weight.shape[1]} numbers a position"
-            )
-    # On a card the question would wait for all that is queued there; a target beyond the words then counts as none.
-    if (
-        len(targets)
-        and targets.device.type == "cpu"
-        and not -1 <= int(targets.min()) <= int(targets.max()) < len(head_q.weight)
-    ):
-        raise BadParameters(f"targets must lie in -1 … {len(head_q.weight) - 1}")

@@ -1,16 +1,16 @@
 """Is a site `mixed`: do its scores fall into two clear groups, one that reads as a model's and one that does not?
 
-The scores are sorted and cut once where the squared distances to the two groups' means are least (two-means in one
-dimension, exact: a running sum tells where). The groups are clear when
+The sorted scores are cut once where the squared distances to the two groups' means are least (exact two-means in one
+dimension, by a running sum). The groups are clear when
 
     D = sqrt(2) |m1 - m2| / sqrt(s1^2 + s2^2) > 4           (Ashman, Bird and Zepf, Astron. J. 108, 1994)
 
-with means m and standard deviations s of the groups. Ashman's own bound of 2 is for groups that a mixture model found.
-A cut makes groups of anything: half a bell curve and the other half have D = 2.7, halves of a flat one 3.5. Hence 4.
+with means m and standard deviations s of the groups. Ashman's bound of 2 is for groups of a mixture model. A cut makes
+groups of anything: two halves of a bell curve have D = 2.7, of a flat one 3.5. Hence 4.
 
-Further, each group must hold at least a quarter of the scores and at least 4 of them, and of one group at most a
-quarter and of the other at least three quarters must be flagged: two kinds of human prose make no site mixed.
-`docs/explanation/sites.md` has what the test finds and how often it is wrong. It is no verdict: it asks for more pages.
+Each group must hold at least a quarter of the scores and at least 4; of one group at most a quarter and of the other at
+least three quarters must be flagged: two kinds of human prose make no site mixed. docs/explanation/sites.md has the
+test's errors. `mixed` is no verdict: the crawl fetches more pages.
 """
 
 from __future__ import annotations

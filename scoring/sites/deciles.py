@@ -1,15 +1,13 @@
 """The method `deciles`: nine deciles of a site's page scores and a linear support vector machine over them.
 
-From DeGenTWeb (He et al., arXiv 2507.13933 and 2605.00087): sort the scores of at least 15 pages of a site, take the
-10th, 20th, ... 90th percentile (linear between neighbours), and call the site `llm` where
+From DeGenTWeb (He et al., arXiv 2507.13933 and 2605.00087): take the 10th, 20th, ... 90th percentile (linear between
+neighbours) of the scores of at least 15 pages of a site, which is `llm` where
 
     margin = sum_i weight_i (decile_i - centre_i) / scale_i + offset > 0.
 
-Centres and scales are means and standard deviations of the training sites' deciles. The margin of 1 is where the
-support vectors lie, so that |margin| tells how far a site is from being a matter of opinion; it is no probability.
-
-It is a test of fixed size: it says nothing before 15 scores and always something from there on, with the deciles of all
-of them. It knows one detector's scale: numbers that were learned from another's scores are refused.
+Centres and scales are means and standard deviations of the training sites' deciles. Support vectors have the margin 1,
+so |margin| tells how clear a site is; it is no probability. The test decides nothing before 15 scores, and always
+something from there on. Numbers that were learned from another detector's scores are refused.
 """
 
 from __future__ import annotations
@@ -18,6 +16,7 @@ import math
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -25,12 +24,12 @@ from scoring.errors import BadSiteNumbers, NoSiteTest
 from scoring.interface import MethodName, PageScore, SiteVerdict
 from scoring.sites.bimodal import is_mixed
 from scoring.sites.family import not_as_measured, same_family
-from scoring.sites.method import afterthoughts, method_digest
+from scoring.sites.method import NumberedMethod, describe_corrections, describe_too_few
 from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE
 
 PLACES = tuple(tenth / 10 for tenth in range(1, 10))
 PAGES = 15
-FORMAT = "deciles-1"
+_NINE = msgspec.Meta(min_length=9, max_length=9)
 _SHIPPED = "deciles-binoculars.json"
 _MAX_BYTES = 1 << 16
 _FAR = 1e6  # standard deviations
@@ -47,31 +46,18 @@ class HeldOutErrors(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DecileNumbers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What training learned. Raises ValueError where it is no set of decile numbers."""
+    """The numbers that training learned."""
 
-    format: str
-    detector: str  # family whose scores they are, see scoring.sites.family
-    weights: list[float]
-    centres: list[float]
-    scales: list[float]
+    format: Literal["deciles-1"]
+    detector: Annotated[str, msgspec.Meta(min_length=1)]  # family of the scores, see scoring.sites.family
+    weights: Annotated[list[float], _NINE]
+    centres: Annotated[list[float], _NINE]
+    scales: Annotated[list[Annotated[float, msgspec.Meta(gt=0)]], _NINE]
     offset: float
     human_sites: int
     llm_sites: int
     pages: int  # scores of all the training sites
     left_out: HeldOutErrors  # leave one site out
-
-    def __post_init__(self) -> None:
-        if self.format != FORMAT:
-            raise ValueError(f"format {self.format!r}, this farmwatch reads {FORMAT!r}")
-        for name, numbers in (("weights", self.weights), ("centres", self.centres), ("scales", self.scales)):
-            if len(numbers) != len(PLACES):
-                raise ValueError(f"{len(numbers)} {name}, not {len(PLACES)}")
-            if not all(map(math.isfinite, numbers)):
-                raise ValueError(f"{name} are not all finite")
-        if not math.isfinite(self.offset) or min(self.scales) <= 0:
-            raise ValueError("offset is not finite, or a scale is not above 0")
-        if not self.detector:
-            raise ValueError("no detector is named")
 
     def margin(self, scores: Sequence[float]) -> float:
         """> 0 is llm. Needs at least one score."""
@@ -97,66 +83,52 @@ def load_deciles(detector: str, file: Path | None = None) -> DecileNumbers:
 
     Raises BadSiteNumbers for a file that is broken or another detector's, NoSiteTest where none ship for the detector.
     """
-    name = str(file) if file else _SHIPPED
-    try:
-        data = _read(file) if file else resources.files("scoring.data").joinpath(_SHIPPED).read_bytes()
-    except OSError as error:
-        raise BadSiteNumbers(f"{name} cannot be read ({error.strerror}): {_MEND}") from error
-    numbers = read_numbers(data, name)
-    if file and not same_family(detector, numbers.detector):
-        raise BadSiteNumbers(f"{name} was learned from scores of {numbers.detector}, not of {detector}: {_MEND}")
-    reason = "" if file else not_as_measured(detector)
-    if not reason:
+    if file:
+        try:
+            if file.stat().st_size > _MAX_BYTES or not file.is_file():
+                raise BadSiteNumbers(f"{file} is no regular file of at most {_MAX_BYTES} bytes: {_MEND}")
+            data = file.read_bytes()
+        except OSError as error:
+            raise BadSiteNumbers(f"{file} cannot be read ({error.strerror}): {_MEND}") from error
+        numbers = read_numbers(data, str(file))
+        if not same_family(detector, numbers.detector):
+            raise BadSiteNumbers(f"{file} was learned from scores of {numbers.detector}, not of {detector}: {_MEND}")
         return numbers
-    raise NoSiteTest(
-        f"the method deciles ships with numbers that are not for {detector}, since {reason}: {_MEND} on scores of"
-        ' labelled sites and set tally.deciles to its file, or set tally.method = "sprt"'
-    )
-
-
-def _read(file: Path) -> bytes:
-    """The file up to a byte more than it may have: a vast one is not read, nor a pipe that never ends."""
-    if not file.is_file():
-        file.stat()  # tells what is wrong with a path where nothing is
-        raise BadSiteNumbers(f"{file} is no regular file: {_MEND}")
-    with file.open("rb") as stream:
-        return stream.read(_MAX_BYTES + 1)
+    if reason := not_as_measured(detector):
+        raise NoSiteTest(
+            f"the method deciles ships with numbers that are not for {detector}, since {reason}: {_MEND} on scores of"
+            ' labelled sites and set tally.deciles to its file, or set tally.method = "sprt"'
+        )
+    return read_numbers(resources.files("scoring.data").joinpath(_SHIPPED).read_bytes(), _SHIPPED)
 
 
 def read_numbers(data: bytes, name: str) -> DecileNumbers:
     """Decile numbers of a file called `name`. Raises BadSiteNumbers."""
-    if len(data) > _MAX_BYTES:
-        raise BadSiteNumbers(f"{name} has more than {_MAX_BYTES} bytes, decile numbers have fewer: {_MEND}")
     try:
         return msgspec.json.decode(data, type=DecileNumbers)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadSiteNumbers(f"{name} is no file of decile numbers ({error}): {_MEND}") from error
 
 
-class DecileTest:
-    """The method `deciles` with its numbers. Pure: the verdict depends on the scores only."""
+class DecileTest(NumberedMethod, frozen=True, tag="deciles"):
+    """The method `deciles`. Pages without a score are passed over; the site closes by the 15th page's fetch time."""
 
-    name: MethodName = "deciles"
-
-    def __init__(self, numbers: DecileNumbers, close_after_ms: int | None = None) -> None:
-        """`close_after_ms` after the 15th page the site closes, see scoring.sites.sequential; None = never."""
-        self.numbers = numbers
-        self.digest = method_digest(self.name, numbers, close_after_ms)
-        self._close_after_ms = close_after_ms
+    name: ClassVar[MethodName] = "deciles"
+    numbers: DecileNumbers
+    close_after_ms: int | None = None
 
     def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
-        """Judge a site by its page scores in the order of their fetch; those without a score are passed over."""
-        usable = [page for page in pages if page.score is not None]
-        decided_at = usable[PAGES - 1].fetched_at if len(usable) >= PAGES else 0
-        given = len(usable)
-        if decided_at and self._close_after_ms is not None:
-            closes_at = decided_at + self._close_after_ms
-            usable = [*usable[:PAGES], *(page for page in usable[PAGES:] if page.fetched_at <= closes_at)]
+        given = [page for page in pages if page.score is not None]
+        usable = given
+        decided_at = given[PAGES - 1].fetched_at if len(given) >= PAGES else 0
+        if decided_at and self.close_after_ms is not None:
+            closes_at = decided_at + self.close_after_ms
+            usable = [*given[:PAGES], *(page for page in given[PAGES:] if page.fetched_at <= closes_at)]
         scores = [page.score for page in usable if page.score is not None]
         verdict, margin, before = UNCLASSIFIABLE, 0.0, ""
         if len(scores) >= PAGES:
             margin = self.numbers.margin(scores)
-            verdict, first = _word(margin), _word(self.numbers.margin(scores[:PAGES]))
+            verdict, first = _verdict_of(margin), _verdict_of(self.numbers.margin(scores[:PAGES]))
             before = first if first != verdict else ""
         return SiteVerdict(
             verdict=verdict,
@@ -169,17 +141,15 @@ class DecileTest:
             before=before,
             before_pages=PAGES if before else 0,
             mixed=is_mixed(usable),
-            closed=len(usable) < given,
+            closed=len(usable) < len(given),
         )
 
     def evidence(self, verdict: SiteVerdict) -> str:
-        """Why a verdict is what it is, in one sentence for people."""
         if verdict.verdict == UNCLASSIFIABLE:
-            scores = "score" if verdict.pages == 1 else "scores"
-            return f"{verdict.pages} usable {scores}, at least {PAGES} are needed{afterthoughts(verdict)}"
+            return describe_too_few(verdict.pages, PAGES) + describe_corrections(verdict)
         side = "above" if verdict.verdict == LLM else "not above"
         said = f"deciles of {verdict.pages} scored articles; margin {verdict.llr:+.2f}, {side} 0"
-        return said + afterthoughts(verdict)
+        return said + describe_corrections(verdict)
 
 
 def _standard(decile: float, centre: float, scale: float) -> float:
@@ -187,5 +157,5 @@ def _standard(decile: float, centre: float, scale: float) -> float:
     return min(max((decile - centre) / scale, -_FAR), _FAR)
 
 
-def _word(margin: float) -> str:
+def _verdict_of(margin: float) -> str:
     return LLM if margin > 0 else HUMAN

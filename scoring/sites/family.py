@@ -1,6 +1,6 @@
-"""Which scores are on one scale: those of one detector, whatever its number type, length limit and threshold.
+"""Which scores are on one scale: those of one family, a detector with any number type, length limit and threshold.
 
-Numbers learned from scores (bell curves, decile weights) hold for a family, flags and verdicts for a whole identity.
+Numbers learned from scores (bell curves, decile weights) hold for a family, flags and verdicts for one identity.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def not_as_measured(detector: str) -> str:
     """Why numbers measured on Binoculars with Falcon-7B do not hold for this identity or name; "" = they do.
 
     They were measured in bfloat16 on the first 512 tokens: in another number type a score shifts, and on fewer tokens
-    it scatters more. What a bare name does not say is taken as it was measured. A model is known by its folder's
-    name, and whether its weights are the original ones cannot be told from that.
+    it scatters more. A bare name counts as measured. A model is known by its folder's name, which does not prove that
+    its weights are the original ones.
     """
     if not same_family(detector, BINOCULARS_FALCON):
         return f"they are for {BINOCULARS_FALCON}"

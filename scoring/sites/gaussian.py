@@ -1,21 +1,21 @@
-"""The method `gaussian`: the sequential test on the scores themselves, taken as two bell curves, clipped.
+"""The method `gaussian`: the sequential test on the scores themselves, as two bell curves, clipped.
 
 Let the score x of a human site's page be normal with mean mu0 and standard deviation sd0, of an LLM site's page with
 mu1 and sd1. A page adds
 
     l(x) = ln(sd0 / sd1) + (x - mu0)^2 / (2 sd0^2) - (x - mu1)^2 / (2 sd1^2)
 
-to the sum of `scoring.sites.sequential`. A score just below the threshold says little and one far below says much,
-which a flag cannot tell: hence fewer pages than `sprt` needs. Three things keep it from believing too much:
+to the sum of `scoring.sites.sequential`. A score far below the threshold says more than one just below it, so it needs
+fewer pages than `sprt`. Three things bound a page's weight:
 
-- scores are cut to [low, high] first: the tails of real scores (lists, quotations, broken extractions) are no bell,
-  and with sd0 other than sd1 the far tail of either side would speak for the wider bell;
-- l is cut to +-clip: no page says more, whatever its score. What the bounds rest on is that exp(l) of a human page has
-  a mean of at most 1; cut on both sides that is no longer sure by itself, and it is .44 on the real scores;
+- scores are cut to [low, high] first: the tails of real scores (lists, quotations, broken extractions) are no bell, and
+  the far tail of either side would speak for the wider bell;
+- l is cut to +-clip. The bounds need exp(l) of a human page to have a mean of at most 1; cut on both sides that is no
+  longer certain, and it is .44 on the real scores;
 - the pages of a site resemble each other. With variance w within sites and b between them, r = b / (w + b) of a score's
   variance is the site's own, and the mean of m pages varies as if a page had the variance (w + b)(1 + (m - 1) r): the
-  design effect of Kish. `fit_gaussian` takes that variance, for m = 8 pages, as sd^2, and the same for both labels,
-  so that l is a straight line and neither tail turns round.
+  design effect of Kish. `fit_gaussian` takes that variance, for m = 8 pages, as sd^2, and the same for both labels, so
+  l is a straight line.
 """
 
 from __future__ import annotations
@@ -23,15 +23,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Sequence
+from typing import ClassVar
 
 import msgspec
 
 from scoring.errors import BadParameters, BadTrainingData, NoSiteTest, TooFewLabels
-from scoring.interface import MethodName, PageScore, SiteVerdict
-from scoring.sites.bimodal import is_mixed
+from scoring.interface import MethodName, PageScore
 from scoring.sites.family import BINOCULARS_FALCON, not_as_measured
-from scoring.sites.method import method_digest
-from scoring.sites.sequential import SequentialTest, check_errors, wald_bounds
+from scoring.sites.sequential import SequentialMethod, check_errors
 from stream.text.ranges import MOST
 
 DESIGN_PAGES = 8  # m above: about as many as the test takes to decide
@@ -77,35 +76,20 @@ def gaussian_params_for(detector: str) -> GaussianParams:
     return GaussianParams()
 
 
-class GaussianTest:
-    """The method `gaussian` with its parameters. Pure: the verdict depends on the scores and their order only."""
+class GaussianTest(SequentialMethod, frozen=True, tag="gaussian"):
+    """The method `gaussian`. Pages without a score are passed over."""
 
-    name: MethodName = "gaussian"
+    name: ClassVar[MethodName] = "gaussian"
+    params: GaussianParams = msgspec.field(name="numbers")
 
-    def __init__(self, params: GaussianParams, close_after_ms: int | None = None) -> None:
-        """`close_after_ms`: see scoring.sites.sequential; None = the site never closes."""
-        self.params = params
-        self.digest = method_digest(self.name, params, close_after_ms)
-        bounds = wald_bounds(params.alpha, params.beta)
-        self._walk = SequentialTest(self.name, bounds, params.min_pages, params.min_articles, close_after_ms)
-
-    def step(self, score: float) -> float:
-        """What a page with this score adds to the sum, nats."""
+    def step_of(self, page: PageScore) -> float | None:
+        if page.score is None:
+            return None
         params = self.params
-        x = min(max(score, params.low), params.high)
+        x = min(max(page.score, params.low), params.high)
         human, llm = (x - params.mu0) / params.sd0, (x - params.mu1) / params.sd1
         ratio = math.log(params.sd0 / params.sd1) + (human * human - llm * llm) / 2
         return min(max(ratio, -params.clip), params.clip)
-
-    def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
-        """Judge a site by its page scores in the order of their fetch; those without a score are passed over."""
-        usable = [page for page in pages if page.score is not None]
-        found = self._walk.walk((page, self.step(page.score)) for page in usable if page.score is not None)
-        return msgspec.structs.replace(found, mixed=is_mixed(usable[: found.pages]))
-
-    def evidence(self, verdict: SiteVerdict) -> str:
-        """Why a verdict is what it is, in one sentence for people."""
-        return self._walk.evidence(verdict)
 
 
 def fit_gaussian(human: Sequence[Sequence[float]], llm: Sequence[Sequence[float]]) -> GaussianParams:
@@ -122,11 +106,11 @@ def fit_gaussian(human: Sequence[Sequence[float]], llm: Sequence[Sequence[float]
         centres = [statistics.fmean(site) for site in used]
         within = statistics.fmean(statistics.pvariance(site) for site in used)
         between = statistics.pvariance(centres)
-        whole = within + between
-        if not whole > 0:
+        total = within + between
+        if not total > 0:
             raise BadTrainingData(f"all scores of the {label} sites are the same")
         means.append(statistics.fmean(centres))
-        variances.append(whole + (DESIGN_PAGES - 1) * between)
+        variances.append(total + (DESIGN_PAGES - 1) * between)
     sd = math.sqrt(statistics.fmean(variances))
     ends = sorted(means)
     if not ends[1] > ends[0]:

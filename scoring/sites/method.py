@@ -1,28 +1,42 @@
-"""What a method is that judges a site by its page scores: what it is given, what it says, and in which words."""
+"""The part that all site methods share: their digest, their place in JSON, and the end of their sentences."""
 
 from __future__ import annotations
 
 import hashlib
+from functools import cached_property
+from typing import ClassVar
 
 import msgspec
 
 from scoring.interface import MethodName, SiteVerdict
 
 
-def method_digest(name: MethodName, numbers: msgspec.Struct, close_after_ms: int | None) -> str:
-    """SHA-256 of all that a verdict follows from beside the scores: numbers and closing rule; 8 hex digits.
+class NumberedMethod(msgspec.Struct, frozen=True, dict=True, forbid_unknown_fields=True, tag_field="method"):
+    """A site method with its numbers. A run keeps it as JSON, whatever is configured later.
 
-    Verdicts of two digests are not pooled: they come from two tests, whatever their method's name.
+    The fields of a method are its numbers and then `close_after_ms`: the site closes so long after the page that
+    decided it; None = never.
     """
-    parts = [name, numbers, close_after_ms]
-    return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:8]
+
+    name: ClassVar[MethodName]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything but the scores that a verdict follows from; 8 hex digits. Part of each site's row."""
+        parts = [self.name, *(getattr(self, field) for field in self.__struct_fields__)]
+        return hashlib.sha256(msgspec.json.encode(parts, order="deterministic")).hexdigest()[:8]
 
 
-def afterthoughts(verdict: SiteVerdict) -> str:
-    """What every method's sentence ends with: what was corrected, and whether the site is mixed."""
+def describe_corrections(verdict: SiteVerdict) -> str:
+    """The end of every method's sentence: an earlier verdict, and whether the site is mixed."""
     said = ""
     if verdict.before:
         said += f"; corrected: {verdict.before} after the first {verdict.before_pages}"
     if verdict.mixed:
         said += "; mixed: two clear groups of scores, one on either side of the threshold"
     return said
+
+
+def describe_too_few(pages: int, least: int) -> str:
+    """The sentence for an unclassifiable site."""
+    return f"{pages} usable {'score' if pages == 1 else 'scores'}, at least {least} are needed"

@@ -1,39 +1,37 @@
 """The method `sprt`: from page flags to a site verdict by Wald's sequential probability ratio test.
 
-Let a page of a human site be flagged with probability p0 and a page of an LLM site with p1 > p0, and let pages come in
-a fixed order. After n pages with k flags the logarithm of the likelihood ratio of "LLM site" to "human site" is
+Let a page of a human site be flagged with probability p0 and a page of an LLM site with p1 > p0. After n pages with k
+flags the logarithm of the likelihood ratio of "LLM site" to "human site" is
 
     llr = k ln(p1 / p0) + (n - k) ln((1 - p1) / (1 - p0)).
 
 `scoring.sites.sequential` has the bounds at which it decides, why its errors stay below alpha and beta, and how later
 pages correct a verdict. Two departures from Wald, both on the careful side:
 
-- The pages of a site resemble each other, and sites differ: the flags of one site carry less than independence says,
-  and some human sites are flagged twice as often as the mean. So p0 is not the mean share of human pages flagged but
-  the share of a *bad* human site: for every site below it the bound on alpha holds. `min_pages` looks at no bound
-  before that many pages, `clip` bounds what one page can say.
-- `clip` is on the ratio of one page, never on the sum (a sum clipped at 3 could not reach a bound of 6.9). With flags
-  and moderate rates it does not bind (p0 = .32, p1 = .63: +0.68 and -0.61 nats); it does where p0 or p1 is
-  set near 0 or 1 and a single page would otherwise decide a site. Then both steps are shrunk by one factor t < 1, so
-  that the larger one is `clip`. By Jensen's inequality E ratio^t <= (E ratio)^t = 1 for human pages and likewise for
-  LLM ones, so that both errors keep their bounds. To cut only the larger step would not do: p0 = .30, p1 = .98 cut at
-  3 nats on the clear side has a mean of 1.015 for human pages.
+- Pages of a site resemble each other, and some human sites are flagged twice as often as the mean. So p0 is the share
+  of a *bad* human site: for every site below it the bound on alpha holds. `min_pages` looks at no bound before that
+  many pages.
+- `clip` bounds the ratio of one page, never the sum (a sum clipped at 3 could not reach a bound of 6.9). At moderate
+  rates it does not bind (p0 = .32, p1 = .63: +0.68 and -0.61 nats), but where p0 or p1 is near 0 or 1 a single page
+  would otherwise decide a site. Then both steps are shrunk by one factor t < 1, so that the larger one is `clip`. By
+  Jensen's inequality E ratio^t <= (E ratio)^t = 1 for human pages and likewise for LLM ones, so both errors keep their
+  bounds. Cutting only the larger step would break them: p0 = .30, p1 = .98 cut at 3 nats on the clear side has a mean
+  of 1.015 for human pages.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from functools import cached_property
+from typing import ClassVar, NamedTuple
 
 import msgspec
 
 from scoring.errors import BadParameters, NoSiteTest
-from scoring.interface import MethodName, PageScore, SiteVerdict
-from scoring.sites.bimodal import is_mixed
+from scoring.interface import MethodName, PageScore
 from scoring.sites.family import not_as_measured
-from scoring.sites.method import method_digest
-from scoring.sites.sequential import PLACES, SequentialTest, check_errors, wald_bounds
+from scoring.sites.sequential import PLACES, SequentialMethod, check_errors, wald_bounds
 
 
 class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,15 +57,22 @@ class SprtParams(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         check_errors(self.alpha, self.beta, self.min_pages, self.min_articles, "sprt")
 
 
+class Steps(NamedTuple):
+    """The nats that a page adds to the sum."""
+
+    flagged: float
+    clear: float
+
+
 class FewestPages(NamedTuple):
-    """Usable scores on which a verdict may rest at the soonest: where all of them are flagged, and where none is."""
+    """The fewest usable scores for a verdict: with all of them flagged, and with none."""
 
     llm: int
     human: int
 
 
 def fewest_pages(params: SprtParams) -> FewestPages:
-    """With how many pages a test can say llm and human at all."""
+    """The fewest pages with which a test can say llm, and human."""
     lower, upper = wald_bounds(params.alpha, params.beta)
     flagged = min(math.log(params.p1 / params.p0), params.clip)
     clear = min(math.log((1 - params.p0) / (1 - params.p1)), params.clip)
@@ -118,36 +123,22 @@ def params_for(detector: str) -> SprtParams:
     return _OF_PUBLISHED.get(tag, _OF_PUBLISHED["accuracy"])
 
 
-class SiteTest:
-    """The method `sprt` with its parameters. Pure: the verdict depends on the flags and their order only."""
+class SiteTest(SequentialMethod, frozen=True, tag="sprt"):
+    """The method `sprt`. Pages without a flag are passed over."""
 
-    name: MethodName = "sprt"
+    name: ClassVar[MethodName] = "sprt"
+    params: SprtParams = msgspec.field(name="numbers")
 
-    def __init__(self, params: SprtParams, close_after_ms: int | None = None) -> None:
-        """Derive the steps and the bounds from `params`. `close_after_ms`: see `sequential`; None = never."""
-        self.params = params
-        self.digest = method_digest(self.name, params, close_after_ms)
-        bounds = wald_bounds(params.alpha, params.beta)
-        self.lower, self.upper = bounds
-        flagged, clear = math.log(params.p1 / params.p0), math.log((1 - params.p1) / (1 - params.p0))
-        shrink = min(1.0, params.clip / max(flagged, -clear))
-        self.flag_step, self.clear_step = flagged * shrink, clear * shrink
-        self._walk = SequentialTest(self.name, bounds, params.min_pages, params.min_articles, close_after_ms)
+    @cached_property
+    def steps(self) -> Steps:
+        """The steps, shrunk by one factor where the larger one exceeds the clip."""
+        p0, p1 = self.params.p0, self.params.p1
+        flagged, clear = math.log(p1 / p0), math.log((1 - p1) / (1 - p0))
+        shrink = min(1.0, self.params.clip / max(flagged, -clear))
+        return Steps(flagged * shrink, clear * shrink)
 
-    def decide(self, pages: Sequence[PageScore]) -> SiteVerdict:
-        """Judge a site by its page scores in the order of their fetch; those without a flag are passed over.
-
-        The first crossing of a bound, not before min_pages, decides; until the site closes, a later crossing of the
-        other bound corrects it. Without a crossing the site is undecided, and with fewer than min_articles flags
-        unclassifiable.
-        """
-        usable = [page for page in pages if page.flag is not None]
-        found = self._walk.walk((page, self.flag_step if page.flag else self.clear_step) for page in usable)
-        return msgspec.structs.replace(found, mixed=is_mixed(usable[: found.pages]))
-
-    def evidence(self, verdict: SiteVerdict) -> str:
-        """Why a verdict is what it is, in one sentence for people."""
-        return self._walk.evidence(verdict)
+    def step_of(self, page: PageScore) -> float | None:
+        return None if page.flag is None else self.steps[not page.flag]
 
 
 def of_flags(flags: Sequence[bool | None]) -> list[PageScore]:

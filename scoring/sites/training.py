@@ -1,7 +1,7 @@
-"""`farmwatch train-sites`: page scores of labelled sites -> the numbers of `deciles` and `gaussian`, measured honestly.
+"""`farmwatch train-sites`: page scores of labelled sites -> the numbers of `deciles` and `gaussian`.
 
-Every site is judged by numbers that were learned without it (leave one site out), at 15 pages: a site that taught the
-machine is no test of it. The pages are drawn with a fixed seed. scikit-learn is imported here only, when it trains.
+The errors are measured by leaving one site out: each site is judged by numbers that were learned without it, at 15
+pages, drawn with a fixed seed.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 from scoring.errors import BadTrainingData, MissingExtra, TooFewLabels
 from scoring.interface import PageScore
-from scoring.sites.deciles import FORMAT, PAGES, DecileNumbers, HeldOutErrors, deciles
+from scoring.sites.deciles import PAGES, DecileNumbers, HeldOutErrors, deciles
 from scoring.sites.family import family
 from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian
-from stream.schema.vocabulary import DECIDED, HUMAN, LLM
+from stream.schema.vocabulary import HUMAN, LLM
 
 C = 1.0  # of the support vector machine: one training site may pull a weight by no more
 MIN_SITES = 5  # of each label
@@ -27,7 +27,7 @@ _DIGITS = 9  # of the numbers written
 
 
 class LabelledSite(NamedTuple):
-    """Page scores of a site of which it is known who wrote it."""
+    """Page scores of a site of known origin."""
 
     name: str
     llm: bool
@@ -35,7 +35,7 @@ class LabelledSite(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """What training gives, and how often the gaussian test was wrong of sites it had not seen."""
+    """The learned numbers, and their errors on sites left out."""
 
     deciles: DecileNumbers
     gaussian: GaussianParams
@@ -52,74 +52,62 @@ def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> 
     Raises BadTrainingData for fewer than 5 usable sites of a label, MissingExtra without scikit-learn.
     """
     used = [site for site in sites if len(site.scores) >= PAGES]
-    count = {llm: sum(site.llm == llm for site in used) for llm in (False, True)}
-    if min(count.values()) < MIN_SITES:
+    humans, llms = sum(not site.llm for site in used), sum(site.llm for site in used)
+    if min(humans, llms) < MIN_SITES:
         raise TooFewLabels(
-            f"{count[False]} human and {count[True]} llm sites with at least {PAGES} scores;"
-            f" at least {MIN_SITES} of each are needed"
+            f"{humans} human and {llms} llm sites with at least {PAGES} scores; at least {MIN_SITES} of each are needed"
         )
-    rows = np.array([deciles(site.scores) for site in used])
-    labels = np.array([site.llm for site in used])
-    whole = _fit(rows, labels)
     rng = random.Random(seed)  # noqa: S311  # reproducible, no secret
-    wrong, gaussian_wrong = [], {LLM: 0, HUMAN: 0}
+    wrong, gaussian_wrong = [], {False: 0, True: 0}  # by whether the site is an LLM site
     draws_wrong = {False: 0, True: 0}
-    for place, site in enumerate(used):
-        others = np.arange(len(used)) != place
-        fitted = _fit(rows[others], labels[others])
-        numbers = _numbers(fitted, detector, used, HeldOutErrors(0, 0, 0, 0))
+    for site in used:
+        others = [other for other in used if other is not site]
+        numbers = _fit_deciles(others, detector, HeldOutErrors(0, 0, 0, 0))
         draws = [rng.sample(site.scores, PAGES) for _ in range(DRAWS)]
         misjudged = sum((numbers.margin(draw) > 0) != site.llm for draw in draws)
         draws_wrong[site.llm] += misjudged
         if misjudged * 2 > DRAWS:
-            wrong.append(site.name)
-        test = GaussianTest(_fit_gaussian([other for other in used if other is not site]))
+            wrong.append(site)
+        test = GaussianTest(_fit_gaussian(others))
         found = [test.decide([PageScore(None, score) for score in draw]).verdict for draw in draws]
-        truth = LLM if site.llm else HUMAN
-        if sum(verdict in DECIDED and verdict != truth for verdict in found) * 2 > DRAWS:
-            gaussian_wrong[truth] += 1
-    is_llm = {site.name: site.llm for site in used}
-    llm_wrong = sum(is_llm[name] for name in wrong)
-    left_out = HeldOutErrors(count[False], len(wrong) - llm_wrong, count[True], llm_wrong)
+        gaussian_wrong[site.llm] += found.count(HUMAN if site.llm else LLM) * 2 > DRAWS
+    llm_wrong = sum(site.llm for site in wrong)
+    gaussian = _fit_gaussian(used)
+    rounded = {name: round(getattr(gaussian, name), 4) for name in ("mu0", "sd0", "mu1", "sd1", "low", "high")}
     return Trained(
-        deciles=_numbers(whole, detector, used, left_out),
-        gaussian=_rounded(_fit_gaussian(used)),
-        gaussian_left_out=HeldOutErrors(count[False], gaussian_wrong[HUMAN], count[True], gaussian_wrong[LLM]),
-        wrong=wrong,
+        deciles=_fit_deciles(used, detector, HeldOutErrors(humans, len(wrong) - llm_wrong, llms, llm_wrong)),
+        gaussian=msgspec.structs.replace(gaussian, **rounded),
+        gaussian_left_out=HeldOutErrors(humans, gaussian_wrong[False], llms, gaussian_wrong[True]),
+        wrong=[site.name for site in wrong],
         too_small=len(sites) - len(used),
-        human_draws_wrong=draws_wrong[False] / (DRAWS * count[False]),
-        llm_draws_wrong=draws_wrong[True] / (DRAWS * count[True]),
+        human_draws_wrong=draws_wrong[False] / (DRAWS * humans),
+        llm_draws_wrong=draws_wrong[True] / (DRAWS * llms),
     )
 
 
-class _Fitted(NamedTuple):
-    weights: Any  # numpy float64 [9]
-    centres: Any
-    scales: Any
-    offset: float
-
-
-def _fit(rows: Any, labels: Any) -> _Fitted:
+def _fit_deciles(sites: Sequence[LabelledSite], detector: str, left_out: HeldOutErrors) -> DecileNumbers:
     """A linear machine over standardised deciles, both labels weighing the same."""
     try:
         from sklearn.svm import SVC
     except ImportError as error:
         raise MissingExtra("training needs scikit-learn: run `pip install 'farmwatch[train]'`") from error
+    rows = np.array([deciles(site.scores) for site in sites])
     centres, scales = rows.mean(axis=0), rows.std(axis=0)
     if not (np.isfinite(rows).all() and (scales > 0).all()):
         raise BadTrainingData("scores are not all finite, or are the same on every site")
-    machine = SVC(kernel="linear", C=C, class_weight="balanced").fit((rows - centres) / scales, labels)
-    return _Fitted(machine.coef_[0], centres, scales, float(machine.intercept_[0]))
+    machine = SVC(kernel="linear", C=C, class_weight="balanced")
+    machine.fit((rows - centres) / scales, [site.llm for site in sites])
 
+    def rounded(values: Any) -> list[float]:
+        return [round(float(value), _DIGITS) for value in values]
 
-def _numbers(fitted: _Fitted, detector: str, sites: Sequence[LabelledSite], left_out: HeldOutErrors) -> DecileNumbers:
     return DecileNumbers(
-        format=FORMAT,
+        format="deciles-1",
         detector=family(detector),
-        weights=[round(float(value), _DIGITS) for value in fitted.weights],
-        centres=[round(float(value), _DIGITS) for value in fitted.centres],
-        scales=[round(float(value), _DIGITS) for value in fitted.scales],
-        offset=round(fitted.offset, _DIGITS),
+        weights=rounded(machine.coef_[0]),
+        centres=rounded(centres),
+        scales=rounded(scales),
+        offset=rounded(machine.intercept_)[0],
         human_sites=sum(not site.llm for site in sites),
         llm_sites=sum(site.llm for site in sites),
         pages=sum(len(site.scores) for site in sites),
@@ -130,8 +118,3 @@ def _numbers(fitted: _Fitted, detector: str, sites: Sequence[LabelledSite], left
 def _fit_gaussian(sites: Sequence[LabelledSite]) -> GaussianParams:
     human, llm = ([site.scores for site in sites if site.llm == label] for label in (False, True))
     return fit_gaussian(human, llm)
-
-
-def _rounded(params: GaussianParams) -> GaussianParams:
-    numbers = {name: round(getattr(params, name), 4) for name in ("mu0", "sd0", "mu1", "sd1", "low", "high")}
-    return msgspec.structs.replace(params, **numbers)

@@ -1,9 +1,9 @@
-"""Rounding: what makes a number that was computed the same on every processor.
+"""Rounding makes a computed number the same on every processor.
 
-BLAS and the mathematical library choose their code by the processor, and so do the last bits of a fit or a score. An
-identity is a digest, which any bit changes. So computed numbers are rounded before they are hashed, written or compared
-with a threshold. Two results on either side of a rounding boundary still differ: rounding makes that improbable, not
-impossible (one in 100,000 where results agree to 11 digits and 6 are kept).
+BLAS and the mathematical library choose their code by the processor, which changes the last bits of a fit or a score,
+and so a digest. So computed numbers are rounded before they are hashed, written or compared with a threshold. Two
+results on either side of a rounding boundary still differ: one in 100,000 where results agree to 11 digits and 6 are
+kept.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 SCORE_DIGITS = 6
-"""Significant digits of a pair's score, of the slope of a curve, and of what a calibration reports."""
+"""Significant digits of a pair's score, of the slope of a curve, and of the numbers of a calibration's report."""
 
 WEIGHT_DIGITS = 9
 """Significant digits of the scale and the intercept of weights."""

@@ -1,20 +1,20 @@
 r"""Shares with honest intervals, where texts come in clusters (the pages of a site) or carry weights.
 
-A share p of k of n independent texts has the exact interval of Clopper and Pearson (Biometrika 26, 1934), here in its
-beta form: from the 2.5% quantile of Beta(k, n - k + 1) to the 97.5% quantile of Beta(k + 1, n - k). It also covers the
-true false-positive rate of a threshold that was put on the (k+1)-th human score, which is distributed as
-Beta(k + 1, n - k) whatever the scores' law is (Wilks 1941).
+A share p of k of n independent texts has the exact interval of Clopper and Pearson (Biometrika 26, 1934): from the 2.5%
+quantile of Beta(k, n - k + 1) to the 97.5% quantile of Beta(k + 1, n - k). It also covers the true false-positive rate
+of a threshold on the (k+1)-th human score, which is distributed as Beta(k + 1, n - k) for any law of the scores (Wilks
+1941).
 
 Pages of a site agree, so n pages of C sites say less than n texts. Korn and Graubard (Survey Methodology 24, 1998) keep
 the exact interval and put the effective number in place of n: with weights w, y = 1 for a hit and p = sum wy / sum w,
 
-    var = C/(C-1) sum over clusters (sum over its texts w (y - p))^2 / (sum w)^2      whole sites vary, never pages
+    var = C/(C-1) sum over clusters (sum over its texts w (y - p))^2 / (sum w)^2      sites vary, never pages
     n'  = p (1 - p) / var * (t_{n-1} / t_d)^2           never above (sum w)^2 / sum w^2, which is n for equal weights
 
-with Student's t at 97.5%: few sites widen it further. Their degrees of freedom are those of the variance itself,
-d = 2C / (K - 1) and at most C - 1, K the kurtosis of the clusters' sums (Satterthwaite, Biometrics Bulletin 2, 1946;
-K = 3 and d = C where they are normal): where a few sites hold all hits, the others say little of how much sites vary.
-Where p is 0 or 1 no variance shows, and n' is the number of clusters, as if all pages of a site were one.
+with Student's t at 97.5%, which widens it further for few sites. The degrees of freedom are d = 2C / (K - 1), at most
+C - 1, with K the kurtosis of the clusters' sums (Satterthwaite, Biometrics Bulletin 2, 1946; d = C where they are
+normal): where a few sites hold all hits, the others say little of how much sites vary. Where p is 0 or 1 no variance
+shows, and n' is the number of clusters.
 """
 
 from __future__ import annotations

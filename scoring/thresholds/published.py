@@ -1,9 +1,8 @@
 """Threshold sets that are published with a detector, and files of those that `farmwatch calibrate` wrote.
 
-The authors of Binoculars chose two thresholds on their own data for one pair, Falcon-7B as observer and its instruct
-sibling as performer, in bfloat16 and on the first 512 tokens (arXiv 2401.12070, and their code): `accuracy` where F1 is
-best, `low-fpr` at a false-positive rate of .01 %. No other pair, precision or number of tokens has a published set, nor
-has Fast-DetectGPT's analytic form. docs/explanation/calibration.md has what the two do on real pages.
+The authors of Binoculars published two thresholds for one pair, Falcon-7B as observer and its instruct sibling as
+performer, in bfloat16 and on the first 512 tokens (arXiv 2401.12070, and their code): `accuracy` where F1 is best,
+`low-fpr` at a false-positive rate of .01 %. docs/explanation/calibration.md has their errors on real pages.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def published_for(base: str) -> list[ThresholdSet]:
 def load_thresholds(name_or_path: str, base: str) -> ThresholdSet:
     """The set that `score.thresholds` names for the detector of this base: a published name, or a file.
 
-    Whatever has a slash or ends in .json is a file. Raises BadThresholds, which says what is wrong and what to do.
+    A name with a slash or the ending .json is a file. Raises BadThresholds with the fault and the action.
     """
     if "/" not in name_or_path and not name_or_path.endswith(".json"):
         published = {found.name: found for found in published_for(base)}
@@ -72,7 +71,7 @@ def read_thresholds(path: Path) -> ThresholdSet:
 
 
 def write_thresholds(path: Path, thresholds: ThresholdSet, *, force: bool = False) -> None:
-    """Write a set as readable JSON, whole or not at all. Raises FileExistsError without `force`, and OSError."""
+    """Write a set as readable JSON, in one step. Raises FileExistsError without `force`, and OSError."""
     body = msgspec.json.format(msgspec.json.encode(thresholds, order="sorted"), indent=2) + b"\n"
     write_whole(path, body, force=force)
 

@@ -1,14 +1,13 @@
-"""A threshold set: where a detector's scores turn from human to llm, and how well that was measured.
+"""A threshold set: the score at which a detector's flag turns from human to llm.
 
-Sets come from two places: a few are published with a detector (`scoring.thresholds.published`), the others are written
-by `farmwatch calibrate` from labelled texts. A set belongs to one detector; with another it is refused. Its digest is
-part of the identity under which scores are kept, so that flags of two thresholds are never pooled.
+A few sets are published with a detector (`scoring.thresholds.published`); `farmwatch calibrate` writes the others from
+labelled texts. A set belongs to one detector. Its digest is part of the identity under which scores are kept, so that
+flags of two thresholds are never pooled.
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 from typing import Literal
 
@@ -25,10 +24,6 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slope: float
     offset: float
 
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.slope) and math.isfinite(self.offset)):
-            raise ValueError(f"slope and offset are numbers, not {self.slope} and {self.offset}")
-
     def p_llm(self, number: float) -> float:
         """Probability that a text with this number is a model's, were half of all texts."""
         from scoring.statistics.logistic import logistic  # numpy: not before a probability is wanted
@@ -37,11 +32,11 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A detector's threshold with what belongs to it. Raises ValueError for a name or a number that is none."""
+    """A detector's threshold, curve and site test. Raises ValueError for a bad name."""
 
     name: str  # up to 32 of a-z 0-9 - . and no dash or dot in front: the operator's word for it
     detector: str  # the identity without its threshold set, such as "binoculars/<pair>/bfloat16/512"
-    number: Literal["score", "p_llm"] = "score"  # what is compared
+    number: Literal["score", "p_llm"] = "score"  # the compared number
     threshold: float
     llm_below: bool  # True: strictly below is llm (Binoculars); False: strictly above
     curve: Curve | None = None  # p_llm from the score; None = no p_llm of its own
@@ -51,13 +46,10 @@ class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def __post_init__(self) -> None:
         if not valid_name(self.name):
             raise ValueError(f"name is up to 32 of a-z, 0-9, - and ., not {self.name!r}")
-        if not math.isfinite(self.threshold):
-            raise ValueError(f"threshold is a number, not {self.threshold}")
         if self.curve is not None and self.number == "p_llm":
             raise ValueError("curve gives p_llm from the score, so number is score")
 
     def flag(self, number: float) -> bool:
-        """True = looks like a language model's."""
         return number < self.threshold if self.llm_below else number > self.threshold
 
     @property

@@ -26,7 +26,7 @@ class TrainingReport(msgspec.Struct, frozen=True):
     """Everything measured in a training; the JSON beside the weights."""
 
     digest: str  # SHA-256 of the weights file
-    warning: str  # what a detector with these weights must say
+    warning: str  # beside every score of these weights
     threshold: float
     seed: int
     files: dict[str, FileReport]
@@ -45,7 +45,7 @@ class TrainingReport(msgspec.Struct, frozen=True):
 
 
 def warning(evaluation: DetectorEvaluation) -> str:
-    """The warning that stands beside every score of these weights."""
+    """The warning beside every score of these weights."""
     other = [row.flagged for row in evaluation.sources if not row.web]
     unseen = [row.chat_llm for row in evaluation.domains if row.chat_llm is not None]
     found = [f"{row.found:.0%} at {row.words}" for row in evaluation.lengths if row.words in _SHORT_LENGTHS]
@@ -64,10 +64,10 @@ def _web(evaluation: DetectorEvaluation) -> str:
     if not evaluation.pages:
         left_out = [row.flagged for row in evaluation.sources if row.web]
         return f"{_span(left_out)} of the human pages of a web source left out (of pages of other collections: unknown)"
-    whole = _judged([row for row in evaluation.pages if row.name == TOGETHER])
+    together = _judged([row for row in evaluation.pages if row.name == TOGETHER])
     sure = _judged([row for row in evaluation.pages if not row.recent and row.name != TOGETHER])
     recent = _judged([row for row in evaluation.pages if row.recent])
-    said = f"{_span(whole)} of the human pages of other web collections, up to {max(sure, default=0.0):.1%} of one,"
+    said = f"{_span(together)} of the human pages of other web collections, up to {max(sure, default=0.0):.1%} of one,"
     return f"{said} {_span(recent)} of recent pages of which some may not be human," if recent else said
 
 
@@ -83,10 +83,10 @@ def _span(shares: Sequence[float]) -> str:
 
 
 def table_lines(evaluation: DetectorEvaluation) -> Iterator[str]:
-    """Every table, as Markdown."""
+    """Every table with a row, as Markdown."""
     for title, rows in _tables(evaluation):
-        yield from (f"{title}:", "")
-        yield from _markdown_table(rows)
+        if rows:
+            yield from (f"{title}:", "", *_markdown_table(rows))
 
 
 def markdown(old: str, report: TrainingReport) -> str:
@@ -98,24 +98,22 @@ def markdown(old: str, report: TrainingReport) -> str:
 
 
 def _section(report: TrainingReport) -> Iterator[str]:
-    yield from ("", f"> {report.warning}", "")
-    yield from (f"Weights `{report.digest[:8]}`, seed {report.seed}, flagged above p = {report.threshold:g}.", "")
-    yield from ("### What it was trained on", "")
     files = (
         (name, str(file.read), dropped(file), str(file.used), f"`{file.sha256[:12]}`")
         for name, file in report.files.items()
     )
+    yield from ("", f"> {report.warning}", "")
+    yield from (f"Weights `{report.digest[:8]}`, seed {report.seed}, flagged above p = {report.threshold:g}.", "")
+    yield from ("### What it was trained on", "")
     yield from _markdown_table([("file", "read", "dropped", "used", "SHA-256"), *files])
     yield from _markdown_table([("label/domain", "texts"), *_counts(report.registers)])
     yield "Licences as the sources state them. The texts are not part of farmwatch; numbers learned from them are."
-    yield ""
-    yield from _markdown_table([("licence", "texts"), *_counts(report.licences)])
-    yield from ("### How wrong it is", "")
-    yield from table_lines(report.evaluation)
+    yield from ("", *_markdown_table([("licence", "texts"), *_counts(report.licences)]))
+    yield from ("### How wrong it is", "", *table_lines(report.evaluation))
 
 
 def dropped(file: FileReport) -> str:
-    """How many texts were dropped, by the reason."""
+    """The number of dropped texts by reason."""
     return ", ".join(f"{count} {reason}" for reason, count in file.dropped.items() if count)
 
 
@@ -123,20 +121,15 @@ def _counts(counts: dict[str, int]) -> list[_Row]:
     return [(name, str(count)) for name, count in counts.items()]
 
 
-def _markdown_table(rows: Sequence[_Row]) -> Iterator[str]:
-    head, *body = rows
-    yield f"| {' | '.join(head)} |"
-    yield f"|{'---|' * len(head)}"
-    for row in body:
-        yield f"| {' | '.join(row)} |"
-    yield ""
+def _markdown_table(rows: Sequence[_Row]) -> list[str]:
+    head, *body = (f"| {' | '.join(row)} |" for row in rows)
+    return [head, f"|{'---|' * len(rows[0])}", *body, ""]
 
 
-def _tables(evaluation: DetectorEvaluation) -> Iterator[tuple[str, list[_Row]]]:
-    """Title and rows, the headings first, of every table with a row."""
-    unseen = evaluation.unseen
-    tables: list[tuple[str, list[_Row]]] = [
-        ("In short (the AUROC in domain misleads on its own)", [("figure", "AUROC"), *_summary(evaluation)]),
+def _tables(evaluation: DetectorEvaluation) -> list[tuple[str, list[_Row]]]:
+    """Title and rows, the headings first, of every table."""
+    return [
+        ("In short (the AUROC in domain misleads on its own)", _summary(evaluation)),
         (
             "Human web pages of collections that no training has seen: share flagged by words of their opening, and "
             f"pages that have so many (under {MIN_WORDS} words the detector abstains)",
@@ -147,17 +140,14 @@ def _tables(evaluation: DetectorEvaluation) -> Iterator[tuple[str, list[_Row]]]:
             "share flagged. New are generators that no training file has, and human sources of collections that none "
             "has in any of their splits; where human and LLM texts of such files differ in topic, this AUROC is too "
             "good",
-            _table(unseen.rows if unseen else []),
+            _table(evaluation.unseen.rows if evaluation.unseen else []),
         ),
         (
             "Leave one domain out: AUROC of its human texts against its own LLM texts and against chat assistants, "
             "and of its LLM texts against the other domains' human texts",
             _table(evaluation.domains),
         ),
-        (
-            "Leave one generator out: AUROC against all human texts, and share found",
-            _table(evaluation.generators),
-        ),
+        ("Leave one generator out: AUROC against all human texts, and share found", _table(evaluation.generators)),
         (
             "Leave one human source out of training and calibration: share flagged (the gate holds for web sources)",
             _table(evaluation.sources),
@@ -168,7 +158,6 @@ def _tables(evaluation: DetectorEvaluation) -> Iterator[tuple[str, list[_Row]]]:
             _table(evaluation.lengths),
         ),
     ]
-    yield from ((title, rows) for title, rows in tables if rows)
 
 
 def _table(structs: Sequence[msgspec.Struct]) -> list[_Row]:
@@ -180,10 +169,8 @@ def _table(structs: Sequence[msgspec.Struct]) -> list[_Row]:
 
 
 def _cell(name: str, value: Any) -> str:
-    if name == "web":
-        return "web" if value else "-"
     if isinstance(value, bool):
-        return "yes" if value else "no"
+        return ("web" if value else "-") if name == "web" else ("yes" if value else "no")
     if isinstance(value, float):
         return f"{value:.1%}" if name in _SHARES else f"{value:.3f}"
     if isinstance(value, list):
@@ -191,15 +178,17 @@ def _cell(name: str, value: Any) -> str:
     return "-" if value is None else str(value)
 
 
-def _summary(evaluation: DetectorEvaluation) -> Iterator[_Row]:
-    figures: list[tuple[str, float | None]] = [
-        ("in domain", evaluation.in_domain),
-        ("mean of each generator left out", evaluation.generators_mean),
+def _summary(evaluation: DetectorEvaluation) -> list[_Row]:
+    rows: list[_Row] = [
+        ("figure", "AUROC"),
+        ("in domain", _cell("auroc", evaluation.in_domain)),
+        ("mean of each generator left out", _cell("auroc", evaluation.generators_mean)),
     ]
     if unseen := evaluation.unseen:
         against = f"{unseen.new_llm} texts, against {unseen.new_human} of new human sources"
-        figures.append((f"generators newer than the training files ({against})", unseen.new_generators))
-    return ((name, _cell("auroc", value)) for name, value in figures)
+        name = f"generators newer than the training files ({against})"
+        rows.append((name, _cell("auroc", unseen.new_generators)))
+    return rows
 
 
 def _pages(rows: Sequence[PageRow]) -> list[_Row]:

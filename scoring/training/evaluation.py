@@ -1,15 +1,15 @@
 """A detector's errors where they matter: on domains, generators, human sources and pages that it has not seen.
 
-The number in domain alone misleads, so every training computes all of these, by fitting again without what is tested.
-Files of unseen texts and pages answer what leaving out cannot: how generators newer than every training text are
-found. Such a file should mix topics alike in both labels; where it does not, its AUROC is too good.
+The number in domain alone misleads, so every training computes all of these, each by a fit without the tested texts.
+Files of unseen texts and pages show how generators newer than every training text are found. Such a file should mix
+topics alike in both labels; where it does not, its AUROC is too good.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ TOGETHER = "all surely human"
 _CHAT = "chat"  # the domain of chat assistants' answers, which has no human texts of its own
 _LENGTHS = (60, 100, 150, 250, 400, 700)
 _PAGE_LENGTHS = (60, 100, 150, 300, 500)
+T = TypeVar("T")
 _SPLIT = re.compile("[-_.](?:train|training|dev|valid|validation|val|test)$")
 
 
@@ -32,7 +33,7 @@ class DomainRow(msgspec.Struct, frozen=True):
     human: int
     llm: int
     own_llm: float | None  # its own LLM texts
-    chat_llm: float | None  # chat assistants: what a human register that was never seen looks like
+    chat_llm: float | None  # chat assistants: the AUROC of an unseen human register
     other_human: float | None  # its LLM texts against the human texts of the other domains
 
 
@@ -119,41 +120,39 @@ class DetectorEvaluation(msgspec.Struct, frozen=True):
 def evaluate(
     trainer: Trainer,
     model: Model,
-    training: Sequence[TrainingText],
-    dev: Sequence[TrainingText],
     unseen: Sequence[TrainingText],
     pages: Sequence[PageSet],
     progress: Callable[[str], None],
 ) -> DetectorEvaluation:
     """Compute every table; some thirty fits. `unseen` and `pages` are measured on only."""
-    domains, generators, sources = [], [], []
-    for domain in _names(sample.domain for sample in [*training, *dev]):
-        progress(f"without domain {domain}")
-        domains.append(_domain(trainer, domain, training, dev))
-    for generator in _names(sample.generator for sample in dev if sample.llm):
-        progress(f"without generator {generator}")
-        generators.append(_generator(trainer, generator, dev))
-    for source in _names(sample.source for sample in training if not sample.llm):
-        progress(f"without human texts of {source}")
-        sources.append(_source(trainer, source, training))
+
+    def table(kind: str, names: Iterable[str], row: Callable[[Trainer, str], T]) -> list[T]:
+        rows = []
+        for name in sorted(set(names)):
+            progress(f"without {kind} {name}")
+            rows.append(row(trainer, name))
+        return rows
+
+    training, dev = trainer.training, trainer.dev
+    generators = table("generator", (sample.generator for sample in dev if sample.llm), _generator)
     known = [row.auroc for row in generators if row.auroc is not None]
     human, llm = (trainer.margins(model, _where(dev, llm=label)) for label in (False, True))
     return DetectorEvaluation(
         in_domain=auroc(human, llm) or 0.0,
         generators_mean=sum(known) / len(known) if known else 0.0,
-        domains=domains,
+        domains=table("domain", (sample.domain for sample in [*training, *dev]), _domain),
         generators=generators,
-        sources=sources,
-        lengths=_lengths(trainer, model, dev),
+        sources=table("human texts of", (sample.source for sample in training if not sample.llm), _source),
+        lengths=_lengths(trainer, model),
         unseen=measure_unseen(model, unseen, [*training, *dev]) if unseen else None,
         pages=measure_pages(model, pages),
     )
 
 
-def _domain(trainer: Trainer, domain: str, training: Sequence[TrainingText], dev: Sequence[TrainingText]) -> DomainRow:
-    model = trainer.fit(lambda sample: sample.domain != domain)
+def _domain(trainer: Trainer, domain: str) -> DomainRow:
+    model, dev = trainer.fit(lambda sample: sample.domain != domain), trainer.dev
     # a domain without dev texts is all in the training file: unseen by this model all the same
-    inside = _where(dev, domain=domain) or _where(training, domain=domain)
+    inside = _where(dev, domain=domain) or _where(trainer.training, domain=domain)
     human, llm = (trainer.margins(model, _where(inside, llm=label)) for label in (False, True))
     chat = trainer.margins(model, _where(dev, domain=_CHAT, llm=True))
     other = trainer.margins(model, [sample for sample in dev if sample.domain != domain and not sample.llm])
@@ -167,29 +166,22 @@ def _domain(trainer: Trainer, domain: str, training: Sequence[TrainingText], dev
     )
 
 
-def _generator(trainer: Trainer, generator: str, dev: Sequence[TrainingText]) -> GeneratorRow:
-    def keep(sample: TrainingText) -> bool:
-        return sample.generator != generator
-
-    model = trainer.calibrated(trainer.fit(keep), keep)
-    texts = _where(dev, generator=generator)
-    human = trainer.margins(model, _where(dev, llm=False))
-    return GeneratorRow(
-        generator, len(texts), auroc(human, trainer.margins(model, texts)), trainer.flagged(model, texts)
-    )
+def _generator(trainer: Trainer, generator: str) -> GeneratorRow:
+    model = trainer.fit_calibrated(lambda sample: sample.generator != generator)
+    texts = _where(trainer.dev, generator=generator)
+    found = auroc(trainer.margins(model, _where(trainer.dev, llm=False)), trainer.margins(model, texts))
+    return GeneratorRow(generator, len(texts), found, trainer.flagged(model, texts))
 
 
-def _source(trainer: Trainer, source: str, training: Sequence[TrainingText]) -> SourceRow:
-    def keep(sample: TrainingText) -> bool:
-        return sample.llm or sample.source != source
-
-    model = trainer.calibrated(trainer.fit(keep), keep)
-    texts = _where(training, llm=False, source=source)
-    domains = _names(sample.domain for sample in texts)
+def _source(trainer: Trainer, source: str) -> SourceRow:
+    model = trainer.fit_calibrated(lambda sample: sample.llm or sample.source != source)
+    texts = _where(trainer.training, llm=False, source=source)
+    domains = sorted({sample.domain for sample in texts})
     return SourceRow(source, domains, len(texts), trainer.flagged(model, texts), WEB in domains)
 
 
-def _lengths(trainer: Trainer, model: Model, dev: Sequence[TrainingText]) -> list[LengthRow]:
+def _lengths(trainer: Trainer, model: Model) -> list[LengthRow]:
+    dev = trainer.dev
     halves = {sample.id: place % 2 for place, sample in enumerate(sorted(dev))}
     models = [
         trainer.calibrated(model, lambda sample, half=half: halves[sample.id] != half)  # type: ignore[misc]
@@ -197,11 +189,10 @@ def _lengths(trainer: Trainer, model: Model, dev: Sequence[TrainingText]) -> lis
     ]
 
     def flagged(texts: Sequence[TrainingText], words: int) -> float:
-        counts = [
-            int(models[half].flags([text.words[:words] for text in texts if halves[text.id] == half]).sum())
-            for half in (0, 1)
-        ]
-        return sum(counts) / len(texts) if texts else 0.0
+        count = 0
+        for half, calibrated in enumerate(models):
+            count += int(calibrated.flags([text.words[:words] for text in texts if halves[text.id] == half]).sum())
+        return count / len(texts) if texts else 0.0
 
     rows = []
     for words in _LENGTHS:
@@ -220,21 +211,17 @@ def measure_unseen(model: Model, texts: Sequence[TrainingText], seen: Collection
     openings = [sample.words[: CROP_WORDS[1]] for sample in texts]
     margin, flags = model.margins(openings), model.flags(openings)
     llm = np.array([sample.llm for sample in texts], bool)
-    known = {(sample.llm, _origin(sample)) for sample in seen}
-    new = np.array([(sample.llm, _origin(sample)) not in known for sample in texts], bool)
+    known = {_origin(sample) for sample in seen}
+    new = np.array([_origin(sample) not in known for sample in texts], bool)
+    places: dict[tuple[str, str], list[int]] = {}
+    for place, sample in enumerate(texts):
+        places.setdefault((sample.source, sample.generator), []).append(place)
     rows = []
-    for source, generator in sorted({(sample.source, sample.generator) for sample in texts}):
-        chosen = np.array([(sample.source, sample.generator) == (source, generator) for sample in texts], bool)
-        rows.append(
-            UnseenRow(
-                source=source,
-                generator=generator,
-                texts=int(chosen.sum()),
-                new=bool(new[chosen].all()),
-                auroc=auroc(margin[~llm], margin[chosen]) if llm[chosen][0] else auroc(margin[chosen], margin[llm]),
-                flagged=float(np.mean(flags[chosen])),
-            )
-        )
+    for (source, generator), chosen in sorted(places.items()):
+        own = margin[chosen]
+        found = auroc(margin[~llm], own) if llm[chosen[0]] else auroc(own, margin[llm])
+        flagged = float(np.mean(flags[chosen]))
+        rows.append(UnseenRow(source, generator, len(chosen), bool(new[chosen].all()), found, flagged))
     return Unseen(
         rows=rows,
         new_llm=int((llm & new).sum()),
@@ -243,17 +230,18 @@ def measure_unseen(model: Model, texts: Sequence[TrainingText], seen: Collection
     )
 
 
-def _origin(sample: TrainingText) -> str:
-    """The generator, or the collection that a human source is a split of: "essays" for "essays-test"."""
-    return sample.generator if sample.llm else _SPLIT.sub("", sample.source)
+def _origin(sample: TrainingText) -> tuple[bool, str]:
+    """Label, and generator, or the collection that a human source is a split of: "essays" for "essays-test"."""
+    return sample.llm, sample.generator if sample.llm else _SPLIT.sub("", sample.source)
 
 
 def measure_pages(model: Model, sets: Sequence[PageSet]) -> list[PageRow]:
-    """Share flagged of every set, and of all that are surely human together, which comes after them."""
+    """Share flagged of every set; of all that are surely human together, after them; and of recent sets."""
     sure = [page_set for page_set in sets if not page_set.recent]
-    together = [PageSet(TOGETHER, False, [words for page_set in sure for words in page_set.texts])] if sure else []
+    if sure:
+        sure.append(PageSet(TOGETHER, False, [words for page_set in sure for words in page_set.texts]))
     rows = []
-    for one in (*sure, *together, *(one for one in sets if one.recent)):
+    for one in (*sure, *(one for one in sets if one.recent)):
         cells = []
         for words in _PAGE_LENGTHS:
             cut = [text[:words] for text in one.texts if len(text) >= words]
@@ -264,7 +252,3 @@ def measure_pages(model: Model, sets: Sequence[PageSet]) -> list[PageRow]:
 
 def _where(samples: Sequence[TrainingText], **wanted: Any) -> list[TrainingText]:
     return [sample for sample in samples if all(getattr(sample, name) == value for name, value in wanted.items())]
-
-
-def _names(values: Iterable[str]) -> list[str]:
-    return sorted(set(values))

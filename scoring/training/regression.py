@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from scoring.errors import MissingExtra
 from scoring.lite_ngram.detector import log_length, margins, probability
-from scoring.lite_ngram.ngrams import BUCKETS, tokens, vectors
+from scoring.lite_ngram.ngrams import BUCKETS, vectors
 from scoring.lite_ngram.weights import Calibration
+from scoring.lite_ngram.words import tokens
 from scoring.training.texts import CROP_WORDS, TrainingText, balanced_weights, calibration_crop, training_crop
 
 C = 3.0
 CROPS = 6  # of each text: a text says more by six stretches than by one
-WEB_WEIGHT = 6.0  # human pages as the web has them are what it is for; registers it never saw gain by it too
+WEB_WEIGHT = 6.0  # human web pages are its use; registers it never saw gain by it too
 RARITY = 0.25  # see `rarity`; 0 leaves the columns as they come, 0.5 would be inverse document frequency's root
 _RAREST = 1e-3  # n-grams rarer than one text in a thousand are all alike
 _NO_PENALTY = 1e6
@@ -37,11 +38,9 @@ class Model(NamedTuple):
     calibration: Calibration = Calibration(1, 0, 0, 0)
 
     def margins(self, texts: Sequence[Sequence[str]]) -> Floats:
-        """Margins of texts given as words."""
         return margins([tokens(" ".join(words)) for words in texts], self.vector) + self.intercept
 
     def flags(self, texts: Sequence[Sequence[str]]) -> NDArray[np.bool_]:
-        """Which of the texts are flagged."""
         length = log_length(np.array([len(words) for words in texts], np.float64))
         return np.asarray(probability(self.margins(texts), length, self.calibration) > self.threshold)
 
@@ -55,7 +54,6 @@ class Crops(NamedTuple):
 
     @classmethod
     def of(cls, samples: Sequence[TrainingText], crop: Crop, times: int, seed: int) -> Crops:
-        """`times` crops of each text."""
         from scipy import sparse
 
         rng = random.Random(seed)  # noqa: S311  # reproducible, no secret
@@ -74,10 +72,6 @@ class Crops(NamedTuple):
         places = [place for place, sample in enumerate(self.samples) if keep(sample)]
         return np.array(places, np.int64), [self.samples[place] for place in places]
 
-    def margins(self, model: Model, places: NDArray[np.int64]) -> Floats:
-        """Margins of the crops at `places`."""
-        return np.asarray(self.matrix[places] @ model.vector + model.intercept)
-
 
 class Trainer:
     """Fits on subsets of one set of training crops, and calibrates on subsets of one set of calibration crops."""
@@ -90,6 +84,7 @@ class Trainer:
             from sklearn import linear_model
         except ImportError as error:
             raise MissingExtra("training needs scikit-learn: run `pip install 'farmwatch[train]'`") from error
+        self.training, self.dev = training, dev
         self._regression = linear_model.LogisticRegression
         self._threshold = threshold
         self._training = Crops.of(training, training_crop, CROPS, seed)
@@ -114,7 +109,8 @@ class Trainer:
     def calibrated(self, model: Model, keep: Keep = lambda _: True) -> Model:
         """The model with length-aware Platt scaling on the dev crops that `keep` takes."""
         rows, samples = self._dev.rows(keep)
-        margin, length = self._dev.margins(model, rows), self._dev.length[rows]
+        margin = np.asarray(self._dev.matrix[rows] @ model.vector + model.intercept)
+        length = self._dev.length[rows]
         platt = self._regression(C=_NO_PENALTY, max_iter=1000)
         platt.fit(
             np.stack([margin, length, margin * length], axis=1),
@@ -124,9 +120,11 @@ class Trainer:
         numbers = (round(float(value), 6) for value in (*platt.coef_[0], platt.intercept_[0]))
         return model._replace(calibration=Calibration(*numbers))
 
+    def fit_calibrated(self, keep: Keep) -> Model:
+        return self.calibrated(self.fit(keep), keep)
+
     def margins(self, model: Model, samples: Sequence[TrainingText]) -> Floats:
-        """Margins of the openings (up to 500 words) of texts of this trainer."""
-        return self._openings.margins(model, self._places(samples))
+        return np.asarray(self._openings.matrix[self._places(samples)] @ model.vector + model.intercept)
 
     def flagged(self, model: Model, samples: Sequence[TrainingText]) -> float:
         """Share of the openings of texts of this trainer that is flagged; 0 of none."""

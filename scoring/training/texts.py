@@ -15,18 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scoring.errors import BadTrainingData
+from scoring.lite_ngram.detector import CALIBRATED_WORDS, MIN_WORDS
 from scoring.lite_ngram.normalisation import normalise
 from stream.text.ids import Ident
 from stream.text.packed_files import DamagedFile, open_packed
 
-WEB = "web"  # the domain of pages as they stand on the web
+WEB = "web"  # the domain of web pages
 CROP_WORDS = (150, 500)  # both labels alike, or the classifier learns length
-_CALIBRATION_WORDS = (60, 700)
-_MIN_WORDS, _MIN_ASCII = 150, 0.95
+_MIN_ASCII = 0.95
 _CAP, _WEB_CAP = 500, 900  # texts per (source, domain, generator)
 _SAME_OPENING = 300  # normalised characters
 _ASSISTANTS = "2022-12"  # from this month on a page may be an assistant's
-_ARTICLE = "article"
 
 T = TypeVar("T")
 
@@ -78,6 +77,10 @@ class FileReport(msgspec.Struct, frozen=True):
     dropped: dict[str, int]  # reason -> texts
     used: int
 
+    @staticmethod
+    def of(path: Path, read: int, dropped: dict[str, int], used: int) -> FileReport:
+        return FileReport(hashlib.sha256(path.read_bytes()).hexdigest(), read, dropped, used)
+
 
 class TextSet(NamedTuple):
     """The texts of a file."""
@@ -102,13 +105,12 @@ class PageFile(NamedTuple):
     report: FileReport
 
 
-def read_texts(path: Path, seed: int, known_openings: set[str] | None = None, *, unseen: bool = False) -> TextSet:
+def read_texts(path: Path, seed: int, openings: set[str], *, unseen: bool = False) -> TextSet:
     """Read a .jsonl file, packed as .zst or .gz or not, normalise, filter and cap it.
 
-    A file that is only measured on (`unseen`) may leave out `id` and `domain`. Texts with one of `known_openings` are
-    dropped as duplicates, and the openings of this file are added to them. Raises BadTrainingData with file and line.
+    A file that is only measured on (`unseen`) may leave out `id` and `domain`. Texts with one of `openings` are dropped
+    as duplicates, and the openings of this file are added to them. Raises BadTrainingData with file and line.
     """
-    openings = set() if known_openings is None else known_openings
     kept: list[TrainingText] = []
     dropped: Counter[str] = Counter()
     lines = list(_lines(path, _UnseenLine if unseen else _Line))
@@ -116,7 +118,7 @@ def read_texts(path: Path, seed: int, known_openings: set[str] | None = None, *,
         plain = normalise(line.text)
         words = plain.split()
         opening = plain[:_SAME_OPENING]
-        if len(words) < _MIN_WORDS:
+        if len(words) < MIN_WORDS:
             dropped["short"] += 1
         elif not _is_ascii(plain):
             dropped["not_ascii"] += 1
@@ -128,7 +130,7 @@ def read_texts(path: Path, seed: int, known_openings: set[str] | None = None, *,
             kept.append(TrainingText(str(line.id), line.domain, line.generator, llm, line.src, line.lic, words))
     capped = _cap(kept, random.Random(seed))  # noqa: S311  # reproducible, no secret
     dropped["over_cap"] = len(kept) - len(capped)
-    return TextSet(capped, FileReport(_sha256(path), len(lines), dict(sorted(dropped.items())), len(capped)))
+    return TextSet(capped, FileReport.of(path, len(lines), dict(sorted(dropped.items())), len(capped)))
 
 
 def read_pages(path: Path, known_openings: Collection[str] = ()) -> PageFile:
@@ -143,7 +145,7 @@ def read_pages(path: Path, known_openings: Collection[str] = ()) -> PageFile:
     lines = list(_lines(path, _PageLine))
     for line in lines:
         plain = normalise(line.articleBody or "")
-        counts = plain and line.page_type in (None, _ARTICLE) and _is_ascii(plain)
+        counts = plain and line.page_type in (None, "article") and _is_ascii(plain)
         if counts and plain[:_SAME_OPENING] not in known_openings:
             kept.append((line.publish_date or "", plain.split()))
     if any(date for date, _ in kept):
@@ -152,16 +154,12 @@ def read_pages(path: Path, known_openings: Collection[str] = ()) -> PageFile:
         sets = [PageSet(f"{name} to 2022-11", False, early), PageSet(f"{name} later or undated", True, late)]
     else:
         sets = [PageSet(name, False, [words for _, words in kept])]
-    report = FileReport(_sha256(path), len(lines), {"no_english_article": len(lines) - len(kept)}, len(kept))
+    report = FileReport.of(path, len(lines), {"no_english_article": len(lines) - len(kept)}, len(kept))
     return PageFile(name, [one for one in sets if one.texts or len(sets) == 1], report)
 
 
 def _is_ascii(plain: str) -> bool:
     return sum(map(str.isascii, plain)) >= _MIN_ASCII * len(plain)
-
-
-def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _lines(path: Path, kind: type[T]) -> Iterator[T]:
@@ -197,7 +195,7 @@ def training_crop(words: Sequence[str], rng: random.Random) -> list[str]:
 
 def calibration_crop(words: Sequence[str], rng: random.Random) -> list[str]:
     """A random stretch of 60 to 700 words, uniform in the logarithm of its length."""
-    low, high = math.log(_CALIBRATION_WORDS[0]), math.log(min(_CALIBRATION_WORDS[1], len(words)))
+    low, high = math.log(CALIBRATED_WORDS[0]), math.log(min(CALIBRATED_WORDS[1], len(words)))
     return _stretch(words, round(math.exp(rng.uniform(low, high))), rng)
 
 

@@ -1,7 +1,7 @@
 """`farmwatch train-detector`: labelled texts → weights, the numbers measured with them, and the detector's card.
 
-Same files, seed and library versions, same bytes on the same machine; docs/how-to/train-detector.md says what another
-processor changes.
+The same files, seed and library versions give the same bytes on one machine; docs/how-to/train-detector.md has the
+effect of another processor.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from scoring.lite_ngram.detector import WEIGHTS_FILE
 from scoring.lite_ngram.weights import RECIPE, Header, pack, quantise
 from scoring.statistics.rounding import WEIGHT_DIGITS, significant
 from scoring.training.card import TrainingReport, dropped, markdown, table_lines, warning
-from scoring.training.evaluation import DetectorEvaluation, evaluate
+from scoring.training.evaluation import evaluate
 from scoring.training.regression import Trainer
 from scoring.training.texts import read_pages, read_texts
 
@@ -68,15 +68,18 @@ def run_training(
     evaluation = evaluate(
         trainer,
         model,
-        train_set.samples,
-        dev_set.samples,
         [sample for found in unseen_sets for sample in found.samples],
         [page_set for found in page_files for page_set in found.sets],
         say,
     )
     for line in table_lines(evaluation):
         say(line)
-    _refuse_if_unfair(evaluation)
+    if unfair := [row for row in evaluation.sources if row.web and row.flagged > MAX_FLAGGED]:
+        named = ", ".join(f"{row.source} {row.flagged:.1%} of {row.texts}" for row in unfair)
+        raise TrainingRefused(
+            f"human texts of left-out web sources are flagged too often ({named}; at most {MAX_FLAGGED:.0%}): "
+            "add human texts of their register; nothing was written"
+        )
     packed = pack(Header(RECIPE, scale, model.intercept, model.calibration, THRESHOLD), quantised)
     used = [*train_set.samples, *dev_set.samples]
     report = TrainingReport(
@@ -88,7 +91,7 @@ def run_training(
         licences=_counts(sample.licence for sample in used),
         registers=_counts(f"{'llm' if sample.llm else 'human'}/{sample.domain}" for sample in used),
         evaluation=evaluation,
-    ).rounded()  # the card says what the file says
+    ).rounded()  # the card has the file's numbers
     out.mkdir(parents=True, exist_ok=True)
     weights = out / WEIGHTS_FILE
     weights.write_bytes(packed)
@@ -102,13 +105,3 @@ def run_training(
 
 def _counts(values: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(values).items()))
-
-
-def _refuse_if_unfair(evaluation: DetectorEvaluation) -> None:
-    unfair = [row for row in evaluation.sources if row.web and row.flagged > MAX_FLAGGED]
-    if unfair:
-        named = ", ".join(f"{row.source} {row.flagged:.1%} of {row.texts}" for row in unfair)
-        raise TrainingRefused(
-            f"human texts of left-out web sources are flagged too often ({named}; at most {MAX_FLAGGED:.0%}): "
-            "add human texts of their register; nothing was written"
-        )

@@ -194,10 +194,10 @@ def left_out(sites: Sequence[Site]) -> None:
 def false_alarms(flags: NDArray[np.bool_], params: SprtParams) -> NDArray[np.bool_]:
     """Which rows of page flags [sites, pages] end as llm, corrections included: `sprt` on all sites at once."""
     test = SiteTest(params)
-    sums = np.where(flags, test.flag_step, test.clear_step).cumsum(axis=1)
+    sums = np.where(flags, test.steps.flagged, test.steps.clear).cumsum(axis=1)
     needed = max(params.min_pages, params.min_articles)
     places = np.arange(1, flags.shape[1] + 1)
-    up, down = (np.where(crossed, places, 0) for crossed in (sums >= test.upper, sums <= test.lower))
+    up, down = (np.where(crossed, places, 0) for crossed in (sums >= test.bounds.upper, sums <= test.bounds.lower))
     last_up, last_down = (np.where(crossed >= needed, crossed, 0).max(axis=1) for crossed in (up, down))
     return np.asarray(last_up > last_down)
 

@@ -17,8 +17,8 @@ from filters.measure_stage import MeasureStage
 from filters.quality.c4 import clean
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from scoring.detectors.registry import load_detector
 from scoring.interface import TextScore
+from scoring.lite_ngram.detector import LiteNgram
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
 from stream.memory.log import MemoryLog
@@ -36,7 +36,7 @@ class Reader:
     """The shipped detector, which also tells what it has read."""
 
     def __init__(self) -> None:
-        self._detector = load_detector()
+        self._detector = LiteNgram.load()
         self.identity, self.warning = self._detector.identity, self._detector.warning
         self.read: list[str] = []
 
@@ -116,7 +116,7 @@ def test_digests_name_the_cleaned_text_all_the_way(log: MemoryLog, reader: Reade
         text = requests[verdict.page_id].text
         assert verdict.text_digest == requests[verdict.page_id].text_digest == xxhash.xxh3_128_hexdigest(text.encode())
         assert verdict.text_digest != found.text_digest
-        (expected,) = load_detector().score([text])
+        (expected,) = LiteNgram.load().score([text])
         assert (scores[verdict.text_digest].p_llm, scores[verdict.text_digest].detector) == (
             expected.p_llm,
             reader.identity,

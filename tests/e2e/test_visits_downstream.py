@@ -17,7 +17,7 @@ from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
-from scoring.detectors.registry import load_detector
+from scoring.lite_ngram.detector import LiteNgram
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
 from stream.memory.log import MemoryLog
@@ -88,7 +88,7 @@ def log() -> MemoryLog:
         served.routes |= {f"{SITE}/same": same, f"{SITE}/other": other, f"{SITE}/gone": gone}
         settings = settings_for(served.target, use_sitemaps=False, refetch_fetched_s=0.4)
         visited(log, settings, visits=2)
-    detector = load_detector()
+    detector = LiteNgram.load()
     with closing(MeasureStage(SETTINGS)) as measure:
         work(log, measure)
     work(log, JudgeStage(load_ruleset("c4")))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 from tests.support.pairs import ARCHITECTURES, Pair, build_pair
@@ -15,3 +18,9 @@ def pairs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Pair]:
     torch.set_num_threads(1)
     folder = tmp_path_factory.mktemp("pairs")
     return {architecture: build_pair(folder / architecture, architecture) for architecture in ARCHITECTURES}
+
+
+@pytest.fixture
+def copy(pairs: dict[str, Pair], tmp_path: Path) -> Pair:
+    """A falcon pair that the test may spoil."""
+    return Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))

@@ -15,7 +15,6 @@ pytest.importorskip("transformers")
 
 from tests.bench.pair_bench import main
 from tests.bench.pair_reference import FalconShape, document_flops
-from tests.bench.pair_tables import FAILED, Bench, attempt, plan_of
 
 pytestmark = pytest.mark.slow
 
@@ -53,18 +52,6 @@ def test_the_whole_script_runs_small(tmp_path: Path) -> None:
     assert all(f"\n{name}\n" in found.stdout for name in ("machine", "throughput", "equality", "memory", "profile"))
 
 
-def test_a_way_that_fails_costs_no_other_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each way of the throughput is tried by itself: where the fast bodies fail, the loop's figures stay."""
-
-    def fails(*_: object, **__: object) -> object:
-        raise RuntimeError("no such kernel")
-
-    monkeypatch.setattr("scoring.pair.body.fast_body", fails)
-    found = Bench(plan_of(tiny=True)).throughput()
-    assert found["fast"] == {FAILED: "RuntimeError: no such kernel"}
-    assert found["loop"]["documents_s"] > 0 and found["transformers"]["documents_s"] > 0
-
-
 def test_without_a_card_it_says_what_it_needs(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -74,12 +61,3 @@ def test_without_a_card_it_says_what_it_needs(
     said = capsys.readouterr()
     assert "NVIDIA card" in said.err and "--tiny" in said.err
     assert said.out == ""
-
-
-def test_a_table_that_fails_says_so() -> None:
-    """One table that raises becomes a line of its own; the others go on."""
-
-    def fails() -> dict[str, object]:
-        raise RuntimeError("no\nmemory")
-
-    assert attempt(fails) == {FAILED: "RuntimeError: no memory"}

@@ -144,7 +144,7 @@ def stored(log: MemoryLog) -> dict[bytes, object]:
         if b"\0" in key:
             found[key] = value
         else:
-            tally = SiteTally.load(value, DETECTOR)
+            tally = SiteTally.load(value)
             tally.stopped = ""
             found[key] = tally.dump()
     return found

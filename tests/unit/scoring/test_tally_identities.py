@@ -104,14 +104,6 @@ def test_a_detector_without_numbers_has_no_tally() -> None:
             TallyStage(name, TallySettings(method=method, sprt=SPRT))
 
 
-def test_built_in_parameters_follow_the_detector() -> None:
-    """Without parameters in the settings, seven pages of the built-in detector do not classify, eight clear ones do."""
-    name = "lite-ngram/00000000/p0.95"
-    desk = Desk(name).feed(*(page(i) for i in range(8)), *(score(f"t{i}", False, name) for i in range(7)))
-    assert desk.row.verdict == "unclassifiable"
-    assert desk.feed(score("t7", False, name)).row.verdict == "human"
-
-
 def test_settings_that_make_no_sense_are_refused() -> None:
     """Zero articles can never be enough, a mixed site wants no fewer than another, and a site closes some day."""
     wrong: list[tuple[dict[str, Any], str]] = [

@@ -1,4 +1,4 @@
-"""What TALLY keeps of a site: bounded, and read back from older versions."""
+"""What TALLY keeps of a site: bounded, with stable bytes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import random
 import msgspec
 import pytest
 
-from scoring.settings import TallySettings
-from scoring.site_tally import MAX_QUERIES, SiteTally
-from scoring.tally_stage import TallyStage
-from stream.processing.state import KeyedState
+from scoring.site_tally import MAX_QUERIES, FirstArticle, SiteTally
 from tests.support.tally_desk import DAY_MS, DETECTOR, SITE, SPRT, Desk, hit, page, score
 
 
@@ -27,7 +24,7 @@ def test_hits_taken_in_at_once_leave_what_they_leave_one_by_one() -> None:
     """Also beyond the caps of queries and days: which are kept does not depend on how many came together."""
     number = MAX_QUERIES + 200
     hits = [hit(n, n % 7, "ab"[n % 2], f"q{n % (number - 50)}", at=n * DAY_MS) for n in range(number)]
-    one_by_one, at_once = SiteTally.load(None, DETECTOR), SiteTally.load(None, DETECTOR)
+    one_by_one, at_once = SiteTally.load(None), SiteTally.load(None)
     for each in hits:
         one_by_one.add_hit(each)
     at_once.add_hits(hits[:300])
@@ -36,42 +33,19 @@ def test_hits_taken_in_at_once_leave_what_they_leave_one_by_one() -> None:
     assert len(at_once.queries) == MAX_QUERIES
 
 
-def test_a_tally_stored_before_versions_were_kept_is_read() -> None:
-    """Flags and pages stored without detector and ruleset are taken as of those in use then, and of no others later."""
-    pages = {f"p{i}": [1, f"p{i}v1", True, f"t{i}", ""] for i in range(4)}
-    stored = [1, ["file"], ["q1"], 1, pages, {f"t{i}": True for i in range(4)}, "default", "d1", b"", ""]
-    desk = Desk(sprt=SPRT)
-    state = KeyedState(desk.store)
-    state.put(SITE.encode(), msgspec.msgpack.encode(stored))
-    desk.store.apply(state.changes())
-    row = desk.feed(page(4)).row
-    assert (row.verdict, row.pages, row.articles, row.scored, row.hits) == ("llm", 5, 5, 4, 1)
-    desk.stage = TallyStage("fake/2", TallySettings(sprt=SPRT))
-    assert desk.feed(page(5)).row.scored == 0
-    assert desk.feed(page(6, rules="d2")).row.pages == 1
-
-
-def test_a_tally_of_flags_alone_is_read() -> None:
-    """Layout 2 kept flags without scores: sprt goes on with them, for gaussian they are absent until scored anew."""
-    name = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
-    pages = {f"p{i}": [1 + i, f"p{i}v1", i < 6, f"t{i}", "" if i < 6 else "lang", "d1"] for i in range(7)}
-    flags = {f"t{i}:{name}": True for i in range(6)} | {"t0:fake/2": False}
-    stored = [1, ["file"], ["q1"], 1, pages, flags, "default", "d1", b"", "", 2]
-    rows = {}
-    for method in ("sprt", "gaussian"):
-        desk = Desk(name, method=method)
-        state = KeyedState(desk.store)
-        state.put(SITE.encode(), msgspec.msgpack.encode(stored))
-        desk.store.apply(state.changes())
-        desk.feed(hit(2, at=3 * DAY_MS))
-        rows[method] = desk.row
-    row = rows["sprt"]
-    assert (row.verdict, row.pages_used, row.decided_at, row.scored, row.flagged) == ("llm", 6, 6, 6, 6)
-    assert (row.pages, row.articles, row.dropped_by, row.days, row.hits) == (7, 6, {"lang": 1}, [3], 2)
-    row = rows["gaussian"]
-    assert (row.verdict, row.pages_used, row.scored, row.flagged, row.method) == ("unclassifiable", 0, 6, 6, "gaussian")
-    row = desk.feed(*(score(f"t{i}", True, name, 0.7) for i in range(6))).row
-    assert (row.verdict, row.pages_used) == ("llm", 5)
+def test_a_tally_is_stored_as_before() -> None:
+    """The bytes of a tally: state that a farmwatch of today wrote is read by the next one."""
+    stored = [
+        *(1, ["file"], ["q1"], 1, {"p1": [1, "p1v1", True, "t1", "", "d1", [1, "p1v1", "t1", "d1"]]}, {}),
+        *("default", "d1", b"e", "", 3, {DETECTOR: {"t1": [True, 0.5]}}, [2]),
+    ]
+    data = msgspec.msgpack.encode(stored)
+    tally = SiteTally.load(data)
+    assert tally.dump() == data
+    assert (tally.pages["p1"].evidence, tally.scores[DETECTOR]["t1"].score) == (
+        FirstArticle(1, "p1v1", "t1", "d1"),
+        0.5,
+    )
 
 
 @pytest.mark.parametrize("scores_first", [False, True])
@@ -94,7 +68,7 @@ def test_scores_of_the_detector_in_use_outlast_those_of_many_others() -> None:
     desk = Desk(sprt=SPRT).feed(page(1), score("t1", True))
     desk.feed(*(score("t1", True, f"other/{number}") for number in range(20)))
     assert desk.feed(page(2)).row.scored == 1
-    tally = SiteTally.load(desk.store.get(SITE.encode()), DETECTOR)
+    tally = SiteTally.load(desk.store.get(SITE.encode()))
     assert set(tally.scores) == {DETECTOR, *(f"other/{number}" for number in range(15, 20))}
 
 

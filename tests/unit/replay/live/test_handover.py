@@ -16,7 +16,7 @@ from replay.live import handover as following
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.configured import configured_site_method
 from replay.runs.site_table import read_sites
-from scoring.method_choice import chosen_method
+from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.sites.stored_method import method_of_text, text_of_method
@@ -189,7 +189,7 @@ def test_tally_judges_by_the_site_method_of_the_run_that_is_live(world: CutoverW
 
     To a run whose method it cannot read it does not go over, and says what leads back.
     """
-    other = text_of_method(chosen_method(TallySettings(method="sprt", sprt=SprtParams(p0=0.2, p1=0.7)), "d/1"))
+    other = text_of_method(site_method(TallySettings(method="sprt", sprt=SprtParams(p0=0.2, p1=0.7)), "d/1"))
     world.begin_live()
     world.replay(world.begin("r1", site_method=other))
     world.replay(world.begin("odd", site_method=other.replace('"p0":0.2', '"p0":0.9')))

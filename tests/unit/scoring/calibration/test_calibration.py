@@ -187,40 +187,31 @@ def test_perfect_separation_is_not_certainty() -> None:
 # refusals
 
 
-def test_too_few_texts_are_refused_with_what_is_needed() -> None:
-    """Have and need of each kind stand in the message; the need is the rule of three, 299 human texts for 1%."""
+THREE_SITES = [f"h{number % 3}" for number in range(1000)] + [f"l{number % 40}" for number in range(200)]
+WILD = np.concatenate([np.random.default_rng(0).normal(0, 1, 400), np.full(6, 1e4)])
+
+
+@pytest.mark.parametrize(
+    ("made", "fpr", "said"),
+    [
+        (normal(298, 60), 0.01, "298 human texts, 299 are needed; 60 LLM texts, 100 are needed.*A higher --fpr needs"),
+        (normal(1000, 200, sites=THREE_SITES), 0.01, "3 sites with human texts, 10 are needed"),
+        (normal(400, 200, apart=0.0), 0.01, r"does not tell these texts apart.*above \.5\. Check the labels"),
+        (normal(400, 200, apart=-2.0), 0.01, "are the labels swapped"),
+        (scores(WILD, np.random.default_rng(1).normal(0.6, 1, 300)), 0.05, "wrong way"),
+    ],
+    ids=["texts", "sites", "chance", "swapped labels", "wild scores"],
+)
+def test_texts_that_give_no_threshold_are_refused(made: LabelledScores, fpr: float, said: str) -> None:
+    """Too few texts or sites, with the needed numbers; labels not told apart; a curve against the threshold's side."""
+    with pytest.raises(CalibrationRefused, match=said):
+        calibrate(made, "x", fpr)
+
+
+def test_the_needed_texts_follow_the_rule_of_three() -> None:
+    """299 human texts for 1%."""
     assert [needed_human_texts(fpr) for fpr in (0.001, 0.01, 0.05, 0.1)] == [2995, 299, 59, 29]
-    with pytest.raises(CalibrationRefused) as refused:
-        calibrate(normal(298, 60), "x", 0.01)
-    assert "298 human texts, 299 are needed" in str(refused.value)
-    assert "60 LLM texts, 100 are needed" in str(refused.value)
-    assert "A higher --fpr needs fewer human texts" in str(refused.value)
     refuse_too_few(normal(299, 100), 0.01)
-
-
-def test_too_few_sites_are_refused_too() -> None:
-    """A thousand pages of three sites are three sites."""
-    sites = [f"h{number % 3}" for number in range(1000)] + [f"l{number % 40}" for number in range(200)]
-    with pytest.raises(CalibrationRefused) as refused:
-        calibrate(normal(1000, 200, sites=sites), "x", 0.01)
-    assert "3 sites with human texts, 10 are needed" in str(refused.value)
-
-
-def test_a_detector_no_better_than_chance_is_refused() -> None:
-    """Without a difference, and with the labels swapped: then the message asks whether they are."""
-    with pytest.raises(CalibrationRefused, match="does not tell these texts apart") as refused:
-        calibrate(normal(400, 200, apart=0.0), "x", 0.01)
-    assert "swapped" not in str(refused.value)
-    with pytest.raises(CalibrationRefused, match="swapped"):
-        calibrate(normal(400, 200, apart=-2.0), "x", 0.01)
-
-
-def test_a_curve_that_runs_the_wrong_way_is_refused() -> None:
-    """A few wild scores that turn the regression over: a set must not flag one way and say p_llm the other way."""
-    rng = np.random.default_rng(0)
-    human = np.concatenate([rng.normal(0, 1, 400), np.full(6, 1e4)])
-    with pytest.raises(CalibrationRefused, match="wrong way"):
-        calibrate(scores(human, rng.normal(0.6, 1, 300)), "x", 0.05)
 
 
 @pytest.mark.parametrize("fpr", [0.0, -0.1, 0.51, math.nan])
@@ -291,13 +282,14 @@ def test_slices_add_up_to_the_whole() -> None:
     assert whole.specificity.low == pytest.approx(1 - (whole.false_positives.high or 0))
 
 
-def test_many_genres_are_folded_into_one_row() -> None:
-    """Twenty genres have a row each, the others share one: a hostile file cannot print a million."""
+def test_slices_by_genre() -> None:
+    """Twenty genres have a row each and the others share one; a slice without texts of a label says so."""
     genres = [f"g{number % 33}" for number in range(600)]
     genres[0] = ""
-    made = normal(400, 200, genres=genres)
-    names = [part.name for part in calibrate(made, "x", 0.05)[1].genres]
+    names = [part.name for part in calibrate(normal(400, 200, genres=genres), "x", 0.05)[1].genres]
     assert len(names) == 22 and names[-2:] == ["13 more", "(none)"]
+    first = calibrate(normal(400, 200, genres=["a"] * 400 + ["b"] * 200), "x", 0.05)[1].genres[0]
+    assert in_words(first.sensitivity) == "no texts" and first.auroc is None
 
 
 def test_the_summary_says_whether_sites_are_known() -> None:
@@ -312,13 +304,6 @@ def test_a_name_is_no_mathematics() -> None:
     pytest.importorskip("matplotlib")
     report = msgspec.structs.replace(calibrated(), identity=r"other/$\foo$/x")
     assert draw(report)["png"].startswith(b"\x89PNG")
-
-
-def test_no_texts_are_said_to_be_none() -> None:
-    """A slice without texts of a label has no share of it, and says so."""
-    made = normal(400, 200, genres=["a"] * 400 + ["b"] * 200)
-    first = calibrate(made, "x", 0.05)[1].genres[0]
-    assert in_words(first.sensitivity) == "no texts" and first.auroc is None
 
 
 # the site test

@@ -15,7 +15,6 @@ import pytest
 from numpy.typing import NDArray
 
 from scoring.calibration.labelled_scores import ScoredLabel, gather
-from scoring.calibration.platt import fit_curve
 from scoring.calibration.threshold import calibrate
 from scoring.lite_ngram.weights import quantise
 from scoring.pair.detector import PairDetector
@@ -75,15 +74,6 @@ def test_floats_are_changed_at_any_depth_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_curve_does_not_depend_on_last_digits(seed: int) -> None:
-    """Slope and offset are equal to the last bit; six digits of each are kept, and p with them."""
-    score, llm = texts()
-    curve = fit_curve(score, llm)
-    assert fit_curve(disturbed(score, seed), llm) == curve
-    assert curve == Curve(slope=significant(curve.slope, 6), offset=round(curve.offset, 6))
-
-
-@pytest.mark.parametrize("seed", SEEDS)
 def test_weights_do_not_depend_on_last_digits(seed: int) -> None:
     """The scale, which is in the file and so in the detector's identity, and every quantised weight are equal."""
     vector = np.random.default_rng(7).normal(size=1 << 15)
@@ -115,7 +105,10 @@ def test_a_calibration_does_not_depend_on_last_digits_of_the_scores(seed: int) -
         ]
         return calibrate(gather(rows), "mine", 0.05)
 
-    assert made(seed) == made(0)
+    found = made(seed)
+    assert found == made(0)
+    curve = found[0].curve
+    assert curve == Curve(slope=significant(curve.slope, 6), offset=round(curve.offset, 6)) if curve else False
 
 
 def test_a_report_has_no_digit_more_than_it_says() -> None:

@@ -48,24 +48,12 @@ def test_two_measures_of_one_pair_read_a_text_once() -> None:
     assert [row[1:] for row in scores] == [(said, said) for said in abstained]
 
 
-def test_two_pairs_are_read_each_by_its_own_engine() -> None:
-    """Engines are not shared by accident: each reads for its own detector."""
-    engines = Engine(), Engine()
-    Panel([pair(engines[0], "binoculars"), pair(engines[1], "fast-detectgpt")]).score(["x"])
-    assert [engine.asked for engine in engines] == [[["x"]], [["x"]]]
-
-
 def test_two_detectors_of_one_identity_are_refused() -> None:
     """Their scores would stand under one key, and one would be taken for the other: the identity is named."""
     with pytest.raises(PooledDetectors, match="fake/1 and fake/1"):
         Panel([FakeDetector(), FakeDetector("other mark")])
     with pytest.raises(BadParameters, match="no detector"):
         Panel([])
-
-
-def test_no_texts_are_no_scores() -> None:
-    """An empty batch gives an empty list, with any number of detectors."""
-    assert Panel([FakeDetector(), FakeDetector(identity="fake/2")]).score([]) == []
 
 
 @pytest.mark.parametrize(("number", "expected"), [("score", 2.0), ("p_llm", 0.25)])

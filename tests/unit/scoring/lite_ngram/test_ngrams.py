@@ -10,7 +10,8 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.lite_ngram.ngrams import tokens, vectors
+from scoring.lite_ngram.ngrams import vectors
+from scoring.lite_ngram.words import tokens
 
 SHARE_A_BUCKET = [b"876", b"2200"]
 WORDS = st.lists(st.sampled_from([b"a", b"the", b"house", b".", b"don't", b"12", b"of", *SHARE_A_BUCKET]), max_size=60)

@@ -9,19 +9,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from scoring.errors import DifferentTokenizers, MissingModel, NoDevice
-from scoring.pair import check as pair_check
+from scoring.errors import MissingModel, NoDevice, UnsupportedModel
 from scoring.pair.check import PairCheck, look, refuse_unfit_pair
 from scoring.pair.settings import PairSettings
-from tests.support.pairs import Pair
+from tests.support.pairs import Pair, settings_of
 
 pytestmark = pytest.mark.slow
-
-
-def settings_of(pair: Pair, **more: str) -> PairSettings:
-    """The pair on the CPU, unless told otherwise."""
-    chosen = {"observer": str(pair.observer), "performer": str(pair.performer), "device": "cpu", **more}
-    return msgspec.convert(chosen, PairSettings)
 
 
 def test_a_fit_pair_is_found_fit_in_a_process_of_its_own(pairs: dict[str, Pair]) -> None:
@@ -42,39 +35,29 @@ def test_a_fit_pair_is_found_fit_in_a_process_of_its_own(pairs: dict[str, Pair])
     assert found.libraries.startswith("torch ")
 
 
-def test_two_tokenizers_are_told_without_loading_weights(pairs: dict[str, Pair]) -> None:
-    """Models of two families: the error is the one that loading would raise."""
+def test_faults_are_found_without_loading_weights(pairs: dict[str, Pair]) -> None:
+    """Models of two families, and a card that is not there."""
     found = look(settings_of(Pair(pairs["gpt2"].observer, pairs["llama"].performer)))
-    assert found.error == DifferentTokenizers.__name__
-    assert "vocabular" in found.message or "differently" in found.message
-
-
-def test_a_card_that_is_not_there_is_told(pairs: dict[str, Pair]) -> None:
-    """The device of the configuration is looked for, not just any."""
+    assert found.error == UnsupportedModel.__name__
     found = look(settings_of(pairs["gpt2"], device="cuda:99"))
-    assert found.error == NoDevice.__name__
-    assert "cuda:99" in found.message
+    assert found.error == NoDevice.__name__ and "score.pair.device is 'cuda:99'" in found.message
 
 
-@pytest.mark.parametrize("kind", [MissingModel, NoDevice])
-def test_what_was_found_wrong_is_raised_as_its_own_class(
-    kind: type[Exception], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("script", "kind", "said"),
+    [
+        ("""echo '{"error": "MissingModel", "message": "what to do"}'""", MissingModel, "what to do"),
+        ("exit 139", NoDevice, r"ended with 139\).*nvidia-smi"),
+        ("printf 'Traceback\\nOSError: \\033[1mtoo old\\n\\n' >&2; exit 1", NoDevice, r"OSError:  \[1mtoo old\)"),
+    ],
+)
+def test_faults_are_raised_as_their_own_class(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, kind: type[Exception], said: str
 ) -> None:
-    """The one who asks gets the error with its message, as if the models had been loaded here."""
-    monkeypatch.setattr(pair_check, "check_pair", lambda _: PairCheck(error=kind.__name__, message="what to do"))
-    with pytest.raises(kind, match="what to do"):
+    """What loading would raise is raised; a process that dies is a fault of the device, with the last line it wrote."""
+    python = tmp_path / "python"
+    python.touch(0o755)
+    python.write_text(f"#!/bin/sh\n{script}\n")
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(kind, match=said):
         refuse_unfit_pair(PairSettings())
-
-
-def test_a_process_that_dies_is_a_fault_of_the_device(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A driver that kills whoever asks it must not look like a fit pair; the last line that it wrote is told."""
-    dies = tmp_path / "python"
-    dies.touch(0o755)
-    monkeypatch.setattr(sys, "executable", str(dies))
-    for script, told in (
-        ("exit 139", r"ended with 139\).*nvidia-smi"),
-        ("printf 'Traceback\\nOSError: libcuda.so: \\033[1mtoo old\\n\\n' >&2; exit 1", r"libcuda\.so:  \[1mtoo old\)"),
-    ):
-        dies.write_text(f"#!/bin/sh\n{script}\n")
-        with pytest.raises(NoDevice, match=told):
-            refuse_unfit_pair(PairSettings())

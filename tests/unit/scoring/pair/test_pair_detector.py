@@ -12,11 +12,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from scoring.detectors.registry import load_detectors
 from scoring.errors import BadThresholds, DeviceGone, MissingModel, PoisonText, UnsupportedModel
-from scoring.pair.detector import PairDetector, load_pair_detectors, load_pair_engine, pair_warning
+from scoring.interface import TextScore
+from scoring.pair.detector import PairDetector, load_pair_engine, pair_warning
 from scoring.pair.scores import PairReading
 from scoring.pair.settings import PairSettings, pair_identity
 from scoring.pair.tokens import Abstained
+from scoring.settings import ScoreSettings
 from scoring.thresholds.published import published_for
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from tests.support.pairs import Pair, settings_of
@@ -31,14 +34,12 @@ READING = PairReading(0.85, 2.5, 2.0, 2.3, 300)
 
 
 class FakeEngine:
-    """Gives what it was told to."""
+    """Gives the same results for any texts."""
 
     def __init__(self, *results: Any) -> None:
-        """`results` are those of every call."""
         self.results = list(results)
 
     def read(self, texts: Any) -> list[Any]:
-        """The results, whatever the texts."""
         return self.results
 
 
@@ -63,7 +64,7 @@ def test_identity_has_the_form_that_others_parse(pairs: dict[str, Pair]) -> None
 
 
 def test_identity_changes_with_each_part(pairs: dict[str, Pair]) -> None:
-    """Another model, dtype, device, length or rule for texts is another detector; a budget or kernel is not."""
+    """Another model, dtype, device, length or rule for texts is another detector; a budget is not."""
     settings = settings_of(pairs["falcon"])
     changes: list[dict[str, Any]] = [
         {"observer": str(pairs["gpt2"].observer)},
@@ -77,82 +78,82 @@ def test_identity_changes_with_each_part(pairs: dict[str, Pair]) -> None:
     identities = {pair_identity(msgspec.structs.replace(settings, **change), "binoculars") for change in changes}
     assert pair_identity(settings, "binoculars") not in identities
     assert len(identities) == len(changes) - 1  # dtype and device say the same
-    for change in ({"batch_tokens": 128}, {"kernel": "torch"}, {"device": "cuda", "dtype": "float32"}):
+    for change in ({"batch_tokens": 128}, {"device": "cuda", "dtype": "float32"}):
         assert pair_identity(msgspec.structs.replace(settings, **change), "binoculars") == pair_identity(
             settings, "binoculars"
         )
 
 
+def identity_of(pair: Pair) -> str:
+    """The identity of a pair without thresholds."""
+    return pair_identity(settings_of(pair), "binoculars")
+
+
 @pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "tokenizer_config.json"])
-def test_identity_changes_with_each_file(pairs: dict[str, Pair], tmp_path: Path, name: str) -> None:
+def test_identity_changes_with_each_file(pairs: dict[str, Pair], copy: Pair, name: str) -> None:
     """One changed byte in the weights, the configuration or the tokenizer of either model is another detector."""
-    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
-    before = pair_identity(settings_of(pair), "binoculars")
-    assert before == pair_identity(settings_of(pairs["falcon"]), "binoculars")  # the place does not matter
-    seen = {before}
-    for folder in pair:
+    seen = {identity_of(copy)}
+    assert seen == {identity_of(pairs["falcon"])}  # the place does not matter
+    for folder in copy:
         body = bytearray((folder / name).read_bytes())
         body[-3] ^= 1
         (folder / name).write_bytes(body)
-        seen.add(pair_identity(settings_of(pair), "binoculars"))
+        seen.add(identity_of(copy))
     assert len(seen) == 3
 
 
-def test_the_index_decides_which_weights_are_named(pairs: dict[str, Pair], tmp_path: Path) -> None:
+def test_the_index_decides_which_weights_are_named(copy: Pair) -> None:
     """Weights that an index names are part of the identity, also in folders below; so is the index itself."""
-    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
-    folder = pair.observer
+    folder = copy.observer
+    index = folder / "model.safetensors.index.json"
     (folder / "sub").mkdir()
     shutil.move(folder / "model.safetensors", folder / "sub" / "a.safetensors")
-    shutil.copy(pair.performer / "model.safetensors", folder / "sub" / "b.safetensors")
+    shutil.copy(copy.performer / "model.safetensors", folder / "sub" / "b.safetensors")
     seen = set()
     for weight_map in ({"x": "sub/a.safetensors"}, {"x": "sub/b.safetensors"}, {"y": "sub/b.safetensors"}):
-        (folder / "model.safetensors.index.json").write_bytes(msgspec.json.encode({"weight_map": weight_map}))
-        seen.add(pair_identity(settings_of(pair), "binoculars"))
+        index.write_bytes(msgspec.json.encode({"weight_map": weight_map}))
+        seen.add(identity_of(copy))
     weights = folder / "sub" / "b.safetensors"
     weights.write_bytes(weights.read_bytes()[:-1] + b"!")
-    seen.add(pair_identity(settings_of(pair), "binoculars"))
+    seen.add(identity_of(copy))
     assert len(seen) == 4
-    for elsewhere in ("../performer/model.safetensors", str(pair.performer / "model.safetensors")):
-        (folder / "model.safetensors.index.json").write_bytes(msgspec.json.encode({"weight_map": {"x": elsewhere}}))
+    for elsewhere in ("../performer/model.safetensors", str(copy.performer / "model.safetensors")):
+        index.write_bytes(msgspec.json.encode({"weight_map": {"x": elsewhere}}))
         with pytest.raises(UnsupportedModel, match="in the folder only"):
-            pair_identity(settings_of(pair), "binoculars")
+            identity_of(copy)
 
 
 @pytest.mark.parametrize("name", ["spiece.model", "sentencepiece.bpe.model", "vocab.txt", "tiktoken.model"])
-def test_every_kind_of_tokenizer_file_is_named(pairs: dict[str, Pair], tmp_path: Path, name: str) -> None:
+def test_every_kind_of_tokenizer_file_is_named(copy: Pair, name: str) -> None:
     """A changed vocabulary in any of the files that tokenizers come in is another detector."""
-    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
     seen = set()
     for content in ("one", "two"):
-        (pair.performer / name).write_text(content)
-        seen.add(pair_identity(settings_of(pair), "binoculars"))
+        (copy.performer / name).write_text(content)
+        seen.add(identity_of(copy))
     assert len(seen) == 2
 
 
-def test_an_adapter_is_refused(pairs: dict[str, Pair], tmp_path: Path) -> None:
+def test_an_adapter_is_refused(copy: Pair) -> None:
     """An adapter beside the weights would change the numbers with another identity's name: it is refused."""
-    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
-    (pair.observer / "adapter_config.json").write_text("{}")
+    (copy.observer / "adapter_config.json").write_text("{}")
     with pytest.raises(UnsupportedModel, match="adapter"):
-        pair_identity(settings_of(pair), "binoculars")
+        identity_of(copy)
 
 
 def test_the_rules_for_texts_are_part_of_the_identity(pairs: dict[str, Pair], monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores of two versions of the rules for texts are not pooled."""
-    before = pair_identity(settings_of(pairs["falcon"]), "binoculars")
+    before = identity_of(pairs["falcon"])
     monkeypatch.setattr("scoring.pair.settings.RULES", "another version")
-    assert pair_identity(settings_of(pairs["falcon"]), "binoculars") != before
+    assert identity_of(pairs["falcon"]) != before
 
 
-def test_large_weights_are_sampled(pairs: dict[str, Pair], tmp_path: Path) -> None:
+def test_large_weights_are_sampled(copy: Pair) -> None:
     """Of a large weight file blocks all over its length are looked at: a new version differs in nearly all of them."""
-    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
     header = b'{"a":{"dtype":"U8","shape":[9000000],"data_offsets":[0,9000000]}}'
     seen = set()
     for numbers in (b"a" * 9_000_000, b"b" * 9_000_000, b"a" * 4_500_000 + b"b" * 4_500_000, b"a" * 8_999_999 + b"b"):
-        (pair.observer / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + numbers)
-        seen.add(pair_identity(settings_of(pair), "binoculars"))
+        (copy.observer / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + numbers)
+        seen.add(identity_of(copy))
     assert len(seen) == 4
 
 
@@ -193,8 +194,6 @@ def test_settings_out_of_bounds_are_refused(changes: dict[str, Any]) -> None:
     """A setting that makes no sense is refused where it is read, with its name."""
     with pytest.raises(msgspec.ValidationError, match=next(iter(changes))):
         msgspec.convert(changes, PairSettings)
-    with pytest.raises(msgspec.ValidationError):
-        msgspec.convert({"obsever": "a"}, PairSettings)
 
 
 def test_uncalibrated_detector_gives_scores_without_flags() -> None:
@@ -202,8 +201,7 @@ def test_uncalibrated_detector_gives_scores_without_flags() -> None:
     found = detector("binoculars", None, READING)
     assert found.identity.endswith("/512/uncalibrated")
     assert "no threshold" in found.warning
-    score = found.score(["x"])[0]
-    assert (score.score, score.p_llm, score.flag, score.abstain, score.tokens) == (0.85, None, None, "", 300)
+    assert found.score(["x"]) == [TextScore(score=0.85, tokens=300)]
 
 
 def test_thresholds_flag_in_their_direction() -> None:
@@ -218,43 +216,20 @@ def test_thresholds_flag_in_their_direction() -> None:
 
 
 def test_curve_gives_the_probability() -> None:
-    """p_llm comes from the set's curve; without a curve there is none."""
+    """p_llm comes from the set's curve; without a curve there is none, and a set that compares p_llm is refused."""
     chosen = thresholds("b", curve=Curve(-20.0, 18.0))
     assert detector("binoculars", chosen, READING).score(["x"])[0].p_llm == pytest.approx(0.7310586)
     assert detector("binoculars", thresholds("b"), READING).score(["x"])[0].p_llm is None
-
-
-def test_threshold_on_a_probability_is_refused() -> None:
-    """A pair has no probability of its own: a set that compares one is BadThresholds."""
     with pytest.raises(BadThresholds, match="mine"):
         detector("binoculars", thresholds("b", number="p_llm"))
 
 
-def test_abstentions_keep_their_reason_and_have_no_numbers() -> None:
-    """An abstained text is a reason on the record, never a number."""
-    score = detector("binoculars", thresholds("b"), Abstained("too_short", 5)).score(["x"])[0]
-    assert (score.score, score.p_llm, score.flag, score.abstain, score.tokens) == (None, None, None, "too_short", 5)
-
-
-def test_poison_is_raised_or_kept_apart() -> None:
-    """score raises for a batch with a poison text; score_each gives it in its place, with its neighbours' scores."""
-    found = detector("binoculars", None, READING, PoisonText("does not fit"), READING)
+def test_texts_that_are_not_scored() -> None:
+    """An abstained text is a reason on the record, never a number; a poison text is an error."""
+    score = detector("binoculars", thresholds("b"), Abstained("too_short", 5)).score(["x"])
+    assert score == [TextScore(abstain="too_short", tokens=5)]
     with pytest.raises(PoisonText):
-        found.score(["a", "b", "c"])
-    each = found.score_each(["a", "b", "c"])
-    assert isinstance(each[1], PoisonText)
-    assert not isinstance(each[0], PoisonText)
-
-
-@pytest.mark.parametrize("name", ["accuracy", "low-fpr"])
-def test_published_thresholds_say_how_wrong_they_are(name: str) -> None:
-    """A published threshold's warning has its error rates on real pages, and where they come from."""
-    base = "binoculars/falcon-7b+falcon-7b-instruct@01234567/bfloat16/512"
-    chosen = next(one for one in published_for(base) if one.name == name)
-    warning = detector("binoculars", chosen).warning
-    assert "69 real sites" in warning
-    assert "for the original weights" in warning
-    assert re.search(r"flags \d\.\d% of the human", warning)
+        detector("binoculars", None, READING, PoisonText("does not fit"), READING).score(["a", "b", "c"])
 
 
 @pytest.mark.data
@@ -272,32 +247,29 @@ def test_published_error_rates_are_those_of_the_data(shared: Path) -> None:
             return 100 * sum(map(chosen.flag, scores)) / len(scores)
 
         warning = pair_warning(f"{base}/{chosen.name}")
+        assert "69 real sites" in warning and "for the original weights" in warning
         assert f"flags {flagged(False, False):.1f}% of the human" in warning
         assert f"finds {flagged(True, False):.0f}% of the LLM" in warning
         assert f"({flagged(False, True):.0f}% of shorter human" in warning
 
 
 def test_both_detectors_of_a_pair_share_an_engine(pairs: dict[str, Pair]) -> None:
-    """load_pair_detectors loads the models once; each measure is a detector with its own identity and number."""
+    """The models are loaded once; each measure is a detector with its own identity and number."""
     settings = settings_of(pairs["llama"])
-    found = load_pair_detectors(settings, {"binoculars": None, "fast-detectgpt": None})
-    assert found["binoculars"].engine is found["fast-detectgpt"].engine
-    numbers = [one.score([PROSE])[0].score for one in found.values()]
-    assert None not in numbers
-    assert numbers[0] != numbers[1]
-    assert {one.identity for one in found.values()} == {
-        f"{pair_identity(settings, 'binoculars')}/uncalibrated",
-        f"{pair_identity(settings, 'fast-detectgpt')}/uncalibrated",
-    }
-    assert list(load_pair_detectors(settings, {"fast-detectgpt": None})) == ["fast-detectgpt"]
+    one, other = load_detectors(ScoreSettings(detectors=["fast-detectgpt", "binoculars"], pair=settings))
+    assert isinstance(one, PairDetector) and isinstance(other, PairDetector) and one.engine is other.engine
+    numbers = [found.score([PROSE])[0].score for found in (one, other)]
+    assert None not in numbers and numbers[0] != numbers[1]
+    base = pair_identity(settings, "binoculars")
+    assert other.identity == f"{base}/uncalibrated"
+    assert one.identity == other.identity.replace("binoculars", "fast-detectgpt")
 
 
-def test_models_that_changed_on_disk_are_not_loaded_again(pairs: dict[str, Pair], tmp_path: Path) -> None:
+def test_models_that_changed_on_disk_are_not_loaded_again(copy: Pair) -> None:
     """After a lost device the same files are loaded, or the engine refuses: its identity names what it started with."""
-    pair = Pair(*(Path(shutil.copytree(folder, tmp_path / folder.name)) for folder in pairs["falcon"]))
-    engine = load_pair_engine(settings_of(pair))
+    engine = load_pair_engine(settings_of(copy))
     assert isinstance(engine.read([PROSE])[0], PairReading)
-    configure = pair.observer / "config.json"
+    configure = copy.observer / "config.json"
     configure.write_text(configure.read_text() + " ")
     engine._device = None  # as after a loss
     with pytest.raises(DeviceGone, match="changed") as caught:

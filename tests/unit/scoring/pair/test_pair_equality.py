@@ -1,4 +1,4 @@
-"""Both scores equal an independent float64 implementation, whatever batch, padding, order or tile they come from.
+"""Both scores equal an independent float64 implementation, in any batch and any order.
 
 In float32, with tiny random pairs, the limit is 2e-5 against the reference (of many drawn texts the worst came to
 1.001e-5) and 1e-6 between two batches of one text.
@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from scoring.pair.device import Padding, PairDevice
 from scoring.pair.engine import PairEngine
 from scoring.pair.models import PairModels, load_models
 from scoring.pair.scores import PairReading
@@ -48,13 +47,9 @@ def loaded(pairs: dict[str, Pair]) -> dict[str, tuple[Pair, PairModels, NaivePai
     return found
 
 
-def engine(
-    pair: Pair, models: PairModels, padding: Padding = "right", tile: int | None = None, **changes: object
-) -> PairEngine:
+def engine(pair: Pair, models: PairModels, **changes: object) -> PairEngine:
     """An engine on loaded models."""
-    return PairEngine(
-        models, settings_of(pair, **changes), device=lambda models: PairDevice(models, padding=padding, tile=tile)
-    )
+    return PairEngine(models, settings_of(pair, **changes))
 
 
 def apart(read: Sequence[object], expected: Sequence[object]) -> float:
@@ -71,23 +66,13 @@ def apart(read: Sequence[object], expected: Sequence[object]) -> float:
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    texts=documents,
-    padding=st.sampled_from(["right", "left"]),
-    tile=st.sampled_from([None, 61, WORDS, 1000]),
-    budget=st.sampled_from([64, 300, 5000]),
-)
+@given(texts=documents, budget=st.sampled_from([64, 300, 5000]))
 def test_engine_equals_the_reference(
-    loaded: dict[str, tuple[Pair, PairModels, NaivePair]],
-    architecture: str,
-    texts: list[list[int]],
-    padding: Padding,
-    tile: int | None,
-    budget: int,
+    loaded: dict[str, tuple[Pair, PairModels, NaivePair]], architecture: str, texts: list[list[int]], budget: int
 ) -> None:
-    """Any lengths, padding on either side, any tile of the vocabulary and any batches give the reference's numbers."""
+    """Any lengths and any batches give the reference's numbers."""
     pair, models, naive = loaded[architecture]
-    read = engine(pair, models, padding, tile, batch_tokens=budget).read_ids(texts)
+    read = engine(pair, models, batch_tokens=budget).read_ids(texts)
     assert apart(read, [naive.score(ids) for ids in texts]) < LIMIT
 
 
@@ -107,23 +92,15 @@ def test_long_texts_equal_the_reference(loaded: dict[str, tuple[Pair, PairModels
             assert getattr(found, name) == pytest.approx(number, rel=LIMIT, abs=LIMIT)
 
 
-def test_tiny_tiles(loaded: dict[str, tuple[Pair, PairModels, NaivePair]]) -> None:
-    """Tiles of one word, and of a number of words that does not divide the vocabulary, give the reference's numbers."""
-    pair, models, naive = loaded["llama"]
-    ids = [5, 3, 299, 12, 80, 80, 80, 6]
-    for tile in (1, 7):
-        assert apart(engine(pair, models, tile=tile).read_ids([ids]), [naive.score(ids)]) < LIMIT
-
-
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_neighbours_do_not_matter(loaded: dict[str, tuple[Pair, PairModels, NaivePair]], architecture: str) -> None:
-    """A text's scores are the same to 1e-6 alone, among others, in another order and padded on the other side."""
+    """A text's scores are the same to 1e-6 alone, among others, and in another order and other batches."""
     pair, models, _ = loaded[architecture]
     numbers = random.Random(7)
     texts = [[numbers.randrange(WORDS) for _ in range(length)] for length in (2, 5, 40, 41, 90, 150, 3, 77)]
     together = engine(pair, models, batch_tokens=5000).read_ids(texts)
     alone = [engine(pair, models).read_ids([ids])[0] for ids in texts]
-    backwards = engine(pair, models, "left", batch_tokens=200).read_ids(texts[::-1])[::-1]
+    backwards = engine(pair, models, batch_tokens=200).read_ids(texts[::-1])[::-1]
     assert apart(together, alone) < BETWEEN_BATCHES
     assert apart(together, backwards) < BETWEEN_BATCHES
 

@@ -6,14 +6,15 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from scoring.errors import (
-    BadParameters,
     CannotScore,
     DeviceGone,
     DeviceLost,
@@ -23,7 +24,7 @@ from scoring.errors import (
     PoisonText,
     UnsupportedModel,
 )
-from scoring.pair.device import DeviceMemory, PairDevice, chosen_kernel
+from scoring.pair.device import DeviceMemory, PairDevice, choose_kernel
 from scoring.pair.engine import Ids, PairEngine, Result
 from scoring.pair.models import PairModels, device_errors, load_models
 from scoring.pair.scores import PairReading
@@ -35,33 +36,16 @@ pytestmark = pytest.mark.slow
 POISON = 13
 
 
-class FakeLanding:
-    """A batch of the fake device."""
-
-    def __init__(self, device: FakeDevice, texts: list[list[int]]) -> None:
-        """Scores are the texts' first ids."""
-        self._device, self._texts = device, texts
-
-    def land(self) -> list[PairReading | Abstained]:
-        """Loses the device where a text says so and `late` is set."""
-        self._device.flying -= 1
-        if self._device.late and self._device.loses(self._texts):
-            raise DeviceLost("CUDA error: fake")
-        return [PairReading(ids[0], 0.0, 1.0, 1.0, len(ids)) for ids in self._texts]
-
-
 class FakeDevice:
-    """Has room for `room` padded tokens, and is lost by texts that `loses` names."""
+    """Has room for `room` padded tokens, and is lost by texts that `loses` names: at launch, or `late`, at landing."""
 
     def __init__(self, room: int = 10**9, loses: Callable[[list[list[int]]], bool] = lambda _: False) -> None:
-        """`launched` holds the batches as they came."""
         self.room, self.loses, self.late = room, loses, False
-        self.kernel = "fake"
-        self.launched: list[list[list[int]]] = []
+        self.launched: list[list[list[int]]] = []  # the batches as they came
         self.freed = self.flying = self.most_flying = 0
 
-    def launch(self, texts: Sequence[Ids]) -> FakeLanding:
-        """Raise, or fly."""
+    def launch(self, texts: Sequence[Ids]) -> Any:
+        """A batch whose scores are the texts' first ids."""
         batch = [list(ids) for ids in texts]
         if len(batch) * max(map(len, batch)) > self.room:
             raise OutOfDeviceMemory("fake")
@@ -70,14 +54,19 @@ class FakeDevice:
             raise DeviceLost("CUDA error: fake")
         self.flying += 1
         self.most_flying = max(self.most_flying, self.flying)
-        return FakeLanding(self, batch)
+
+        def land() -> list[PairReading | Abstained]:
+            self.flying -= 1
+            if self.late and self.loses(batch):
+                raise DeviceLost("CUDA error: fake")
+            return [PairReading(ids[0], 0.0, 1.0, 1.0, len(ids)) for ids in batch]
+
+        return SimpleNamespace(land=land)
 
     def free(self) -> None:
-        """Count."""
         self.freed += 1
 
     def memory(self) -> DeviceMemory:
-        """Numbers to be seen in the statistics."""
         return DeviceMemory(1, 2, 3)
 
 
@@ -171,32 +160,15 @@ def test_lost_device_is_retriable_and_the_next_call_recovers(start: Callable[...
     broken, good = FakeDevice(loses=lambda _: True), FakeDevice()
     devices = [broken, good]
     engine = start(lambda _: devices.pop(0))
+    assert engine.loaded
     with pytest.raises(DeviceLost) as caught:
         engine.read_ids(texts(5, 6, 7))
-    assert caught.value.retriable
+    assert caught.value.retriable and not engine.loaded
     assert firsts(engine.read_ids(texts(5, 6, 7))) == [1, 2, 3]
-    assert engine.stats.losses == 1
+    assert engine.stats.losses == 1 and engine.loaded
     assert all(len(batch) == 1 for batch in good.launched)  # the suspects were read one by one
     engine.read_ids(texts(5, 6, 7))
     assert len(good.launched[-1]) == 3  # and are no suspects any more
-
-
-@pytest.mark.parametrize("late", [False, True])
-def test_text_that_loses_the_device_each_time_is_poison(start: Callable[..., PairEngine], late: bool) -> None:
-    """Tried again and again as the stage does, the text that loses the device ends as PoisonText; all others score."""
-    device = FakeDevice(loses=with_poison)
-    device.late = late
-    engine = start(device)
-    asked = [[number] * 5 for number in range(1, 21)]
-    for attempt in range(1, 6):
-        try:
-            read = engine.read_ids(asked)
-            break
-        except DeviceLost:
-            assert attempt <= 3
-    assert isinstance(read[POISON - 1], PoisonText)
-    assert [n for n, score in enumerate(firsts(read), 1) if score != n] == [POISON]
-    assert isinstance(engine.read_ids([[POISON] * 5])[0], PoisonText)  # remembered: the device is not lost again
 
 
 def test_two_poison_texts_alone_in_a_call_are_both_buried(start: Callable[..., PairEngine]) -> None:
@@ -347,9 +319,14 @@ def test_models_that_are_refused_after_a_loss_end_the_process(
     assert isinstance(caught.value.__cause__, refused)
 
 
-def test_third_loss_in_a_row_ends_the_process(start: Callable[..., PairEngine]) -> None:
-    """A device that fails three times with no text scored in between is DeviceGone: not retriable, and fatal."""
-    engine = start(FakeDevice(loses=lambda _: True))
+@pytest.mark.parametrize("reloads", [True, False])
+def test_third_loss_in_a_row_ends_the_process(start: Callable[..., PairEngine], reloads: bool) -> None:
+    """A device that fails, or is not seen, three times with no text scored in between is DeviceGone: fatal."""
+
+    def unseen() -> PairModels:
+        raise NoDevice("torch sees 0 CUDA cards")
+
+    engine = start(FakeDevice(loses=lambda _: True), **({} if reloads else {"reload": unseen}))
     for _ in range(2):
         with pytest.raises(DeviceLost):
             engine.read_ids(texts(5, 6, 7))
@@ -357,18 +334,6 @@ def test_third_loss_in_a_row_ends_the_process(start: Callable[..., PairEngine]) 
         engine.read_ids(texts(5, 6, 7))
     assert not caught.value.retriable
     assert caught.value.fatal
-
-
-def test_models_that_cannot_be_loaded_again_are_losses(start: Callable[..., PairEngine]) -> None:
-    """A card that is not seen any more after a loss counts as lost again, up to DeviceGone; no text is blamed."""
-
-    def reload() -> PairModels:
-        raise NoDevice("torch sees 0 CUDA cards")
-
-    engine = start(FakeDevice(loses=lambda _: True), reload=reload)
-    for expected in (DeviceLost, DeviceLost, DeviceGone):
-        with pytest.raises(expected):
-            engine.read_ids(texts(5))
 
 
 def test_a_score_in_between_forgives_losses(start: Callable[..., PairEngine]) -> None:
@@ -387,7 +352,7 @@ def test_closing_ends_a_long_reading_at_the_next_batch(start: Callable[..., Pair
     """A process that is told to stop does not wait for hundreds of texts: what is on the device ends."""
 
     class Closing(FakeDevice):
-        def launch(self, texts: Sequence[Ids]) -> FakeLanding:
+        def launch(self, texts: Sequence[Ids]) -> Any:
             engine.close()
             return super().launch(texts)
 
@@ -396,17 +361,6 @@ def test_closing_ends_a_long_reading_at_the_next_batch(start: Callable[..., Pair
     with pytest.raises(CannotScore):
         engine.read_ids(texts(*[10] * 60))
     assert len(device.launched) == 1
-
-
-def test_it_is_not_loaded_from_a_loss_to_the_reload(start: Callable[..., PairEngine]) -> None:
-    """What SCORE tells on /readyz."""
-    engine = start(FakeDevice(loses=with_poison))
-    assert engine.loaded
-    with pytest.raises(DeviceLost):
-        engine.read_ids([[POISON] * 4])
-    assert not engine.loaded
-    engine.read_ids(texts(4))
-    assert engine.loaded
 
 
 def test_two_batches_are_in_flight(start: Callable[..., PairEngine]) -> None:
@@ -422,18 +376,8 @@ def test_statistics_count_tokens_and_padding(start: Callable[..., PairEngine]) -
     engine = start(FakeDevice())
     engine.read_ids(texts(10, 7, 1, 12))
     stats = engine.stats
-    assert (stats.tokens, stats.padding, stats.batches) == (29, 7, 1)
-    assert (stats.memory, stats.kernel) == (DeviceMemory(1, 2, 3), "fake")
-    assert stats.busy_s > 0
-
-
-def test_ids_that_the_models_do_not_have_are_refused(start: Callable[..., PairEngine]) -> None:
-    """An id beyond the heads' width never reaches a device, where it would be an assertion that loses the card."""
-    engine = start(FakeDevice())
-    with pytest.raises(BadParameters, match="0 to 303"):
-        engine.read_ids([[1, 304]])
-    with pytest.raises(BadParameters):
-        engine.read_ids([[1, -1]])
+    assert (stats.tokens, stats.padding, engine.batches) == (29, 7, 1)
+    assert stats.memory == DeviceMemory(1, 2, 3)
 
 
 def test_nothing_and_one_token_are_abstained_from(start: Callable[..., PairEngine]) -> None:
@@ -458,11 +402,8 @@ def test_warm_up_refuses_what_cannot_work(start: Callable[..., PairEngine]) -> N
         start(FakeDevice(room=100), max_tokens=128, device="cuda").warm_up()
 
     class Broken(FakeDevice):
-        """Gives no numbers."""
-
         def launch(self, texts: Sequence[Ids]) -> Any:
-            """NaN for each."""
-            landing: Any = super().launch(texts)
+            landing = super().launch(texts)
             landing.land = lambda: [Abstained("not_a_number", len(ids)) for ids in texts]
             return landing
 
@@ -470,24 +411,19 @@ def test_warm_up_refuses_what_cannot_work(start: Callable[..., PairEngine]) -> N
         start(Broken()).warm_up()
 
 
-def test_without_a_compiler_auto_takes_torch_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where Triton cannot compile for the card, auto is torch and says why; triton is refused; a CPU is not tried."""
+def test_without_triton_the_kernel_is_torch_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton's kernel is tried on a few numbers on a card, and taken only if it runs; a CPU has torch's."""
     import torch
 
-    def fails(_: torch.device) -> None:
+    def fails(*_: Any, **__: Any) -> None:
         raise RuntimeError("Failed to find C compiler.\nPlease specify via CC")
 
-    monkeypatch.setattr("scoring.pair.device._try_triton", fails)
-    card = torch.device("cuda")
-    kernel, told = chosen_kernel("auto", card)
-    assert kernel == "torch"
-    assert "Failed to find C compiler. Please" in told
-    assert chosen_kernel("torch", card) == ("torch", "torch")
-    assert chosen_kernel("auto", torch.device("cpu")) == ("torch", "torch")
-    with pytest.raises(BadParameters, match="C compiler"):
-        chosen_kernel("triton", card)
-    monkeypatch.setattr("scoring.pair.device._try_triton", lambda _: None)
-    assert chosen_kernel("auto", card) == ("triton", "triton")
+    monkeypatch.setattr("scoring.pair.device.vocab_pass", fails)
+    monkeypatch.setattr("scoring.pair.device.torch.zeros", lambda *_, **__: None)
+    monkeypatch.setattr("scoring.pair.device._current", lambda _: nullcontext())
+    assert choose_kernel(torch.device("cuda")) == choose_kernel(torch.device("cpu")) == "torch"
+    monkeypatch.setattr("scoring.pair.device.vocab_pass", lambda *_, **__: SimpleNamespace(lse_p=torch.ones(1)))
+    assert choose_kernel(torch.device("cuda")) == "triton"
 
 
 def test_threads_take_turns(start: Callable[..., PairEngine]) -> None:
@@ -521,44 +457,32 @@ def test_model_that_gives_no_numbers(pairs: dict[str, Pair]) -> None:
     assert isinstance(read[2], PairReading)
 
 
-def test_what_torch_raises_is_told_apart() -> None:
-    """torch's errors of a full and of a failed device become their own types; any other stays what it is."""
-    import torch
-
-    for raised, expected in (
-        (torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2 GiB"), OutOfDeviceMemory),
-        (RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"), OutOfDeviceMemory),
-        (RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`"), OutOfDeviceMemory),
-        (RuntimeError("CUDA error: device-side assert triggered"), DeviceLost),
-        (RuntimeError("CUDA error: unspecified launch failure"), DeviceLost),
-        (RuntimeError("The size of tensor a (3) must match"), RuntimeError),
-    ):
-        with pytest.raises(expected) as caught, device_errors():
-            raise raised
-        assert type(caught.value) is expected
-
-
 @pytest.mark.parametrize(
-    "said",
+    ("kind", "said", "expected"),
     [
-        "Triton Error [CUDA]: an illegal memory access was encountered",
-        "Triton Error [CUDA]: context is destroyed",
-        "CUDA driver error: unknown error",
-        "uncorrectable ECC error encountered",
-        "No CUDA GPUs are available",
-        "cuDNN Frontend error",
+        ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 2 GiB", OutOfDeviceMemory),
+        ("RuntimeError", "[enforce fail] DefaultCPUAllocator: can't allocate memory", OutOfDeviceMemory),
+        ("RuntimeError", "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate`", OutOfDeviceMemory),
+        ("on a card", "CUDA error: device-side assert triggered", DeviceLost),
+        ("RuntimeError", "The size of tensor a (3) must match", RuntimeError),
+        ("MemoryError", "", OutOfDeviceMemory),
+        ("on a card", "Triton Error [CUDA]: an illegal memory access was encountered", DeviceLost),
+        ("on a card", "CUDA driver error: unknown error", DeviceLost),
+        ("on a card", "uncorrectable ECC error encountered", DeviceLost),
+        ("on a card", "No CUDA GPUs are available", DeviceLost),
     ],
 )
-def test_whatever_fails_on_a_card_is_a_lost_card(said: str) -> None:
-    """Triton, the driver and the libraries each have their own words: on a card no list of words decides."""
-    with pytest.raises(DeviceLost, match="the device failed"), device_errors(on_card=True):
-        raise RuntimeError(said)
+def test_errors_of_full_and_failed_devices_are_told_apart(kind: str, said: str, expected: type[Exception]) -> None:
+    """A full and a failed device have their own types; on a card no list of words decides what a failure is."""
+    import torch
+
+    kinds = {"OutOfMemoryError": torch.OutOfMemoryError, "MemoryError": MemoryError}
+    with pytest.raises(expected) as caught, device_errors(on_card=kind == "on a card"):
+        raise kinds.get(kind, RuntimeError)(said)
+    assert type(caught.value) is expected
 
 
-@pytest.mark.parametrize("on_card", [False, True])
-def test_full_memory_of_the_machine_is_out_of_memory(on_card: bool) -> None:
-    """Python's and numpy's errors of a full memory are taken for what they are."""
-    with pytest.raises(OutOfDeviceMemory), device_errors(on_card=on_card):
-        raise MemoryError
-    with pytest.raises(OutOfDeviceMemory), device_errors(on_card=on_card):
+def test_full_memory_of_the_machine_is_out_of_memory() -> None:
+    """Also numpy's error, and for work on a card."""
+    with pytest.raises(OutOfDeviceMemory), device_errors(on_card=True):
         np.zeros(1 << 50, np.int64)

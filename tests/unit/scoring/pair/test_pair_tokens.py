@@ -114,11 +114,6 @@ def test_tokens_that_span_words_are_counted() -> None:
     assert len(spanning.encode(head(text, 20)).ids) < 20
 
 
-def test_head_of_long_prose_is_short() -> None:
-    """Of a long article little more than max_tokens words are given to the tokenizer."""
-    assert len(head(PROSE * 100, 20)) < 150
-
-
 @given(st.text(max_size=50))
 def test_any_text_is_read_or_abstained_from(text: str) -> None:
     """No string fails, and what is read has 2 to max_tokens tokens."""

@@ -92,12 +92,6 @@ def test_it_has_no_scale(scale: float) -> None:
     assert is_mixed(pages([score * scale for score in HUMAN + LLM], 0.9 * scale))
 
 
-@given(st.permutations(pages(HUMAN + LLM + [0.9, 0.91])))
-def test_the_order_of_pages_does_not_matter(found: list[PageScore]) -> None:
-    """It is a property of the set."""
-    assert is_mixed(found) == is_mixed(pages(HUMAN + LLM + [0.9, 0.91]))
-
-
 def test_one_bell_is_rarely_mixed_and_two_far_ones_mostly() -> None:
     """By simulation of 20 pages: one bell away from the threshold < 1%, one right on it < 10%, two 4 sd apart > 60%."""
     rng = np.random.default_rng(11)

@@ -1,4 +1,4 @@
-"""The method `gaussian`: its steps, its clipping, its fit, and what it says."""
+"""The method `gaussian`: its steps, its clipping, its fit, and its sentences."""
 
 from __future__ import annotations
 
@@ -9,20 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.errors import BadParameters, BadTrainingData, NoSiteTest
+from scoring.errors import BadTrainingData
 from scoring.interface import PageScore
-from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian, gaussian_params_for
+from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian
 
-FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
 TEST = GaussianTest(GaussianParams())
 
 
-def pages(*scores: float | None) -> list[PageScore]:
+def pages(*scores: float) -> list[PageScore]:
     """Pages fetched one ms after the other; flagged below Binoculars' accuracy threshold."""
-    return [
-        PageScore(None if score is None else score < 0.9015, score, place)
-        for place, score in enumerate(scores, start=1)
-    ]
+    return [PageScore(score < 0.9015, score, place) for place, score in enumerate(scores, start=1)]
+
+
+def step(score: float, test: GaussianTest = TEST) -> float:
+    """What a page with this score adds."""
+    found = test.step_of(PageScore(None, score))
+    assert found is not None
+    return found
 
 
 def test_a_step_is_the_log_ratio_of_the_two_densities() -> None:
@@ -34,56 +37,35 @@ def test_a_step_is_the_log_ratio_of_the_two_densities() -> None:
 
     for x in (0.8, 0.86, 0.92, 1.0):
         ratio = density(x, params.mu1, params.sd1) / density(x, params.mu0, params.sd0)
-        assert math.isclose(GaussianTest(params).step(x), math.log(ratio), rel_tol=1e-9)
+        assert math.isclose(step(x, GaussianTest(params)), math.log(ratio), rel_tol=1e-9)
 
 
 @given(st.floats(allow_nan=False), st.floats(allow_nan=False))
 def test_a_lower_score_never_speaks_less_for_llm(one: float, other: float) -> None:
     """With the defaults a step falls as the score rises, and lies within the clip for any number at all."""
     low, high = sorted((one, other))
-    assert -1.5 <= TEST.step(high) <= TEST.step(low) <= 1.5
+    assert -1.5 <= step(high) <= step(low) <= 1.5
 
 
 def test_five_extreme_pages_decide_and_four_do_not() -> None:
-    """Clipped at 1.5 nats a page, five pages reach 6.89 and four are unclassifiable, however far out their scores."""
-    found = TEST.decide(pages(*[0.5] * 5))
-    assert (found.verdict, found.pages_used, found.method, found.decided_at) == ("llm", 5, "gaussian", 5)
+    """Clipped at 1.5 nats a page, five pages reach 6.89, however far out; pages without a score are passed over."""
+    found = TEST.decide([*(PageScore(True) for _ in range(9)), *pages(*[0.5] * 6)])
+    assert (found.verdict, found.pages_used, found.pages, found.flagged) == ("llm", 5, 6, 5)
+    assert (found.method, found.decided_at) == ("gaussian", 5)
+    assert TEST.evidence(found) == (
+        "5 of the first 5 of 6 scored articles are flagged; log-likelihood ratio +7.50, at or above 6.89"
+    )
     assert TEST.decide(pages(*[0.5] * 4)).verdict == "unclassifiable"
     assert TEST.decide(pages(*[1.5] * 5)).verdict == "human"
     assert TEST.decide(pages(*[0.9225] * 30)).verdict == "undecided"
 
 
-def test_pages_without_a_score_are_absent() -> None:
-    """Pages of which only a flag was kept are no evidence for this method, and are not counted as pages."""
-    found = TEST.decide([*(PageScore(True) for _ in range(9)), *pages(*[1.5] * 5)])
-    assert (found.verdict, found.pages, found.flagged) == ("human", 5, 0)
-
-
-def test_evidence_names_the_numbers() -> None:
-    """The sentence has counts, ratio and bound, and says so where the site is mixed."""
-    assert TEST.evidence(TEST.decide(pages(*[0.5] * 6))) == (
-        "5 of the first 5 of 6 scored articles are flagged; log-likelihood ratio +7.50, at or above 6.89"
-    )
+def test_a_mixed_site_says_so() -> None:
+    """Two clear groups of scores are named at the end of the sentence."""
     two_groups = [0.85, 0.99, 0.851, 0.991, 0.852, 0.992, 0.853, 0.993] * 2
     assert TEST.evidence(TEST.decide(pages(*two_groups))).endswith(
         ": not decided; mixed: two clear groups of scores, one on either side of the threshold"
     )
-
-
-def test_numbers_belong_to_a_family() -> None:
-    """Falcon's numbers hold for Falcon as it was measured, at any threshold; the error says else what to do."""
-    assert gaussian_params_for(FALCON.replace("/512/", "/1024/")) == GaussianParams()
-    assert gaussian_params_for(FALCON) == gaussian_params_for("binoculars") == GaussianParams()
-    for detector in (
-        "lite-ngram/0a1b2c3d/p0.95",
-        "binoculars/a+b@0a1b2c3d/bfloat16/512/mine-1",
-        "fast-detectgpt",
-        FALCON.replace("bfloat16", "float32"),
-        FALCON.replace("/512/", "/256/"),
-    ):
-        with pytest.raises(NoSiteTest, match="farmwatch train-sites") as caught:
-            gaussian_params_for(detector)
-        assert detector in str(caught.value)
 
 
 def test_the_fit_finds_means_and_widens_for_sites_that_differ() -> None:
@@ -105,21 +87,3 @@ def test_a_fit_without_sites_is_refused() -> None:
         fit_gaussian([[1.0, 1.1]] * 2, [[0.5, 0.6]])
     with pytest.raises(BadTrainingData, match="the same"):
         fit_gaussian([[1.0, 1.0]] * 2, [[0.5, 0.6]] * 2)
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"mu0": math.nan},
-        {"mu0": 0.86, "mu1": 0.86},
-        {"sd0": 0.0},
-        {"low": 2.0},
-        {"clip": 0.0},
-        {"alpha": 0.6},
-        {"min_pages": 0},
-    ],
-)
-def test_parameters_that_make_no_test_are_refused(wrong: dict[str, float]) -> None:
-    """Parameters without a test raise BadParameters."""
-    with pytest.raises(BadParameters):
-        GaussianParams(**wrong)  # type: ignore[arg-type]

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -12,21 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.errors import BadParameters, BadSiteNumbers, BadThresholds
-from scoring.sites.deciles import load_deciles
-from scoring.sites.gaussian import GaussianParams
-from scoring.sites.sprt import SprtParams
-from scoring.sites.stored_method import (
-    KeptDeciles,
-    KeptGaussian,
-    KeptMethod,
-    KeptSprt,
-    built,
-    method_of_text,
-    same_method,
-    text_of_method,
-)
-from scoring.thresholds.published import read_thresholds
+from scoring.errors import BadParameters, BadSiteNumbers
+from scoring.sites.deciles import DecileTest, load_deciles
+from scoring.sites.gaussian import GaussianParams, GaussianTest
+from scoring.sites.sprt import SiteTest, SprtParams
+from scoring.sites.stored_method import method_of_text, same_method, text_of_method
 
 _ANY = st.floats() | st.sampled_from([math.inf, 1e-300, 3.0])
 _SHARES = st.floats(0, 1) | _ANY
@@ -53,23 +41,18 @@ _GAUSSIAN = _numbers(GaussianParams, **dict.fromkeys(("mu0", "sd0", "mu1", "sd1"
 @settings(max_examples=200)
 @given(numbers=_SPRT | _GAUSSIAN, close_after_ms=st.integers(0, 2**53))
 def test_what_is_accepted_comes_back(numbers: SprtParams | GaussianParams | None, close_after_ms: int) -> None:
-    """Whatever numbers a method accepts, its text gives the same parameters and digest again."""
+    """Whatever numbers a method accepts, its text gives the same method and digest again."""
     if numbers is None:
         return
-    kept: KeptMethod
-    if isinstance(numbers, SprtParams):
-        kept = KeptSprt(close_after_ms=close_after_ms, numbers=numbers)
-    else:
-        kept = KeptGaussian(close_after_ms=close_after_ms, numbers=numbers)
-    found = method_of_text(text_of_method(kept))
-    assert (found.name, found.digest) == (built(kept).name, built(kept).digest)
-    assert getattr(found, "params", None) == numbers
+    method = (SiteTest if isinstance(numbers, SprtParams) else GaussianTest)(numbers, close_after_ms)  # type: ignore[arg-type]
+    found = method_of_text(text_of_method(method))
+    assert found == method and found.digest == method.digest
 
 
 def test_deciles_come_back() -> None:
-    """The numbers that ship with farmwatch are kept whole."""
-    kept = KeptDeciles(close_after_ms=60_000, numbers=load_deciles("binoculars"))
-    assert method_of_text(text_of_method(kept)).digest == built(kept).digest
+    """The numbers that ship with farmwatch are kept in full."""
+    method = DecileTest(load_deciles("binoculars"), 60_000)
+    assert method_of_text(text_of_method(method)) == method
 
 
 def test_what_would_not_be_read_back_is_not_written() -> None:
@@ -77,10 +60,10 @@ def test_what_would_not_be_read_back_is_not_written() -> None:
     params = SprtParams()
     msgspec.structs.force_setattr(params, "clip", math.inf)
     with pytest.raises(BadSiteNumbers, match=r"cannot read: .*clip"):
-        text_of_method(KeptSprt(close_after_ms=0, numbers=params))
+        text_of_method(SiteTest(params, 0))
 
 
-_TEXT = text_of_method(KeptSprt(close_after_ms=1, numbers=SprtParams()))
+_TEXT = text_of_method(SiteTest(SprtParams(), 1))
 
 
 @pytest.mark.parametrize(
@@ -107,12 +90,3 @@ def test_methods_are_the_same_by_what_they_judge_by() -> None:
     assert not same_method(_TEXT, _TEXT.replace('"close_after_ms":1', '"close_after_ms":2'))
     assert same_method("{}", "{}")
     assert not same_method("{}", _TEXT)
-
-
-def test_a_threshold_set_with_impossible_numbers_is_told_by_field(tmp_path: Path) -> None:
-    """Its error names the file and the table in which they stand."""
-    file = tmp_path / "set.json"
-    row = {"name": "mine", "detector": "a/b", "threshold": 0.5, "llm_below": True, "site_test": {"p0": 0.9}}
-    file.write_text(json.dumps(row))
-    with pytest.raises(BadThresholds, match=r"set\.json: .*sprt needs 0 < p0 < p1 < 1.*site_test"):
-        read_thresholds(file)

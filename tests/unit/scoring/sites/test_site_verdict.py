@@ -1,8 +1,9 @@
-"""The sequential test: Wald's bounds, order, minimum pages, and error rates by simulation."""
+"""The method `sprt`: Wald's bounds, closing and corrections, and error rates by simulation."""
 
 from __future__ import annotations
 
 import math
+import re
 
 import msgspec
 import numpy as np
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import BadParameters, NoSiteTest
 from scoring.interface import PageScore
+from scoring.sites.gaussian import GaussianParams, gaussian_params_for
 from scoring.sites.sprt import (
     LITE_NGRAM_PARAMS,
     LOW_FPR_PARAMS,
@@ -26,16 +28,33 @@ from tests.bench.bench_sites import LITE_WORLDS, beta_binomial, run_sites
 FLAGS = st.lists(st.booleans(), max_size=60)
 DEFAULT = SiteTest(SprtParams())
 LITE = SiteTest(LITE_NGRAM_PARAMS)
+PAIR = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
 
 
-def test_six_flags_decide_llm_and_five_clear_pages_human() -> None:
-    """With the defaults 6 flags in a row reach ln(980) = 6.89, 5 clear pages reach ln(.02/.999) = -3.91."""
-    llm = DEFAULT.decide(of_flags([True] * 10))
-    assert (llm.verdict, llm.pages_used, llm.flagged, llm.pages) == ("llm", 6, 6, 10)
-    assert math.isclose(llm.llr, 6 * math.log(0.65 / 0.20))
-    human = DEFAULT.decide(of_flags([False] * 10))
-    assert (human.verdict, human.pages_used) == ("human", 5)
-    assert math.isclose(human.llr, 5 * math.log(0.35 / 0.8))
+@pytest.mark.parametrize(
+    ("flags", "verdict", "sentence"),
+    [
+        ([], "unclassifiable", "0 usable scores, at least 5 are needed"),
+        ([True], "unclassifiable", "1 usable score, at least 5 are needed"),
+        ([True] * 3, "unclassifiable", "3 usable scores, at least 5 are needed"),
+        ([True] * 10, "llm", "6 of the first 6 of 10 scored articles are flagged; {} +7.07, at or above 6.89"),
+        (
+            [None, *[False] * 6],
+            "human",
+            "0 of the first 5 of 6 scored articles are flagged; {} -4.13, at or below -3.91",
+        ),
+        (
+            [True, False, False] * 2,
+            "undecided",
+            "2 of the first 6 of 6 scored articles are flagged; {} -0.95, between -3.91 and 6.89: not decided",
+        ),
+    ],
+)
+def test_a_verdict_and_its_sentence(flags: list[bool | None], verdict: str, sentence: str) -> None:
+    """Six flags reach ln(980) = 6.89, five clear pages ln(.02/.999) = -3.91; a page without a flag is passed over."""
+    found = DEFAULT.decide([PageScore(flag, 0.5) for flag in flags])
+    assert found.verdict == verdict
+    assert DEFAULT.evidence(found) == sentence.format("log-likelihood ratio")
 
 
 def test_built_in_detector_wants_eight_pages() -> None:
@@ -48,10 +67,9 @@ def test_built_in_detector_wants_eight_pages() -> None:
 
 def test_a_bound_that_was_left_again_does_not_decide() -> None:
     """Before min_pages a crossing does not count: the sum at min_pages does."""
-    early = SiteTest(SprtParams(min_pages=10))
     pages = of_flags([False] * 5 + [True] * 5)
     assert DEFAULT.decide(pages).verdict == "human"
-    assert early.decide(pages).verdict == "undecided"
+    assert SiteTest(SprtParams(min_pages=10)).decide(pages).verdict == "undecided"
 
 
 @pytest.mark.parametrize(("pages", "a"), [(2, 0.1), (3, 1 / 28), (4, 1 / 82)])
@@ -63,22 +81,9 @@ def test_a_sum_that_meets_a_bound_decides(pages: int, a: float) -> None:
     assert [verdict.verdict for verdict in found] == ["undecided", "llm"]
 
 
-def test_mixed_flags_stay_undecided() -> None:
-    """Pages that end between the bounds leave the site undecided, with every page used."""
-    found = DEFAULT.decide(of_flags([True, False, False] * 2))
-    assert (found.verdict, found.pages_used) == ("undecided", 6)
-
-
-@pytest.mark.parametrize("flags", [[], [True], [True] * 3])
-def test_too_few_scores_are_unclassifiable(flags: list[bool]) -> None:
-    """Fewer usable scores than min_articles: unclassifiable, whatever they say."""
-    found = DEFAULT.decide(of_flags(flags))
-    assert (found.verdict, found.pages_used, found.pages) == ("unclassifiable", len(flags), len(flags))
-
-
-def timed(flags: list[bool], start: int = 1, every: int = 1) -> list[PageScore]:
+def timed(flags: list[bool], start: int = 1) -> list[PageScore]:
     """Pages fetched one after the other from `start` on, ms."""
-    return [PageScore(flag, None, start + place * every) for place, flag in enumerate(flags)]
+    return [PageScore(flag, None, start + place) for place, flag in enumerate(flags)]
 
 
 @given(FLAGS, FLAGS)
@@ -93,7 +98,7 @@ def test_pages_after_the_closing_never_change_a_decision(flags: list[bool], more
 
 @given(FLAGS, FLAGS)
 def test_before_the_closing_only_the_other_bound_changes_a_decision(flags: list[bool], more: list[bool]) -> None:
-    """More pages keep a decision or turn it into its opposite, which then says what it was before."""
+    """More pages keep a decision or turn it into its opposite, with the earlier verdict beside it."""
     first, second = DEFAULT.decide(timed(flags)), DEFAULT.decide(timed(flags + more))
     if first.verdict not in ("llm", "human"):
         return
@@ -106,78 +111,31 @@ def test_before_the_closing_only_the_other_bound_changes_a_decision(flags: list[
 
 
 def test_a_correction_says_what_it_corrects() -> None:
-    """A site called human after 5 clear pages, all others flagged: llm once the sum has come to the upper bound."""
+    """A site called human after 5 clear pages, all others flagged: llm once the sum reaches the upper bound."""
     found = DEFAULT.decide(timed([False] * 5 + [True] * 15))
     assert (found.verdict, found.pages_used, found.before, found.before_pages) == ("llm", 15, "human", 5)
     assert found.decided_at == 5
-    assert DEFAULT.evidence(found) == (
-        "10 of the first 15 of 20 scored articles are flagged; log-likelihood ratio +7.65, at or above 6.89;"
-        " corrected: human after the first 5"
-    )
+    assert DEFAULT.evidence(found).endswith("+7.65, at or above 6.89; corrected: human after the first 5")
 
 
 def test_a_site_closes_with_the_page_that_decides_where_nothing_may_correct_it() -> None:
-    """With close_after_ms = 0 the first decision stands; without one, or with unknown times, a site never closes."""
-    pages = timed([False] * 5 + [True] * 15)
-    found = SiteTest(SprtParams(), close_after_ms=0).decide(pages)
+    """With close_after_ms = 0 the first decision stays; without one, or with unknown times, a site never closes."""
+    flags = [False] * 5 + [True] * 15
+    at_once = SiteTest(SprtParams(), close_after_ms=0)
+    found = at_once.decide(timed(flags))
     assert (found.verdict, found.pages_used, found.pages) == ("human", 5, 5)
-    assert SiteTest(SprtParams(), close_after_ms=None).decide(pages).verdict == "llm"
-    unknown = of_flags([False] * 5 + [True] * 15)
-    assert SiteTest(SprtParams(), close_after_ms=0).decide(unknown).verdict == "llm"
+    assert DEFAULT.decide(timed(flags)).verdict == at_once.decide(of_flags(flags)).verdict == "llm"
 
 
-@pytest.mark.parametrize(
-    ("flags", "sentence"),
-    [
-        ([True] * 3, "3 usable scores, at least 5 are needed"),
-        ([True], "1 usable score, at least 5 are needed"),
-        (
-            [True] * 7,
-            "6 of the first 6 of 7 scored articles are flagged; log-likelihood ratio +7.07, at or above 6.89",
-        ),
-        (
-            [False] * 6,
-            "0 of the first 5 of 6 scored articles are flagged; log-likelihood ratio -4.13, at or below -3.91",
-        ),
-        (
-            [True, False, False] * 2,
-            "2 of the first 6 of 6 scored articles are flagged; log-likelihood ratio -0.95,"
-            " between -3.91 and 6.89: not decided",
-        ),
-    ],
-)
-def test_evidence_names_the_numbers(flags: list[bool], sentence: str) -> None:
-    """Each verdict's sentence has its counts, its ratio and the bound it came to."""
-    assert DEFAULT.evidence(DEFAULT.decide(of_flags(flags))) == sentence
-
-
-def test_pages_without_a_flag_are_passed_over() -> None:
-    """A score without a flag (no threshold) is no evidence for this test."""
-    pages = [PageScore(None, 0.5), *of_flags([False] * 5)]
-    found = DEFAULT.decide(pages)
-    assert (found.verdict, found.pages) == ("human", 5)
-
-
-@given(FLAGS)
-def test_a_verdict_agrees_with_its_ratio(flags: list[bool]) -> None:
+@given(FLAGS, st.sampled_from([DEFAULT, LITE]))
+def test_a_verdict_agrees_with_its_ratio(flags: list[bool], test: SiteTest) -> None:
     """Each verdict lies on its side of the bounds, and its ratio follows from its counts."""
-    for test in (DEFAULT, LITE):
-        found = test.decide(of_flags(flags))
-        clear = found.pages_used - found.flagged
-        assert math.isclose(found.llr, found.flagged * test.flag_step + clear * test.clear_step, abs_tol=1e-9)
-        assert (found.verdict == "llm") <= (found.llr >= test.upper)
-        assert (found.verdict == "human") <= (found.llr <= test.lower)
-        assert (found.verdict == "undecided") <= (test.lower < found.llr < test.upper)
-        assert test.evidence(found)
-
-
-def test_clip_bounds_what_one_page_says() -> None:
-    """With a p0 near 0 a flag would say 6.5 nats; clipped it says 3, so one or two flags do not decide."""
-    sharp = SprtParams(p0=0.001, p1=0.65, min_articles=1)
-    assert math.isclose(SiteTest(sharp).flag_step, 3.0)
-    assert SiteTest(sharp).decide(of_flags([True, True])).verdict == "undecided"
-    wide = SiteTest(SprtParams(p0=0.001, p1=0.65, min_articles=1, clip=10.0))
-    assert wide.decide(of_flags([True, True])).verdict == "llm"
+    found = test.decide(of_flags(flags))
+    clear = found.pages_used - found.flagged
+    assert math.isclose(found.llr, found.flagged * test.steps.flagged + clear * test.steps.clear, abs_tol=1e-9)
+    assert (found.verdict == "llm") <= (found.llr >= test.bounds.upper)
+    assert (found.verdict == "human") <= (found.llr <= test.bounds.lower)
+    assert (found.verdict == "undecided") <= (test.bounds.lower < found.llr < test.bounds.upper)
 
 
 RATES = st.floats(0.001, 0.999)
@@ -190,8 +148,7 @@ def test_a_page_that_is_clipped_keeps_to_the_condition_on_the_errors(one: float,
     """exp(step) of a human page and exp(-step) of an LLM page have a mean of at most 1, and no step is above clip."""
     assume(abs(one - other) > 1e-6)
     p0, p1 = sorted((one, other))
-    test = SiteTest(SprtParams(p0=p0, p1=p1, clip=clip))
-    flag, clear = test.flag_step, test.clear_step
+    flag, clear = SiteTest(SprtParams(p0=p0, p1=p1, clip=clip)).steps
     assert p0 * math.exp(flag) + (1 - p0) * math.exp(clear) <= 1 + 1e-9
     assert p1 * math.exp(-flag) + (1 - p1) * math.exp(-clear) <= 1 + 1e-9
     assert -clip * (1 + 1e-12) <= clear < 0 < flag <= clip * (1 + 1e-12)
@@ -235,51 +192,59 @@ def test_a_p1_at_the_mean_is_too_high() -> None:
 
 
 @pytest.mark.parametrize(
-    "wrong",
+    ("kind", "wrong"),
     [
-        {"p0": 0.7, "p1": 0.6},
-        {"p0": 0.0},
-        {"p1": 1.0},
-        {"alpha": 0.0},
-        {"beta": 0.6},
-        {"clip": 0.0},
-        {"clip": math.inf},
-        {"min_pages": 0},
-        {"min_articles": 0},
-        {"p0": math.nan},
+        (SprtParams, {"p0": 0.7, "p1": 0.6}),
+        (SprtParams, {"p0": 0.0}),
+        (SprtParams, {"p1": 1.0}),
+        (SprtParams, {"alpha": 0.0}),
+        (SprtParams, {"beta": 0.6}),
+        (SprtParams, {"clip": 0.0}),
+        (SprtParams, {"clip": math.inf}),
+        (SprtParams, {"min_pages": 0}),
+        (SprtParams, {"min_articles": 0}),
+        (SprtParams, {"p0": math.nan}),
+        (GaussianParams, {"mu0": math.nan}),
+        (GaussianParams, {"mu0": 0.86, "mu1": 0.86}),
+        (GaussianParams, {"sd0": 0.0}),
+        (GaussianParams, {"low": 2.0}),
+        (GaussianParams, {"clip": 0.0}),
+        (GaussianParams, {"alpha": 0.6}),
+        (GaussianParams, {"min_pages": 0}),
     ],
 )
-def test_parameters_that_make_no_test_are_refused(wrong: dict[str, float]) -> None:
+def test_parameters_that_make_no_test_are_refused(kind: type[msgspec.Struct], wrong: dict[str, float]) -> None:
     """Parameters without a test raise BadParameters."""
     with pytest.raises(BadParameters):
-        SprtParams(**wrong)  # type: ignore[arg-type]
+        kind(**wrong)
 
 
 def test_parameters_belong_to_the_detector() -> None:
     """lite-ngram has its own parameters, Binoculars those of its published threshold, the rest the defaults."""
-    pair = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
-    assert params_for("lite-ngram/0a1b2c3d/p0.95") == LITE_NGRAM_PARAMS
-    assert params_for("lite-ngram") == LITE_NGRAM_PARAMS
-    assert params_for(f"{pair}/accuracy") == params_for("binoculars") == SprtParams()
-    assert params_for(f"{pair}/low-fpr") == LOW_FPR_PARAMS
-    assert params_for("mine/1") == SprtParams()
+    assert params_for("lite-ngram/0a1b2c3d/p0.95") == params_for("lite-ngram") == LITE_NGRAM_PARAMS
+    assert params_for(f"{PAIR}/accuracy") == params_for("binoculars") == params_for("mine/1") == SprtParams()
+    assert params_for(f"{PAIR}/low-fpr") == LOW_FPR_PARAMS
+    for detector in (f"{PAIR}/accuracy", f"{PAIR[:-4]}/1024/accuracy", "binoculars"):
+        assert gaussian_params_for(detector) == GaussianParams()
 
 
 @pytest.mark.parametrize(
-    "detector",
+    ("detector", "methods"),
     [
-        "fast-detectgpt",
-        "fast-detectgpt/a+b@0a1b2c3d/float32/512/x-1",
-        "binoculars/a+b@0a1b2c3d/float32/512/mine-1",
-        "binoculars/a+b@0a1b2c3d/bfloat16/512/accuracy",
-        "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/float32/512/accuracy",
-        "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/64/accuracy",
-        "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/float32/512",
-        "lite-ngram/0a1b2c3d/mine-01234567",
+        ("fast-detectgpt", "sprt gaussian"),
+        ("fast-detectgpt/a+b@0a1b2c3d/float32/512/x-1", "sprt gaussian"),
+        ("binoculars/a+b@0a1b2c3d/float32/512/mine-1", "sprt gaussian"),
+        ("binoculars/a+b@0a1b2c3d/bfloat16/512/accuracy", "sprt gaussian"),
+        (PAIR.replace("bfloat16", "float32") + "/accuracy", "sprt gaussian"),
+        (PAIR.replace("/512", "/64") + "/accuracy", "sprt gaussian"),
+        (PAIR.replace("bfloat16", "float32"), "sprt gaussian"),
+        ("lite-ngram/0a1b2c3d/mine-01234567", "sprt gaussian"),
+        ("lite-ngram/0a1b2c3d/p0.95", "gaussian"),
     ],
 )
-def test_an_unmeasured_detector_judges_no_sites(detector: str) -> None:
+def test_an_unmeasured_detector_judges_no_sites(detector: str, methods: str) -> None:
     """Without measured numbers there is no test: the error names the detector and both ways to mend it."""
-    with pytest.raises(NoSiteTest, match=r"calibrate.*\[tally\.sprt\]") as caught:
-        params_for(detector)
-    assert detector in str(caught.value)
+    said = {"sprt": r"calibrate.*\[tally\.sprt\]", "gaussian": r"train-sites.*tally\.method"}
+    for method in methods.split():
+        with pytest.raises(NoSiteTest, match=rf"{re.escape(detector)}.*{said[method]}"):
+            (params_for if method == "sprt" else gaussian_params_for)(detector)

@@ -61,15 +61,6 @@ def test_nothing_is_published_for_another_detector(base: str) -> None:
     assert base in str(refused.value)
 
 
-def test_a_set_comes_back_from_its_file(tmp_path: Path) -> None:
-    """What is written is read, equal to the last bit, and the file is made for people: one field a line."""
-    path = tmp_path / "mine.json"
-    write_thresholds(path, one(threshold=0.1 + 0.2))
-    assert load_thresholds(str(path), FALCON) == one(threshold=0.1 + 0.2)
-    assert '  "threshold": 0.30000000000000004' in path.read_text()
-    assert [file.name for file in tmp_path.iterdir()] == ["mine.json"]
-
-
 @given(st.floats(allow_nan=False, allow_infinity=False), st.booleans(), st.floats(-1e6, 1e6), st.booleans())
 def test_any_set_comes_back(threshold: float, below: bool, slope: float, with_curve: bool) -> None:
     """For any finite numbers, decoding the encoding is the same set with the same tag."""
@@ -90,15 +81,18 @@ def test_a_set_that_was_written_with_more_digits_keeps_its_digest(tmp_path: Path
     assert read_thresholds(path).tag == "mine-87cd1519"
 
 
-def test_a_file_is_not_written_over_unasked(tmp_path: Path) -> None:
-    """A set in use stays, unless it is asked for."""
+def test_a_file_is_written_for_people_and_not_over_another(tmp_path: Path) -> None:
+    """One field a line, equal to the last bit; a set in use stays, unless the caller forces it."""
     path = tmp_path / "mine.json"
-    write_thresholds(path, one())
+    write_thresholds(path, one(threshold=0.1 + 0.2))
+    assert load_thresholds(str(path), FALCON) == one(threshold=0.1 + 0.2)
+    assert '  "threshold": 0.30000000000000004' in path.read_text()
     with pytest.raises(FileExistsError):
         write_thresholds(path, one(threshold=0.5))
-    assert read_thresholds(path).threshold == 0.9
+    assert read_thresholds(path).threshold == 0.1 + 0.2
     write_thresholds(path, one(threshold=0.5), force=True)
     assert read_thresholds(path).threshold == 0.5
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.json"]
 
 
 BROKEN = {
@@ -177,13 +171,7 @@ def test_lite_ngram_keeps_its_identity_and_takes_another_set() -> None:
     (plain,) = own.score([text])
     assert plain.p_llm is not None and plain.flag is (plain.p_llm > 0.95)
     strict = ThresholdSet(name="strict", detector=base, number="p_llm", threshold=plain.p_llm / 2, llm_below=False)
-    other = LiteNgram.load(thresholds=strict)
+    other = LiteNgram(own.weights, own.warning, strict)
     (flagged,) = other.score([text])
     assert other.identity == f"{base}/{strict.tag}" != own.identity
     assert flagged == msgspec.structs.replace(plain, flag=True)
-
-
-def test_lite_ngram_refuses_a_set_of_other_weights() -> None:
-    """A threshold measured with other weights is refused, with both names."""
-    with pytest.raises(BadThresholds, match="lite-ngram/00000000"):
-        LiteNgram.load(thresholds=one(detector="lite-ngram/00000000"))

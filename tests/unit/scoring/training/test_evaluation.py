@@ -74,10 +74,10 @@ def test_unseen_lines_need_no_identifier_and_no_domain(tmp_path: Path) -> None:
     path = tmp_path / "pages.jsonl"
     line = {"label": "llm", "generator": "g", "src": "s", "text": "some words here " * 60}
     path.write_text(json.dumps(line) + "\n")
-    (found,) = read_texts(path, 0, unseen=True).samples
+    (found,) = read_texts(path, 0, set(), unseen=True).samples
     assert (found.domain, found.llm) == ("unknown", True)
     with pytest.raises(BadTrainingData, match="line 1"):
-        read_texts(path, 0)
+        read_texts(path, 0, set())
 
 
 def gold(folder: Path, *rows: Mapping[str, object]) -> Path:

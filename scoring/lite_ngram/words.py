@@ -1,9 +1,14 @@
-"""English function words: where they are rare, a text is a list, a table or another language."""
+"""Words of a text, without numpy: tokens, English function words, and the limits that all detectors share."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
+LONGEST_CHARS, LONGEST_WORDS = 1_000_000, 50_000  # a longer text is a book or a dump, not an article
+MIN_FUNCTION_WORDS_PER_100 = 18  # with fewer, a text is a list, a table or another language; English prose has 40-55
+
+_TOKEN = re.compile(rb"[a-z]+(?:'[a-z]+)?|\d+|[.,!?;:\"()]|\xe2\x80\x94")  # the last is the dash of `normalise`
 _WORDS = b"""
 a about above across after again against all almost along also although always am among an and another any anyone
 anything are around as at away be became because become been before behind being below between both but by can can't
@@ -22,6 +27,11 @@ wouldn't yes yet you you'll you're you've your yours yourself
 FUNCTION_WORDS = frozenset(_WORDS.split())
 
 
-def function_words_per_100(tokens: Iterable[bytes], words: int) -> float:
-    """Count function words among lower-case `tokens`, per 100 of `words`; 0 for no words. English prose has 40-55."""
-    return 100 * sum(map(FUNCTION_WORDS.__contains__, tokens)) / words if words else 0.0
+def tokens(normalised: str) -> list[bytes]:
+    """Lower-case tokens of a normalised text: words, ASCII digits, punctuation. Other scripts give none."""
+    return _TOKEN.findall(normalised.lower().encode())
+
+
+def has_few_function_words(tokens: Iterable[bytes], words: int) -> bool:
+    """Whether lower-case `tokens` of a text with so many words are too few English function words for prose."""
+    return not words or 100 * sum(map(FUNCTION_WORDS.__contains__, tokens)) < MIN_FUNCTION_WORDS_PER_100 * words
