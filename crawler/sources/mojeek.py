@@ -28,7 +28,6 @@ class Mojeek(JsonEngine):
     pages_cap = 100
 
     def request(self, query: Query, page: int) -> SourceRequest:
-        """The request for a result page, from 1."""
         fields = {
             "q": query.text,
             "fmt": "json",
@@ -42,7 +41,7 @@ class Mojeek(JsonEngine):
         return SourceRequest(f"{self._url}?{urlencode(fields)}", secret_params={"api_key": self._key})
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
-        """The results of a response; errors also come with status 200. Raises SourceError."""
+        # Errors also come with status 200
         said, results = self.read(answer)
         status = text_of(at_path(said, "response.status"))
         if status.upper().startswith("ERROR"):

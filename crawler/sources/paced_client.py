@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from functools import partial
+from typing import TypeVar
 
 import structlog
 
@@ -17,6 +17,7 @@ from crawler.sources.source import QuotaSpent, Source, SourceAnswer, SourceError
 from crawler.sources.usage import Usage
 from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
+from stream.text.spans import moment
 
 _log = structlog.get_logger()
 _SLICE_S = 60.0  # a long wait is checked this often: another process may have ended it
@@ -24,16 +25,8 @@ _LOGGED_S = 10.0  # longer waits are logged
 _LOG_AWAY_S = 5.0  # between attempts while the log is away
 _LOOK_S = 0.25  # between checks for the end, while a request is in flight
 _GRACE_S = 2.0  # for a request in flight at the end
-_LAST_MS = 253_402_300_799_000  # the end of the year 9999
 
 T = TypeVar("T")
-
-
-class Client(Protocol):
-    """Sends requests, see `crawler.sources.http_client.SourceClient`."""
-
-    async def ask(self, request: SourceRequest, timeout_s: float) -> SourceAnswer:
-        """The response, whatever its status. Raises SourceError."""
 
 
 class RoundEnded(Exception):
@@ -52,7 +45,7 @@ class PacedClient:
         source: Source,
         settings: SourceSettings,
         ledger: Ledger,
-        client: Client,
+        send: Callable[[SourceRequest, float], Awaitable[SourceAnswer]],
         *,
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
@@ -61,16 +54,15 @@ class PacedClient:
         patience_s: float = float("inf"),
         draw: Callable[[], float] = random.random,
     ) -> None:
-        """`clock` is Unix time in seconds; `sleep` may end early; a wait beyond `patience_s` ends the round.
-
-        `draw` returns numbers from 0 to 1.
+        """`send` is `SourceClient.ask`; `clock` is Unix time in seconds; `sleep` may end early; a wait beyond
+        `patience_s` ends the round; `draw` returns numbers from 0 to 1.
         """
         self.ledger = ledger
         self.clock = clock
         self.stopped = stopped
         self._source = source
         self._settings = settings
-        self._client = client
+        self._send = send
         self._sleep = sleep
         self._metrics = metrics
         self._patience_s = patience_s
@@ -89,12 +81,20 @@ class PacedClient:
             try:
                 answer = read(await self._unless_stopped(request))
             except QuotaSpent as error:
-                await self._note_spent(error)
+                wait_s = using.PARK_CAP_S if error.wait_s is None else error.wait_s
+                await self.change(partial(using.spent, now_s=self.clock(), wait_s=wait_s))
+                until = moment(self.ledger.usage.provider_reset_ms)
+                _log.warning("quota_spent", source=self._source.name, why=str(error), until=until)
             except SourceError as error:
                 if not error.retriable:
                     raise
                 failures += 1
-                await self._note_failure(error, asked_s, failures)
+                why, wait = str(error), error.wait_s
+                await self.change(
+                    partial(using.parked, why=why, wait_s=wait, asked_s=asked_s, now_s=self.clock(), draw=self._draw)
+                )
+                until = moment(self.ledger.usage.parked_ms)
+                _log.warning("source_parked", source=self._source.name, why=why, failures=failures, until=until)
                 if failures >= self._settings.tries:
                     raise
             else:
@@ -139,8 +139,8 @@ class PacedClient:
                 if wait_s <= 0:
                     return now_s
                 if wait_s > self._patience_s:
-                    raise RoundEnded(f"{why} until {moment(free_s * 1000)}")
-                if wait_s > _LOGGED_S and logged != (logged := moment(free_s * 1000)):
+                    raise RoundEnded(f"{why} until {moment(int(free_s * 1000))}")
+                if wait_s > _LOGGED_S and logged != (logged := moment(int(free_s * 1000))):
                     _log.warning("waiting", source=self._source.name, why=why, until=logged)
                 await self._sleep(min(wait_s, _SLICE_S))
 
@@ -167,7 +167,7 @@ class PacedClient:
 
     async def _unless_stopped(self, request: SourceRequest) -> SourceAnswer:
         """The response; if the end is requested meanwhile, waits only briefly. Raises SourceError, RoundEnded."""
-        asking = asyncio.ensure_future(self._client.ask(request, self._settings.timeout_s))
+        asking = asyncio.ensure_future(self._send(request, self._settings.timeout_s))
         try:
             while not (await asyncio.wait({asking}, timeout=_LOOK_S))[0]:
                 if self.stopped() and not (await asyncio.wait({asking}, timeout=_GRACE_S))[0]:
@@ -175,20 +175,3 @@ class PacedClient:
             return asking.result()
         finally:
             asking.cancel()
-
-    async def _note_spent(self, error: QuotaSpent) -> None:
-        wait_s = using.PARK_CAP_S if error.wait_s is None else error.wait_s
-        await self.change(lambda usage: using.spent(usage, self.clock(), wait_s))
-        until = moment(self.ledger.usage.provider_reset_ms)
-        _log.warning("quota_spent", source=self._source.name, why=str(error), until=until)
-
-    async def _note_failure(self, error: SourceError, asked_s: float, failures: int) -> None:
-        why = str(error)
-        await self.change(lambda usage: using.parked(usage, why, error.wait_s, asked_s, self.clock(), self._draw))
-        until = moment(self.ledger.usage.parked_ms)
-        _log.warning("source_parked", source=self._source.name, why=why, failures=failures, until=until)
-
-
-def moment(at_ms: float) -> str:
-    """Unix milliseconds as readable UTC time, for any number."""
-    return datetime.fromtimestamp(min(max(at_ms, 0), _LAST_MS) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from crawler.hit_records import OutputBatch, page_outputs
-from crawler.sources.known_hits import KnownHits
+from crawler.hit_records import HitBatch, KnownHits
 from crawler.warc.pages import ArchivedPage, Skipped
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
@@ -47,35 +46,26 @@ def import_pages(
     """
     partitions = log.topics()[HITS]
     so_far = Imported()
-    batch = OutputBatch()
-    ids: set[str] = set()
+    batch = HitBatch(partitions)
 
     def flush() -> None:
-        if not batch:
-            return
-        with imports.hold():
-            late = ids & imports.ids  # another process has imported them meanwhile
-            log.append(batch.take(without=late))
-            imports.ids.update(ids)
-        so_far.pages += len(ids) - len(late)
-        if late:
-            so_far.skipped["known"] += len(late)
-        ids.clear()
+        pages, known = batch.append(log.append, imports)
+        so_far.pages += pages
+        if known:  # another process has imported them meanwhile
+            so_far.skipped["known"] += known
 
     for one in found:
-        if isinstance(one, Skipped):
-            if one.is_fault:
-                so_far.broken += 1
-                on_broken(one)
-            else:
-                so_far.skipped[one.reason] += 1
-        elif one.hit.id in ids or one.hit.id in imports.ids:  # the archive holds the record twice
-            so_far.skipped["known"] += 1
-        else:
-            batch.add(page_outputs(one, partitions), of=one.hit.id)
-            ids.add(one.hit.id)
-            if batch.is_full:
+        if isinstance(one, ArchivedPage):
+            if one.hit.id in imports.ids or not batch.add_page(one):  # the archive holds the record twice
+                so_far.skipped["known"] += 1
+            elif batch.is_full:
                 flush()
+                batch = HitBatch(partitions)
+        elif one.is_fault:
+            so_far.broken += 1
+            on_broken(one)
+        else:
+            so_far.skipped[one.reason] += 1
     flush()
     return so_far
 

@@ -12,15 +12,14 @@ from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import structlog
 
-from crawler.sources.catalogue import open_source, settings_for, with_pages
+from crawler.hit_records import KnownHits
+from crawler.sources.catalogue import key_origin, open_source, settings_for
 from crawler.sources.http_client import SourceClient
-from crawler.sources.keys import key_origin
-from crawler.sources.known_hits import KnownHits
-from crawler.sources.ledger import Ledger, Round, next_round
-from crawler.sources.machine_lock import file_lock, held_lock
-from crawler.sources.paced_client import PacedClient, moment
+from crawler.sources.ledger import Ledger, Round, file_lock, next_round
+from crawler.sources.paced_client import PacedClient
 from crawler.sources.queries import digest_of, read_queries
 from crawler.sources.searcher import OUTCOMES, RoundSummary, Searcher
 from crawler.sources.source import Query, Source
@@ -38,6 +37,7 @@ from stream.log.errors import StreamError
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics
 from stream.schema.roles import Role
+from stream.text.spans import moment
 from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
 
@@ -77,7 +77,7 @@ def run_search(config: Config, wanted: SearchRequest, *, as_json: bool) -> int:
             code = asyncio.run(desk.once(sources, queries))
             return Exit.PROBLEM if bad and code == Exit.OK else code
         for source in sources:
-            if not held.enter_context(held_lock(locks / f"{source.name}.daemon.lock")):
+            if not held.enter_context(file_lock(locks / f"{source.name}.daemon.lock", wait=False)):
                 raise FarmwatchError(f"another process searches {source.name} by a schedule on this log: one is enough")
         port = config.metrics.port + len(Role) if config.metrics.port else 0  # behind those of the roles
         endpoints = Endpoints(Exposition(desk.metrics.registry, "search"), desk.health, config.metrics.host, port)
@@ -195,12 +195,14 @@ class Desk:
             await self._sleep(min(left_s, _SLICE_S))
 
     def _searcher(self, source: Source, client: SourceClient, patience_s: float) -> Searcher:
-        settings = with_pages(settings_for(self.config.search, source.name), self.wanted.pages)
+        settings = settings_for(self.config.search, source.name)
+        if self.wanted.pages is not None:
+            settings = msgspec.structs.replace(settings, pages=self.wanted.pages)
         turns = PacedClient(
             source,
             settings,
             Ledger(self.log, source.name, partial(file_lock, self.locks / f"{source.name}.lock"), time.time),
-            client,
+            client.ask,
             clock=time.time,
             sleep=self._sleep,
             stopped=self._stopped,
@@ -249,12 +251,11 @@ class Desk:
     def _tell(self, summary: RoundSummary, wanted: int) -> None:
         """What a round came to: a line, a JSON object, or of a daemon an event in its log."""
         if summary.refused:
-            mine = settings_for(self.config.search, summary.source)
-            summary.ended += f" ({key_origin(summary.source, mine, os.environ)})"
+            summary.ended += f" ({key_origin(settings_for(self.config.search, summary.source), os.environ)})"
         if self.as_json:
             said = {name: value for name, value in asdict(summary).items() if name != "refused"}
             counts = {"outcomes": dict(summary.outcomes), "skipped_reasons": dict(summary.skipped_reasons)}
-            put_json({**said, **counts, "unasked": wanted - summary.queries})
+            put_json({**said, **counts, "skipped": summary.skipped, "unasked": wanted - summary.queries})
         elif self.wanted.every_s is not None:
             _log.info("round_ended", source=summary.source, came_to=one_line(_sentence(summary, wanted)))
         else:

@@ -12,10 +12,10 @@ import pytest
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
+from crawler.hit_records import KnownHits
 from crawler.settings import CrawlSettings
 from crawler.sources.commoncrawl import CommonCrawl
 from crawler.sources.http_client import SourceClient
-from crawler.sources.known_hits import KnownHits
 from crawler.sources.ledger import Ledger, Round
 from crawler.sources.paced_client import PacedClient
 from crawler.sources.searcher import RoundSummary, Searcher
@@ -99,7 +99,7 @@ def _search(
                 source,
                 mine,
                 Ledger(log, "commoncrawl"),
-                asker,
+                asker.ask,
                 clock=time.time,
                 sleep=asyncio.sleep,
                 stopped=lambda: False,

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from crawler.settings import CrawlSettings
-from crawler.sources.catalogue import configured, open_source, settings_for, source_names
-from crawler.sources.keys import read_key
+from crawler.sources.catalogue import configured, open_source, read_key, settings_for, source_names
 from crawler.sources.mojeek import Mojeek
 from crawler.sources.settings import (
     BraveSettings,

@@ -15,8 +15,8 @@ import pytest
 
 from crawler import hit_records as appending
 from crawler.fetch.jobs import Capture, RequestKind
+from crawler.hit_records import KnownHits
 from crawler.settings import CrawlSettings
-from crawler.sources.known_hits import KnownHits
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
 from farmwatch.crawl.archive_import import import_pages
 from filters.measure.epoch import feature_epoch
