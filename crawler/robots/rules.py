@@ -18,11 +18,7 @@ import enum
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from crawler.robots.lines import (
-    RobotsRule,
-    group_of,
-    lines_of,
-)
+from crawler.robots.lines import RobotsRule, group_of, lines_of
 from crawler.robots.path_patterns import PathPattern, target_of
 
 ROBOTS_REDIRECTS = 5
@@ -143,14 +139,8 @@ class RobotsShelf:
             self._held.move_to_end(name)
         return found
 
-    def hold(self, name: str, version: int, text: bytes) -> RobotsRules:
-        """Parse a text and cache it in place of an older one; the newest is cached whatever its size."""
-        rules = RobotsRules(text, self._agent)
-        self.put(name, version, rules)
-        return rules
-
     def put(self, name: str, version: int, rules: RobotsRules) -> None:
-        """Cache rules in place of older ones."""
+        """Cache rules in place of older ones; the newest are cached whatever their size."""
         if name in self._held:
             self._bytes -= self._held.pop(name)[1].size_bytes
         self._held[name] = (version, rules)
@@ -161,4 +151,8 @@ class RobotsShelf:
     def rules(self, site: str, version: int, text: Callable[[], bytes]) -> RobotsRules:
         """The rules of a site; `version` identifies its text, and `text` is called if they are not cached."""
         found = self.held(site)
-        return found[1] if found is not None and found[0] == version else self.hold(site, version, text())
+        if found is not None and found[0] == version:
+            return found[1]
+        rules = RobotsRules(text(), self._agent)
+        self.put(site, version, rules)
+        return rules

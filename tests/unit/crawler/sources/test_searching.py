@@ -198,9 +198,8 @@ def test_processes_beside_each_other_do_not_overdraw_a_quota(tmp_path: Path) -> 
         "print(len(desk.asked))\n"
     )
     command = [sys.executable, "-c", code, url, str(tmp_path / "lock")]
-    root = ROOT
     searches = [
-        subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
+        subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
     ]
     for search in searches:
         assert search.stdout is not None and search.stdout.readline() == "ready\n"
