@@ -161,7 +161,7 @@ def test_a_record_that_cannot_be_read_costs_only_its_page(
 ) -> None:
     """The others are imported; of a range with another length than asked for, the query is no success."""
     warc, lines = _warc(2)
-    lines[1][field] = str(int(lines[1][field]) + more)
+    lines[0][field] = str(int(lines[0][field]) + more)
     with _serving(warc, lines) as engine:
         summary = _search(engine, ["a.example"], log, tries=1, pages=1)
     assert (summary.pages, summary.skipped_reasons, summary.outcomes) == (1, {why: 1}, {outcome: 1})
