@@ -154,14 +154,15 @@ def test_no_more_pages_than_asked_are_imported(log: MemoryLog) -> None:
 
 
 @pytest.mark.parametrize(
-    ("field", "more", "why", "outcome"), [("offset", 7, "broken", "found"), ("length", 100_000, "lost", "failed")]
+    ("at", "field", "more", "why", "outcome"),
+    [(0, "offset", 7, "broken", "found"), (1, "length", 100_000, "lost", "failed")],
 )
 def test_a_record_that_cannot_be_read_costs_only_its_page(
-    log: MemoryLog, field: str, more: int, why: str, outcome: str
+    log: MemoryLog, at: int, field: str, more: int, why: str, outcome: str
 ) -> None:
     """The others are imported; of a range with another length than asked for, the query is no success."""
     warc, lines = _warc(2)
-    lines[0][field] = str(int(lines[0][field]) + more)
+    lines[at][field] = str(int(lines[at][field]) + more)
     with _serving(warc, lines) as engine:
         summary = _search(engine, ["a.example"], log, tries=1, pages=1)
     assert (summary.pages, summary.skipped_reasons, summary.outcomes) == (1, {why: 1}, {outcome: 1})

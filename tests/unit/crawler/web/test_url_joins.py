@@ -235,12 +235,6 @@ def test_a_link_is_of_the_site_and_in_its_one_spelling(reference: str) -> None:
         assert host_of(url) == "example.org" and normalise(url) == url and len(url) <= URL_CAP
 
 
-def test_the_first_base_counts() -> None:
-    """A second base of a page changes nothing, as in browsers."""
-    page = b'<base href="/one/"><base href="/two/"><a href=x>'
-    assert list(internal_links(page, "utf-8", BASE)) == ["http://example.org/one/x"]
-
-
 def test_a_calendar_of_ten_thousand_links_lists_nothing() -> None:
     """Days and months without end are told by their looks, however the calendar spells them."""
     days = [
