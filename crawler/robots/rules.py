@@ -51,12 +51,12 @@ def meaning_of(status: int, *, complete: bool = True) -> RobotsAnswer:
 
 
 class RuleTable:
-    """Patterns with their decisions, indexed for the longest match."""
+    """Rules of robots.txt, indexed for the longest match."""
 
     def __init__(self, rules: Iterable[RobotsRule]) -> None:
-        self._starts: dict[str, bool] = {}
-        self._wholes: dict[str, bool] = {}
-        starred: dict[tuple[str, bool], tuple[PathPattern, bool]] = {}
+        self._starts: dict[str, RobotsRule] = {}
+        self._wholes: dict[str, RobotsRule] = {}
+        starred: dict[tuple[str, bool], tuple[PathPattern, RobotsRule]] = {}
         size = 0
         for rule in rules:
             pattern = PathPattern(rule.pattern)
@@ -64,10 +64,12 @@ class RuleTable:
                 key = (pattern.text, pattern.anchored)
                 if key not in starred:
                     size += len(pattern.text)
-                starred[key] = (pattern, rule.allow or (key in starred and starred[key][1]))
+                if key not in starred or rule.allow > starred[key][1].allow:
+                    starred[key] = (pattern, rule)
             else:
                 plain = self._wholes if pattern.anchored else self._starts
-                plain[pattern.text] = rule.allow or plain.get(pattern.text, False)
+                if pattern.text not in plain or rule.allow > plain[pattern.text].allow:
+                    plain[pattern.text] = rule
         texts = (*self._starts, *self._wholes, *(text for text, _ in starred))
         self.size_bytes = sum(map(len, texts)) + _RULE_BYTES * len(texts)
         self.too_costly = size > WILDCARDS_CAP or self.size_bytes > _TABLE_BYTES
@@ -76,27 +78,25 @@ class RuleTable:
             starred.clear()
         self.is_empty = not (texts or self.too_costly)
         self._lengths = sorted({len(start) for start in self._starts}, reverse=True)
-        self._starred = sorted(starred.values(), key=lambda found: (-found[0].octets, not found[1]))
+        self._starred = sorted(starred.values(), key=lambda found: (-found[0].octets, not found[1].allow))
 
-    def allows(self, target: str) -> bool:
-        """The decision of the longest matching rule; of two as long, the one that allows (RFC 9309 section 2.2.2)."""
-        if self.too_costly:
-            return False
-        octets, allowed = -1, True
+    def find(self, target: str) -> RobotsRule | None:
+        """The longest matching rule; of two as long, the one that allows (RFC 9309 section 2.2.2)."""
+        octets, best = -1, None
         if target in self._wholes:
-            octets, allowed = len(target) + 1, self._wholes[target]
+            octets, best = len(target) + 1, self._wholes[target]
         else:
             for length in self._lengths:
                 found = self._starts.get(target[:length]) if length <= len(target) else None
                 if found is not None:
-                    octets, allowed = length, found
+                    octets, best = length, found
                     break
-        for pattern, allow in self._starred:
-            if pattern.octets < octets or (pattern.octets == octets and (allowed or not allow)):
+        for pattern, rule in self._starred:
+            if pattern.octets < octets or (best and pattern.octets == octets and best.allow >= rule.allow):
                 break
             if pattern.matches(target):
-                return allow
-        return allowed
+                return rule
+        return best
 
 
 class RobotsRules:
@@ -115,7 +115,10 @@ class RobotsRules:
         if self._table.is_empty:
             return True
         target = target_of(url)
-        return target == ALWAYS_ALLOWED or self._table.allows(target)
+        if target == ALWAYS_ALLOWED or self._table.too_costly:
+            return target == ALWAYS_ALLOWED
+        rule = self._table.find(target)
+        return rule is None or rule.allow
 
 
 class RobotsShelf:

@@ -24,7 +24,6 @@ from stream.log.private_folders import make_private
 from stream.schema.topics import HITS
 from stream.text.user_errors import FarmwatchError
 
-_MIB = 2**20
 IMPORTS_LOCK = "imports.lock"
 
 
@@ -72,18 +71,15 @@ def import_pages(
 
 @dataclass(slots=True)
 class MeasuredStream:
-    """A stream that reports each MiB that was read of it."""
+    """A stream that reports how many bytes more were read of it."""
 
     stream: BinaryIO
-    on_progress: Callable[[int], None]  # gets how many MiB more
-    _unreported_bytes: int = field(init=False, default=0)
+    on_progress: Callable[[int], None]
 
     def read(self, size: int = -1) -> bytes:
         """As the stream's own."""
         piece = self.stream.read(size)
-        more_mib, self._unreported_bytes = divmod(self._unreported_bytes + len(piece), _MIB)
-        if more_mib:
-            self.on_progress(more_mib)
+        self.on_progress(len(piece))
         return piece
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from protego import Protego
 
 from crawler.robots.explanation import DecisionReason, explain
-from crawler.robots.lines import ROBOTS_CAP_BYTES, SITEMAPS_CAP
-from crawler.robots.path_patterns import PathPattern
+from crawler.robots.lines import ROBOTS_CAP_BYTES, SITEMAPS_CAP, RobotsRule, group_of, lines_of
+from crawler.robots.path_patterns import PathPattern, target_of
 from crawler.robots.rules import WILDCARDS_CAP, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
 from crawler.web.urls import URL_CAP
 
@@ -139,23 +139,25 @@ _agents = st.sampled_from(["User-agent: *", "User-agent: farmwatch", "user-agent
 _texts = st.lists(_rules | _agents | _rules.map("/".join), max_size=14).map("\n".join)
 
 
-@given(_texts, _paths)
-def test_the_line_that_is_named_always_agrees_with_the_rules(text: str, path: str) -> None:
-    """Looking a rule up and searching for it line by line lead to the same decision."""
-    url = "https://a.example/" + path
-    found = explain(text.encode(), "farmwatch", url)
-    assert found.allowed is RobotsRules(text.encode(), "farmwatch").allows(url)
-    if found.rule is not None:
-        line = text.split("\n")[found.rule.number - 1]
-        assert found.rule.pattern in line and line.lower().startswith("allow") is found.allowed
+def _searched(text: bytes, url: str) -> RobotsRule | None:
+    """The deciding rule by a search of all of them, as RFC 9309 section 2.2.2 puts it."""
+    best: tuple[int, bool, RobotsRule] | None = None
+    for rule in group_of(lines_of(text), "farmwatch")[0].rules:
+        pattern = PathPattern(rule.pattern)
+        if pattern.matches(target_of(url)) and (best is None or (pattern.octets, rule.allow) > best[:2]):
+            best = (pattern.octets, rule.allow, rule)
+    return best and best[2]
 
 
-@given(st.binary(max_size=400), st.text(max_size=30))
-def test_any_bytes_are_explained_as_they_are_obeyed(text: bytes, path: str) -> None:
-    """Bytes that were never meant to be a robots.txt break neither parser, and both are of one opinion."""
-    text, url = b"User-agent: *\nDisallow: /" + text, f"https://a.example/{path}"
-    rules = RobotsRules(text, "farmwatch")
-    assert explain(text, "farmwatch", url).allowed is rules.allows(url) and rules.crawl_delay_s >= 0
+@given(_texts.map(str.encode) | st.binary(max_size=400).map(b"User-agent: *\nDisallow: /".__add__), _paths | st.text())
+def test_the_rule_that_is_looked_up_is_the_longest_match(text: bytes, path: str) -> None:
+    """The table comes to the rule that a search of all finds, its line is named, and any bytes break nothing."""
+    url = f"https://a.example/{path}"
+    rules, found = RobotsRules(text, "farmwatch"), explain(text, "farmwatch", url)
+    if found.why is not DecisionReason.ROBOTS_TXT:
+        assert found.rule == _searched(text, url)
+    assert found.allowed is rules.allows(url) is (found.rule is None or found.rule.allow)
+    assert rules.crawl_delay_s >= 0
 
 
 _plain = st.lists(st.sampled_from(["a", "b", "ab", "/", "*", "."]), max_size=6).map(lambda words: "/" + "".join(words))
