@@ -111,7 +111,6 @@ class RobotsRules:
         self.size_bytes = self._table.size_bytes + sum(map(len, self.sitemaps)) + _RULE_BYTES  # of memory, about
 
     def allows(self, url: str) -> bool:
-        """Whether the URL may be requested."""
         if self._table.is_empty:
             return True
         target = target_of(url)
@@ -136,7 +135,6 @@ class RobotsShelf:
         self._held: OrderedDict[str, tuple[int, RobotsRules]] = OrderedDict()
 
     def held(self, name: str) -> tuple[int, RobotsRules] | None:
-        """The version and the rules of a name, if cached."""
         found = self._held.get(name)
         if found is not None:
             self._held.move_to_end(name)

@@ -128,7 +128,6 @@ class JsonEngine(Source):
 
     @property
     def _table(self) -> str:
-        """Its settings are in [search.<table>]."""
         return self.name
 
     def read(self, answer: SourceAnswer) -> tuple[Any, Results]:

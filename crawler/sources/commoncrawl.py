@@ -92,7 +92,6 @@ class CommonCrawl(Source):
         return Results(list(once.values()), len(lines), bad, bool(lines))
 
     def record_request(self, place: ArchivePlace) -> SourceRequest:
-        """The request for the bytes of a record."""
         last = place.offset + place.length - 1
         headers = {"Range": f"bytes={place.offset}-{last}", "Accept-Encoding": "identity"}
         return SourceRequest(f"{self._data}/{place.file}", headers)

@@ -25,7 +25,6 @@ class SourceClient:
     """Sends requests to sources. Use it with `async with`, on one event loop."""
 
     def __init__(self, user_agent: str, clock: Callable[[], float] = time.time) -> None:
-        """`clock` is Unix time in seconds."""
         self._user_agent = user_agent
         self._clock = clock
         self._session: aiohttp.ClientSession | None = None

@@ -54,7 +54,6 @@ class Round(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
     @property
     def finished(self) -> bool:
-        """Whether every query is done."""
         return self.done >= self.total
 
 

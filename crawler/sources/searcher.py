@@ -15,22 +15,19 @@ from crawler.errors import UnusableUrl
 from crawler.hit_records import HitBatch, KnownHits
 from crawler.sources import usage as using
 from crawler.sources.commoncrawl import CommonCrawl
-from crawler.sources.ledger import Ledger, Round
+from crawler.sources.ledger import Round
 from crawler.sources.paced_client import PacedClient, RoundEnded
-from crawler.sources.settings import SourceSettings
 from crawler.sources.source import (
     ArchivePlace,
     BadAnswer,
     Query,
     Results,
     SearchResult,
-    Source,
     SourceError,
     SourceRefused,
 )
 from crawler.web.hits_file import make_hit
 from stream.log.contract import Output
-from stream.processing.metrics import Metrics
 
 _log = structlog.get_logger()
 _NAMED = 5  # bad results of a page that are logged with their reason
@@ -55,36 +52,21 @@ class RoundSummary:
 
     @property
     def skipped(self) -> int:
-        """How many results gave no hit."""
         return self.skipped_reasons.total()
 
 
 class Searcher:
     """Searches one source. One round at a time."""
 
-    def __init__(
-        self,
-        source: Source,
-        settings: SourceSettings,
-        turns: PacedClient,
-        partitions: int,
-        metrics: Metrics,
-        imports: KnownHits,
-    ) -> None:
-        """`turns` belong to the source; `imports` is used only if the source is an archive."""
-        self.source = source
-        self._settings = settings
+    def __init__(self, turns: PacedClient, partitions: int, imports: KnownHits) -> None:
+        """`turns` are those of the source; `imports` is used only if the source is an archive."""
+        self.source = turns.source
+        self.ledger = turns.ledger
         self._turns = turns
         self._partitions = partitions
-        self._metrics = metrics
         self._imports = imports
         self._flushing = asyncio.Lock()
         self._batch = HitBatch(partitions)
-
-    @property
-    def ledger(self) -> Ledger:
-        """The ledger of the source."""
-        return self._turns.ledger
 
     async def round(
         self,
@@ -122,16 +104,16 @@ class Searcher:
             summary.queries += len(outcomes)
             for outcome in outcomes:
                 summary.outcomes[outcome] += 1
-                self._metrics.count("search_queries", source=self.source.name, outcome=outcome)
+                self._turns.metrics.count("search_queries", source=self.source.name, outcome=outcome)
             on_progress(len(outcomes))
-        summary.left = using.left(self.ledger.usage, self._settings, self._turns.clock())
+        summary.left = using.left(self.ledger.usage, self._turns.settings, self._turns.clock())
         return summary
 
     async def _query(self, query: Query, started_ms: int, summary: RoundSummary) -> str:
         """Search all result pages of a query; returns its outcome. Raises RoundEnded if it is not finished."""
         found = lost = places = 0
         try:
-            for page in range(1, self._settings.pages + 1):
+            for page in range(1, self._turns.settings.pages + 1):
                 results = await self._results(query, page)
                 summary.unresponsive.update(results.unresponsive)
                 if results.bad:
@@ -216,7 +198,7 @@ class Searcher:
 
     def _skip(self, summary: RoundSummary, reason: str, count: int) -> None:
         summary.skipped_reasons[reason] += count
-        self._metrics.count("search_hits", count, source=self.source.name, outcome="skipped")
+        self._turns.metrics.count("search_hits", count, source=self.source.name, outcome="skipped")
 
     async def _flush(self, summary: RoundSummary, round_: Round | None = None) -> None:
         """Append the batch and the round's progress; count what was appended."""
@@ -231,4 +213,4 @@ class Searcher:
         summary.hits += batch.hits + pages
         if known:
             self._skip(summary, KNOWN, known)
-        self._metrics.count("search_hits", batch.hits + pages, source=self.source.name, outcome="appended")
+        self._turns.metrics.count("search_hits", batch.hits + pages, source=self.source.name, outcome="appended")

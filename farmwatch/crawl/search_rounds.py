@@ -206,7 +206,7 @@ class Desk:
             metrics=self.metrics,
             patience_s=patience_s,
         )
-        return Searcher(source, settings, turns, self.config.log.partitions, self.metrics, self._imports)
+        return Searcher(turns, self.config.log.partitions, self._imports)
 
     def _client(self) -> SourceClient:
         crawl = self.config.crawl

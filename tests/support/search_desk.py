@@ -84,7 +84,7 @@ class Desk:
             patience_s=patience_s,
             draw=lambda: 1.0,
         )
-        return Searcher(self.source, self.settings, turns, PARTITIONS, self.metrics, KnownHits(self.log))
+        return Searcher(turns, PARTITIONS, KnownHits(self.log))
 
     def run(self, queries: Sequence[Query], patience_s: float = float("inf"), kept: bool = True) -> RoundSummary:
         """A round; one that was broken off goes on."""

@@ -107,19 +107,18 @@ def _search(
 
     async def go() -> RoundSummary:
         async with SourceClient("test") as asker:
-            source, metrics = CommonCrawl(mine, CrawlSettings()), Metrics()
             turns = PacedClient(
-                source,
+                CommonCrawl(mine, CrawlSettings()),
                 mine,
                 Ledger(log, "commoncrawl"),
                 asker.ask,
                 clock=time.time,
                 sleep=asyncio.sleep,
                 stopped=lambda: False,
-                metrics=metrics,
+                metrics=Metrics(),
                 patience_s=5.0,
             )
-            searcher = Searcher(source, mine, turns, PARTITIONS, metrics, imports or KnownHits(log))
+            searcher = Searcher(turns, PARTITIONS, imports or KnownHits(log))
             return await searcher.round(queries, Round(started_ms=1, total=len(queries)), kept=False)
 
     return asyncio.run(go())
