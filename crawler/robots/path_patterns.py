@@ -45,7 +45,6 @@ class PathPattern:
 
     @property
     def has_star(self) -> bool:
-        """Whether it contains a wildcard."""
         return self._pieces is not None
 
     def matches(self, target: str) -> bool:

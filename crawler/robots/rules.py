@@ -18,11 +18,7 @@ import enum
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 
-from crawler.robots.lines import (
-    RobotsRule,
-    group_of,
-    lines_of,
-)
+from crawler.robots.lines import RobotsRule, group_of, lines_of
 from crawler.robots.path_patterns import PathPattern, target_of
 
 ROBOTS_REDIRECTS = 5
@@ -55,12 +51,12 @@ def meaning_of(status: int, *, complete: bool = True) -> RobotsAnswer:
 
 
 class RuleTable:
-    """Patterns with their decisions, indexed for the longest match."""
+    """Rules of robots.txt, indexed for the longest match."""
 
     def __init__(self, rules: Iterable[RobotsRule]) -> None:
-        self._starts: dict[str, bool] = {}
-        self._wholes: dict[str, bool] = {}
-        starred: dict[tuple[str, bool], tuple[PathPattern, bool]] = {}
+        self._starts: dict[str, RobotsRule] = {}
+        self._wholes: dict[str, RobotsRule] = {}
+        starred: dict[tuple[str, bool], tuple[PathPattern, RobotsRule]] = {}
         size = 0
         for rule in rules:
             pattern = PathPattern(rule.pattern)
@@ -68,10 +64,12 @@ class RuleTable:
                 key = (pattern.text, pattern.anchored)
                 if key not in starred:
                     size += len(pattern.text)
-                starred[key] = (pattern, rule.allow or (key in starred and starred[key][1]))
+                if key not in starred or rule.allow > starred[key][1].allow:
+                    starred[key] = (pattern, rule)
             else:
                 plain = self._wholes if pattern.anchored else self._starts
-                plain[pattern.text] = rule.allow or plain.get(pattern.text, False)
+                if pattern.text not in plain or rule.allow > plain[pattern.text].allow:
+                    plain[pattern.text] = rule
         texts = (*self._starts, *self._wholes, *(text for text, _ in starred))
         self.size_bytes = sum(map(len, texts)) + _RULE_BYTES * len(texts)
         self.too_costly = size > WILDCARDS_CAP or self.size_bytes > _TABLE_BYTES
@@ -80,27 +78,25 @@ class RuleTable:
             starred.clear()
         self.is_empty = not (texts or self.too_costly)
         self._lengths = sorted({len(start) for start in self._starts}, reverse=True)
-        self._starred = sorted(starred.values(), key=lambda found: (-found[0].octets, not found[1]))
+        self._starred = sorted(starred.values(), key=lambda found: (-found[0].octets, not found[1].allow))
 
-    def allows(self, target: str) -> bool:
-        """The decision of the longest matching rule; of two as long, the one that allows (RFC 9309 section 2.2.2)."""
-        if self.too_costly:
-            return False
-        octets, allowed = -1, True
+    def find(self, target: str) -> RobotsRule | None:
+        """The longest matching rule; of two as long, the one that allows (RFC 9309 section 2.2.2)."""
+        octets, best = -1, None
         if target in self._wholes:
-            octets, allowed = len(target) + 1, self._wholes[target]
+            octets, best = len(target) + 1, self._wholes[target]
         else:
             for length in self._lengths:
                 found = self._starts.get(target[:length]) if length <= len(target) else None
                 if found is not None:
-                    octets, allowed = length, found
+                    octets, best = length, found
                     break
-        for pattern, allow in self._starred:
-            if pattern.octets < octets or (pattern.octets == octets and (allowed or not allow)):
+        for pattern, rule in self._starred:
+            if pattern.octets < octets or (best and pattern.octets == octets and best.allow >= rule.allow):
                 break
             if pattern.matches(target):
-                return allow
-        return allowed
+                return rule
+        return best
 
 
 class RobotsRules:
@@ -115,11 +111,13 @@ class RobotsRules:
         self.size_bytes = self._table.size_bytes + sum(map(len, self.sitemaps)) + _RULE_BYTES  # of memory, about
 
     def allows(self, url: str) -> bool:
-        """Whether the URL may be requested."""
         if self._table.is_empty:
             return True
         target = target_of(url)
-        return target == ALWAYS_ALLOWED or self._table.allows(target)
+        if target == ALWAYS_ALLOWED or self._table.too_costly:
+            return target == ALWAYS_ALLOWED
+        rule = self._table.find(target)
+        return rule is None or rule.allow
 
 
 class RobotsShelf:
@@ -137,20 +135,13 @@ class RobotsShelf:
         self._held: OrderedDict[str, tuple[int, RobotsRules]] = OrderedDict()
 
     def held(self, name: str) -> tuple[int, RobotsRules] | None:
-        """The version and the rules of a name, if cached."""
         found = self._held.get(name)
         if found is not None:
             self._held.move_to_end(name)
         return found
 
-    def hold(self, name: str, version: int, text: bytes) -> RobotsRules:
-        """Parse a text and cache it in place of an older one; the newest is cached whatever its size."""
-        rules = RobotsRules(text, self._agent)
-        self.put(name, version, rules)
-        return rules
-
     def put(self, name: str, version: int, rules: RobotsRules) -> None:
-        """Cache rules in place of older ones."""
+        """Cache rules in place of older ones; the newest are cached whatever their size."""
         if name in self._held:
             self._bytes -= self._held.pop(name)[1].size_bytes
         self._held[name] = (version, rules)
@@ -161,4 +152,8 @@ class RobotsShelf:
     def rules(self, site: str, version: int, text: Callable[[], bytes]) -> RobotsRules:
         """The rules of a site; `version` identifies its text, and `text` is called if they are not cached."""
         found = self.held(site)
-        return found[1] if found is not None and found[0] == version else self.hold(site, version, text())
+        if found is not None and found[0] == version:
+            return found[1]
+        rules = RobotsRules(text(), self._agent)
+        self.put(site, version, rules)
+        return rules

@@ -67,7 +67,6 @@ class TdmRep:
         return cls(rules)
 
     def rule_for(self, url: str) -> TdmRule | None:
-        """The rule for a normalised URL, if any."""
         target = target_of(url)
         return next((rule for pattern, rule in self._patterns if pattern.matches(target)), None)
 

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 
 from crawler.fetch.response_headers import retry_after_s
-from crawler.sources.keys import key_mark
 from crawler.sources.settings import BraveSettings, MarginaliaSettings, MojeekSettings
 from crawler.sources.source import (
     BadAnswer,
     QueryRefused,
     Results,
     SearchResult,
+    Source,
     SourceAnswer,
     SourceBusy,
     SourceRefused,
@@ -114,25 +114,20 @@ def url_of(value: Any) -> str:
     return value.strip()
 
 
-class JsonEngine:
+class JsonEngine(Source):
     """The common part of the search APIs that answer with a list of JSON objects. `_means` explains their statuses."""
 
-    name: str
-    pages_cap = 10
-    at_once = 1
     _means: Mapping[int, str] = {}
     _items = "results"  # path to the list
     _paths = ("url", "title", "description")  # of a result: paths to its URL, title and snippet
 
     def __init__(self, settings: BraveSettings | MojeekSettings | MarginaliaSettings, key: str) -> None:
+        super().__init__(key)
         self._url = settings.url
         self._count = settings.count
-        self._key = key
-        self.key_mark = key_mark(key)
 
     @property
     def _table(self) -> str:
-        """Its settings are in [search.<table>]."""
         return self.name
 
     def read(self, answer: SourceAnswer) -> tuple[Any, Results]:

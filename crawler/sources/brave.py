@@ -3,19 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 from urllib.parse import urlencode
 
-from crawler.sources.answer_parsing import JsonEngine, at_path, read_json, whole_number
-from crawler.sources.source import (
-    BadAnswer,
-    Query,
-    QueryRefused,
-    Results,
-    SourceAnswer,
-    SourceRefused,
-    SourceRequest,
-)
+from crawler.sources.answer_parsing import JsonEngine, at_path, whole_number
+from crawler.sources.source import Query, QueryRefused, Results, SourceAnswer, SourceRefused, SourceRequest
 
 _MEANS = {
     401: "check the key",
@@ -23,7 +14,7 @@ _MEANS = {
     403: "the plan of this key does not have web search: choose one in Brave's dashboard",
     429: "more requests than the plan allows: lower search.brave.rate, or the month's quota is spent",
 }
-_KEY_WRONG = "SUBSCRIPTION_TOKEN_INVALID"
+_KEY_WRONG = b"SUBSCRIPTION_TOKEN_INVALID"  # an error code
 _TEXT_CAP, _WORDS_CAP = 400, 50  # of a query
 _MONTH_LEAST_S = 86_400  # a window at least so long is a quota, a shorter one a rate
 
@@ -36,7 +27,6 @@ class Brave(JsonEngine):
     _items = "web.results"
 
     def request(self, query: Query, page: int) -> SourceRequest:
-        """The request for a result page, from 1. Raises QueryRefused for a query longer than Brave accepts."""
         if len(query.text) > _TEXT_CAP or len(query.text.split()) > _WORDS_CAP:
             raise QueryRefused(f"brave takes queries of {_TEXT_CAP} characters and {_WORDS_CAP} words at most")
         fields = {"q": query.text, "count": str(self._count), "offset": str(page - 1), "result_filter": "web"}
@@ -48,20 +38,12 @@ class Brave(JsonEngine):
         return SourceRequest(f"{self._url}?{urlencode(fields)}", {"Accept": "application/json"}, secret)
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
-        """The results of a response. Raises SourceError."""
-        if answer.status == 422 and _error_code(answer) == _KEY_WRONG:
+        if answer.status == 422 and _KEY_WRONG in answer.body:
             raise SourceRefused("brave answers 422: it does not know the key (X-Subscription-Token)")
         said, results = self.read(answer)
         left, reset_s = _quota(answer)
         more = at_path(said, "query.more_results_available") is not False and page < self.pages_cap
         return replace(results, more=more and results.more, left=left, reset_s=reset_s)
-
-
-def _error_code(answer: SourceAnswer) -> Any:
-    try:
-        return at_path(read_json("brave", answer.body), "error.code")
-    except BadAnswer:
-        return None
 
 
 def _quota(answer: SourceAnswer) -> tuple[int | None, float]:

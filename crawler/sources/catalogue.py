@@ -1,20 +1,23 @@
-"""Sources by name, as configured."""
+"""Sources by name, as configured, with their keys.
+
+A key comes from the environment or a file. It is never in the configuration, and never in a message.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-
-import msgspec
+from pathlib import Path
 
 from crawler.settings import CrawlSettings
 from crawler.sources.brave import Brave
 from crawler.sources.json_http import JsonHttp
-from crawler.sources.keys import read_key, require_key
 from crawler.sources.marginalia import Marginalia
 from crawler.sources.mojeek import Mojeek
 from crawler.sources.searxng import Searxng
 from crawler.sources.settings import BUILT_IN, SearchSettings, SourceSettings
 from crawler.sources.source import MissingKey, Source, SourceError
+
+_KEY_CAP = 4096  # characters; a longer file is no key
 
 
 class UnknownSource(SourceError):
@@ -56,25 +59,52 @@ def open_source(settings: SearchSettings, name: str, environment: Mapping[str, s
         table = name if name in BUILT_IN else f"json_http.{name}"
         raise MissingKey(f"{name} has no address: set search.{table}.url, such as {example}")
     if name == "brave":
-        return Brave(settings.brave, require_key(name, mine, environment))
+        return Brave(settings.brave, _required_key(name, mine, environment))
     if name == "mojeek":
-        return Mojeek(settings.mojeek, require_key(name, mine, environment))
+        return Mojeek(settings.mojeek, _required_key(name, mine, environment))
     if name == "marginalia":
         return Marginalia(settings.marginalia, read_key(name, mine, environment))
-    if name == "searxng":
-        return Searxng(settings.searxng, _named_key(name, mine, environment))
     if name == "commoncrawl":
         from crawler.sources.commoncrawl import CommonCrawl  # it imports the WARC reader
 
         return CommonCrawl(settings.commoncrawl, crawl)
-    return JsonHttp(name, settings.json_http[name], _named_key(f"json_http.{name}", mine, environment))
+    table = name if name in BUILT_IN else f"json_http.{name}"
+    key = _required_key(table, mine, environment) if mine.key_env or mine.key_file else ""
+    return Searxng(settings.searxng, key) if name == "searxng" else JsonHttp(name, settings.json_http[name], key)
 
 
-def _named_key(name: str, mine: SourceSettings, environment: Mapping[str, str]) -> str:
-    """The key, required if the settings name a place for it."""
-    return require_key(name, mine, environment) if mine.key_env or mine.key_file else ""
+def read_key(name: str, settings: SourceSettings, environment: Mapping[str, str]) -> str:
+    """The key of the table [search.name]; "" if none is configured. Raises MissingKey if it is unusable."""
+    where = f"search.{name}.key_file"
+    if settings.key_file:
+        try:
+            with Path(settings.key_file).expanduser().open(encoding="utf-8") as file:
+                key = file.read(_KEY_CAP + 1).strip()
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no text"
+            raise MissingKey(f"{where}: {settings.key_file} cannot be read: {reason}") from None
+        if not key:
+            raise MissingKey(f"{where}: {settings.key_file} is empty")
+    else:
+        where = f"environment variable {settings.key_env}"
+        key = environment.get(settings.key_env, "").strip() if settings.key_env else ""
+    if len(key) > _KEY_CAP or not key.isascii() or not key.isprintable() or " " in key:
+        raise MissingKey(f"{where} holds no key: it has spaces, is too long, or has characters that no key has")
+    return key
 
 
-def with_pages(settings: SourceSettings, pages: int | None) -> SourceSettings:
-    """The settings with another number of result pages, if one is given."""
-    return settings if pages is None else msgspec.structs.replace(settings, pages=pages)
+def _required_key(name: str, settings: SourceSettings, environment: Mapping[str, str]) -> str:
+    key = read_key(name, settings, environment)
+    if not key:
+        here = f"the environment variable {settings.key_env}, or " if settings.key_env else ""
+        raise MissingKey(f"{name} needs a key: set {here}search.{name}.key_file to a file that holds it")
+    return key
+
+
+def key_origin(settings: SourceSettings, environment: Mapping[str, str]) -> str:
+    """Where the key of a source comes from, as text."""
+    if settings.key_file:
+        return f"the key is that of {settings.key_file}"
+    if settings.key_env and environment.get(settings.key_env, "").strip():
+        return f"the key is that of the environment variable {settings.key_env}"
+    return "no key is configured"

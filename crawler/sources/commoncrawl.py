@@ -14,7 +14,7 @@ import msgspec
 
 from crawler.errors import UnusableUrl
 from crawler.settings import CrawlSettings
-from crawler.sources.answer_parsing import at_path, read_items, read_json, refuse_status, url_of, whole_number
+from crawler.sources.answer_parsing import read_items, refuse_status, url_of, whole_number
 from crawler.sources.http_client import ANSWER_CAP
 from crawler.sources.settings import CommonCrawlSettings
 from crawler.sources.source import (
@@ -25,6 +25,7 @@ from crawler.sources.source import (
     QueryRefused,
     Results,
     SearchResult,
+    Source,
     SourceAnswer,
     SourceRefused,
     SourceRequest,
@@ -43,16 +44,15 @@ _MEANS = {
 }
 
 
-class CommonCrawl:
+class CommonCrawl(Source):
     """One crawl of Common Crawl."""
 
     name = "commoncrawl"
     pages_cap = 100
-    at_once = 1
-    key_mark = ""
 
     def __init__(self, settings: CommonCrawlSettings, crawl: CrawlSettings) -> None:
         """Search the crawl `settings.crawl`; `crawl` holds the rules for pages. Raises MissingKey without a crawl."""
+        super().__init__()
         if not settings.crawl:
             raise MissingKey(
                 "commoncrawl needs the name of a crawl: set search.commoncrawl.crawl, such as CC-MAIN-2026-43"
@@ -64,7 +64,6 @@ class CommonCrawl:
         self._crawl = crawl
 
     def request(self, query: Query, page: int) -> SourceRequest:
-        """The request for a page of the index, from 1. Raises QueryRefused if the query is no host."""
         try:
             host = host_of(hit_url(query.text if "://" in query.text else f"http://{query.text}"))
         except UnusableUrl as error:
@@ -81,8 +80,7 @@ class CommonCrawl:
         return SourceRequest(f"{self._index}?{urlencode(fields)}")
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
-        """The captures on a page of the index, each URL once. Raises SourceError."""
-        if answer.status == 404 and self._none(answer):
+        if answer.status == 404 and b'"no captures' in answer.body[:200].lower():
             return Results((), 0)
         if answer.status in (400, 404) and page > 1:  # beyond the last page
             return Results((), 0)
@@ -94,7 +92,6 @@ class CommonCrawl:
         return Results(list(once.values()), len(lines), bad, bool(lines))
 
     def record_request(self, place: ArchivePlace) -> SourceRequest:
-        """The request for the bytes of a record."""
         last = place.offset + place.length - 1
         headers = {"Range": f"bytes={place.offset}-{last}", "Accept-Encoding": "identity"}
         return SourceRequest(f"{self._data}/{place.file}", headers)
@@ -116,14 +113,6 @@ class CommonCrawl:
         ):
             return page if isinstance(page, ArchivedPage) else "broken" if page.is_fault else page.reason
         return "no_response"
-
-    def _none(self, answer: SourceAnswer) -> bool:
-        """Whether a 404 says that the crawl has no page of the site."""
-        try:
-            said = at_path(read_json(self.name, answer.body.strip().partition(b"\n")[0]), "message")
-        except BadAnswer:
-            return False
-        return isinstance(said, str) and said.lower().startswith("no captures")
 
 
 def _line(line: bytes) -> Any:

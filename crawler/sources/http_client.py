@@ -6,8 +6,7 @@ The operator configures sources, so private addresses are allowed, such as a Sea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from types import TracebackType
+from collections.abc import Callable
 from urllib.parse import urlencode, urljoin, urlsplit
 
 import aiohttp
@@ -26,7 +25,6 @@ class SourceClient:
     """Sends requests to sources. Use it with `async with`, on one event loop."""
 
     def __init__(self, user_agent: str, clock: Callable[[], float] = time.time) -> None:
-        """`clock` is Unix time in seconds."""
         self._user_agent = user_agent
         self._clock = clock
         self._session: aiohttp.ClientSession | None = None
@@ -39,9 +37,7 @@ class SourceClient:
         )
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         if self._session is not None:
             await self._session.close()
 
@@ -53,11 +49,12 @@ class SourceClient:
         """
         assert self._session is not None, "use `async with`"
         url = request.url
+        secret = urlencode(request.secret_params)
         limits = aiohttp.ClientTimeout(total=timeout_s)
         for _ in range(_HOPS + 1):
             try:
                 async with self._session.get(
-                    URL(_with(url, request.secret_params)),
+                    URL(f"{url}{'&' if '?' in url else '?'}{secret}" if secret else url),
                     headers={**request.headers, **request.secret_headers},
                     allow_redirects=False,
                     timeout=limits,
@@ -84,10 +81,6 @@ class SourceClient:
             raise BadAnswer(f"{request.shown} answers with what is not its encoding: {error}") from None
         headers = {name.lower(): value for name, value in response.headers.items()}
         return SourceAnswer(response.status, headers, inflater.body(), self._clock())
-
-
-def _with(url: str, params: Mapping[str, str]) -> str:
-    return f"{url}{'&' if '?' in url else '?'}{urlencode(params)}" if params else url
 
 
 def _next(request: SourceRequest, url: str, location: str) -> str:

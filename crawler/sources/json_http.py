@@ -8,9 +8,8 @@ from typing import Any
 from urllib.parse import quote
 
 from crawler.sources.answer_parsing import JsonEngine, at_path, text_of
-from crawler.sources.keys import key_mark
 from crawler.sources.settings import JsonHttpSettings
-from crawler.sources.source import Query, QueryRefused, Results, SearchResult, SourceAnswer, SourceRequest
+from crawler.sources.source import Query, QueryRefused, Results, SearchResult, Source, SourceAnswer, SourceRequest
 
 _FIELD = re.compile(r"\{(query|page|offset|count|language|country)\}")
 
@@ -21,10 +20,9 @@ class JsonHttp(JsonEngine):
     """The source of a table [search.json_http.NAME]."""
 
     def __init__(self, name: str, settings: JsonHttpSettings, key: str) -> None:
-        """`key` may be empty if none is needed."""
+        Source.__init__(self, key)
         self.name = name
         self.pages_cap = 100 if settings.can_page else 1
-        self.key_mark = key_mark(key)
         self._settings = settings
         self._items = settings.items
         self._paths = (settings.item_url, settings.title, settings.snippet)
@@ -40,7 +38,6 @@ class JsonHttp(JsonEngine):
         return f"json_http.{self.name}"
 
     def request(self, query: Query, page: int) -> SourceRequest:
-        """The request for a result page, from 1: the template with quoted values."""
         settings = self._settings
         values = {
             "query": query.text,
@@ -54,7 +51,6 @@ class JsonHttp(JsonEngine):
         return SourceRequest(url, {"Accept": "application/json", **settings.headers}, self._header, self._param)
 
     def results(self, answer: SourceAnswer, page: int) -> Results:  # noqa: ARG002 - the answer says all
-        """The results of a response. Raises SourceError."""
         said, results = self.read(answer)
         items = at_path(said, self._items)
         if items is None:

@@ -29,12 +29,10 @@ class Marginalia(JsonEngine):
         super().__init__(settings, key or PUBLIC_KEY)
 
     def request(self, query: Query, page: int) -> SourceRequest:
-        """The request for a result page, from 1."""
         fields = {"query": query.text, "count": str(self._count), "page": str(page)}
         return SourceRequest(f"{self._url}?{urlencode(fields)}", secret_headers={"API-Key": self._key})
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
-        """The results of a response. Raises SourceError."""
         said, results = self.read(answer)
         pages = at_path(said, "pages")
         more = page < pages if isinstance(pages, int) else results.places >= self._count

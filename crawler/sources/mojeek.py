@@ -28,7 +28,6 @@ class Mojeek(JsonEngine):
     pages_cap = 100
 
     def request(self, query: Query, page: int) -> SourceRequest:
-        """The request for a result page, from 1."""
         fields = {
             "q": query.text,
             "fmt": "json",
@@ -42,18 +41,15 @@ class Mojeek(JsonEngine):
         return SourceRequest(f"{self._url}?{urlencode(fields)}", secret_params={"api_key": self._key})
 
     def results(self, answer: SourceAnswer, page: int) -> Results:
-        """The results of a response; errors also come with status 200. Raises SourceError."""
-        said, results = self.read(answer)
-        status = text_of(at_path(said, "response.status"))
+        # Errors also come with status 200
+        found, results = self.read(answer)
+        status = text_of(at_path(found, "response.status"))
         if status.upper().startswith("ERROR"):
-            self._refuse(status.replace(self._key, "********")[:100], answer)
-        total = at_path(said, "response.head.results")
+            said = f"mojeek says {status.replace(self._key, '********')[:100]!r}"
+            if "month" in status.lower():
+                raise QuotaSpent(said, next_month_s(answer.at_s) - answer.at_s)
+            if "limit" in status.lower():
+                raise QuotaSpent(said, _DAY_S - answer.at_s % _DAY_S)
+            raise SourceRefused(f"{said}: check the key and the plan")
+        total = at_path(found, "response.head.results")
         return replace(results, more=results.more and (not isinstance(total, int) or total > page * self._count))
-
-    def _refuse(self, status: str, answer: SourceAnswer) -> None:
-        words = status.lower()
-        if "month" in words:
-            raise QuotaSpent(f"mojeek says {status!r}", next_month_s(answer.at_s) - answer.at_s)
-        if "limit" in words:
-            raise QuotaSpent(f"mojeek says {status!r}", _DAY_S - answer.at_s % _DAY_S)
-        raise SourceRefused(f"mojeek says {status!r}: check the key and the plan")

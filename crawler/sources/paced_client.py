@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
-from typing import Protocol, TypeVar
+from dataclasses import KW_ONLY, dataclass, field
+from functools import partial
+from typing import TypeVar
 
 import structlog
 
@@ -17,6 +18,7 @@ from crawler.sources.source import QuotaSpent, Source, SourceAnswer, SourceError
 from crawler.sources.usage import Usage
 from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
+from stream.text.spans import moment
 
 _log = structlog.get_logger()
 _SLICE_S = 60.0  # a long wait is checked this often: another process may have ended it
@@ -24,16 +26,8 @@ _LOGGED_S = 10.0  # longer waits are logged
 _LOG_AWAY_S = 5.0  # between attempts while the log is away
 _LOOK_S = 0.25  # between checks for the end, while a request is in flight
 _GRACE_S = 2.0  # for a request in flight at the end
-_LAST_MS = 253_402_300_799_000  # the end of the year 9999
 
 T = TypeVar("T")
-
-
-class Client(Protocol):
-    """Sends requests, see `crawler.sources.http_client.SourceClient`."""
-
-    async def ask(self, request: SourceRequest, timeout_s: float) -> SourceAnswer:
-        """The response, whatever its status. Raises SourceError."""
 
 
 class RoundEnded(Exception):
@@ -44,39 +38,23 @@ class RoundEnded(Exception):
         self.refused = refused
 
 
+@dataclass(slots=True)
 class PacedClient:
     """Sends requests to one source, in turn."""
 
-    def __init__(
-        self,
-        source: Source,
-        settings: SourceSettings,
-        ledger: Ledger,
-        client: Client,
-        *,
-        clock: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]],
-        stopped: Callable[[], bool],
-        metrics: Metrics,
-        patience_s: float = float("inf"),
-        draw: Callable[[], float] = random.random,
-    ) -> None:
-        """`clock` is Unix time in seconds; `sleep` may end early; a wait beyond `patience_s` ends the round.
-
-        `draw` returns numbers from 0 to 1.
-        """
-        self.ledger = ledger
-        self.clock = clock
-        self.stopped = stopped
-        self._source = source
-        self._settings = settings
-        self._client = client
-        self._sleep = sleep
-        self._metrics = metrics
-        self._patience_s = patience_s
-        self._draw = draw
-        self._turns = asyncio.Lock()  # one request starts at a time
-        self._door = asyncio.Lock()  # one change of the ledger at a time
+    source: Source
+    settings: SourceSettings
+    ledger: Ledger
+    send: Callable[[SourceRequest, float], Awaitable[SourceAnswer]]  # `SourceClient.ask`
+    _: KW_ONLY
+    clock: Callable[[], float]  # Unix time in seconds
+    sleep: Callable[[float], Awaitable[None]]  # may end early
+    stopped: Callable[[], bool]
+    metrics: Metrics
+    patience_s: float = float("inf")  # a longer wait ends the round
+    draw: Callable[[], float] = random.random  # numbers from 0 to 1
+    _turns: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)  # one request starts at a time
+    _door: asyncio.Lock = field(init=False, default_factory=asyncio.Lock)  # one change of the ledger at a time
 
     async def ask(self, request: SourceRequest, read: Callable[[SourceAnswer], T]) -> T:
         """Send a request until its response can be read. Raises SourceError after `tries`, RoundEnded.
@@ -89,13 +67,21 @@ class PacedClient:
             try:
                 answer = read(await self._unless_stopped(request))
             except QuotaSpent as error:
-                await self._note_spent(error)
+                wait_s = using.PARK_CAP_S if error.wait_s is None else error.wait_s
+                await self.change(partial(using.spent, now_s=self.clock(), wait_s=wait_s))
+                until = moment(self.ledger.usage.provider_reset_ms)
+                _log.warning("quota_spent", source=self.source.name, why=str(error), until=until)
             except SourceError as error:
                 if not error.retriable:
                     raise
                 failures += 1
-                await self._note_failure(error, asked_s, failures)
-                if failures >= self._settings.tries:
+                why, wait = str(error), error.wait_s
+                await self.change(
+                    partial(using.parked, why=why, wait_s=wait, asked_s=asked_s, now_s=self.clock(), draw=self.draw)
+                )
+                until = moment(self.ledger.usage.parked_ms)
+                _log.warning("source_parked", source=self.source.name, why=why, failures=failures, until=until)
+                if failures >= self.settings.tries:
                     raise
             else:
                 if self.ledger.usage.park_level:
@@ -106,12 +92,12 @@ class PacedClient:
         """Change the usage. Raises as `with_log`."""
         async with self._door:
             await self.with_log(lambda: self.ledger.change(change))
-        usage, name, now_s = self.ledger.usage, self._source.name, self.clock()
-        left = using.left(usage, self._settings, now_s)
+        usage, name, now_s = self.ledger.usage, self.source.name, self.clock()
+        left = using.left(usage, self.settings, now_s)
         if left is not None:
-            self._metrics.set("search_quota_left", left, source=name)
-        self._metrics.set("search_parked_timestamp_seconds", usage.parked_ms / 1000, source=name)
-        self._metrics.set("search_unresponsive_engines", len(usage.unresponsive), source=name)
+            self.metrics.set("search_quota_left", left, source=name)
+        self.metrics.set("search_parked_timestamp_seconds", usage.parked_ms / 1000, source=name)
+        self.metrics.set("search_unresponsive_engines", len(usage.unresponsive), source=name)
 
     async def with_log(self, act: Callable[[], T]) -> T:
         """Run `act` off the event loop; while the log is unavailable, a patient caller retries.
@@ -122,10 +108,10 @@ class PacedClient:
             try:
                 return await asyncio.to_thread(act)
             except StreamError as error:
-                if not error.retriable or self._patience_s != float("inf") or self.stopped():
+                if not error.retriable or self.patience_s != float("inf") or self.stopped():
                     raise
-                _log.warning("log_away", source=self._source.name, error=str(error)[:300])
-            await self._sleep(_LOG_AWAY_S)
+                _log.warning("log_away", source=self.source.name, error=str(error)[:300])
+            await self.sleep(_LOG_AWAY_S)
 
     async def _turn(self) -> float:
         """Wait for the next request's turn and count it; returns its time. Raises RoundEnded."""
@@ -138,21 +124,21 @@ class PacedClient:
                 wait_s = free_s - now_s
                 if wait_s <= 0:
                     return now_s
-                if wait_s > self._patience_s:
-                    raise RoundEnded(f"{why} until {moment(free_s * 1000)}")
-                if wait_s > _LOGGED_S and logged != (logged := moment(free_s * 1000)):
-                    _log.warning("waiting", source=self._source.name, why=why, until=logged)
-                await self._sleep(min(wait_s, _SLICE_S))
+                if wait_s > self.patience_s:
+                    raise RoundEnded(f"{why} until {moment(int(free_s * 1000))}")
+                if wait_s > _LOGGED_S and logged != (logged := moment(int(free_s * 1000))):
+                    _log.warning("waiting", source=self.source.name, why=why, until=logged)
+                await self.sleep(min(wait_s, _SLICE_S))
 
     async def _take_turn(self) -> tuple[float, float, str]:
         """The time, when a request may start, and what it waits for. A request that may start now is counted."""
-        name, settings = self._source.name, self._settings
+        name, settings = self.source.name, self.settings
         now_s = free_s = 0.0
         why = ""
 
         def take(usage: Usage) -> Usage:
             nonlocal now_s, free_s, why
-            usage = using.with_key(usage, self._source.key_mark)
+            usage = using.with_key(usage, self.source.key_mark)
             now_s = self.clock()
             free_s = using.renewed_s(usage, settings, now_s)
             if free_s > now_s:
@@ -167,7 +153,7 @@ class PacedClient:
 
     async def _unless_stopped(self, request: SourceRequest) -> SourceAnswer:
         """The response; if the end is requested meanwhile, waits only briefly. Raises SourceError, RoundEnded."""
-        asking = asyncio.ensure_future(self._client.ask(request, self._settings.timeout_s))
+        asking = asyncio.ensure_future(self.send(request, self.settings.timeout_s))
         try:
             while not (await asyncio.wait({asking}, timeout=_LOOK_S))[0]:
                 if self.stopped() and not (await asyncio.wait({asking}, timeout=_GRACE_S))[0]:
@@ -175,20 +161,3 @@ class PacedClient:
             return asking.result()
         finally:
             asking.cancel()
-
-    async def _note_spent(self, error: QuotaSpent) -> None:
-        wait_s = using.PARK_CAP_S if error.wait_s is None else error.wait_s
-        await self.change(lambda usage: using.spent(usage, self.clock(), wait_s))
-        until = moment(self.ledger.usage.provider_reset_ms)
-        _log.warning("quota_spent", source=self._source.name, why=str(error), until=until)
-
-    async def _note_failure(self, error: SourceError, asked_s: float, failures: int) -> None:
-        why = str(error)
-        await self.change(lambda usage: using.parked(usage, why, error.wait_s, asked_s, self.clock(), self._draw))
-        until = moment(self.ledger.usage.parked_ms)
-        _log.warning("source_parked", source=self._source.name, why=why, failures=failures, until=until)
-
-
-def moment(at_ms: float) -> str:
-    """Unix milliseconds as readable UTC time, for any number."""
-    return datetime.fromtimestamp(min(max(at_ms, 0), _LAST_MS) / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

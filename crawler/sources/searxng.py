@@ -7,9 +7,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 from crawler.sources.answer_parsing import JsonEngine, text_of
-from crawler.sources.keys import key_mark
 from crawler.sources.settings import SearxngSettings
-from crawler.sources.source import Query, Results, SearchResult, SourceAnswer, SourceRequest
+from crawler.sources.source import Query, Results, SearchResult, Source, SourceAnswer, SourceRequest
 
 _MEANS = {
     403: "JSON is off there by default: add `json` to search.formats in the instance's settings.yml",
@@ -29,9 +28,9 @@ class Searxng(JsonEngine):
 
     def __init__(self, settings: SearxngSettings, key: str = "") -> None:
         """A `key` is sent as a bearer token, for a proxy before the instance."""
+        Source.__init__(self, key)
         self._url = settings.url.rstrip("/").removesuffix("/search") + "/search"
         self.at_once = settings.at_once
-        self.key_mark = key_mark(key)
         self._fixed = {
             name: ",".join(values)
             for name, values in (("engines", settings.engines), ("categories", settings.categories))
@@ -40,7 +39,6 @@ class Searxng(JsonEngine):
         self._secret = {"Authorization": f"Bearer {key}"} if key else {}
 
     def request(self, query: Query, page: int) -> SourceRequest:
-        """The request for a result page, from 1."""
         language = f"{query.language}-{query.country}" if query.language and query.country else query.language
         fields = {"q": query.text, "format": "json", "pageno": str(page), **self._fixed}
         if language:
@@ -48,7 +46,6 @@ class Searxng(JsonEngine):
         return SourceRequest(f"{self._url}?{urlencode(fields)}", secret_headers=self._secret)
 
     def results(self, answer: SourceAnswer, page: int) -> Results:  # noqa: ARG002 - the answer says all
-        """The results of a response. Raises SourceError."""
         said, results = self.read(answer)
         return replace(results, unresponsive=_unresponsive(said))
 

@@ -20,7 +20,6 @@ _FIELDS = ("query", "page", "offset", "count", "language", "country")
 _ONLY_FIELDS = re.compile(rf"(\{{({'|'.join(_FIELDS)})\}})+")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,64}")  # a token of RFC 9110 section 5.6.2
 _CRAWL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-_PATH_PARTS = 16
 
 BUILT_IN = ("searxng", "brave", "mojeek", "marginalia", "commoncrawl")
 RESERVED = frozenset({*BUILT_IN, "file", "warc", "json_http", "all", "other"})
@@ -153,9 +152,6 @@ class JsonHttpSettings(SourceSettings, frozen=True, forbid_unknown_fields=True, 
             raise ValueError(f"url may hold {', '.join(f'{{{name}}}' for name in _FIELDS)}, and no other braces")
         if self.pages > 1 and not self.can_page:
             raise ValueError(f"pages is {self.pages}, and url has neither {{page}} nor {{offset}}: it gives one page")
-        for path in (self.items, self.item_url, self.title, self.snippet, self.rank):
-            if path.count(".") >= _PATH_PARTS:
-                raise ValueError(f"a path of more than {_PATH_PARTS} parts")
         for name, value in self.headers.items():
             if is_secret_name(name):
                 raise ValueError(f"headers holds {name[:40]!r}: a key goes into key_env or key_file, with key_header")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
 from urllib.parse import urlsplit
 
 from crawler.errors import CrawlError
-
-if TYPE_CHECKING:
-    from crawler.warc.pages import ArchivedPage  # it imports the WARC reader
 
 
 class SourceError(CrawlError):
@@ -119,38 +117,22 @@ class Results:
     reset_s: float = 0.0  # seconds until they are renewed
 
 
-class Source(Protocol):
+class Source(ABC):
     """A search engine, or an archive. Pure: no network, no clock."""
 
-    @property
-    def name(self) -> str:
-        """Its name in hits, settings and metrics."""
+    name: str  # in hits, settings and metrics
+    pages_cap = 10  # the most result pages of a query
+    at_once = 1  # the most concurrent queries
 
-    @property
-    def pages_cap(self) -> int:
-        """The most result pages of a query."""
+    def __init__(self, key: str = "") -> None:
+        self._key = key
+        # The identity of the key, which reveals nothing of it: 32 bits
+        self.key_mark = hashlib.sha256(key.encode()).hexdigest()[:8] if key else ""
 
-    @property
-    def at_once(self) -> int:
-        """The most concurrent queries."""
-
-    @property
-    def key_mark(self) -> str:
-        """The identity of its key, see `crawler.sources.keys.key_mark`; "" for none."""
-
+    @abstractmethod
     def request(self, query: Query, page: int) -> SourceRequest:
-        """The request for a result page, from 1."""
+        """The request for a result page, from 1. Raises QueryRefused."""
 
+    @abstractmethod
     def results(self, answer: SourceAnswer, page: int) -> Results:
         """The results of a response. Raises SourceError."""
-
-
-@runtime_checkable
-class Archive(Source, Protocol):
-    """A source whose results are pages in an archive."""
-
-    def record_request(self, place: ArchivePlace) -> SourceRequest:
-        """The request for the bytes of a record."""
-
-    def record(self, answer: SourceAnswer, place: ArchivePlace) -> ArchivedPage | str:
-        """The page of a record, or why there is none. Raises SourceError if it is unavailable."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import msgspec
 
@@ -43,9 +43,7 @@ class Usage(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 def counted(usage: Usage, now_s: float) -> Usage:
     """The usage with one more request that starts now."""
     day, month = _day(now_s), _day(now_s)[:7]
-    left = usage.provider_left
-    if usage.provider_reset_ms <= now_s * 1000:
-        left = -1
+    left = usage.provider_left if usage.provider_reset_ms > now_s * 1000 else -1
     return msgspec.structs.replace(
         usage,
         day=day,
@@ -137,11 +135,10 @@ def free_s(usage: Usage, settings: SourceSettings, now_s: float) -> float:
 
 def _limits(usage: Usage, settings: SourceSettings, now_s: float) -> list[tuple[int, float]]:
     """Requests left and Unix time of their renewal, for each limit."""
-    day = _day(now_s)
     of_day, of_month = used(usage, now_s)
     limits: list[tuple[int, float]] = []
     if settings.quota_day:
-        limits.append((max(0, settings.quota_day - of_day), _start(day) + 86_400))
+        limits.append((max(0, settings.quota_day - of_day), (now_s // 86_400 + 1) * 86_400))
     if settings.quota_month:
         limits.append((max(0, settings.quota_month - of_month), next_month_s(now_s)))
     if usage.provider_left >= 0 and usage.provider_reset_ms > now_s * 1000:
@@ -153,11 +150,7 @@ def _day(now_s: float) -> str:
     return datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%d")
 
 
-def _start(day: str) -> float:
-    return datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
-
-
 def next_month_s(now_s: float) -> float:
     """Unix time of the start of the next calendar month (UTC)."""
-    first = datetime.strptime(_day(now_s)[:7], "%Y-%m").replace(tzinfo=UTC)
-    return (first + timedelta(days=32)).replace(day=1).timestamp()
+    now = datetime.fromtimestamp(now_s, UTC)
+    return datetime(now.year + now.month // 12, now.month % 12 + 1, 1, tzinfo=UTC).timestamp()

@@ -10,7 +10,7 @@ import ipaddress
 import re
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import msgspec
@@ -95,19 +95,17 @@ def pages_of(
             yield found
 
 
+@dataclass(slots=True)
 class _Reader:
     """Converts records to pages."""
 
-    def __init__(
-        self, settings: CrawlSettings, now_ms: int, source: str, sites: frozenset[str], known: Collection[str]
-    ) -> None:
-        self._settings = settings
-        self._now_ms = now_ms
-        self._source = source
-        self._sites = sites
-        self._known = known
-        self._metadata: OrderedDict[str, _ResponseMetadata] = OrderedDict()  # by the id of the response
-        self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)
+    _settings: CrawlSettings
+    _now_ms: int
+    _source: str
+    _sites: Collection[str]
+    _known: Collection[str]
+    _metadata: OrderedDict[str, _ResponseMetadata] = field(default_factory=OrderedDict)  # by the id of the response
+    _packer: zstandard.ZstdCompressor = field(default_factory=lambda: zstandard.ZstdCompressor(level=_ZSTD_LEVEL))
 
     def read(self, record: WarcRecord | WarcFault) -> ArchivedPage | Skipped | None:
         """The page of a record; None for other types of records."""

@@ -37,7 +37,6 @@ class WarcRecord:
 
     @property
     def kind(self) -> str:
-        """WARC-Type."""
         return self.headers.get("warc-type", "")
 
     @property
@@ -256,7 +255,6 @@ class _Bytes:
         raise _Broken(damage)
 
     def _next_member(self) -> None:
-        """Find the next gzip member that begins a record."""
         self._damage = ""
         known_to = max(self.record_offset + 1, self._searched_to)  # no byte is searched twice
         self._searched_to = self._at
@@ -283,7 +281,6 @@ class _Bytes:
             self._skip(1)
 
     def _next_line(self) -> None:
-        """Find the next line that begins a record."""
         mark = b"\nWARC/1."
         while True:
             found = self._ready.find(mark)

@@ -72,7 +72,7 @@ class WarcWriter:
         self._serial = 0
         self._changed = threading.Condition()
         self._queue: deque[Capture | None] = deque()  # None: see whether a file can be written
-        self._waiting_bytes = 0
+        self.waiting_bytes = 0  # of bodies that wait to be written
         self._put = self._done = 0  # entries ever
         self._error: Exception | None = None
         self._is_reported = False
@@ -87,17 +87,12 @@ class WarcWriter:
         self._thread = threading.Thread(target=self._run, name="warc", daemon=True)
         self._thread.start()
 
-    @property
-    def waiting_bytes(self) -> int:
-        """Bytes of bodies that wait to be written."""
-        return self._waiting_bytes
-
     def __call__(self, capture: Capture) -> None:
         """Queue a capture; waits only while too many bytes are queued."""
         with self._changed:
             self._changed.wait_for(
                 lambda: (
-                    self._waiting_bytes <= self._queue_bytes or self._error is not None or not self._thread.is_alive()
+                    self.waiting_bytes <= self._queue_bytes or self._error is not None or not self._thread.is_alive()
                 )
             )
             self._enqueue(capture)
@@ -132,7 +127,7 @@ class WarcWriter:
 
     def _enqueue(self, capture: Capture | None) -> None:
         self._queue.append(capture)
-        self._waiting_bytes += _size(capture)
+        self.waiting_bytes += _size(capture)
         self._put += 1
         self._changed.notify_all()
 
@@ -145,7 +140,7 @@ class WarcWriter:
                 is_over = self._closing and not taken
                 is_broken = self._error is not None
             try:
-                if is_over or self._is_old():
+                if is_over or self._until_old_s() == 0:
                     self._close_file()
                 for entry in taken if not is_broken else ():
                     self._write(entry)
@@ -153,13 +148,13 @@ class WarcWriter:
                 self._fail(error)
             with self._changed:
                 self._done += len(taken)
-                self._waiting_bytes -= sum(map(_size, taken))
+                self.waiting_bytes -= sum(map(_size, taken))
                 self._changed.notify_all()
             if is_over:
                 return
 
     def _write(self, entry: Capture | None) -> None:
-        if self._is_old():
+        if self._until_old_s() == 0:
             self._close_file()
         members = []
         if self._file is None:
@@ -179,7 +174,6 @@ class WarcWriter:
             self._close_file()
 
     def _next_file(self) -> tuple[WarcFile, WarcMember]:
-        """A new file, and its first record."""
         now = datetime.fromtimestamp(self._clock(), UTC)
         for _ in range(_SERIALS):
             self._serial = self._serial % _SERIALS + 1
@@ -203,11 +197,8 @@ class WarcWriter:
         if file is not None:
             file.close()
 
-    def _is_old(self) -> bool:
-        return self._file is not None and self._monotonic() - self._began_s >= self._settings.warc_s
-
     def _until_old_s(self) -> float | None:
-        """How long the thread may sleep."""
+        """Seconds until the file is old enough to be closed; None without a file."""
         if self._file is None:
             return None
         return max(0.0, self._settings.warc_s - (self._monotonic() - self._began_s))

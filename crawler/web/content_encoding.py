@@ -49,7 +49,6 @@ class Inflater:
             raise BadEncoding(f"body is not {self._name}: {error}") from None
 
     def body(self) -> bytes:
-        """The bytes kept."""
         return b"".join(self._pieces)
 
     @property

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from crawler.hit_records import OutputBatch, hit_output
-from crawler.sources.known_hits import KnownHits
+from crawler.hit_records import HitBatch, KnownHits
 from crawler.web.hits_file import LINE_CAP, BadLine, read_hits
 from farmwatch.config.config import Config
 from farmwatch.config.opening import create_topics, opened
@@ -76,7 +75,7 @@ def append_hits(
     took a hit, it may be appended again; TALLY counts it once. Raises UnknownTopic, LogUnavailable.
     """
     partitions = log.topics()[HITS]
-    batch = OutputBatch()
+    batch = HitBatch(partitions)
     known = known or KnownHits(log)
     hits = new = skipped = 0
     for found in read_hits(lines, now_ms=int(clock() * 1000)):
@@ -87,11 +86,11 @@ def append_hits(
         hits += 1
         if known.is_new(found.id, partition_of(found.site, partitions)):
             new += 1
-            batch.add([hit_output(found, partitions)])
+            batch.add(found)
             if batch.is_full:
-                log.append(batch.take())
-    if batch:
-        log.append(batch.take())
+                batch.append(log.append, known)
+                batch = HitBatch(partitions)
+    batch.append(log.append, known)
     return Appended(hits, new, skipped)
 
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from crawler.hit_records import OutputBatch, page_outputs
-from crawler.sources.known_hits import KnownHits
+from crawler.hit_records import HitBatch, KnownHits
 from crawler.warc.pages import ArchivedPage, Skipped
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
@@ -25,7 +24,6 @@ from stream.log.private_folders import make_private
 from stream.schema.topics import HITS
 from stream.text.user_errors import FarmwatchError
 
-_MIB = 2**20
 IMPORTS_LOCK = "imports.lock"
 
 
@@ -47,53 +45,41 @@ def import_pages(
     """
     partitions = log.topics()[HITS]
     so_far = Imported()
-    batch = OutputBatch()
-    ids: set[str] = set()
+    batch = HitBatch(partitions)
 
     def flush() -> None:
-        if not batch:
-            return
-        with imports.hold():
-            late = ids & imports.ids  # another process has imported them meanwhile
-            log.append(batch.take(without=late))
-            imports.ids.update(ids)
-        so_far.pages += len(ids) - len(late)
-        if late:
-            so_far.skipped["known"] += len(late)
-        ids.clear()
+        pages, known = batch.append(log.append, imports)
+        so_far.pages += pages
+        if known:  # another process has imported them meanwhile
+            so_far.skipped["known"] += known
 
     for one in found:
-        if isinstance(one, Skipped):
-            if one.is_fault:
-                so_far.broken += 1
-                on_broken(one)
-            else:
-                so_far.skipped[one.reason] += 1
-        elif one.hit.id in ids or one.hit.id in imports.ids:  # the archive holds the record twice
-            so_far.skipped["known"] += 1
-        else:
-            batch.add(page_outputs(one, partitions), of=one.hit.id)
-            ids.add(one.hit.id)
-            if batch.is_full:
+        if isinstance(one, ArchivedPage):
+            if one.hit.id in imports.ids or not batch.add_page(one):  # the archive holds the record twice
+                so_far.skipped["known"] += 1
+            elif batch.is_full:
                 flush()
+                batch = HitBatch(partitions)
+        elif one.is_fault:
+            so_far.broken += 1
+            on_broken(one)
+        else:
+            so_far.skipped[one.reason] += 1
     flush()
     return so_far
 
 
 @dataclass(slots=True)
 class MeasuredStream:
-    """A stream that reports each MiB that was read of it."""
+    """A stream that reports how many bytes more were read of it."""
 
     stream: BinaryIO
-    on_progress: Callable[[int], None]  # gets how many MiB more
-    _unreported_bytes: int = field(init=False, default=0)
+    on_progress: Callable[[int], None]
 
     def read(self, size: int = -1) -> bytes:
         """As the stream's own."""
         piece = self.stream.read(size)
-        more_mib, self._unreported_bytes = divmod(self._unreported_bytes + len(piece), _MIB)
-        if more_mib:
-            self.on_progress(more_mib)
+        self.on_progress(len(piece))
         return piece
 
 

@@ -12,15 +12,14 @@ from dataclasses import KW_ONLY, asdict, dataclass
 from functools import partial
 from pathlib import Path
 
+import msgspec
 import structlog
 
-from crawler.sources.catalogue import open_source, settings_for, with_pages
+from crawler.hit_records import KnownHits
+from crawler.sources.catalogue import key_origin, open_source, settings_for
 from crawler.sources.http_client import SourceClient
-from crawler.sources.keys import key_origin
-from crawler.sources.known_hits import KnownHits
-from crawler.sources.ledger import Ledger, Round, next_round
-from crawler.sources.machine_lock import file_lock, held_lock
-from crawler.sources.paced_client import PacedClient, moment
+from crawler.sources.ledger import Ledger, Round, file_lock, next_round
+from crawler.sources.paced_client import PacedClient
 from crawler.sources.queries import digest_of, read_queries
 from crawler.sources.searcher import OUTCOMES, RoundSummary, Searcher
 from crawler.sources.source import Query, Source
@@ -38,6 +37,7 @@ from stream.log.errors import StreamError
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics
 from stream.schema.roles import Role
+from stream.text.spans import moment
 from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
 
@@ -49,35 +49,30 @@ _REASONS = 5  # why results were skipped, the most frequent
 _TABLES = frozenset({".csv", ".tsv"})
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRequest:
-    """What was asked for."""
+def run_search(
+    config: Config, names: Sequence[str], file: Path, every_s: int | None, pages: int | None, *, as_json: bool
+) -> int:
+    """Search the sources for the queries of `file`, once or every `every_s` seconds; returns the exit code.
 
-    sources: Sequence[str]
-    queries: Path
-    every_s: int | None  # between rounds; None = once
-    pages: int | None  # of results; None = as set
-
-
-def run_search(config: Config, wanted: SearchRequest, *, as_json: bool) -> int:
-    """Ask the sources; returns the exit code. Raises as `open_source`, ConfigError, UsageError, LogUnavailable."""
-    if wanted.every_s is not None and str(wanted.queries) in STDIN:
+    `pages` replaces the setting. Raises as `open_source`, ConfigError, UsageError, LogUnavailable.
+    """
+    if every_s is not None and str(file) in STDIN:
         raise ConfigError("--every reads the queries again each round: give --queries a file, not standard input")
-    sources = [open_source(config.search, name, os.environ, config.crawl) for name in wanted.sources]
+    sources = [open_source(config.search, name, os.environ, config.crawl) for name in names]
     for source in sources:
-        if wanted.pages is not None and wanted.pages > source.pages_cap:
-            raise UsageError(f"--pages {wanted.pages}: {source.name} gives {source.pages_cap} at most")
-    queries, bad = _queries(wanted.queries)
-    start_logging("info" if wanted.every_s is not None else "warning")
+        if pages is not None and pages > source.pages_cap:
+            raise UsageError(f"--pages {pages}: {source.name} gives {source.pages_cap} at most")
+    queries, bad = _queries(file)
+    start_logging("info" if every_s is not None else "warning")
     with opened(config, create=True) as log, ExitStack() as held:
         create_topics(log, config)
         locks = locks_folder(config)
-        desk = Desk(config, wanted, log, locks, as_json=as_json)
-        if wanted.every_s is None:
+        desk = Desk(config, log, locks, file, every_s, pages, as_json=as_json)
+        if every_s is None:
             code = asyncio.run(desk.once(sources, queries))
             return Exit.PROBLEM if bad and code == Exit.OK else code
         for source in sources:
-            if not held.enter_context(held_lock(locks / f"{source.name}.daemon.lock")):
+            if not held.enter_context(file_lock(locks / f"{source.name}.daemon.lock", wait=False)):
                 raise FarmwatchError(f"another process searches {source.name} by a schedule on this log: one is enough")
         port = config.metrics.port + len(Role) if config.metrics.port else 0  # behind those of the roles
         endpoints = Endpoints(Exposition(desk.metrics.registry, "search"), desk.health, config.metrics.host, port)
@@ -94,9 +89,11 @@ class Desk:
     """Runs the sources beside each other in one event loop. What one of them meets does not touch the others."""
 
     config: Config
-    wanted: SearchRequest
     log: Log
     locks: Path  # a folder for files that keep processes apart
+    file: Path  # of the queries
+    every_s: int | None = None  # between rounds; None = once
+    pages: int | None = None  # of results; None = as set
     _: KW_ONLY
     as_json: bool
 
@@ -161,7 +158,7 @@ class Desk:
 
     async def _keep(self, source: Source, client: SourceClient, queries: Sequence[Query]) -> None:
         """The schedule of one source. Raises StreamError."""
-        assert self.wanted.every_s is not None
+        assert self.every_s is not None
         searcher = self._searcher(source, client, float("inf"))
         for outcome in OUTCOMES:
             self.metrics.touch("search_queries", source=source.name, outcome=outcome)
@@ -172,7 +169,7 @@ class Desk:
             ledger = searcher.ledger
             queries = self._again(queries)
             now_ms = int(time.time() * 1000)
-            due_ms, round_ = next_round(ledger.round, digest_of(queries), len(queries), self.wanted.every_s, now_ms)
+            due_ms, round_ = next_round(ledger.round, digest_of(queries), len(queries), self.every_s, now_ms)
             if due_ms > now_ms:
                 if told_ms != (told_ms := due_ms):
                     _log.info("next_round", source=source.name, at=moment(due_ms))
@@ -195,19 +192,21 @@ class Desk:
             await self._sleep(min(left_s, _SLICE_S))
 
     def _searcher(self, source: Source, client: SourceClient, patience_s: float) -> Searcher:
-        settings = with_pages(settings_for(self.config.search, source.name), self.wanted.pages)
+        settings = settings_for(self.config.search, source.name)
+        if self.pages is not None:
+            settings = msgspec.structs.replace(settings, pages=self.pages)
         turns = PacedClient(
             source,
             settings,
             Ledger(self.log, source.name, partial(file_lock, self.locks / f"{source.name}.lock"), time.time),
-            client,
+            client.ask,
             clock=time.time,
             sleep=self._sleep,
             stopped=self._stopped,
             metrics=self.metrics,
             patience_s=patience_s,
         )
-        return Searcher(source, settings, turns, self.config.log.partitions, self.metrics, self._imports)
+        return Searcher(turns, self.config.log.partitions, self._imports)
 
     def _client(self) -> SourceClient:
         crawl = self.config.crawl
@@ -216,7 +215,7 @@ class Desk:
     def _again(self, queries: Sequence[Query]) -> Sequence[Query]:
         """The queries as the file has them now; those before where it cannot be read."""
         try:
-            return _queries(self.wanted.queries, quiet=True)[0]
+            return _queries(self.file, quiet=True)[0]
         except FarmwatchError as error:
             _log.warning("queries_unreadable", error=str(error))
             return queries
@@ -249,19 +248,18 @@ class Desk:
     def _tell(self, summary: RoundSummary, wanted: int) -> None:
         """What a round came to: a line, a JSON object, or of a daemon an event in its log."""
         if summary.refused:
-            mine = settings_for(self.config.search, summary.source)
-            summary.ended += f" ({key_origin(summary.source, mine, os.environ)})"
+            summary.ended += f" ({key_origin(settings_for(self.config.search, summary.source), os.environ)})"
         if self.as_json:
             said = {name: value for name, value in asdict(summary).items() if name != "refused"}
             counts = {"outcomes": dict(summary.outcomes), "skipped_reasons": dict(summary.skipped_reasons)}
-            put_json({**said, **counts, "unasked": wanted - summary.queries})
-        elif self.wanted.every_s is not None:
+            put_json({**said, **counts, "skipped": summary.skipped, "unasked": wanted - summary.queries})
+        elif self.every_s is not None:
             _log.info("round_ended", source=summary.source, came_to=one_line(_sentence(summary, wanted)))
         else:
             put(one_line(f"{summary.source}: {_sentence(summary, wanted)}"))
         if not summary.ended:
             return
-        if self.wanted.every_s is not None:
+        if self.every_s is not None:
             _log.warning("round_broken_off", source=summary.source, why=one_line(summary.ended))
         else:
             message(f"farmwatch: {one_line(summary.ended)}")

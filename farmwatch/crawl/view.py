@@ -51,7 +51,6 @@ class CrawlView:
     """The view on a terminal while the block runs; what is logged meanwhile scrolls above it."""
 
     def __init__(self, console: Console, where: str, most_in_flight: int) -> None:
-        """Draw on `console`."""
         self._where = where
         self._most = most_in_flight
         self._live = Live(console=console, auto_refresh=False, transient=False)

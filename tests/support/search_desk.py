@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from crawler.sources.known_hits import KnownHits
-from crawler.sources.ledger import Ledger, Round
-from crawler.sources.machine_lock import Exclusion
+from crawler.hit_records import KnownHits
+from crawler.sources.ledger import Exclusion, Ledger, Round
 from crawler.sources.paced_client import PacedClient
 from crawler.sources.queries import digest_of
 from crawler.sources.searcher import RoundSummary, Searcher
@@ -77,7 +76,7 @@ class Desk:
             self.source,
             self.settings,
             Ledger(self.log, self.source.name, self.exclusive, lambda: self.now),
-            self,
+            self.ask,
             clock=lambda: self.now,
             sleep=self.sleep,
             stopped=self.stopped,
@@ -85,7 +84,7 @@ class Desk:
             patience_s=patience_s,
             draw=lambda: 1.0,
         )
-        return Searcher(self.source, self.settings, turns, PARTITIONS, self.metrics, KnownHits(self.log))
+        return Searcher(turns, PARTITIONS, KnownHits(self.log))
 
     def run(self, queries: Sequence[Query], patience_s: float = float("inf"), kept: bool = True) -> RoundSummary:
         """A round; one that was broken off goes on."""

@@ -13,7 +13,7 @@ from typing import Annotated, BinaryIO, cast
 
 from cyclopts import Parameter
 
-from crawler.sources.known_hits import KnownHits
+from crawler.hit_records import KnownHits
 from crawler.warc.pages import Skipped, pages_of
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.opening import create_topics, opened
@@ -26,7 +26,6 @@ from stream.text.wording import counted, one_line
 
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # what may be a metric's label
 _NAMED = 100  # broken records of a file that are named; more are counted
-_MIB = 2**20
 
 
 def import_archives(
@@ -58,8 +57,8 @@ def import_archives(
             raise FarmwatchError(f"{file}: {'a folder, no file' if file.is_dir() else 'no such file'}")
     config = common.load().config
     total = Imported()
-    size_mib = sum(file.stat().st_size for file in files if file.is_file()) // _MIB
-    with opened(config, create=True) as log, counting(size_mib, "MiB read") as advance:
+    size_bytes = sum(file.stat().st_size for file in files if file.is_file())
+    with opened(config, create=True) as log, counting(size_bytes, "of the input") as advance:
         create_topics(log, config)
         imports = KnownHits(log, imports_lock(config))
         with imports.hold():

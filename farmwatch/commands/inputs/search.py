@@ -12,7 +12,7 @@ from crawler.sources.ledger import interval_s
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
 from farmwatch.crawl.append_hits import Appended, append_files
-from farmwatch.crawl.search_rounds import SearchRequest, run_search
+from farmwatch.crawl.search_rounds import run_search
 from farmwatch.terminal.messages import put, put_json
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 
@@ -75,8 +75,7 @@ def search(
         raise UsageError("give --queries FILE: one query a line, or CSV or JSONL with a column query")
     if pages is not None and not 1 <= pages <= 100:
         raise UsageError("--pages: from 1 to 100")
-    wanted = SearchRequest(names, queries, _seconds(every), pages)
-    return run_search(common.load().config, wanted, as_json=json)
+    return run_search(common.load().config, names, queries, _seconds(every), pages, as_json=json)
 
 
 def _seconds(every: str | None) -> int | None:

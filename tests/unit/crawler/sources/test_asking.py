@@ -40,30 +40,23 @@ def test_a_request_carries_its_secrets_and_who_asks() -> None:
     assert (answer.status, answer.body, answer.headers["retry-after"]) == (429, b'{"a": 1}', "7")
 
 
-def test_a_redirect_on_the_same_host_is_followed() -> None:
-    """With its secrets: it is the same server."""
+def _moved(to: str) -> Reply:
+    return Reply(status=308, headers={"Location": to})
 
-    def answering(asked: Asked) -> Reply:
-        return says("here") if asked.path == "/new" else Reply(status=308, headers={"Location": "/new"})
 
-    with Engine(answering) as engine:
+def test_redirects_are_followed_on_the_same_host() -> None:
+    """With the secrets: it is the same server. Another port is another server: it is named, and never asked."""
+    with Engine(lambda asked: says("here") if asked.path == "/new" else _moved("/new")) as engine:
         assert _ask(_secret(f"{engine.url}/old")).body == b'"here"'
     assert [asked.headers["X-Key"] for asked in engine.seen] == [KEY, KEY]
-
-
-def test_a_redirect_to_another_host_is_refused_and_gets_nothing() -> None:
-    """Another port is another server: it is named, and never asked."""
     with Engine(lambda _: says("stolen")) as other:
-        away = Reply(status=302, headers={"Location": f"{other.url}/x"})
-        with Engine(lambda _: away) as engine, pytest.raises(SourceRefused, match="and nothing was sent there"):
+        with (
+            Engine(lambda _: _moved(f"{other.url}/x")) as engine,
+            pytest.raises(SourceRefused, match="and nothing was sent there"),
+        ):
             _ask(_secret(f"{engine.url}/search"))
         assert other.seen == []
-
-
-def test_redirects_without_end_are_refused() -> None:
-    """A loop is left after three hops."""
-    again = Reply(status=302, headers={"Location": "/again"})
-    with Engine(lambda _: again) as engine, pytest.raises(SourceRefused, match="more than 3 times"):
+    with Engine(lambda _: _moved("/again")) as engine, pytest.raises(SourceRefused, match="more than 3 times"):
         _ask(SourceRequest(f"{engine.url}/again"))
     assert len(engine.seen) == 4
 

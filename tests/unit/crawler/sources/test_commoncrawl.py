@@ -12,26 +12,39 @@ import pytest
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
+from crawler.hit_records import KnownHits
 from crawler.settings import CrawlSettings
 from crawler.sources.commoncrawl import CommonCrawl
 from crawler.sources.http_client import SourceClient
-from crawler.sources.known_hits import KnownHits
 from crawler.sources.ledger import Ledger, Round
 from crawler.sources.paced_client import PacedClient
 from crawler.sources.searcher import RoundSummary, Searcher
 from crawler.sources.settings import CommonCrawlSettings
-from crawler.sources.source import ArchivePlace, BadAnswer, Query, QueryRefused, SourceAnswer
+from crawler.sources.source import ArchivePlace, BadAnswer, Query, QueryRefused
 from crawler.warc.pages import ArchivedPage, pages_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
 from stream.schema.records import Hit, Page, decode
 from stream.schema.topics import HITS, PAGES, all_topics
-from tests.support.search_desk import NOON, answer
+from tests.support.search_desk import answer
 from tests.support.search_engines import Asked, Engine, Reply
 
+SOURCE = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"), CrawlSettings())
 FILE = "crawl-data/CC-MAIN-2026-43/segments/1/warc/CC-MAIN-1.warc.gz"
 NO_CAPTURES = json.dumps({"message": "No Captures found for: b.example/*"}).encode()
 PARTITIONS = 2
+
+
+@pytest.fixture
+def log() -> MemoryLog:
+    """A log with every topic."""
+    made = MemoryLog()
+    made.create(all_topics(PARTITIONS, "e"))
+    return made
+
+
+def _pages(log: MemoryLog) -> list[Page]:
+    return [decode(Page, m.value or b"") for p in range(PARTITIONS) for m in log.read(PAGES, p)]
 
 
 def _warc(pages: int) -> tuple[bytes, list[dict[str, str]]]:
@@ -94,34 +107,31 @@ def _search(
 
     async def go() -> RoundSummary:
         async with SourceClient("test") as asker:
-            source, metrics = CommonCrawl(mine, CrawlSettings()), Metrics()
             turns = PacedClient(
-                source,
+                CommonCrawl(mine, CrawlSettings()),
                 mine,
                 Ledger(log, "commoncrawl"),
-                asker,
+                asker.ask,
                 clock=time.time,
                 sleep=asyncio.sleep,
                 stopped=lambda: False,
-                metrics=metrics,
+                metrics=Metrics(),
                 patience_s=5.0,
             )
-            searcher = Searcher(source, mine, turns, PARTITIONS, metrics, imports or KnownHits(log))
+            searcher = Searcher(turns, PARTITIONS, imports or KnownHits(log))
             return await searcher.round(queries, Round(started_ms=1, total=len(queries)), kept=False)
 
     return asyncio.run(go())
 
 
-def test_a_site_is_imported_as_its_warc_file_would_be() -> None:
+def test_a_site_is_imported_as_its_warc_file_would_be(log: MemoryLog) -> None:
     """Index, ranges, pages and hits: each page is that of a direct import of the same file, and points at its hit."""
     warc, lines = _warc(4)
-    log = MemoryLog()
-    log.create(all_topics(PARTITIONS, "e"))
     with _serving(warc, [*lines, lines[0]]) as engine:
         summary = _search(engine, ["a.example", "b.example"], log)
     assert (summary.queries, summary.pages, summary.hits, summary.skipped, summary.ended) == (2, 4, 4, 0, "")
     assert (summary.outcomes["found"], summary.outcomes["empty"]) == (1, 1)
-    pages = [decode(Page, m.value or b"") for p in range(PARTITIONS) for m in log.read(PAGES, p)]
+    pages = _pages(log)
     hits = [decode(Hit, m.value or b"") for p in range(PARTITIONS) for m in log.read(HITS, p)]
     direct = [
         found.page
@@ -134,63 +144,50 @@ def test_a_site_is_imported_as_its_warc_file_would_be() -> None:
     assert all(page.found_by == "import" for page in pages)
 
 
-def test_no_more_pages_than_asked_are_imported() -> None:
+def test_no_more_pages_than_asked_are_imported(log: MemoryLog) -> None:
     """`count` bounds what is read of a page of the index."""
     warc, lines = _warc(5)
-    log = MemoryLog()
-    log.create(all_topics(PARTITIONS, "e"))
     with _serving(warc, lines) as engine:
         assert _search(engine, ["a.example"], log, count=2).pages == 2
     assert [asked.path for asked in engine.seen].count(f"/{FILE}") == 2
 
 
-def test_a_damaged_range_costs_only_its_page() -> None:
-    """A record of which nothing can be read is skipped; the others are imported."""
-    warc, lines = _warc(3)
-    lines[1]["offset"] = str(int(lines[1]["offset"]) + 7)
-    log = MemoryLog()
-    log.create(all_topics(PARTITIONS, "e"))
+@pytest.mark.parametrize(
+    ("at", "field", "more", "why", "outcome"),
+    [(0, "offset", 7, "broken", "found"), (1, "length", 100_000, "lost", "failed")],
+)
+def test_a_record_that_cannot_be_read_costs_only_its_page(
+    log: MemoryLog, at: int, field: str, more: int, why: str, outcome: str
+) -> None:
+    """The others are imported; of a range with another length than asked for, the query is no success."""
+    warc, lines = _warc(2)
+    lines[at][field] = str(int(lines[at][field]) + more)
     with _serving(warc, lines) as engine:
-        summary = _search(engine, ["a.example"], log)
-    assert (summary.pages, summary.skipped, summary.skipped_reasons) == (2, 1, {"broken": 1})
+        summary = _search(engine, ["a.example"], log, tries=1, pages=1)
+    assert (summary.pages, summary.skipped_reasons, summary.outcomes) == (1, {why: 1}, {outcome: 1})
 
 
-def test_pages_that_are_there_are_not_appended_again() -> None:
+def test_pages_that_are_there_are_not_appended_again(log: MemoryLog) -> None:
     """By a round that is repeated, or by a line that the index has twice: each record is on the log once."""
     warc, lines = _warc(3)
-    log = MemoryLog()
-    log.create(all_topics(PARTITIONS, "e"))
     lines[2] = {**lines[0], "url": "https://a.example/again"}
     with _serving(warc, lines) as engine:
         first, second = (_search(engine, ["a.example"], log) for _ in range(2))
     assert (first.hits, first.pages, first.skipped_reasons) == (2, 2, {"known": 1})
     assert (second.hits, second.pages, second.skipped_reasons) == (0, 0, {"known": 3})
     assert second.outcomes["found"] == 1
-    assert sum(len(list(log.read(PAGES, p))) for p in range(PARTITIONS)) == 2
+    assert len(_pages(log)) == 2
 
 
-def test_a_search_knows_what_it_and_others_appended(tmp_path: Path) -> None:
+def test_a_search_knows_what_it_and_others_appended(log: MemoryLog, tmp_path: Path) -> None:
     """Rounds of one process, and another process in between: each record is appended once, whoever holds the lock."""
     warc, lines = _warc(4)
-    log = MemoryLog()
-    log.create(all_topics(PARTITIONS, "e"))
     ours, other = (KnownHits(log, tmp_path / "lock") for _ in range(2))
     with _serving(warc, lines) as engine:
         rounds = [(1, ours), (2, ours), (3, other), (3, ours), (4, ours)]
         appended = [_search(engine, ["a.example"], log, count=n, imports=by).pages for n, by in rounds]
     assert appended == [1, 1, 1, 0, 1]
-    assert sum(len(list(log.read(PAGES, p))) for p in range(PARTITIONS)) == 4
-
-
-def test_a_record_that_could_not_be_had_fails_its_query() -> None:
-    """A range of another length than asked for: the others are imported, and the query is no success."""
-    warc, lines = _warc(2)
-    lines[1]["length"] = str(int(lines[1]["length"]) + 100_000)
-    log = MemoryLog()
-    log.create(all_topics(PARTITIONS, "e"))
-    with _serving(warc, lines) as engine:
-        summary = _search(engine, ["a.example"], log, tries=1, pages=1)
-    assert (summary.pages, summary.skipped_reasons, summary.outcomes) == (1, {"lost": 1}, {"failed": 1})
+    assert len(_pages(log)) == 4
 
 
 @pytest.mark.parametrize(
@@ -207,28 +204,20 @@ def test_a_record_that_could_not_be_had_fails_its_query() -> None:
 )
 def test_a_line_of_the_index_that_cannot_be_right_is_passed_over(changed: dict[str, str]) -> None:
     """Paths out of the archive, ranges without bounds, and what is no HTML page."""
-    source = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"), CrawlSettings())
     line = {**_warc(1)[1][0], **changed}
-    results = source.results(answer(line), 1)
+    results = SOURCE.results(answer(line), 1)
     assert (list(results.found), len(results.bad)) == ([], 1)
 
 
 def test_a_query_is_a_host_name() -> None:
     """A URL stands for its host; words are refused."""
-    source = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"), CrawlSettings())
-    assert "url=a.example%2F%2A" in source.request(Query("q", "https://A.example/x"), 1).url
+    assert "url=a.example%2F%2A" in SOURCE.request(Query("q", "https://A.example/x"), 1).url
     with pytest.raises(QueryRefused, match="host name"):
-        source.request(Query("q", "how to garden"), 1)
+        SOURCE.request(Query("q", "how to garden"), 1)
 
 
 def test_a_server_that_ignores_ranges_is_not_read() -> None:
     """It would send the whole file, a gigabyte."""
-    source = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"), CrawlSettings())
     with pytest.raises(BadAnswer, match="whole file"):
-        source.record(_status(200), ArchivePlace(FILE, 0, 10))
-    assert source.record(_status(404), ArchivePlace(FILE, 0, 10)) == "http_404"
-
-
-def _status(status: int) -> SourceAnswer:
-    """An answer of that status."""
-    return answer({}, NOON, status)
+        SOURCE.record(answer({}), ArchivePlace(FILE, 0, 10))
+    assert SOURCE.record(answer({}, status=404), ArchivePlace(FILE, 0, 10)) == "http_404"

@@ -110,7 +110,7 @@ def test_a_search_by_hand_does_not_wait_for_long(log: Log) -> None:
     """With little patience the round ends, and says what is waited for and until when."""
     desk = _desk(log, lambda _: SourceBusy("brave answers 429", 900.0))
     summary = desk.run(QUERIES, patience_s=120.0, kept=False)
-    assert "brave answers 429" in summary.ended and "12:15:00 UTC" in summary.ended
+    assert "brave answers 429" in summary.ended and "12:15:00Z" in summary.ended
     assert (summary.queries, summary.refused) == (0, False)
 
 
@@ -139,7 +139,7 @@ def test_the_quota_is_never_overdrawn_also_over_restarts(log: Log) -> None:
     desk.stop_after = None
     summary = desk.run(QUERIES, patience_s=120.0)
     assert len(desk.asked) == 3
-    assert "no request left until 2025-12-01 00:00:00 UTC" in summary.ended
+    assert "no request left until 2025-12-01 00:00:00Z" in summary.ended
     assert summary.left == 0
     assert desk.metrics.registry.get_sample_value("farmwatch_search_quota_left", {"source": "brave"}) == 0
     desk.stop_after = 5
@@ -187,7 +187,7 @@ def test_processes_beside_each_other_do_not_overdraw_a_quota(tmp_path: Path) -> 
     made.close()
     code = (
         "import sys; from functools import partial; from pathlib import Path\n"
-        "from crawler.sources.brave import Brave; from crawler.sources.machine_lock import file_lock\n"
+        "from crawler.sources.brave import Brave; from crawler.sources.ledger import file_lock\n"
         "from crawler.sources.settings import BraveSettings; from crawler.sources.source import Query\n"
         "from stream.opening import open_log; from tests.support.search_desk import Desk, answer\n"
         "mine = BraveSettings(rate=100.0, quota_day=20)\n"
@@ -198,9 +198,8 @@ def test_processes_beside_each_other_do_not_overdraw_a_quota(tmp_path: Path) -> 
         "print(len(desk.asked))\n"
     )
     command = [sys.executable, "-c", code, url, str(tmp_path / "lock")]
-    root = ROOT
     searches = [
-        subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
+        subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(3)
     ]
     for search in searches:
         assert search.stdout is not None and search.stdout.readline() == "ready\n"

@@ -144,35 +144,23 @@ def test_the_next_request_waits_for_its_rate_and_the_park() -> None:
     assert free_s(far, SETTINGS, 1e8) == 1e8 + ASKED_CAP_S
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("6h", 21_600), ("90m", 5400), ("1d", 86_400), (" 2W ", 1_209_600)])
-def test_an_interval_is_a_number_and_a_unit(text: str, seconds: int) -> None:
-    """As `--every` takes it."""
-    assert interval_s(text) == seconds
+def test_an_interval_is_a_number_and_a_unit() -> None:
+    """As `--every` takes it; too short, too long, or of another form it is refused with what may be written."""
+    assert [interval_s(text) for text in ("6h", "90m", "1d", " 2W ")] == [21_600, 5400, 86_400, 1_209_600]
+    for text in ("", "6", "h", "-1h", "1.5h", "30s", "9999999w", "6h 30m"):
+        with pytest.raises(ValueError, match="such as 90m, 6h, 1d"):
+            interval_s(text)
 
 
-@pytest.mark.parametrize("text", ["", "6", "h", "-1h", "1.5h", "30s", "9999999w", "6h 30m"])
-def test_other_intervals_are_refused_with_what_may_be_written(text: str) -> None:
-    """Too short, too long, or of another form."""
-    with pytest.raises(ValueError, match="such as 90m, 6h, 1d"):
-        interval_s(text)
-
-
-def test_the_first_round_is_at_once_and_the_next_on_the_grid() -> None:
-    """Six hours after the start of the last one, however long that took."""
-    due_ms, first = next_round(None, "d", 5, 6 * 3600, 1000)
-    assert (due_ms, first.started_ms, first.done) == (1000, 1000, 0)
-    finished = Round(started_ms=1000, queries="d", total=5, done=5)
-    due_ms, second = next_round(finished, "d", 5, 6 * 3600, 1000 + HOUR_MS)
-    assert due_ms == second.started_ms == 1000 + 6 * HOUR_MS
-
-
-def test_rounds_that_were_missed_are_made_up_once() -> None:
-    """Three were missed while the machine was off: one is due now, and the one after it is on the grid."""
+def test_rounds_start_on_a_grid() -> None:
+    """The first is at once, the next six hours after its start. Three that were missed are made up by one, at once."""
+    due_ms, first = next_round(None, "d", 5, 6 * 3600, 0)
+    assert (due_ms, first.started_ms, first.done) == (0, 0, 0)
     finished = Round(started_ms=0, queries="d", total=5, done=5)
-    now_ms = 20 * HOUR_MS
-    due_ms, made_up = next_round(finished, "d", 5, 6 * 3600, now_ms)
-    assert (due_ms, made_up.started_ms) == (now_ms, 18 * HOUR_MS)
-    due_ms, after = next_round(Round(started_ms=18 * HOUR_MS, total=5, done=5), "d", 5, 6 * 3600, now_ms + 1)
+    for now, due, started in ((1, 6, 6), (20, 20, 18)):
+        due_ms, round_ = next_round(finished, "d", 5, 6 * 3600, now * HOUR_MS)
+        assert (due_ms, round_.started_ms) == (due * HOUR_MS, started * HOUR_MS)
+    due_ms, after = next_round(Round(started_ms=18 * HOUR_MS, total=5, done=5), "d", 5, 6 * 3600, 20 * HOUR_MS)
     assert due_ms == after.started_ms == 24 * HOUR_MS
 
 

@@ -83,9 +83,17 @@ def test_an_exchange_is_a_request_and_a_response(tmp_path: Path) -> None:
 
 
 def test_metadata_stands_before_a_response_that_needs_it(tmp_path: Path) -> None:
-    """Where redirects led there, and for what is no page; a page that was asked for by its own URL has none."""
+    """Where redirects led there, and for what is no page; a page that was asked for by its own URL has none.
+
+    Records are counted by type, and bytes as they lie on the disk.
+    """
+    metrics = Metrics()
     moved = capture(1, via="http://a.test/old")
-    records = written(tmp_path, capture(), moved, capture(2, kind=RequestKind.ROBOTS))
+    records = written(tmp_path, capture(), moved, capture(2, kind=RequestKind.ROBOTS), metrics=metrics)
+    page = generate_latest(metrics.registry).decode()
+    for kind, count in (("warcinfo", 1), ("request", 3), ("metadata", 2), ("response", 3)):
+        assert f'farmwatch_warc_records_total{{type="{kind}"}} {count}.0' in page
+    assert f"farmwatch_warc_bytes_total {float(finished(tmp_path)[0].stat().st_size)}" in page
     assert [one.kind for one in records[1:]] == ["request", "response", *["request", "metadata", "response"] * 2]
     assert records[4].body == b"via: http://a.test/old\r\nkind: page\r\n"
     assert records[7].body == b"kind: robots\r\n"
@@ -239,17 +247,6 @@ def test_a_link_in_the_place_of_a_leftover_is_not_followed(tmp_path: Path) -> No
     with pytest.raises(ArchiveUnwritable, match=r"x\.warc\.gz\.open"):
         WarcWriter(settings_in(folder))
     assert outside.read_bytes() == b"keep"
-
-
-def test_records_and_bytes_are_counted(tmp_path: Path) -> None:
-    """By type, and as they lie on the disk."""
-    metrics = Metrics()
-    with writing(tmp_path, metrics) as archive:
-        archive(capture(kind=RequestKind.ROBOTS))
-    page = generate_latest(metrics.registry).decode()
-    for kind in ("warcinfo", "request", "metadata", "response"):
-        assert f'farmwatch_warc_records_total{{type="{kind}"}} 1.0' in page
-    assert f"farmwatch_warc_bytes_total {float(finished(tmp_path)[0].stat().st_size)}" in page
 
 
 def test_a_full_disk_is_an_error_until_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

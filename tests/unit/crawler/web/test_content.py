@@ -110,7 +110,8 @@ def test_the_charset_always_decodes(body: bytes, header: str) -> None:
 
 def test_internal_links_in_page_order() -> None:
     """Links of the same host, normalised, once each; none of comments, scripts, nofollow, or URLs to skip."""
-    body = b"""<base href="https://a.example/dir/"><a href=one>1</a> <a class=x href='/two?a=1&amp;b=2'>2</a>
+    body = b"""<base href="https://a.example/dir/"><base href=/not/first/>
+    <a href=one>1</a> <a class=x href='/two?a=1&amp;b=2'>2</a>
     <a href="https://b.example/">off</a> <a href="#top">t</a> <a href="one#x">again</a><!-- <a href="/hidden">h</a> -->
     <script>"<a href='/script'>"</script><a rel="noopener nofollow" href="/nofollow">n</a><a href="/tag/x">t</a>
     <a href="mailto:a@a.example">m</a><a href="https://a.example:8080/port">p</a><a href="http://a.example/three">3</a>

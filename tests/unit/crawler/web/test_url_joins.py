@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from crawler.errors import UnusableUrl
 from crawler.web.links import internal_links
-from crawler.web.urls import URL_CAP, host_of, normalise
+from crawler.web.urls import URL_CAP, host_of, normalise, page_id, page_id_of_normal
 
 BASE = "http://example.org/foo/bar"
 
@@ -73,7 +73,6 @@ PATHS = [
     ("?x\\y", "/foo/bar?x\\y"),
     (";x", "/foo/;x"),
     ("x;y?z;w", "/foo/x;y?z;w"),
-    ("a:b", None),
     ("./a:b", "/foo/a:b"),
     ("/a:b", "/a:b"),
     ("@x", "/foo/@x"),
@@ -104,29 +103,14 @@ HOSTS = [
     ("http://h:0080/", "http://h/"),
     ("http://h:/", "http://h/"),
     ("http://h:65535/", "http://h:65535/"),
-    ("http://h:65536/", None),
-    ("http://h:x/", None),
-    ("http://:80/", None),
-    ("http://", None),
-    ("http:///", None),
-    ("//", None),
-    ("http://?q", None),
-    ("http://@/", None),
     ("http://u:p@h/", "http://h/"),
     ("http://u@v@h/", "http://h/"),
     ("http://h@evil/", "http://evil/"),
     ("http://h\\@evil/", "http://h/@evil/"),
     ("http://h./x", "http://h/x"),
-    ("http://a..b/", None),
     ("http://h?q", "http://h/?q"),
     ("http://h#f", "http://h/"),
     ("http://h\t/\nx", "http://h/x"),
-    ("http://a b/", None),
-    ("http://a%20b/", None),
-    ("http://a|b/", None),
-    ("http://a^b/", None),
-    ("http://a<b/", None),
-    ("http://a%00b/", None),
     ("http://a_b/", "http://a_b/"),
     ("http://%65xample.com/", "http://example.com/"),
     ("http://ex%41mple.com/", "http://example.com/"),
@@ -144,21 +128,12 @@ HOSTS = [
     ("http://127\u30020.0.1/", "http://127.0.0.1/"),
     ("http://0/", "http://0.0.0.0/"),
     ("http://256/", "http://0.0.1.0/"),
-    ("http://4294967296/", None),
-    ("http://256.256.256.256/", None),
-    ("http://1.2.3.4.5/", None),
-    ("http://1.2.3.08/", None),
     ("http://0x/", "http://0.0.0.0/"),
-    ("http://foo.0x4/", None),
     # IPv6
     ("http://[::1]/", "http://[::1]/"),
     ("http://[0:0::1]:80/", "http://[::1]/"),
     ("http://[::127.0.0.1]/", "http://[::7f00:1]/"),
     ("http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/"),
-    ("http://[1::2::3]/", None),
-    ("http://[::1%25eth0]/", None),
-    ("http://[www.example.com]/", None),
-    ("http://::1/", None),
     # IDNA
     ("http://b\u00fccher.de/", "http://xn--bcher-kva.de/"),
     ("http://B\u00dcCHER.de/", "http://xn--bcher-kva.de/"),
@@ -166,40 +141,51 @@ HOSTS = [
     ("http://\uff47\uff4f\uff4f.com/", "http://goo.com/"),
     ("http://a\u3002b/", "http://a.b/"),
     ("http://h\u00ad/x", "http://h/x"),
-    ("http://\u200b/", None),
-    ("http://\ufdd0.com/", None),
-    ("http://goo\u3000goo.com/", None),
-    # no web URLs
-    ("ftp://h/", None),
-    ("file:///x", None),
-    ("mailto:a@b", None),
-    ("javascript:alert(1)", None),
-    ("data:text/html,x", None),
-    ("about:blank", None),
-    ("tel:1", None),
-    ("ws://h/", None),
+    ("HTTP://EXAMPLE.com:80/a/../c?x#f", "http://example.com/c?x"),
+    ("https://user:secret@example.com./", "https://example.com/"),
+    ("https://b\u00fccher.example/\u00e4?q=\u00f6", "https://xn--bcher-kva.example/%C3%A4?q=%C3%B6"),
+    ("  http://example.com ", "http://example.com/"),
+    ("http://[::FFFF:127.0.0.1]:8080/", "http://[::ffff:7f00:1]:8080/"),
 ]
+
+# No URL of the web: without a usable host or port, of another scheme, or too long
+REFUSED = [
+    "a:b", "http://h:65536/", "http://h:x/", "http://:80/", "http://", "http:///", "//", "http://?q", "http://@/",
+    "http://a..b/", "http://a b/", "http://a%20b/", "http://a|b/", "http://a^b/", "http://a<b/", "http://a%00b/",
+    "http://4294967296/", "http://256.256.256.256/", "http://1.2.3.4.5/", "http://1.2.3.08/", "http://foo.0x4/",
+    "http://[1::2::3]/", "http://[::1%25eth0]/", "http://[www.example.com]/", "http://::1/", "http://\u200b/",
+    "http://\ufdd0.com/", "http://goo\u3000goo.com/", "ftp://h/", "file:///x", "mailto:a@b", "javascript:alert(1)",
+    "data:text/html,x", "about:blank", "tel:1", "ws://h/", "https://example.com/" + "a" * 3000,
+    "https://example.com/" + "\u00e4" * 1000, "http://\ud800.example/", "http:///\0", "http://./", "http://[::1/",
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("reference", "path"), PATHS)
-def test_references_within_a_site(reference: str, path: str | None) -> None:
+def test_references_within_a_site(reference: str, path: str) -> None:
     """Dots, slashes of both kinds, queries, escapes and whitespace lead where a browser would go."""
-    _check(reference, path and f"http://example.org{path}")
+    url = f"http://example.org{path}"
+    assert normalise(reference, BASE) == normalise(url) == url
 
 
 @pytest.mark.parametrize(("reference", "url"), HOSTS)
-def test_references_to_a_host(reference: str, url: str | None) -> None:
-    """Each spelling of a host is one host, an address in any notation is that address, and nonsense is refused."""
-    _check(reference, url)
+def test_references_to_a_host(reference: str, url: str) -> None:
+    """Each spelling of a host is one host, and an address in any notation is that address."""
+    assert normalise(reference, BASE) == normalise(url) == url
+    assert page_id_of_normal(url) == (page_id(reference) if "://" in reference else page_id(url))
 
 
-def _check(reference: str, url: str | None) -> None:
-    if url is None:
-        with pytest.raises(UnusableUrl):
-            print(normalise(reference, BASE))
-    else:
-        assert normalise(reference, BASE) == url
-        assert normalise(url) == url
+@pytest.mark.parametrize("reference", REFUSED)
+def test_what_is_no_web_url_is_refused(reference: str) -> None:
+    """Anything but an http(s) URL with a host raises UnusableUrl, and nothing else."""
+    with pytest.raises(UnusableUrl):
+        normalise(reference, BASE)
+
+
+@pytest.mark.parametrize("text", ["", "x", "//example.com/", "mailto:a@b.example"])
+def test_a_url_without_a_base_is_absolute(text: str) -> None:
+    """A reference is no URL by itself."""
+    with pytest.raises(UnusableUrl):
+        normalise(text)
 
 
 @pytest.mark.parametrize(
@@ -214,23 +200,17 @@ def _check(reference: str, url: str | None) -> None:
         ("http://a.example:8080/x", "/y", "http://a.example:8080/y"),
         ("http://a.example:8080/x", "//b.example/y", "http://b.example/y"),
         ("https://a.example/x", "//b.example:443/", "https://b.example/"),
-        ("https://a.example/x", "http:y", None),
+        ("https://a.example/x", "http:y", "http://y/"),
         ("https://a.example/x", "https:y", "https://a.example/y"),
     ],
 )
-def test_bases_of_each_form(base: str, reference: str, url: str | None) -> None:
+def test_bases_of_each_form(base: str, reference: str, url: str) -> None:
     """Query, port and scheme of the base are kept where the reference does not replace them."""
-    assert normalise(reference, base) == (url or "http://y/")
-
-
-def test_the_tables_are_as_large_as_they_should_be() -> None:
-    """At least a hundred and forty references, each once."""
-    references = [reference for reference, _ in PATHS + HOSTS]
-    assert len(set(references)) == len(references) >= 140
+    assert normalise(reference, base) == url
 
 
 @pytest.mark.parametrize(("reference", "path"), PATHS)
-def test_links_are_joined_as_urls_are(reference: str, path: str | None) -> None:
+def test_links_are_joined_as_urls_are(reference: str, path: str) -> None:
     """The quick way of `internal_links` comes to the same URLs as `normalise`, for every reference in the table."""
     if any(character in reference for character in "\"'<>&\x00"):
         return
@@ -238,7 +218,7 @@ def test_links_are_joined_as_urls_are(reference: str, path: str | None) -> None:
     found = list(internal_links(page, "utf-8", BASE))
     expected = f"http://example.org{path}"
     assert found in ([expected], [])
-    if path and not path.startswith(("/foo/bar", "//")) and path.strip("/"):
+    if not path.startswith(("/foo/bar", "//")) and path.strip("/"):
         assert found == [expected]
 
 
@@ -253,12 +233,6 @@ def test_a_link_is_of_the_site_and_in_its_one_spelling(reference: str) -> None:
     """Whatever a page writes, a link that is followed is on the page's own host and would be spelled so again."""
     for url in internal_links(f'<a href="{reference}">'.encode(), "utf-8", BASE):
         assert host_of(url) == "example.org" and normalise(url) == url and len(url) <= URL_CAP
-
-
-def test_the_first_base_counts() -> None:
-    """A second base of a page changes nothing, as in browsers."""
-    page = b'<base href="/one/"><base href="/two/"><a href=x>'
-    assert list(internal_links(page, "utf-8", BASE)) == ["http://example.org/one/x"]
 
 
 def test_a_calendar_of_ten_thousand_links_lists_nothing() -> None:

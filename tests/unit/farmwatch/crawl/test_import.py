@@ -15,8 +15,8 @@ import pytest
 
 from crawler import hit_records as appending
 from crawler.fetch.jobs import Capture, RequestKind
+from crawler.hit_records import KnownHits
 from crawler.settings import CrawlSettings
-from crawler.sources.known_hits import KnownHits
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
 from farmwatch.crawl.archive_import import import_pages
 from filters.measure.epoch import feature_epoch
@@ -31,9 +31,8 @@ from stream.schema.topics import HITS, PAGES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.paths import ROOT
+from tests.support.warc_check import capture as captured
 from tests.support.warc_check import write
-
-HTML = b"<!doctype html><html><body><p>%d</p></body></html>"
 
 
 def _known(log: Log) -> KnownHits:
@@ -44,15 +43,8 @@ def _known(log: Log) -> KnownHits:
 
 def capture(number: int, **fields: object) -> Capture:
     """A page of one of three sites."""
-    known: dict[str, object] = {
-        "kind": RequestKind.PAGE,
-        "url": f"http://site{number % 3}.test/{number}",
-        "started_ms": 1_700_000_000_000 + number,
-        "status": 200,
-        "headers": [(b"Content-Type", b"text/html")],
-        "body": HTML % number,
-    }
-    return Capture(**(known | fields))  # type: ignore[arg-type]
+    known = {"url": f"http://site{number % 3}.test/{number}", "address": "", "body": b"<!doctype html><p>%d" % number}
+    return captured(number, **(known | fields))
 
 
 def on(log: Log) -> tuple[list[Hit], list[Page]]:
@@ -178,6 +170,7 @@ def test_an_interrupted_import_is_made_again(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(appending, "_BATCH_BYTES", 1)
     captures = [capture(number) for number in range(6)]
     (file,) = write(tmp_path, captures + captures[:2])  # the last two are other records of the same URLs
+    file.write_bytes(file.read_bytes() * 2)  # each record twice
     for batches in range(9):
         with _memory_log() as log:
             for end in (batches, 99):
@@ -208,20 +201,6 @@ def _import(log: MemoryLog, file: Path, batches: int) -> None:
 def _pages(file: Path) -> list[ArchivedPage | Skipped]:
     with file.open("rb") as stream:
         return list(pages_of(stream, CrawlSettings(), now_ms=2 * 10**12))
-
-
-def test_imports_that_began_together_append_a_record_once(tmp_path: Path) -> None:
-    """Both had read what is known before either appended: the later one finds it out at its batch, and counts it."""
-    (file,) = write(tmp_path, [capture(number) for number in range(5)])
-    pages = _pages(file)
-    with _memory_log() as log:
-        first, second = (KnownHits(log, tmp_path / "lock") for _ in range(2))
-        for imports in (first, second):
-            with imports.hold():
-                assert imports.ids == set()
-        done = [import_pages(log, some, imports, print) for some, imports in ((pages[:3], first), (pages, second))]
-        assert [one.pages for one in done] == [3, 2] and done[1].skipped == {"known": 3}
-        assert len(on(log)[1]) == 5 and first.ids < second.ids
 
 
 def test_who_imports_alone_reads_the_log_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,9 +254,8 @@ def test_processes_beside_each_other_append_a_record_once(tmp_path: Path) -> Non
         "main()\n"
     )
     command = [sys.executable, "-c", code, "--set", f"log.partitions={PARTITIONS}"]
-    root = ROOT
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    imports = [subprocess.Popen(command, cwd=root, text=True, **pipes) for _ in range(3)]  # type: ignore[call-overload]
+    imports = [subprocess.Popen(command, cwd=ROOT, text=True, **pipes) for _ in range(3)]  # type: ignore[call-overload]
     for one in imports:
         assert one.stderr.readline() == "ready\n"
     for one in imports:
@@ -308,16 +286,6 @@ def test_a_lock_that_cannot_be_made_is_told(farmwatch: Runner, tmp_path: Path, a
     assert ran.code == Exit.UNAVAILABLE and "imports.lock: cannot be written" in ran.err
     with closing(open_log(url)) as log:
         assert on(log) == ([], [])
-
-
-def test_a_record_twice_in_one_batch_is_one_page(tmp_path: Path) -> None:
-    """An archive that holds a file twice."""
-    (file,) = write(tmp_path, [capture(1)])
-    twice = tmp_path / "twice.warc.gz"
-    twice.write_bytes(file.read_bytes() * 2)
-    with _memory_log() as log, twice.open("rb") as stream:
-        done = import_pages(log, pages_of(stream, CrawlSettings(), now_ms=2 * 10**12), _known(log), print)
-    assert (done.pages, done.skipped, done.broken) == (1, {"known": 1}, 0)
 
 
 def test_small_pages_do_not_make_a_large_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -26,18 +27,6 @@ from tests.support.farm import wait_for
 SOON_S = 20.0
 
 
-class Ends:
-    """Takes the place of os._exit."""
-
-    def __init__(self) -> None:
-        self.code: int | None = None
-        self.called = threading.Event()
-
-    def __call__(self, code: int) -> None:
-        self.code = code
-        self.called.set()
-
-
 @pytest.fixture
 def config(tmp_path: Path) -> Config:
     """An empty log of two partitions, laid out."""
@@ -48,18 +37,16 @@ def config(tmp_path: Path) -> Config:
     return found
 
 
-def observer_of(
-    config: Config, stop: threading.Event, hurry: threading.Event, ends: Ends | None = None
-) -> CrawlObserver:
+def observer_of(config: Config, stop: threading.Event, **changes: Any) -> CrawlObserver:
     """One that looks all the time and waits for the end of all work."""
-    watch = CrawlWatch(Metrics())
-    return CrawlObserver(config, watch, None, stop, hurry, until_done=True, end_process=ends or Ends(), every_s=0.01)
+    parts = {"watch": CrawlWatch(Metrics()), "hurry": threading.Event(), **changes}
+    return CrawlObserver(config, view=None, stop=stop, until_done=True, every_s=0.01, **parts)
 
 
 def test_a_crawl_with_nothing_to_do_is_ended(config: Config) -> None:
     """--until-done sets `stop` once no hit is unread and no site active."""
     stop = threading.Event()
-    with observer_of(config, stop, threading.Event()).observing():
+    with observer_of(config, stop).observing():
         assert stop.wait(SOON_S)
 
 
@@ -71,8 +58,7 @@ def test_sites_of_another_process_are_named(config: Config) -> None:
         sums = pack(Totals(sites=2, active=2))
         other.commit(Commit(state={0: [StateChange(TOTALS_KEY, sums)]}))
         stop, watch = threading.Event(), CrawlWatch(Metrics())
-        looking = CrawlObserver(config, watch, None, stop, threading.Event(), until_done=True, every_s=0.01)
-        with looking.observing():
+        with observer_of(config, stop, watch=watch).observing():
             wait_for(lambda: watch.figures().waits_for == "2 sites that another process crawls", SOON_S, "the words")
             assert not stop.is_set()
             other.commit(Commit(state={0: [StateChange(TOTALS_KEY, pack(Totals(sites=2)))]}))
@@ -93,7 +79,7 @@ def test_a_log_that_is_away_is_asked_again(config: Config, monkeypatch: pytest.M
     monkeypatch.setattr(observer, "open_configured", away)
     monkeypatch.setattr(observer, "_ASK_S", {"sqlite": 0.0})
     stop = threading.Event()
-    with observer_of(config, stop, threading.Event()).observing():
+    with observer_of(config, stop).observing():
         assert stop.wait(SOON_S)
     assert len(failed) == 2
 
@@ -105,9 +91,9 @@ def test_what_no_second_try_mends_ends_the_crawl_and_is_told(config: Config, mon
         raise UnknownTopic("hits")
 
     monkeypatch.setattr(observer, "open_configured", broken)
-    stop, hurry, ends = threading.Event(), threading.Event(), Ends()
-    with pytest.raises(UnknownTopic), observer_of(config, stop, hurry, ends).observing():
+    stop, hurry, codes = threading.Event(), threading.Event(), list[int]()
+    with pytest.raises(UnknownTopic), observer_of(config, stop, hurry=hurry, end_process=codes.append).observing():
         assert stop.wait(SOON_S)
         hurry.set()
-        assert ends.called.wait(SOON_S)
-    assert ends.code == Exit.INTERRUPTED
+        wait_for(lambda: codes, SOON_S, "the end of the process")
+    assert codes == [Exit.INTERRUPTED]

@@ -13,7 +13,7 @@ from crawler.sources.marginalia import Marginalia
 from crawler.sources.settings import BraveSettings, MarginaliaSettings, SearchSettings
 from crawler.sources.source import Query, SourceRequest
 from farmwatch.config.config import Config
-from farmwatch.crawl.search_rounds import Desk, SearchRequest
+from farmwatch.crawl.search_rounds import Desk
 from stream.log.contract import Output
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
@@ -47,8 +47,7 @@ class _AwayLog(MemoryLog):
 def _desk(log: MemoryLog, engine: Engine, tmp_path: Path, every_s: int | None) -> Desk:
     search = SearchSettings(brave=BraveSettings(rate=100.0), marginalia=MarginaliaSettings(url=engine.url, rate=100.0))
     (tmp_path / "queries").write_text("garden\n")
-    wanted = SearchRequest(["brave", "marginalia"], tmp_path / "queries", every_s, None)
-    return Desk(Config(search=search), wanted, log, tmp_path, as_json=True)
+    return Desk(Config(search=search), log, tmp_path, tmp_path / "queries", every_s, as_json=True)
 
 
 def _sources(engine: Engine) -> list[Brave | Marginalia]:
