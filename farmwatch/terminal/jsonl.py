@@ -1,8 +1,4 @@
-"""JSON lines in and out, as a stream: order kept, a bad line reported with its number and skipped.
-
-Of bad lines that are bad alike the first ones are reported and the others counted: the wrong file would else fill the
-terminal with one mistake.
-"""
+"""JSON lines in and out, in order. Bad lines are reported with their number and skipped; many alike are counted."""
 
 from __future__ import annotations
 
@@ -47,10 +43,10 @@ class JsonLines(Generic[T]):
         doubtful: Callable[[T], bool] = lambda _: False,
         on_bad: Callable[[str], None] = message,
     ) -> None:
-        """Read `files` in order for `command`; `-` is standard input, and so is none at all.
+        """Read `files` in order for `command`; `-`, or no file, is standard input.
 
-        `bar` is for work that takes long. `doubtful` are objects that may be of another stage though they are of
-        `kind`: their lines are looked at more closely. `on_bad` gets the report of a bad line.
+        `bar` shows progress. `doubtful` marks objects that may be of another stage though they are of `kind`. `on_bad`
+        gets the report of a bad line.
         """
         self._on_bad = on_bad
         self._bar = bar
@@ -131,7 +127,7 @@ def write_bytes(lines: bytes) -> None:
 
 
 def batches(placed: Iterable[tuple[str, T]], size: int) -> Iterator[list[tuple[str, T]]]:
-    """Runs of up to `size`, in order."""
+    """Batches of up to `size`, in order."""
     source = iter(placed)
     while batch := list(itertools.islice(source, size)):
         yield batch

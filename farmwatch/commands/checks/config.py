@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from json import dumps
 
+from cyclopts import App
+
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import shown
 from farmwatch.config.opening import check_log_url
 from farmwatch.terminal.messages import put_json, put_table
 from stream.text.user_errors import Exit
 
+config = App(name="config")
 
+
+@config.command(name="show")
 def show_config(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """Print every setting with its value and where it came from: flag, env, file or default. Secrets are masked.
 

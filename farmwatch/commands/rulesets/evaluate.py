@@ -67,7 +67,7 @@ def evaluate_rulesets(
         raise UsageError("--json goes with neither --markdown nor --card")
     named = rulesets or shipped_rulesets()
     loaded = [load_ruleset(name) for name in named]
-    old = _read(card) if card else ""
+    old = card.read_text(encoding="utf-8") if card else ""
     if card:
         section(old, COMMAND)
     judged: list[list[Judged]] = [[] for _ in loaded]
@@ -116,10 +116,3 @@ def _labelled(
     fetches = LabelledFetches(labels)
     with opened(config) as log:
         yield fetches, lambda advance: fetches.measured(log, advance)
-
-
-def _read(card: Path) -> str:
-    try:
-        return card.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FarmwatchError(f"{card}: cannot be read: {error}") from error

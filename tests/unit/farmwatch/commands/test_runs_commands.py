@@ -452,7 +452,7 @@ def test_who_begins_a_run_at_the_same_time_shares_it(
         if first:
             place.world.begin(ruleset=first.pop(), name="mine")
 
-    monkeypatch.setattr("replay.engine.plan.refuse_unfit", another_is_first)
+    monkeypatch.setattr("farmwatch.commands.runs.replay.refuse_unfit", another_is_first)
     first.append(place.rules)
     ran = replay(farmwatch, place, "--ruleset", place.rules, "--name", "mine")
     assert (ran.code, "run mine resumed" in ran.err) == (0, True), ran.err
