@@ -463,15 +463,6 @@ def test_who_begins_a_run_at_the_same_time_shares_it(
     assert (ran.code, "was begun with other parameters: --ruleset is rules-5" in ran.err) == (2, True), ran.err
 
 
-def test_a_detector_that_cannot_judge_sites_is_refused_first(place: Place, farmwatch: Runner) -> None:
-    """What TALLY would refuse at the end is refused at the begin, and no run is left behind."""
-    detector = "lite-ngram/v1/t0.5"
-    ran = replay(farmwatch, place, "--detector", detector, "--name", "mine")
-    assert ran.code == 3
-    assert "cannot judge sites" in ran.err
-    assert list(Control(place.log).runs) == ["live"]
-
-
 class Screen(io.StringIO):
     """A stream that is a terminal, or not."""
 
