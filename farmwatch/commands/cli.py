@@ -44,10 +44,10 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "train-sites": ("detectors.train:train_sites", "Learn how sites are told apart by their page scores."),
     },
     "Checks": {
-        "doctor": ("checks.doctor:doctor", "Check the installation: OK, WARN or FAIL, and the remedy."),
+        "doctor": ("checks.installation:doctor", "Check the installation: OK, WARN or FAIL, and the remedy."),
         "audit": ("checks.audit:audit", "Prove from the log that nothing was lost or counted twice."),
         "robots": ("checks.robots:robots", "Whether the crawler may fetch a URL, and which line decides it."),
-        "config": ("checks.config:config", "The configuration in force."),
+        "config": ("checks.installation:config", "The configuration in force."),
     },
     "Pipes: one JSON object a line in and out, no log": {
         "measure": ("pipes.pipes:measure", "Pages to features."),

@@ -6,15 +6,14 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
 
 import msgspec
 
 from farmwatch.terminal.line_forms import of_another_stage
-from farmwatch.terminal.messages import message
-from farmwatch.terminal.progress import Advance, reading
+from farmwatch.terminal.messages import Advance, counting, message
 from stream.text.packed_files import DamagedFile, bounded_lines, open_packed
 from stream.text.user_errors import Exit, FarmwatchError
 from stream.text.wording import counted, one_line
@@ -61,7 +60,10 @@ class JsonLines(Generic[T]):
 
         Raises FarmwatchError when a file cannot be read.
         """
-        with reading(self._files, shown=self._bar) as advance:
+        is_shown = self._bar and not sys.stdout.isatty()
+        is_known = all(file.is_file() for file in self._files)  # the end of a pipe is not
+        size = sum(file.stat().st_size for file in self._files) if is_known else None
+        with counting(size, "of the input") if is_shown else nullcontext(lambda _: None) as advance:
             for file in self._files:
                 with binary_input(file) as stream:
                     yield from self._objects(stream, f"{file}: " if len(self._files) > 1 else "", advance)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from stream.text.wording import one_line
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 T = TypeVar("T")
+Advance = Callable[[int], None]
 
 
 def message(text: str) -> None:
@@ -103,6 +104,20 @@ def error_console() -> Console:
     from rich.console import Console
 
     return Console(stderr=True)
+
+
+@contextmanager
+def counting(total: int | None, what: str) -> Iterator[Advance]:
+    """A bar on stderr, if it is a terminal, over `total` things; `advance` gets how many were dealt with since."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TaskProgressColumn(), TextColumn(what), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=error_console(), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.update(task, advance=done)
 
 
 def start_logging(level: str = "info", **bound: str) -> None:

@@ -13,8 +13,7 @@ from cyclopts import Parameter
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
 from farmwatch.config.config import Config
 from farmwatch.labels.label_lines import LabelFile, LabelledText
-from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
-from farmwatch.terminal.progress import counting
+from farmwatch.terminal.messages import counting, message, put, put_json, put_table, put_wrapped
 from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, compared, gather
 from scoring.calibration.report import CalibrationReport, summary, tables
 from scoring.calibration.threshold import calibrate as choose

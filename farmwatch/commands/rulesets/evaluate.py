@@ -17,8 +17,7 @@ from farmwatch.labels.fetches import LabelledFetches
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
 from farmwatch.terminal.generated import renewed, section
 from farmwatch.terminal.jsonl import STDIN
-from farmwatch.terminal.messages import message, put, put_json, put_table
-from farmwatch.terminal.progress import Advance, counting
+from farmwatch.terminal.messages import Advance, counting, message, put, put_json, put_table
 from filters.rules.evaluation import Judged, evaluate
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
