@@ -50,6 +50,10 @@ def _run(arguments: Sequence[str]) -> int:
         return _failed(error, error.exit)
     except (KeyboardInterrupt, BrokenPipeError):
         raise
+    except OSError as error:
+        if error.filename is None:
+            raise
+        return _failed(f"{error.filename}: {error.strerror}", Exit.UNAVAILABLE)
     except Exception as error:
         known = _known(error)
         if known is None:
@@ -57,7 +61,7 @@ def _run(arguments: Sequence[str]) -> int:
         return _failed(error, known)
 
 
-def _failed(error: Exception, code: Exit) -> Exit:
+def _failed(error: Exception | str, code: Exit) -> Exit:
     """Say it, where anybody reads it and there is room for it."""
     try:
         message(f"farmwatch: {error}")

@@ -28,7 +28,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
     "Hits, pages, rules and labels": {
         "search": ("inputs.search:search", "Append search results: from files, or by asking sources."),
         "import": ("inputs.import_archives:import_archives", "Append the pages of WARC files, as if crawled."),
-        "rulesets": ("families:rulesets", "The rulesets that ship with farmwatch, and your own files."),
+        "rulesets": ("rulesets.rulesets:rulesets", "The rulesets that ship with farmwatch, and your own files."),
         "review": ("inputs.review:review", "Draw sites at random for people to label; the share then rests on them."),
         "label": ("inputs.label:label", "Label the pages of a sample, one key a page."),
     },
@@ -36,19 +36,19 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "replay": ("runs.replay:replay", "Judge stored records by another ruleset or for another detector."),
         "compare": ("runs.compare:compare", "Compare two runs: verdicts, rules, and the change of the rate."),
         "cutover": ("runs.cutover:cutover", "Make another run the live one."),
-        "runs": ("families:runs", "The runs of the log: their state, their progress, and which one is live."),
+        "runs": ("runs.runs:runs", "The runs of the log: their state, their progress, and which one is live."),
     },
     "Detectors": {
         "detectors": ("detectors.detectors:detectors", "List the detectors, and whether each is calibrated."),
         "calibrate": ("detectors.calibrate:calibrate", "Choose a detector's threshold on labelled texts."),
-        "train-detector": ("detectors.train_detector:train_detector", "Learn the numbers of the built-in detector."),
-        "train-sites": ("detectors.train_sites:train_sites", "Learn how sites are told apart by their page scores."),
+        "train-detector": ("detectors.train:train_detector", "Learn the numbers of the built-in detector."),
+        "train-sites": ("detectors.train:train_sites", "Learn how sites are told apart by their page scores."),
     },
     "Checks": {
-        "doctor": ("checks.doctor:doctor", "Check the installation: OK, WARN or FAIL, and the remedy."),
+        "doctor": ("checks.installation:doctor", "Check the installation: OK, WARN or FAIL, and the remedy."),
         "audit": ("checks.audit:audit", "Prove from the log that nothing was lost or counted twice."),
         "robots": ("checks.robots:robots", "Whether the crawler may fetch a URL, and which line decides it."),
-        "config": ("families:config", "The configuration in force."),
+        "config": ("checks.installation:config", "The configuration in force."),
     },
     "Pipes: one JSON object a line in and out, no log": {
         "measure": ("pipes.pipes:measure", "Pages to features."),
@@ -79,12 +79,12 @@ app = App(
 
 def run_command(arguments: Sequence[str]) -> Any:
     """Run the command; returns its exit code or None. Raises CycloptsError, and what the command raises."""
-    _describe(arguments)
+    describe(arguments)
     return app(arguments, exit_on_error=False, result_action="return_value")
 
 
-def _describe(arguments: Sequence[str]) -> None:
-    """Give the command that is called its docstring as help, each paragraph on one line: the terminal wraps it anew."""
+def describe(arguments: Sequence[str]) -> None:
+    """Make the docstring of the called command its help, a line for each paragraph: the terminal wraps it."""
     command = app
     for word in arguments:
         if word.startswith("-") or word not in command:
@@ -97,7 +97,7 @@ def _describe(arguments: Sequence[str]) -> None:
 
 def show_help(*command: Annotated[str, Parameter(help="The command, with its subcommand.")]) -> int:
     """Show the help of a command, as `farmwatch COMMAND --help` does."""
-    _describe(command)
+    describe(command)
     app.help_print(command)
     return Exit.OK
 

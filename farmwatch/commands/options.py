@@ -15,6 +15,16 @@ from farmwatch.terminal.messages import message
 from stream.text.user_errors import UsageError
 
 AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON in place of a table.")]
+Hits = Annotated[
+    list[Path] | None,
+    Parameter(help="File with search results to append first (CSV, JSONL or URLs); repeatable.", negative=""),
+]
+AllowPrivate = Annotated[
+    bool, Parameter(negative="", help="Let the crawler reach private addresses. For tests on loopback only.")
+]
+Member = Annotated[
+    str | None, Parameter(help="Name of this member, the same after a restart. Default: host and a number.")
+]
 
 
 @Parameter(name="*")

@@ -10,17 +10,18 @@ import json
 import re
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
-from cyclopts import App, Argument
+from cyclopts import App
 from prometheus_client import CollectorRegistry
 
 from crawler.reasons import PAGES, STOPS, Meaning
+from farmwatch.commands.cli import app, describe
 from farmwatch.config.config import Config
 from farmwatch.config.layers import allowed_values, encode, settings_of, shown_value
 from farmwatch.daemon.endpoints import ROLE, Exposition
@@ -91,12 +92,13 @@ def configuration_page() -> str:
     ]
     sections = {field.name: field.type for field in msgspec.structs.fields(Config)}
     for name, kind in sections.items():
-        lines += [f"## [{name}]\n", f"{_first_line(kind)}\n"]
+        lines += [f"## [{name}]\n", f"{(inspect.getdoc(kind) or '').splitlines()[0]}\n"]
         lines += ["| setting | default | meaning | environment |", "|---|---|---|---|"]
         for path, setting in settings_of(kind, f"{name}.").items():
-            meaning = meaning_of(setting.owner, path.rpartition(".")[2]) + _one_of(allowed_values(setting.type))
-            bounds = bounds_of(setting.type)
-            if bounds:
+            meaning = meaning_of(setting.owner, path.rpartition(".")[2])
+            if allowed := allowed_values(setting.type):
+                meaning += f" One of {', '.join(f'`{shown_value(value)}`' for value in allowed)}."
+            if bounds := bounds_of(setting.type):
                 meaning += f" {bounds.capitalize()}." if meaning.endswith(".") else f"; {bounds}"
             lines.append(f"| `{path}` | `{_default(setting.default)}` | {_cell(meaning)} | `{setting.env}` |")
             lines += _rows_within(path, setting.type)
@@ -143,8 +145,8 @@ def metrics_page() -> str:
 
 def commands_page() -> str:
     """Every command with its arguments, options and exit codes."""
-    from farmwatch.commands.cli import app
-
+    for name in commands(app):
+        describe(name.split())
     lines = [
         _MADE,
         "# Commands\n",
@@ -155,7 +157,7 @@ def commands_page() -> str:
         "|---|---|",
         *(f"| {int(code)} | {meaning} |" for code, meaning in _EXITS.items()),
         "",
-        *(line for name, command in commands(app).items() for line in _command_lines(name, command)),
+        app.generate_docs(heading_level=2),
     ]
     return "\n".join(lines)
 
@@ -278,41 +280,6 @@ def _thresholds(kind: RuleKind) -> str:
         return "a list"
     number = "whole number" if kind.whole else "number"
     return f"{number} from {kind.low:g}" + (f" to {kind.high:g}" if kind.high < MOST else "")
-
-
-def _command_lines(name: str, command: App) -> list[str]:
-    doc = inspect.getdoc(command.default_command) or ""
-    options = []
-    usage = [f"farmwatch {name}"]
-    for argument in command.assemble_argument_collection(parse_docstring=True):
-        if argument.parameter.show is False or not argument.names or argument.names == ("*",):
-            continue
-        if argument.index is not None:
-            usage.append(_positional(argument))
-        names = ", ".join(f"`{option}`" for option in argument.names)
-        help_text = argument.parameter.help or ""
-        options.append(f"| {names} | {_cell(help_text)} |")
-    lines = [f"## farmwatch {name}\n", f"Usage: `{' '.join([*usage, '[options]'])}`\n", doc, ""]
-    if options:
-        lines += ["| argument or option | meaning |", "|---|---|", *options, ""]
-    return lines
-
-
-def _positional(argument: Argument) -> str:
-    """A positional argument as usage lines have it: NAME, [NAME], [NAME...]."""
-    name = argument.name.lstrip("-").upper()
-    if argument.required:
-        return name
-    return f"[{name}...]" if name.endswith("S") else f"[{name}]"
-
-
-def _first_line(kind: type) -> str:
-    return (inspect.getdoc(kind) or "").splitlines()[0]
-
-
-def _one_of(values: Sequence[str]) -> str:
-    """What may be set, where only a few values may."""
-    return f" One of {', '.join(f'`{shown_value(value)}`' for value in values)}." if values else ""
 
 
 def _default(value: object) -> str:

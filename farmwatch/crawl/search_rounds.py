@@ -30,8 +30,7 @@ from farmwatch.crawl.append_hits import input_lines
 from farmwatch.crawl.archive_import import IMPORTS_LOCK, locks_folder
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.terminal.jsonl import STDIN
-from farmwatch.terminal.messages import message, put, put_json, start_logging
-from farmwatch.terminal.progress import counting
+from farmwatch.terminal.messages import counting, message, put, put_json, start_logging
 from stream.log.contract import Log
 from stream.log.errors import StreamError
 from stream.processing.health import Health

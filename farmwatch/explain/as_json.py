@@ -9,9 +9,8 @@ from farmwatch.explain.rules import fields_of, url_match
 from farmwatch.pipes.lines import verdict_line
 from filters.quality.names import MEASURES
 from filters.settings import MeasureSettings
-from stream.schema.records import Features, RuleOutcome, Score
+from stream.schema.records import Features, Score
 
-_RULE = ("name", "value", "op", "threshold", "outcome")
 _SCORE = ("detector", "score", "p_llm", "flag", "abstain", "tokens")
 _EXACT = 2**53  # whole numbers up to here are what they look like
 _LIMITS = {
@@ -26,9 +25,10 @@ _LIMITS = {
 def as_json(found: PageExplanation) -> dict[str, Any]:
     """All that is known, with the fields of `judge`; numbers without a fraction are whole numbers."""
     features, repeats, other = found.features, found.repeats, found.other_score
+    verdict = verdict_line(found.verdict)
     answer = {
-        **verdict_line(found.verdict),
-        "rules": [_rule(found, rule) for rule in found.verdict.rules],
+        **verdict,
+        "rules": [{**rule, **_more_of(found, rule)} for rule in verdict["rules"]],
         "source": found.source,
         "judged": found.judged,
         "extract": {
@@ -72,13 +72,12 @@ def quality_by_name(features: Features) -> dict[str, dict[str, float | None]]:
     }
 
 
-def _rule(found: PageExplanation, outcome: RuleOutcome) -> dict[str, Any]:
-    """A rule of the verdict: also whether it decides at all, its other fields, and the pattern found in the URL."""
-    rule = found.rules.get(outcome.name)
+def _more_of(found: PageExplanation, outcome: dict[str, Any]) -> dict[str, Any]:
+    """Whether a rule of the verdict decides at all, its other fields, and the pattern found in the URL."""
+    rule = found.rules.get(outcome["name"])
     match = None if rule is None else url_match(found.features, rule)
     return {
-        **{name: getattr(outcome, name) for name in _RULE},
-        "in_force": outcome.threshold is not None,
+        "in_force": outcome["threshold"] is not None,
         "fields": {} if rule is None else fields_of(rule),
         "matched": None if match is None else match._asdict(),
     }

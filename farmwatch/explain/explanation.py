@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ _FIRST_RUN = names_of(LIVE)
 
 @dataclass(frozen=True, slots=True)
 class OtherScore:
-    """A score that the log has of the page, of a text that the verdict shown does not have scored."""
+    """A score of another text of the page than the one that the shown verdict scores."""
 
     score: Score
     text: str  # main | c4
@@ -43,11 +44,11 @@ class OtherScore:
 
 @dataclass(frozen=True, slots=True)
 class PageExplanation:
-    """A page's features and verdict, and what they rest on.
+    """A page's features and verdict, with their evidence.
 
-    `score` is of the text that the verdict has scored: None where no detector has read it yet, or the page is no
-    article; `other_score` is then what the log has instead. `rules` and `reads` are empty where the ruleset of the
-    verdict is not at hand. `repeats` is None for a page without a main text, and for a file.
+    `score` is of the text that the verdict scores: None if no detector has read it yet, or the page is no article;
+    `other_score` then has the score of another text. `rules` and `reads` are empty if the verdict is by another ruleset
+    than the given one. `repeats` is None for a page without a main text, and for a file.
     """
 
     features: Features
@@ -75,10 +76,10 @@ def explain_url(
     configured: Callable[[], str],
     names: RunNames = _FIRST_RUN,
 ) -> PageExplanation:
-    """Look a page up. `live` shows the verdict in the log where there is one; else the features are judged now.
+    """Explain a page of the log. `live` takes the verdict in the log, if there is one; else the page is judged now.
 
-    `names` are those of the run whose features and verdicts are looked at. `configured` names the detector in use: its
-    score is chosen where there are several. Raises UnusableUrl, NotFound; the latter says what is known of the page.
+    `names` has the topics of the run. `configured` names the detector whose score is chosen among several. Raises
+    UnusableUrl, NotFound; the latter says what is known of the page.
     """
     found = find_page(log, url, settings.pages_per_site, names.features)
     features = found.features
@@ -86,7 +87,11 @@ def explain_url(
     recorded = next((verdict for verdict in reversed(verdicts) if verdict.id == features.id), None) if live else None
     verdict = recorded or judge(features, ruleset)
     score, other = _scores(log, found, verdict, verdicts, configured)
-    repeats = None if features.extract_error else _repeats(log, found, settings)
+    repeats = None
+    if not features.extract_error:
+        repeats = Repeats(features.text, settings.chunk_mode)
+        for page in earlier_pages(log, found):
+            repeats.compare(page.url, page.text)
     return _explanation(
         features,
         verdict,
@@ -102,10 +107,7 @@ def explain_url(
 
 
 def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detector, url: str = "") -> PageExplanation:
-    """Measure, judge and score a file of HTML alone, as if it stood at `url`: nothing is there to repeat.
-
-    Without a URL, what is measured of it is unknown. Raises UnusableUrl, FarmwatchError.
-    """
+    """Measure, judge and score a file of HTML as if it were the page at `url`. Raises UnusableUrl, FarmwatchError."""
     site = site_of(url) if url else ""
     try:
         with binary_input(file) as stream:
@@ -113,11 +115,9 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
     except FarmwatchError as error:
         raise FarmwatchError(f"{error}; for a page of the log give its whole URL, such as https://{file}") from error
     settings = msgspec.structs.replace(config.measure, workers=1)
-    pool = ExtractionPool(settings)
-    try:
-        features = Measurer(settings, pool).measure(url, html, site, encoding=_charset(html), page_id=str(file))
-    finally:
-        pool.close()
+    encoding = read_bom(html)[0] or html_body_declared_encoding(html) or ""
+    with closing(ExtractionPool(settings)) as pool:
+        features = Measurer(settings, pool).measure(url, html, site, encoding=encoding, page_id=str(file))
     verdict, text = judge_and_text(features, ruleset)
     score = None
     if verdict.verdict == ARTICLE:
@@ -141,7 +141,6 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
 def _explanation(
     features: Features, verdict: Verdict, ruleset: Ruleset, settings: MeasureSettings, **found: Any
 ) -> PageExplanation:
-    """With the rules, if the ruleset of the verdict is at hand, and the text that is scored."""
     at_hand = verdict.digest == ruleset.digest
     name, text = _text_scored(features, verdict, ruleset)
     return PageExplanation(
@@ -159,7 +158,7 @@ def _explanation(
 def _scores(
     log: Log, found: FoundPage, verdict: Verdict, verdicts: Sequence[Verdict], configured: Callable[[], str]
 ) -> tuple[Score | None, OtherScore | None]:
-    """The score of the text that the verdict has scored; where there is none, the newest of another text or verdict."""
+    """The score of the text that the verdict scores; without one, the newest of another text."""
     main = found.features.text_digest
     kept = [known for known in reversed(verdicts) if known.verdict == ARTICLE]
     texts = [known.text_digest for known in kept if known.id == found.features.id]
@@ -179,7 +178,7 @@ def _scores(
 
 
 def _text_scored(features: Features, verdict: Verdict, ruleset: Ruleset) -> tuple[str, str]:
-    """Name of the text that is scored, and the text; of a verdict by another ruleset its digest says which it was."""
+    """Name of the text that is scored, and the text; for another ruleset its digest tells which one it was."""
     if verdict.digest == ruleset.digest:
         return ruleset.scores, scored_text(features, ruleset)[0]
     if verdict.text_digest == features.text_digest:
@@ -197,13 +196,6 @@ def _chosen(scores: Sequence[Score], configured: Callable[[], str]) -> Score:
     return scores[-1]
 
 
-def _repeats(log: Log, found: FoundPage, settings: MeasureSettings) -> Repeats:
-    repeats = Repeats(found.features.text, settings.chunk_mode)
-    for page in earlier_pages(log, found):
-        repeats.compare(page.url, page.text)
-    return repeats
-
-
 def _differs(repeats: Repeats, features: Features, settings: MeasureSettings) -> str:
     recorded = features.measures.get("duplicate_share")
     if not isinstance(recorded, float | int) or not repeats.size_bytes:
@@ -214,11 +206,5 @@ def _differs(repeats: Repeats, features: Features, settings: MeasureSettings) ->
     said = f"recorded when measured: {recorded:.1%}, the log now shows {shown:.1%}: "
     if features.epoch != feature_epoch(settings):
         return f"{said}measured with other settings than those configured here (epoch {features.epoch})"
-    if shown > recorded:
-        cap = f"{settings.chunk_ids_per_site:,} chunks of a site are remembered, and the oldest pages lose theirs"
-        return f"{said}{cap}, or an earlier visit to the site has left the log"
-    return f"{said}an earlier page, or an earlier visit to one, has left the log"
-
-
-def _charset(html: bytes) -> str:
-    return read_bom(html)[0] or html_body_declared_encoding(html) or ""
+    cap = f"MEASURE remembers the newest {settings.chunk_ids_per_site:,} chunks of a site"
+    return f"{said}earlier pages have left the log, or {cap}"

@@ -1,4 +1,4 @@
-"""What the log holds of one page: its newest features, the pages of its site before it, its verdict, its scores."""
+"""Records of one page in the log: its newest features, the earlier pages of its site, its verdicts and scores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import takewhile
-from typing import NamedTuple
 
 from crawler.web.urls import normalise, page_id, site_of
 from filters.extraction.interface import UNFINISHED
@@ -30,21 +29,9 @@ class _Head(Record, frozen=True, kw_only=True):
     extract_error: str
 
 
-class _Visit(NamedTuple):
-    """A features record: which page it is of, where it stands, and whether it has a text."""
-
-    page_id: str
-    offset: int
-    epoch: str
-    has_text: bool
-
-
 @dataclass(frozen=True, slots=True)
 class FoundPage:
-    """A page's newest features; `earlier` are the offsets of the records that it was compared with, ascending.
-
-    `topic` is that of the features.
-    """
+    """A page's newest features; `earlier` are the offsets of the records that it was compared with, ascending."""
 
     features: Features
     partition: int
@@ -56,9 +43,8 @@ class FoundPage:
 def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) -> FoundPage:
     """The newest features of a page, under any spelling of its URL. Raises UnusableUrl, NotFound; the latter says why.
 
-    `topic` is that of the features: a run may have measured its own. `pages_per_site` is MEASURE's: it compared the
-    page with no more pages of the site than that. Of the site's other pages only the places in the log are held, not
-    the texts.
+    `topic` has the features: a run may have measured its own. MEASURE compared the page with at most `pages_per_site`
+    pages of the site. Their texts are not held here.
     """
     site = site_of(url)
     topics = log.topics()
@@ -68,15 +54,14 @@ def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) ->
     spellings = _spellings(url)
     newest: dict[str, tuple[int, Features]] = {}
     urls: dict[str, str] = {}
-    visits: list[_Visit] = []
+    visits: list[tuple[int, _Head]] = []
     for found, head in records_of(_Head, _of_site(log, topic, partition, site)):
-        offset = found.offset
         urls[head.page_id] = head.url
         if head.page_id in spellings:
             for _, features in records_of(Features, [found]):
-                newest[head.page_id] = offset, features
-        if head.extract_error not in UNFINISHED:  # such a visit changes nothing of what is known of the page
-            visits.append(_Visit(head.page_id, offset, head.epoch, not head.extract_error))
+                newest[head.page_id] = found.offset, features
+        if head.extract_error not in UNFINISHED:  # an unfinished visit changes nothing
+            visits.append((found.offset, head))
     wanted = next((page for page in spellings if page in newest), None)
     if wanted is None:
         near = get_close_matches(normalise(url), sorted(urls.values()), 3)
@@ -95,13 +80,13 @@ def earlier_pages(log: Log, found: FoundPage) -> Iterator[Features]:
 
 
 def verdicts_of(log: Log, found: FoundPage, topic: str = VERDICTS) -> list[Verdict]:
-    """All verdicts of a run on the page, on every fetch of it and by every ruleset, in the order of the log."""
+    """All verdicts of a run on the page, in the order of the log."""
     verdicts = records_of(Verdict, _of_site(log, topic, found.partition, found.features.site))
     return [verdict for _, verdict in verdicts if verdict.page_id == found.features.page_id]
 
 
 def scores_of(log: Log, found: FoundPage, text_digests: Collection[str]) -> dict[str, list[Score]]:
-    """Text -> scores that the page's site has of it, the newest of each detector, the newest last; "" is no text."""
+    """Text digest -> the newest score of each detector on the page's site, the newest last."""
     newest: dict[tuple[str, str], Score] = {}
     for _, score in records_of(Score, _of_site(log, SCORES, found.partition, found.features.site)):
         if score.text_digest and score.text_digest in text_digests and score.site == found.features.site:
@@ -113,25 +98,25 @@ def scores_of(log: Log, found: FoundPage, text_digests: Collection[str]) -> dict
     return scores
 
 
-def _earlier(visits: Sequence[_Visit], features: Features, offset: int, pages_per_site: int) -> list[int]:
-    """The newest record up to `offset` of each page that has its place before this page's, and has a text.
+def _earlier(visits: Sequence[tuple[int, _Head]], features: Features, until: int, pages_per_site: int) -> list[int]:
+    """Offsets of the newest texts of the pages that MEASURE compared this page with, at offset `until`.
 
-    As MEASURE remembers a site: per feature epoch; a page has its place since its first text; one that was fetched
-    again keeps it, so it is compared with the pages that were there before its first visit, and stands there renewed;
-    one that has no text any more stands there with nothing; before a new page takes its place the oldest are forgotten.
+    MEASURE remembers a site per feature epoch. A page gets its place with its first text. It keeps the place when it is
+    fetched again, with its newest text or none, and is compared with the pages before it. A new page displaces
+    the oldest.
     """
     if features.extract_error:
         return []
     places: OrderedDict[str, int | None] = OrderedDict()  # page -> offset of its newest text, if it has one still
-    for visit in visits:
-        if visit.epoch != features.epoch or visit.offset > offset:
+    for offset, visit in visits:
+        if visit.epoch != features.epoch or offset > until:
             continue
         if visit.page_id not in places:
-            if not visit.has_text:
+            if visit.extract_error:
                 continue
             while len(places) >= pages_per_site:
                 places.popitem(last=False)
-        places[visit.page_id] = visit.offset if visit.has_text else None
+        places[visit.page_id] = None if visit.extract_error else offset
     before = takewhile(lambda page: page != features.page_id, places)
     return sorted(text for page in before if (text := places[page]) is not None)
 
@@ -143,7 +128,7 @@ def _of_site(log: Log, topic: str, partition: int, site: str) -> Iterator[Messag
 
 
 def _spellings(url: str) -> dict[str, str]:
-    """Page id -> URL of what may be meant: as given, then with or without the slash at the end of its path."""
+    """Page id -> URL: as given, then with or without the slash at the end of its path."""
     address, mark, query = normalise(url).partition("?")
     other = address.removesuffix("/") if address.endswith("/") else f"{address}/"
     return {page_id(spelling): spelling for spelling in (url, f"{other}{mark}{query}")}

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
-import time
 from collections.abc import Iterator
 
 from farmwatch.explain.as_json import limits, quality_by_name
 from farmwatch.explain.explanation import PageExplanation
-from farmwatch.explain.rules import plain, put_rules
+from farmwatch.explain.rules import plain, put_rules, shortened
 from farmwatch.terminal.messages import put, put_table, put_wrapped
 from filters.duplicates.repeats import Repeats
 from filters.quality import names as quality_names
 from filters.settings import MeasureSettings
 from stream.schema.records import Score
 from stream.schema.runs import shown_run
+from stream.text.spans import moment
 from stream.text.wording import counted, one_line
 
 _PASSAGES = 8  # repeated passages that are shown without --all
-_TEXT_CHARS = 100  # of a passage, where no terminal says how wide it is
 _FLAT = "which of it is links, lists or tables is unknown"
 TEXTS = {"main": "main text", "c4": "main text cleaned as C4 does"}
 """Texts by their names."""
@@ -51,12 +48,14 @@ ERRORS = {
 
 
 def show(found: PageExplanation, *, everything: bool = False) -> None:
-    """Print an explanation for people. What comes from the page goes out as one line without control characters."""
+    """Print an explanation for people. Text of the page is printed on one line, without control characters."""
     features, verdict = found.features, found.verdict
     first = f", first by {verdict.first_failed}" if verdict.first_failed else ""
-    _say(f"{_name(found)}: {verdict.verdict}{first}")
+    name = features.url if found.source == "log" else ", as ".join(filter(None, (features.page_id, features.url)))
+    _say(f"{name}: {verdict.verdict}{first}")
     judged = shown_run(verdict.run) if found.judged == "live" else found.judged
-    _say(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; {_measured(found)}")
+    fetched = f", fetched {moment(features.fetched_at)}" if features.fetched_at else ""
+    _say(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; features of epoch {features.epoch}{fetched}")
     _say(f"extraction: {extraction(features.extract_path, features.extract_error, found.settings)}")
     put("")
     put_rules(found)
@@ -74,22 +73,9 @@ def show(found: PageExplanation, *, everything: bool = False) -> None:
 
 
 def _say(line: str) -> None:
-    """A line that may hold what comes from the page, broken to the width of a terminal; its rest stands further in."""
+    """A line that may hold text of the page, broken to the width of a terminal and indented."""
     begins = len(line) - len(line.lstrip(" "))
     put_wrapped(one_line(line), " " * (begins + 2))
-
-
-def _name(found: PageExplanation) -> str:
-    features = found.features
-    if found.source == "log":
-        return features.url
-    return f"{features.page_id}, as {features.url}" if features.url else features.page_id
-
-
-def _measured(found: PageExplanation) -> str:
-    features = found.features
-    when = time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(features.fetched_at / 1000))
-    return f"features of epoch {features.epoch}" + (f", fetched {when}" if features.fetched_at else "")
 
 
 def _repeats_lines(found: PageExplanation, *, everything: bool) -> Iterator[str]:
@@ -131,19 +117,11 @@ def _passages(repeats: Repeats, *, everything: bool) -> Iterator[str]:
     for passage in shown:
         where = f"first on {passage.seen_on[0]}"
         yield f"  {passage.size_bytes:,} bytes on {counted(passage.pages, 'page')}, {where}"
-        yield f"    {_shortened(passage.text)}"
+        yield f'    "{shortened(passage.text)}"'
     rest = passages[len(shown) :]
     if rest:
         bytes_left = sum(passage.size_bytes for passage in rest)
         yield f"  and {counted(len(rest), 'passage')} more, {bytes_left:,} bytes: --all shows them"
-
-
-def _shortened(text: str) -> str:
-    """The start of a passage as one line that fits the terminal."""
-    width = shutil.get_terminal_size().columns - 7 if sys.stdout.isatty() else _TEXT_CHARS
-    line = " ".join(one_line(text[: 4 * width]).split())
-    whole = len(line) <= width and len(text) <= 4 * width
-    return f'"{line}"' if whole else f'"{line[: max(1, width - 3)]}..."'
 
 
 def _put_measures(found: PageExplanation) -> None:

@@ -13,11 +13,11 @@ from filters.rules.kinds import Rule
 from stream.schema.records import Features, RuleOutcome
 from stream.text.wording import counted, one_line
 
-_SHOWN_CHARS = 120  # of a pattern, and of what it found
+_SHOWN_CHARS = 100  # of a passage, of a pattern, and of its match
 
 
 class UrlMatch(NamedTuple):
-    """Why a URL is of a kind: the first pattern that is found in its path and query, and the piece that it fits."""
+    """The kind of a URL, the first pattern that is found in its path and query, and the match."""
 
     kind: str
     pattern: str
@@ -25,7 +25,7 @@ class UrlMatch(NamedTuple):
 
 
 def put_rules(found: PageExplanation) -> None:
-    """Print the rules. What comes from the page or the log goes out as one line without control characters."""
+    """Print the rules. Text of the page or the log is printed on one line, without control characters."""
     features, verdict = found.features, found.verdict
     rows, styles = [], []
     for rule in verdict.rules:
@@ -39,7 +39,7 @@ def put_rules(found: PageExplanation) -> None:
     for rule_of_set in found.rules.values():
         match = url_match(features, rule_of_set)
         if match is not None:
-            pattern, piece = _shortened(match.pattern), _shortened(match.found)
+            pattern, piece = shortened(match.pattern), shortened(match.found)
             why = f'{match.kind}, for its pattern {pattern} is found in the URL: "{piece}"'
             put_wrapped(one_line(f"{rule_of_set.name}: {why}"), "  ")
     if verdict.failed:
@@ -113,5 +113,7 @@ def _number(value: float, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".")
 
 
-def _shortened(text: str) -> str:
-    return text if len(text) <= _SHOWN_CHARS else f"{text[:_SHOWN_CHARS]}..."
+def shortened(text: str) -> str:
+    """The start of a text on one line."""
+    line = " ".join(one_line(text[: 4 * _SHOWN_CHARS]).split())
+    return line if len(text) <= _SHOWN_CHARS else f"{line[:_SHOWN_CHARS]}..."

@@ -1,9 +1,10 @@
-"""What the pipes do with each line. The functions of the stages are used as they are; only the lines are made here."""
+"""The pipes `measure` and `judge`: lines around the functions of the stages."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from farmwatch.terminal.jsonl import JsonLines, batches, write_line
 from filters.extraction.blocks import Block, pack, unpack
 from filters.extraction.interface import ExtractError
 from filters.measure.epoch import feature_epoch
-from filters.measure.page_measures import Measured, RawPage
+from filters.measure.page_measures import RawPage
 from filters.measure.workers import ExtractionPool
 from filters.quality.measures import MEASURES, TEXTS
 from filters.rules.catalogue import RULES
@@ -24,7 +25,7 @@ from filters.rules.judgement import ARTICLE, judge_and_text
 from filters.rules.ruleset import load_ruleset
 from filters.rules.toml import as_toml
 from filters.settings import MeasureSettings
-from filters.site_memory.memory import Likeness, SiteMemory
+from filters.site_memory.memory import SiteMemory
 from filters.site_memory.rows import NoState
 from stream.schema.records import Features, Verdict
 from stream.text.user_errors import Exit
@@ -72,9 +73,8 @@ def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -
     jobs = jobs or os.cpu_count() or 1
     epoch = feature_epoch(settings)
     seen, nowhere = SiteMemory(settings, cached_bytes=1 << 62), NoState()
-    pool = ExtractionPool(msgspec.structs.replace(settings, workers=jobs))
     compress = zstandard.ZstdCompressor(level=1).compress
-    try:
+    with closing(ExtractionPool(msgspec.structs.replace(settings, workers=jobs))) as pool:
         for batch in batches(lines, jobs * _PAGES_PER_JOB):
             named = []
             for place, page in batch:
@@ -85,25 +85,19 @@ def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -
             raw = [RawPage(page.url, "utf-8", compress(page.html.encode("utf-8", "replace"))) for page, _, _ in named]
             for (page, site, ident), measured in zip(named, pool.map(raw), strict=True):
                 likeness = seen.of(nowhere, 0, site, ident, measured)
-                write_line(features_line(page.url, site, ident, measured, likeness, epoch))
-    finally:
-        pool.close()
+                line = FeaturesLine(
+                    url=page.url,
+                    site=site,
+                    page_id=ident,
+                    text=measured.text,
+                    extract=Extract(path=measured.path, error=measured.error),
+                    measures={**measured.measures, **likeness._asdict()},
+                    quality={text: dict(zip(MEASURES, row, strict=True)) for text, row in measured.quality.items()},
+                    blocks=unpack(measured.blocks),
+                    feature_epoch=epoch,
+                )
+                write_line(line)
     return lines.end()
-
-
-def features_line(url: str, site: str, ident: str, measured: Measured, likeness: Likeness, epoch: str) -> FeaturesLine:
-    """What was measured, with the stable names of the pipe."""
-    return FeaturesLine(
-        url=url,
-        site=site,
-        page_id=ident,
-        text=measured.text,
-        extract=Extract(path=measured.path, error=measured.error),
-        measures={**measured.measures, **likeness._asdict()},
-        quality={text: dict(zip(MEASURES, values, strict=True)) for text, values in measured.quality.items()},
-        blocks=unpack(measured.blocks),
-        feature_epoch=epoch,
-    )
 
 
 def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exit:
@@ -124,11 +118,7 @@ def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exi
 
 
 def features_of(line: FeaturesLine) -> Features:
-    """The features record of a line; measures that it lacks are unknown, and without a text none was found.
-
-    Raises ValueError for a block that is none, for a text or a quality measure that does not exist, and for a measure
-    that is no number where a rule compares it with one.
-    """
+    """The features record of a line; measures that it lacks are unknown. Raises ValueError for what is no feature."""
     known = frozenset(MEASURES)
     for text, measures in line.quality.items():
         if text not in TEXTS or not known.issuperset(measures):

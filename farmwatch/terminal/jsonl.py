@@ -1,8 +1,4 @@
-"""JSON lines in and out, as a stream: order kept, a bad line reported with its number and skipped.
-
-Of bad lines that are bad alike the first ones are reported and the others counted: the wrong file would else fill the
-terminal with one mistake.
-"""
+"""JSON lines in and out, in order. Bad lines are reported with their number and skipped; many alike are counted."""
 
 from __future__ import annotations
 
@@ -10,15 +6,14 @@ import itertools
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
 
 import msgspec
 
 from farmwatch.terminal.line_forms import of_another_stage
-from farmwatch.terminal.messages import message
-from farmwatch.terminal.progress import Advance, reading
+from farmwatch.terminal.messages import Advance, counting, message
 from stream.text.packed_files import DamagedFile, bounded_lines, open_packed
 from stream.text.user_errors import Exit, FarmwatchError
 from stream.text.wording import counted, one_line
@@ -47,10 +42,10 @@ class JsonLines(Generic[T]):
         doubtful: Callable[[T], bool] = lambda _: False,
         on_bad: Callable[[str], None] = message,
     ) -> None:
-        """Read `files` in order for `command`; `-` is standard input, and so is none at all.
+        """Read `files` in order for `command`; `-`, or no file, is standard input.
 
-        `bar` is for work that takes long. `doubtful` are objects that may be of another stage though they are of
-        `kind`: their lines are looked at more closely. `on_bad` gets the report of a bad line.
+        `bar` shows progress. `doubtful` marks objects that may be of another stage though they are of `kind`. `on_bad`
+        gets the report of a bad line.
         """
         self._on_bad = on_bad
         self._bar = bar
@@ -65,7 +60,10 @@ class JsonLines(Generic[T]):
 
         Raises FarmwatchError when a file cannot be read.
         """
-        with reading(self._files, shown=self._bar) as advance:
+        is_shown = self._bar and not sys.stdout.isatty()
+        is_known = all(file.is_file() for file in self._files)  # the end of a pipe is not
+        size = sum(file.stat().st_size for file in self._files) if is_known else None
+        with counting(size, "of the input") if is_shown else nullcontext(lambda _: None) as advance:
             for file in self._files:
                 with binary_input(file) as stream:
                     yield from self._objects(stream, f"{file}: " if len(self._files) > 1 else "", advance)
@@ -131,7 +129,7 @@ def write_bytes(lines: bytes) -> None:
 
 
 def batches(placed: Iterable[tuple[str, T]], size: int) -> Iterator[list[tuple[str, T]]]:
-    """Runs of up to `size`, in order."""
+    """Batches of up to `size`, in order."""
     source = iter(placed)
     while batch := list(itertools.islice(source, size)):
         yield batch

@@ -1,28 +1,17 @@
-"""What the lines of a pipe are, told by the names in them: a line of another stage is answered with the one to run."""
+"""Forms of the lines of pipes, known by their keys: a line of another stage is answered with the command to run."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import msgspec
 
-
-class _Form(NamedTuple):
-    """A line of some stage: what it is called, the names that no other form has all of, and what prints it."""
-
-    noun: str
-    names: frozenset[str]
-    made_by: str = ""
-
-
-_FORMS = {
-    "labelled texts": _Form("a labelled text", frozenset({"label"})),
-    "pages": _Form("a page", frozenset({"url", "html"})),
-    "features": _Form("features", frozenset({"url", "measures"}), "measure"),
-    "verdicts": _Form("a page verdict", frozenset({"verdict", "rules"}), "judge"),
-    "articles": _Form("an article", frozenset({"id", "text"}), "judge --articles"),
-    "scores": _Form("a score", frozenset({"flag", "abstain"}), "score"),
-    "site verdicts": _Form("a site verdict", frozenset({"verdict", "pages_used"}), "tally"),
+_FORMS = {  # what a command reads -> a line of it, the keys that no other form has all of, the command that writes it
+    "labelled texts": ("a labelled text", {"label"}, ""),
+    "pages": ("a page", {"url", "html"}, ""),
+    "features": ("features", {"url", "measures"}, "measure"),
+    "verdicts": ("a page verdict", {"verdict", "rules"}, "judge"),
+    "articles": ("an article", {"id", "text"}, "judge --articles"),
+    "scores": ("a score", {"flag", "abstain"}, "score"),
+    "site verdicts": ("a site verdict", {"verdict", "pages_used"}, "tally"),
 }
 READS = {
     "measure": "pages",
@@ -38,15 +27,15 @@ _names = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def of_another_stage(line: bytes, command: str) -> str:
-    """What a line of another stage is, and what makes the lines that `command` reads; "" where that cannot be told."""
+    """The form of a line of another stage, and the one that `command` reads; "" where the form is not known."""
     try:
         names = _names.decode(line).keys()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return ""
-    found = next((form for form, known in _FORMS.items() if known.names <= names), None)
     wanted = READS.get(command, "")  # other commands read what no pipe carries
-    if found is None or not wanted or found == wanted:
+    found, noun = next(((form, noun) for form, (noun, keys, _) in _FORMS.items() if keys <= names), (wanted, ""))
+    if found == wanted or not wanted:
         return ""
-    made_by = _FORMS[wanted].made_by
+    made_by = _FORMS[wanted][2]
     how = f", which `{made_by}` makes" if made_by else ""
-    return f"this is {_FORMS[found].noun}; `{command}` reads {wanted}{how}"
+    return f"this is {noun}; `{command}` reads {wanted}{how}"

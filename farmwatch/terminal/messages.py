@@ -1,15 +1,12 @@
-"""What commands say: data on stdout (tables or JSON), messages and logs on stderr.
-
-Colour and bars only on a terminal, and never with NO_COLOR (rich and structlog are told so here).
-"""
+"""Output of commands: data on stdout (tables or JSON), messages and logs on stderr. Colour only on a terminal."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from stream.text.wording import one_line
@@ -18,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 T = TypeVar("T")
+Advance = Callable[[int], None]
 
 
 def message(text: str) -> None:
@@ -36,12 +34,9 @@ def put_json(value: Any) -> None:
 
 
 def json_line(value: Any) -> str:
-    """A JSON document on one line. NaN and infinities are refused: they are no JSON.
-
-    Characters that do not print are escaped: on a terminal JSON, too, must not steer it.
-    """
+    """A JSON document on one line, in ASCII if a character would not print. Raises ValueError for NaN."""
     text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-    return text if text.isprintable() else "".join(map(_json_character, text))
+    return text if text.isprintable() else json.dumps(value)
 
 
 def put_table(
@@ -51,7 +46,6 @@ def put_table(
     *,
     less: Sequence[str] = (),
     same: Sequence[str] = (),
-    spare: Sequence[str] = (),
     styles: Sequence[str] = (),
     below: int = 0,
 ) -> None:
@@ -70,7 +64,7 @@ def put_table(
     from farmwatch.terminal.tables import fit
 
     console = _console()
-    fitted = fit(console, headings, cells, title=title, less=less, same=same, spare=spare, styles=styles, below=below)
+    fitted = fit(console, headings, cells, title=title, less=less, same=same, styles=styles, below=below)
     console.print(fitted.table)
     for note in fitted.notes:
         put_wrapped(note)
@@ -83,17 +77,15 @@ def put_columns(
     *,
     less: Sequence[str] = (),
     same: Sequence[str] = (),
+    below: int = 0,
 ) -> None:
-    """A table of records, see `put_table`: each heading with the attribute that its cells show, or their maker."""
+    """A table of records, see `put_table`: each heading with the attribute that its cells show, or a function."""
     cells = ([getattr(row, of) if isinstance(of, str) else of(row) for of in columns.values()] for row in rows)
-    put_table(tuple(columns), cells, title, less=less, same=same)
+    put_table(tuple(columns), cells, title, less=less, same=same, below=below)
 
 
 def put_wrapped(text: str, indent: str = "") -> None:
-    """A paragraph on stdout, broken at words to the width of a terminal, with `indent` from the second line on.
-
-    One line elsewhere.
-    """
+    """A paragraph on stdout: broken at words on a terminal, with `indent` from the second line on; else one line."""
     put(_broken(text, sys.stdout, indent))
 
 
@@ -114,8 +106,22 @@ def error_console() -> Console:
     return Console(stderr=True)
 
 
+@contextmanager
+def counting(total: int | None, what: str) -> Iterator[Advance]:
+    """A bar on stderr, if it is a terminal, over `total` things; `advance` gets how many were dealt with since."""
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TaskProgressColumn(), TextColumn(what), BarColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=error_console(), transient=True) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.update(task, advance=done)
+
+
 def start_logging(level: str = "info", **bound: str) -> None:
-    """structlog to stderr: readable on a terminal, logfmt elsewhere. `bound` goes with every event (the role)."""
+    """Send structlog to stderr: readable on a terminal, logfmt elsewhere. `bound` is added to every event."""
     import logging
 
     import structlog
@@ -153,7 +159,7 @@ def _console() -> Console:
 
 
 def _broken(text: str, stream: TextIO, indent: str = "") -> str:
-    """The text as it goes to that stream. Words stay whole: a path or a URL is there to be copied."""
+    """The text for that stream. Words stay whole: paths and URLs are copied."""
     if not stream.isatty():
         return text
     import textwrap
@@ -166,17 +172,10 @@ def _broken(text: str, stream: TextIO, indent: str = "") -> str:
 
 
 def _columns(stream: TextIO) -> int:
-    """Width of the terminal: COLUMNS where it says so, as tables have it, else that of the stream."""
+    """Width of the terminal: COLUMNS if it is set, as for tables, else that of the stream."""
     import shutil
 
     if not os.environ.get("COLUMNS", "").isdecimal():
         with suppress(OSError, ValueError):
             return max(20, os.get_terminal_size(stream.fileno()).columns or 80)
     return max(20, shutil.get_terminal_size().columns)
-
-
-def _json_character(character: str) -> str:
-    if character.isprintable():
-        return character
-    units = character.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))

@@ -32,20 +32,16 @@ def fit(
     title: str = "",
     less: Sequence[str] = (),
     same: Sequence[str] = (),
-    spare: Sequence[str] = (),
     styles: Sequence[str] = (),
     below: int = 0,
 ) -> Fitted:
     """A table for the width of `console`.
 
-    Columns of `spare` are left out where all their cells are empty; a column of `same` becomes a note where all rows
-    agree. Columns of `less` are left out in this order until the table fits, with a note. A table that is still too
-    wide is folded; with `below`, the last so many cells of each row go to lines of their own, and none is left out.
-    `styles` are one a row.
+    Empty columns are left out; a column of `same` becomes a note where all rows agree. Columns of `less` are left out
+    in this order until the table fits, with a note. A table that is still too wide is folded; with `below`, the last so
+    many cells of each row go to lines of their own, and none is left out. `styles` are one a row.
     """
-    columns = [
-        place for place, heading in enumerate(headings) if heading not in spare or any(row[place] for row in rows)
-    ]
+    columns = [place for place in range(len(headings)) if not rows or any(row[place] for row in rows)]
     notes = []
     for column in [place for place in columns if headings[place] in same]:
         values = {row[column] for row in rows}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,6 +29,7 @@ from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import put, put_json, put_wrapped
 from stream.log.contract import partition_of
 from stream.schema.topics import FRONTIER_STORE
+from stream.text.spans import moment
 from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
 
@@ -38,10 +39,10 @@ _SITEMAPS_SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """Where the rules are from: the text that binds us, how we came by it, and what tdmrep.json says."""
+    """A robots.txt with its origin, and tdmrep.json."""
 
     text: bytes
-    told: str
+    origin: str
     status: int = 0  # HTTP; 0 = no answer, or none asked for
     redirects: int = 0
     robots_until: int = 0  # milliseconds UTC
@@ -60,13 +61,13 @@ def robots(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Whether the crawler may fetch a URL, with the line of robots.txt that decides it.
+    """Say whether the crawler may fetch a URL, with the line of robots.txt that decides it.
 
-    The site is asked for robots.txt and tdmrep.json as the crawl does it: with a contact (crawl.contact), at its pace,
-    at public addresses only. Nothing is stored.
+    The command requests robots.txt and tdmrep.json as the crawl does: with a contact (crawl.contact), at its pace, at
+    public addresses only. It stores nothing.
 
-    Exit code 0: it may be fetched; 1: it may not, by robots.txt, a Crawl-delay beyond crawl.crawl_delay_cap_s, or a
-    reservation in tdmrep.json where crawl.obey_opt_out is on; 3: nobody can tell, with --stored where nothing is kept.
+    Exit code 0: it may be fetched; 1: robots.txt, a Crawl-delay above crawl.crawl_delay_cap_s, or a reservation in
+    tdmrep.json where crawl.obey_opt_out is on forbids it; 3: with --stored where nothing is stored.
     """
     if file is not None and stored:
         raise UsageError("--file and --stored: one of them at a time")
@@ -74,7 +75,9 @@ def robots(
     settings = config.crawl
     normal = normalise(url if "://" in url else f"https://{url}")
     if file is not None:
-        source = _from_file(file)
+        with binary_input(file) as lines:
+            text = lines.read(ROBOTS_CAP_BYTES)
+        source = _Source(text, f"{file}, {counted(len(text), 'byte')} read")
     elif stored:
         source = _from_frontier(config, normal)
     else:
@@ -85,16 +88,12 @@ def robots(
     obeyed = settings.obey_opt_out and rule is not None and rule.reserved
     fetched = found.allowed and not too_slow and not obeyed
     if json:
-        put_json(_document(normal, settings, source, found, rule, fetched=fetched))
+        put_json({"url": normal, "may_be_fetched": fetched, **_document(settings, source, found, rule)})
     else:
-        _tell(normal, settings, source, found, rule, fetched=fetched)
+        put(f"{'may be fetched' if fetched else 'may not be fetched'}: {one_line(normal)}")
+        for name, words in _facts(settings, source, found, rule):
+            put_wrapped(f"  {name:<12} {one_line(words)}", " " * 15)
     return Exit.OK if fetched else Exit.PROBLEM
-
-
-def _from_file(path: Path) -> _Source:
-    with binary_input(path) as lines:
-        text = lines.read(ROBOTS_CAP_BYTES)
-    return _Source(text, f"{path}, {counted(len(text), 'byte')} read")
 
 
 def _from_frontier(config: Config, url: str) -> _Source:
@@ -113,8 +112,8 @@ def _from_frontier(config: Config, url: str) -> _Source:
         if row is not None and row.stopped:
             why = f"was stopped ({row.stopped}), and its robots.txt was dropped then"
         raise FarmwatchError(one_line(f"--stored: {site} {why}; without --stored the site itself is asked"))
-    told = f"kept by the frontier, {counted(len(text), 'byte')}" if text is not None else "the site has none"
-    return _Source(text or b"", told, robots_until=row.robots_until, tdm=(tdm or b"") if row.tdm_until else None)
+    origin = f"kept by the frontier, {counted(len(text), 'byte')}" if text is not None else "the site has none"
+    return _Source(text or b"", origin, robots_until=row.robots_until, tdm=(tdm or b"") if row.tdm_until else None)
 
 
 def _from_site(settings: CrawlSettings, url: str) -> _Source:
@@ -147,20 +146,19 @@ def _in_words(answer: FetchResult, meaning: str) -> str:
     return f"{said}{way}: {means}"
 
 
-def _tell(
-    url: str, settings: CrawlSettings, source: _Source, found: RobotsExplanation, rule: TdmRule | None, *, fetched: bool
-) -> None:
-    put(f"{'may be fetched' if fetched else 'may not be fetched'}: {one_line(url)}")
-    _line("robots.txt", source.told)
+def _facts(
+    settings: CrawlSettings, source: _Source, found: RobotsExplanation, rule: TdmRule | None
+) -> Iterator[tuple[str, str]]:
+    yield "robots.txt", source.origin
     if source.robots_until:
-        _line("", f"asked again after {_utc(source.robots_until)}")
-    _line("decision", f"{'allowed' if found.allowed else 'disallowed'}, {_because(found)}")
-    _line("group", _group(found, settings.name))
-    _line("delay", _delay(found, settings))
-    _line("sitemaps", f"{len(found.sitemaps)} named" if found.sitemaps else "none named")
+        yield "", f"asked again after {moment(source.robots_until)}"
+    yield "decision", f"{'allowed' if found.allowed else 'disallowed'}, {_because(found)}"
+    yield "group", _group(found, settings.name)
+    yield "delay", _delay(found, settings)
+    yield "sitemaps", f"{len(found.sitemaps)} named" if found.sitemaps else "none named"
     for line in found.sitemaps[:_SITEMAPS_SHOWN]:
-        _line("", f"line {line.number}: {_short(line.value)}")
-    _line("tdmrep.json", _tdm(source, rule, settings))
+        yield "", f"line {line.number}: {_short(line.value)}"
+    yield "tdmrep.json", _tdm(source, rule, settings)
 
 
 def _because(found: RobotsExplanation) -> str:
@@ -183,11 +181,10 @@ def _text(found: RobotsExplanation) -> str:
 def _group(found: RobotsExplanation, name: str) -> str:
     if not found.agents:
         return "none"
-    first = "; ".join(f"line {line.number}: User-agent: {_short(line.value)}" for line in found.agents[:5])
-    more = f" and {len(found.agents) - 5} more" if len(found.agents) > 5 else ""
-    everyone = found.agents[0].value.startswith("*")
-    whom = f"for everyone, as none names {name}" if everyone else f"for {name}"
-    return f"{first}{more} ({whom}; {counted(found.rules, 'rule')})"
+    first, *others = found.agents
+    more = f" and {len(others)} more" if others else ""
+    whom = f"for everyone, as none names {name}" if first.value.startswith("*") else f"for {name}"
+    return f"line {first.number}: User-agent: {_short(first.value)}{more} ({whom}; {counted(found.rules, 'rule')})"
 
 
 def _delay(found: RobotsExplanation, settings: CrawlSettings) -> str:
@@ -213,11 +210,10 @@ def _tdm(source: _Source, rule: TdmRule | None, settings: CrawlSettings) -> str:
 
 
 def _document(
-    url: str, settings: CrawlSettings, source: _Source, found: RobotsExplanation, rule: TdmRule | None, *, fetched: bool
+    settings: CrawlSettings, source: _Source, found: RobotsExplanation, rule: TdmRule | None
 ) -> dict[str, Any]:
+    policy = asdict(rule) if rule is not None else {}
     return {
-        "url": url,
-        "may_be_fetched": fetched,
         "allowed": found.allowed,
         "why": found.why.value,
         "rule": None if found.rule is None else {"line": found.rule.number, "text": _text(found)},
@@ -227,29 +223,17 @@ def _document(
         "crawl_delay_line": found.crawl_delay_line or None,
         "delay_s": max(settings.delay_s, found.crawl_delay_s),
         "sitemaps": [{"line": line.number, "url": _short(line.value)} for line in found.sitemaps],
-        "robots_txt": source.told,
+        "robots_txt": source.origin,
         "status": source.status or None,
         "redirects": source.redirects,
         "robots_until": source.robots_until or None,
         "tdmrep_asked": source.tdm is not None,
-        "tdmrep": None if rule is None else {name: _plain(value) for name, value in asdict(rule).items()},
+        "tdmrep": {name: _short(value) if isinstance(value, str) else value for name, value in policy.items()} or None,
         "obey_opt_out": settings.obey_opt_out,
     }
 
 
-def _plain(value: Any) -> Any:
-    return _short(value) if isinstance(value, str) else value
-
-
-def _line(name: str, text: str) -> None:
-    put_wrapped(f"  {name:<12} {one_line(text)}", " " * 15)
-
-
 def _short(text: str) -> str:
-    """What a site wrote, without control characters, lone surrogates, or more than is of use."""
+    """Text of a site in one line, without control characters and lone surrogates, cut."""
     shown = one_line(text.encode("utf-8", "replace").decode())
     return shown if len(shown) <= _SHOWN else shown[: _SHOWN - 1] + "…"
-
-
-def _utc(milliseconds: int) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(milliseconds / 1000))

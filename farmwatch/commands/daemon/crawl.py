@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.commands.daemon.running import append_hits_of
-from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
+from farmwatch.commands.options import DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, host_of
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.crawl.observer import CrawlObserver
@@ -28,10 +28,7 @@ from stream.text.user_errors import Exit, UsageError
 
 def crawl(
     *,
-    hits: Annotated[
-        list[Path] | None,
-        Parameter(help="File with search results to append first (CSV, JSONL or URLs); repeatable.", negative=""),
-    ] = None,
+    hits: Hits = None,
     until_done: Annotated[
         bool, Parameter(negative="", help="End when nothing is left to do now; sites that rest are not waited for.")
     ] = False,
@@ -42,12 +39,8 @@ def crawl(
     limit: Annotated[
         int | None, Parameter(help="With --dry-run: sites, or requests of --site, at most; 0 = all. Default: 50.")
     ] = None,
-    allow_private: Annotated[
-        bool, Parameter(negative="", help="Let the crawler reach private addresses. For tests on loopback only.")
-    ] = False,
-    member: Annotated[
-        str | None, Parameter(help="Name of this member, the same after a restart. Default: host and a number.")
-    ] = None,
+    allow_private: AllowPrivate = False,
+    member: Member = None,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:

@@ -11,7 +11,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.options import DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.config.opening import check_log_url
@@ -30,20 +30,12 @@ def up(
         list[str] | None,
         Parameter(help="crawl, measure, judge, score, tally: several by commas or repeats. Default: all.", negative=""),
     ] = None,
-    hits: Annotated[
-        list[Path] | None,
-        Parameter(help="File with search results to append first (CSV, JSONL or URLs); repeatable.", negative=""),
-    ] = None,
-    allow_private: Annotated[
-        bool, Parameter(negative="", help="Let the crawler reach private addresses. For tests on loopback only.")
-    ] = False,
+    hits: Hits = None,
+    allow_private: AllowPrivate = False,
     in_process: Annotated[
         bool, Parameter(negative="", help="Run the one role in this process, unsupervised: for containers.")
     ] = False,
-    member: Annotated[
-        str | None,
-        Parameter(help="Name of this member, its own and the same after a restart. Default: host and a number."),
-    ] = None,
+    member: Member = None,
     leash: Annotated[bool, Parameter(show=False, negative="")] = False,
     common: Common = DEFAULTS,
 ) -> int:
@@ -109,16 +101,8 @@ def parse_roles(names: list[str]) -> list[Role]:
 
 def child_command(role: Role, name: str, flags: list[str], config_file: Path | None) -> list[str]:
     """Command line of one role's process, with the flags and the configuration file of this one."""
-    command = [
-        *this_program(),
-        "up",
-        "--role",
-        role.value,
-        "--in-process",
-        "--leash",
-        "--member",
-        f"{role.value}-{name}",
-    ]
+    member = f"{role.value}-{name}"
+    command = [*this_program(), "up", "--role", role.value, "--in-process", "--leash", "--member", member]
     if config_file is not None:
         command += ["--config", str(config_file)]
     for flag in flags:
@@ -128,9 +112,7 @@ def child_command(role: Role, name: str, flags: list[str], config_file: Path | N
 
 def _supervise(config: Config, roles: list[Role], name: str, common: Common, allow_private: bool, leash: bool) -> int:
     flags = [*common.flags(), *(["crawl.allow_private=true"] if allow_private else [])]
-    children: dict[str, list[str]] = {}
     for role in roles:
-        children[role.value] = child_command(role, name, flags, common.config)
         port = config.metrics.port_of(role)
         where = f"http://{config.metrics.host}:{port}/metrics" if port else "on a free port, see endpoints_served"
         message(f"metrics of {role.value}: {where}")
@@ -138,6 +120,7 @@ def _supervise(config: Config, roles: list[Role], name: str, common: Common, all
     stop_on_signals(stop, hurry)
     if leash:
         follow_parent(stop, 2 * config.up.drain_s)
+    children = {role.value: child_command(role, name, flags, common.config) for role in roles}
     return Supervisor(children, config.up).run(stop, hurry)
 
 

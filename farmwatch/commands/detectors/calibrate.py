@@ -13,14 +13,12 @@ from cyclopts import Parameter
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
 from farmwatch.config.config import Config
 from farmwatch.labels.label_lines import LabelFile, LabelledText
-from farmwatch.terminal.jsonl import STDIN
-from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
-from farmwatch.terminal.progress import counting
+from farmwatch.terminal.messages import counting, message, put, put_json, put_table, put_wrapped
 from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, compared, gather
 from scoring.calibration.report import CalibrationReport, summary, tables
 from scoring.calibration.threshold import calibrate as choose
 from scoring.detectors.registry import detector_identities, load_detectors
-from scoring.errors import BadIdentity, CalibrationRefused, MissingModel, PoisonText
+from scoring.errors import BadIdentity, CalibrationRefused, PoisonText
 from scoring.interface import Detector, TextScore, base_of, refuse_bad_identity
 from scoring.settings import ScoreSettings
 from scoring.thresholds.published import write_thresholds, write_whole
@@ -52,10 +50,10 @@ def calibrate(
 ) -> int:
     """Choose a detector's threshold on labelled texts, measure it there, and write it as a threshold set.
 
-    Written are NAME.json (the set, for score.thresholds), NAME.report.json, and the plot as NAME.png and NAME.svg.
-    Texts are scored; lines of `farmwatch score` with a label beside them are taken as they are. Where lines have a
-    site, intervals are clustered by it. Bad lines are reported and skipped: exit code 1; so it is where labels are too
-    few: then nothing is written, and the message says how many are needed.
+    The command writes NAME.json (the set, for score.thresholds), NAME.report.json, and the plot as NAME.png and
+    NAME.svg. It scores texts; lines of `farmwatch score` with a label beside them keep their scores. Where lines have a
+    site, intervals are clustered by it. Exit code 1: bad lines were reported and skipped, or the labels are too few;
+    then nothing is written, and the message says how many are needed.
     """
     from scoring.calibration.plot import draw, has_matplotlib, require_matplotlib
 
@@ -63,8 +61,6 @@ def calibrate(
         raise UsageError(f"--fpr: above 0 and at most .5, not {fpr}")
     if not valid_name(name):
         raise UsageError("--name: up to 32 of a-z, 0-9, - and ., the first a letter or digit")
-    if not labels.exists() and str(labels) not in STDIN:
-        raise FarmwatchError(f"{labels}: there is no such file")
     if plot:
         require_matplotlib()  # told now, not after the texts have been scored
     drawn_too = has_matplotlib() if plot is None else plot
@@ -82,16 +78,13 @@ def calibrate(
         file.end()
         message(f"farmwatch: {error}")
         return Exit.PROBLEM
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        write_thresholds(files["json"], chosen, force=force)
-        write_whole(files["report.json"], _pretty(report), force=force)
-        for form, body in drawn.items():
-            write_whole(files[form], body, force=force)
-    except OSError as error:
-        raise FarmwatchError(f"{error.filename or out}: cannot be written: {error.strerror or error}") from error
+    out.mkdir(parents=True, exist_ok=True)
+    write_thresholds(files["json"], chosen, force=force)
+    encoded = msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
+    for form, body in {"report.json": encoded, **drawn}.items():
+        write_whole(files[form], body, force=force)
     if json:
-        put_json({**json_text.loads(_pretty(report)), "files": {form: str(path) for form, path in files.items()}})
+        put_json({**json_text.loads(encoded), "files": {form: str(path) for form, path in files.items()}})
     else:
         _tell(report, list(files.values()))
     if plot is None and not drawn_too:
@@ -100,7 +93,7 @@ def calibrate(
 
 
 def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: LabelFile) -> LabelledScores:
-    """Score the texts that are not scored yet, put all together. Raises PooledDetectors, and as `load_detectors`."""
+    """Score the texts that have no score yet. Raises PooledDetectors, and as `load_detectors`."""
     if not lines:
         file.end()
         raise FarmwatchError("no labelled text or score: nothing to calibrate with")
@@ -114,15 +107,7 @@ def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: 
         raise UsageError(f"--detector: {detector!r} is an identity; to score texts, take a name of score.detectors")
     default = detector
     if "/" not in detector and (detector or texts):
-        try:
-            default = detector_identities(_only(config, detector))[0]
-        except MissingModel as error:
-            if texts:
-                raise
-            raise UsageError(
-                f"--detector {detector!r}: scores need the detector's whole identity, as `farmwatch score` prints it;"
-                f" the name alone does not give it on this machine: {error}"
-            ) from error
+        default = detector_identities(_only(config, detector))[0]
     rows = _scored(_only(config, detector), texts, file) if texts else []
     for line in lines:
         if line.text is not None:
@@ -141,7 +126,7 @@ def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: 
 
 
 def _only(config: Config, detector: str) -> ScoreSettings:
-    """Settings of the one detector, the first of the configuration by default, without the thresholds that it has."""
+    """Settings of the one detector, by default the first of the configuration, without thresholds."""
     return msgspec.structs.replace(config.score, detectors=[detector or config.score.detectors[0]], thresholds={})
 
 
@@ -164,7 +149,7 @@ def _scored(settings: ScoreSettings, lines: Sequence[LabelledText], file: LabelF
 def _each(
     detector: Detector, lines: Sequence[LabelledText], file: LabelFile
 ) -> Iterator[tuple[LabelledText, TextScore]]:
-    """Lines with their scores; a text that the detector cannot take is told, and the others are scored without it."""
+    """Lines with their scores; a text that the detector cannot take is reported, and the others are scored."""
     try:
         yield from zip(lines, detector.score([line.text or "" for line in lines]), strict=True)
     except PoisonText as error:
@@ -173,10 +158,6 @@ def _each(
             return
         for line in lines:
             yield from _each(detector, [line], file)
-
-
-def _pretty(report: CalibrationReport) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(report), indent=2) + b"\n"
 
 
 def _tell(report: CalibrationReport, files: Sequence[Path]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import Counter
 from collections.abc import Iterator
 from functools import partial
 from itertools import count
@@ -19,8 +18,7 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.opening import create_topics, opened
 from farmwatch.crawl.archive_import import Imported, MeasuredStream, import_pages, imports_lock
 from farmwatch.terminal.jsonl import STDIN, binary_input
-from farmwatch.terminal.messages import message, put, put_json
-from farmwatch.terminal.progress import counting
+from farmwatch.terminal.messages import counting, message, put, put_json
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted, one_line
 
@@ -39,13 +37,11 @@ def import_archives(
 ) -> int:
     """Append the pages of WARC files to the log, as if they had been crawled.
 
-    The rules are the crawl's own: only HTML that was answered with 2xx, cut at crawl.body_bytes. What is passed over
-    is counted by its reason. A broken record is reported with its file and offset and skipped.
+    The rules are those of the crawl: only HTML with a status of 2xx, cut at crawl.body_bytes. Records that are passed
+    over are counted by reason. A broken record is reported with its file and offset and skipped.
 
-    A record that was imported before is not appended again, for 90 days: after an interruption, import the same files
-    again. Imports may run side by side on one machine.
-
-    Exit code 1: a record is broken, or no page was found, be it new or known.
+    For 90 days, a record is appended once: after an interruption, import the same files again. Imports may run side by
+    side on one machine. Exit code 1: a record is broken, or there was no page, new or known.
     """
     if not _SOURCE.fullmatch(source):
         raise UsageError(f"--source {source!r}: use up to 32 of a-z, 0-9, '_', '.' and '-'")
@@ -82,7 +78,14 @@ def import_archives(
             total.pages += added.pages
             total.skipped += added.skipped
             total.broken += added.broken
-    _report(total.pages, total.skipped, total.broken, json)
+    by_reason = dict(sorted(total.skipped.items(), key=lambda item: (-item[1], item[0])))
+    if json:
+        counts = {"pages": total.pages, "skipped": total.skipped.total()}
+        put_json({**counts, "skipped_reasons": by_reason, "broken": total.broken})
+    else:
+        put(f"{counted(total.pages, 'page')} imported, {counted(total.broken, 'broken record')}")
+        if by_reason:
+            put("passed over: " + ", ".join(f"{reason} {count}" for reason, count in by_reason.items()))
     if total.skipped["private_address"]:
         message("--set crawl.allow_private=true lets in what comes from addresses that are not public")
     if not (total.pages or total.skipped or total.broken):
@@ -94,13 +97,3 @@ def _report_broken(file: Path, numbers: Iterator[int], bad: Skipped) -> None:
     if next(numbers) <= _NAMED:
         url = f"{one_line(bad.url)}: " if bad.url else ""
         message(f"{file}: offset {bad.offset}: {url}{one_line(bad.reason)}")
-
-
-def _report(pages: int, skipped: Counter[str], broken: int, as_json: bool) -> None:
-    by_reason = dict(sorted(skipped.items(), key=lambda item: (-item[1], item[0])))
-    if as_json:
-        put_json({"pages": pages, "skipped": skipped.total(), "skipped_reasons": by_reason, "broken": broken})
-        return
-    put(f"{counted(pages, 'page')} imported, {counted(broken, 'broken record')}")
-    if by_reason:
-        put("passed over: " + ", ".join(f"{reason} {count}" for reason, count in by_reason.items()))

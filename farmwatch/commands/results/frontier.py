@@ -14,8 +14,7 @@ from crawler.reasons import in_words, meaning_of_reason
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put, put_columns, put_json, put_table, put_wrapped
-from farmwatch.terminal.progress import counting
+from farmwatch.terminal.messages import counting, message, put, put_columns, put_json, put_table, put_wrapped
 from stream.log.contract import Log, partition_of
 from stream.schema.topics import FRONTIER_STORE
 from stream.text.registrable_domain import registrable_domain

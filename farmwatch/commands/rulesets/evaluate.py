@@ -17,8 +17,7 @@ from farmwatch.labels.fetches import LabelledFetches
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
 from farmwatch.terminal.generated import renewed, section
 from farmwatch.terminal.jsonl import STDIN
-from farmwatch.terminal.messages import message, put, put_json, put_table
-from farmwatch.terminal.progress import Advance, counting
+from farmwatch.terminal.messages import Advance, counting, message, put, put_json, put_table
 from filters.rules.evaluation import Judged, evaluate
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
@@ -67,7 +66,7 @@ def evaluate_rulesets(
         raise UsageError("--json goes with neither --markdown nor --card")
     named = rulesets or shipped_rulesets()
     loaded = [load_ruleset(name) for name in named]
-    old = _read(card) if card else ""
+    old = card.read_text(encoding="utf-8") if card else ""
     if card:
         section(old, COMMAND)
     judged: list[list[Judged]] = [[] for _ in loaded]
@@ -116,10 +115,3 @@ def _labelled(
     fetches = LabelledFetches(labels)
     with opened(config) as log:
         yield fetches, lambda advance: fetches.measured(log, advance)
-
-
-def _read(card: Path) -> str:
-    try:
-        return card.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise FarmwatchError(f"{card}: cannot be read: {error}") from error

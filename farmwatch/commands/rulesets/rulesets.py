@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from farmwatch.commands.options import AsJson
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
@@ -16,8 +16,15 @@ from stream.text.user_errors import Exit
 from stream.text.wording import counted
 
 Named = Annotated[str, Parameter(help="Name of a shipped ruleset, or a TOML file.")]
+rulesets = App(name="rulesets")
+rulesets.command(
+    "farmwatch.commands.rulesets.evaluate:evaluate_rulesets",
+    name="evaluate",
+    help="What rulesets keep of labelled pages: precision and recall for articles, pass rates, and each rule's drops.",
+)
 
 
+@rulesets.command(name="list")
 def list_rulesets(*, json: AsJson = False) -> int:
     """The rulesets that ship with farmwatch: name, digest, how many rules are in force, what it is for."""
     rulesets = [load_ruleset(name) for name in shipped_rulesets()]
@@ -29,6 +36,7 @@ def list_rulesets(*, json: AsJson = False) -> int:
     return Exit.OK
 
 
+@rulesets.command(name="show")
 def show_ruleset(ruleset: Named, /, *, json: AsJson = False) -> int:
     """A ruleset as it is written, and its digest. A starting point for your own: save it and change it.
 
@@ -43,6 +51,7 @@ def show_ruleset(ruleset: Named, /, *, json: AsJson = False) -> int:
     return Exit.OK
 
 
+@rulesets.command(name="check")
 def check_rulesets(
     rulesets: Annotated[list[str], Parameter(help="TOML files, or names of shipped rulesets.", negative="")],
     /,
@@ -73,6 +82,7 @@ def check_rulesets(
     return Exit.OK if all(entry["ok"] for entry in found) else Exit.USAGE
 
 
+@rulesets.command(name="diff")
 def diff_rulesets(a: Named, b: Named, /, *, json: AsJson = False) -> int:
     """What two rulesets decide otherwise: rules that only one has, thresholds, other fields, their order.
 

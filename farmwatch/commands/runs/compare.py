@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.runs.compare_report import show
+from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_json
+from filters.rules.ruleset import load_ruleset, shipped_rulesets
+from replay.compare.comparer import ComparisonRequest
+from replay.compare.comparer import compare as compare_runs
+from replay.compare.comparison import Comparison, Side
+from replay.compare.flips import LARGEST
+from replay.compare.verdict_join import fetch_key
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted
-
-if TYPE_CHECKING:
-    from replay.compare.comparison import Comparison, Side
 
 Named = Annotated[str, Parameter(help="A run; `live` is the one that is live now, `before` the one before it.")]
 
@@ -38,39 +43,31 @@ def compare(
 ) -> int:
     """Compare two runs: verdicts of pages and of sites, which rules let in and threw out, and the change of the rate.
 
-    Intervals are of a paired bootstrap in which whole sites vary. Articles without a score so far count neither as llm
-    nor as human, and are told. Pages that only one run has judged are told, and left out of the tables of pages.
+    The intervals are of a paired bootstrap over sites. Articles without a score so far count neither as llm nor as
+    human. The tables of pages leave out the pages that only one run has judged. Both are counted.
 
-    The sample of flips is the same for the same seed; the kinds of flips take turns in it.
-
-    JSON: one object with everything, the groups, the sample and its texts included.
+    The same seed gives the same sample; the kinds of flips take turns in it. JSON: one object.
     """
-    from farmwatch.config.configured import caveats, tell
-    from replay.compare.comparer import ComparisonRequest
-    from replay.compare.comparer import compare as compared
-    from replay.compare.flips import LARGEST
-
     _between("--sample", sample, 0, LARGEST)
     _between("--seed", seed, 0, 2**63 - 1)
     _between("--resamples", resamples, 100, 100_000)
     _two_files(out, html)
-    config = common.load().config
+    config, asked = common.load().config, ComparisonRequest(sample, seed, resamples)
     with opened(config) as log:
-        found = compared(log, a, b, ComparisonRequest(sample, seed, resamples), config.rate, int(time.time() * 1000))
+        found = compare_runs(log, a, b, asked, config.rate, int(time.time() * 1000))
     warnings = caveats(config, dict.fromkeys((found.a.detector, found.b.detector)))
     if out is not None:
-        _write(out, "--out", _lines(found, config.log.url))
+        out.write_text(_lines(found, config.log.url), encoding="utf-8")
         judge = f"; to judge them: farmwatch label {out}" if found.sample else ""
         message(f"{out}: {counted(len(found.sample), 'flip')}{judge}")
     if html is not None:
         from replay.compare.report import render
 
-        _write(html, "--html", render(found))
+        html.write_text(render(found), encoding="utf-8")
         message(f"{html}: the report")
     if json:
         put_json({**as_json(found), "warnings": warnings})
         return Exit.OK
-    from farmwatch.commands.runs.compare_report import show
 
     show(found, by or "", texts=text)
     tell(warnings)
@@ -78,27 +75,19 @@ def compare(
 
 
 def as_json(found: Comparison) -> dict[str, Any]:
-    """The comparison with the names of its fields, and what follows from them: sums, and changes in words."""
+    """The fields of the comparison, with their sums and the changes in words."""
     answer: dict[str, Any] = msgspec.to_builtins(found)
-    for side, of in ((answer["a"], found.a), (answer["b"], found.b)):
-        side["classifiable"] = of.classifiable
+    answer["a"]["classifiable"], answer["b"]["classifiable"] = found.a.classifiable, found.b.classifiable
     answer["pages"]["common"] = found.pages.common
     answer["sites"]["llm_table"] = found.sites.llm_table
-    told = [(answer["changes"], found.changes)]
-    told += [(group["changes"], of.changes) for group, of in zip(answer["groups"], found.groups, strict=True)]
-    for changes, of_changes in told:
-        for change, of_change in zip(changes, of_changes, strict=True):
-            change["text"] = of_change.text
+    changes = [found.changes, *(group.changes for group in found.groups)]
+    for described, of in zip([answer, *answer["groups"]], changes, strict=True):
+        described["changes"] = [{**msgspec.to_builtins(change), "text": change.text} for change in of]
     return answer
 
 
 def _lines(found: Comparison, log: str) -> str:
-    """The sample as JSON lines, in a random order of the seed: the turns of the kinds would tell the verdicts.
-
-    Not in the order that the sample is drawn by: of a frequent kind of flip it has the first pages only.
-    """
-    from replay.compare.verdict_join import fetch_key
-
+    """The sample as JSON lines, in a random order of the seed: any order by kind or by rank would show the verdicts."""
     sample = {"seed": found.seed, "size": found.sample_size}
     rulesets = {"ruleset_a": _as_argument(found.a), "ruleset_b": _as_argument(found.b)}
     strata = {(one.kind, one.rule): {"flips": one.flips, "sampled": one.sampled} for one in found.strata}
@@ -118,9 +107,7 @@ def _lines(found: Comparison, log: str) -> str:
 
 
 def _as_argument(side: Side) -> str:
-    """How a command names the ruleset of a run: one that is shipped by its name, any other by a file yet to be made."""
-    from filters.rules.ruleset import load_ruleset, shipped_rulesets
-
+    """How a command names the ruleset of a run: a shipped one by its name, any other by a file yet to be made."""
     if side.ruleset in shipped_rulesets() and load_ruleset(side.ruleset).digest == side.digest:
         return side.ruleset
     return f"{side.run}.toml"
@@ -138,10 +125,3 @@ def _two_files(out: Path | None, html: Path | None) -> None:
     for option, path in (("--out", out), ("--html", html)):
         if path is not None and (path.is_dir() or not path.parent.is_dir()):
             raise FarmwatchError(f"{option} {path}: cannot be written: it is a folder, or has none")
-
-
-def _write(path: Path, option: str, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise FarmwatchError(f"{option} {path}: cannot be written: {error.strerror or error}") from error

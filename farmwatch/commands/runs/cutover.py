@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Callable
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 from msgspec.structs import asdict
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put, put_json, put_table
+from farmwatch.terminal.messages import message, put, put_columns, put_json
+from filters.errors import BadRuleset
+from replay.live.cutover import CutoverRequest, Moved, cut_over
+from replay.live.live_run import differences, in_force
+from replay.runs.configured import require_site_method
+from replay.runs.control_update import operator as operator_here
+from replay.runs.lag import MAX_LAG
+from replay.runs.overview import members_of
+from replay.runs.run_rules import method_name
+from scoring.sites.stored_method import same_method
+from stream.log.contract import Log
 from stream.schema.control import Control
-from stream.schema.runs import shown_run
+from stream.schema.runs import Cutover, shown_run
 from stream.text.spans import moment
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
-
-if TYPE_CHECKING:
-    from farmwatch.config.config import Config
-    from replay.live.cutover import Moved
-    from stream.log.contract import Log
-    from stream.schema.runs import Cutover
 
 
 def cutover(
@@ -30,9 +36,7 @@ def cutover(
     back: Annotated[bool, Parameter(negative="", help="Go back to the run that was live before.")] = False,
     why: Annotated[str, Parameter(help="The reason, for the audit trail.")] = "",
     operator: Annotated[str, Parameter(help="Who decides, for the audit trail. Default: user@host.")] = "",
-    max_lag: Annotated[
-        int | None, Parameter(help="Records that the run may be behind; the live stages catch up. Default: 1000.")
-    ] = None,
+    max_lag: Annotated[int, Parameter(help="Records that the run may be behind; the live stages catch up.")] = MAX_LAG,
     partial: Annotated[
         bool,
         Parameter(negative="", help="Also take a run that lacks records (they were before it, or expired) or scores."),
@@ -41,36 +45,27 @@ def cutover(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Make another run the live one: the live stages go on with its ruleset and detector within a second.
+    """Make another run the live one: the live stages switch to its ruleset and detector within a second.
 
-    Nothing is judged twice or left out: they go on from the run's own offsets. The run that was live keeps all that it
-    has, and --back goes back to it.
+    They start at the run's own offsets: nothing is judged twice or left out. The run that was live keeps its records,
+    and --back goes back to it.
 
-    Exit code 0 when it is live, also when it was before; 1 when it was refused, because the run is behind, lacks
-    records or most scores, or cannot be carried on, or another process moved it first; 2 when the options do not fit
-    together.
-
-    JSON: one object a line.
+    Exit code 0 when the run is live; 1 when it is refused: it is behind, lacks records or most scores, cannot continue
+    live, or another process made another run live first; 2 when the options do not fit together. JSON: one object a
+    line.
     """
     if back and run:
         raise UsageError("--back goes to the run that was live before: name no run")
     if show and (back or run):
         raise UsageError("--list only shows: name no run, and leave out --back")
-    if max_lag is not None and max_lag < 0:
+    if max_lag < 0:
         raise UsageError("--max-lag: 0 or more")
     config = common.load().config
     with opened(config, write=bool(run or back)) as log:
         if not (run or back):
             return _show(log, json)
-        from replay.live.cutover import CutoverRequest, cut_over
-        from replay.runs.configured import require_site_method
-        from replay.runs.control_update import operator as operator_here
-        from replay.runs.lag import MAX_LAG
-        from replay.runs.overview import members_of
 
-        wanted = CutoverRequest(
-            run, one_line(operator) or operator_here(), one_line(why), MAX_LAG if max_lag is None else max_lag, partial
-        )
+        wanted = CutoverRequest(run, one_line(operator) or operator_here(), one_line(why), max_lag, partial)
         moved = cut_over(log, wanted, fit=lambda row: require_site_method(config, row))
         at_work = bool(members_of(log, moved.left or moved.run))
         _tell(moved, json, at_work=at_work)
@@ -79,10 +74,7 @@ def cutover(
 
 
 def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
-    """Say what was done. `at_work`: live stages run, which will see it."""
-    from replay.runs.run_rules import method_name
-    from scoring.sites.stored_method import same_method
-
+    """Report the cutover. `at_work`: live stages are running."""
     done, run = moved.cutover, moved.run
     if as_json:
         row = None if done is None else _fields(done)
@@ -98,19 +90,12 @@ def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
     if left and left.site_method and run.site_method and not same_method(left.site_method, run.site_method):
         message(f"the site method changes with it: it was {method_name(left.site_method)}")
     behind = f"{counted(done.lag, 'record')} to catch up with" if done.lag else "nothing to catch up with"
-    over = (
-        "live stages go over within a second, and"
-        if at_work
-        else "no live stage is running: start `farmwatch up`; they"
-    )
-    message(f"{over} have {behind}; `farmwatch cutover --back` goes back")
+    live = "the live stages switch within a second" if at_work else "no live stage runs: start `farmwatch up`"
+    message(f"{live}; there is {behind}; `farmwatch cutover --back` goes back")
 
 
 def _tell_differences(log: Log, config: Config) -> None:
-    """What is configured otherwise than the run that is live now has it: the roles will say so at their next start."""
-    from filters.errors import BadRuleset
-    from replay.live.live_run import differences, in_force
-
+    """Report where the configuration differs from the live run."""
     live, control = in_force(log, config), Control(log)
     try:
         for difference in differences(live, config, control):
@@ -120,16 +105,22 @@ def _tell_differences(log: Log, config: Config) -> None:
 
 
 def _show(log: Log, as_json: bool) -> int:
-
     control = Control(log)
     if as_json:
         for row in control.cutovers:
             put_json(_fields(row))
         return Exit.OK
     if control.cutovers:
-        put_table(
-            ("number", "at", "by", "from", "to", "behind", "why"), map(_row, control.cutovers), spare=("why",), below=5
-        )
+        columns: dict[str, str | Callable[[Cutover], Any]] = {
+            "number": "number",
+            "at": lambda row: moment(row.at),
+            "by": "by",
+            "from": lambda row: f"{shown_run(row.from_run)} {row.from_digest[:8]}",
+            "to": lambda row: f"{shown_run(row.to_run)} {row.to_digest[:8]}{' (back)' if row.back else ''}",
+            "behind": "lag",
+            "why": "why",
+        }
+        put_columns(control.cutovers, columns, below=5)
     else:
         message("no cutover yet")
     live, before = control.live, control.alias.before
@@ -139,11 +130,6 @@ def _show(log: Log, as_json: bool) -> int:
     back = f"; before it {shown_run(before)}: `farmwatch cutover --back`" if before else ""
     message(f"live: {live.shown}, ruleset {live.ruleset} {live.digest}, detector {live.detector or '-'}{back}")
     return Exit.OK
-
-
-def _row(row: Cutover) -> tuple[Any, ...]:
-    left, became = f"{shown_run(row.from_run)} {row.from_digest[:8]}", f"{shown_run(row.to_run)} {row.to_digest[:8]}"
-    return row.number, moment(row.at), row.by, left, became + (" (back)" if row.back else ""), row.lag, row.why
 
 
 def _fields(row: Cutover) -> dict[str, Any]:

@@ -9,25 +9,37 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
-from typing import TYPE_CHECKING, Annotated, Any, TextIO, cast
+from typing import Annotated, Any, TextIO, cast
 
 import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.config.config import Config
+from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.config.opening import opened
+from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.terminal.messages import json_line, message, put, put_wrapped, start_logging
+from replay.engine.lifecycle import RunAlreadyBegun
+from replay.engine.lifecycle import begin as begin_run
+from replay.engine.plan import Plan, ReplayRequest, plan, refuse_unfit
+from replay.engine.progress_line import ProgressLine
+from replay.engine.runner import Ending, Replay
+from replay.engine.summary import lines_of, lost_text, summary_of
+from replay.live.live_run import configured_method
+from replay.runs.missing import buried
+from replay.runs.run_rules import method_name
+from replay.runs.scorers import configured_detectors, is_scored, scored_detectors
+from replay.runs.site_table import short_ruleset
+from replay.runs.window import before_the_first, run_window
+from scoring.sites.stored_method import same_method
+from stream.log.contract import Log
 from stream.processing.health import Health
+from stream.processing.metrics import Metrics
 from stream.schema.control import Control
+from stream.schema.runs import Run
 from stream.text.user_errors import Exit
 from stream.text.wording import counted, one_line
-
-if TYPE_CHECKING:
-    from farmwatch.config.config import Config
-    from replay.engine.plan import Plan, ReplayRequest
-    from replay.engine.runner import Ending, Replay
-    from stream.log.contract import Log
-    from stream.schema.runs import Run
 
 _NICE = 10  # of the process and of those that it starts: live goes first
 
@@ -59,27 +71,20 @@ def replay(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Judge stored records by another ruleset or for another detector, beside live, which is left as it is.
+    """Judge stored records by another ruleset or for another detector, beside the live run, which does not change.
 
-    Begins at `features` where only rules or detector changed, and at `pages` where the features that are kept are not
-    of the epoch that this configuration measures; says which, and why. Scores that are there are used; texts without
-    one are requested at low priority, where SCORE runs the detector, and count as unscored.
+    The replay starts at `features`, or at `pages` where the stored features have another epoch than this configuration
+    measures; it prints which, and why. It uses the scores in the log. It requests the others at low priority, if SCORE
+    runs the detector; until they come, their texts count as unscored.
 
-    After Ctrl-C, SIGTERM or a kill, --name resumes the run; without --name another run is begun. Run again
-    when it is done, it takes in the scores that came since, and requests what nobody has requested. Several runs, and
-    several processes of one run, may work at once.
+    After Ctrl-C, SIGTERM or a kill, --name resumes the run. A run that is done takes in the scores that came since.
+    Several runs, and several processes of one run, may work at once. A day is its start in --from, its end in --to.
 
-    A day is its beginning for --from and its end for --to.
-
-    It ends as on SIGTERM when the reader of its standard error has left (`2>&1 | head`).
-
-    Exit code 0 when it is done, became live, or was stopped by SIGTERM; 1 when the run was
-    cancelled or removed, cannot be resumed, or its window has no record; 2 when the ruleset does not load, the
-    options do not fit together or not to the run of that name, or the configuration is refused; 3 when the log, the
-    extractor or the detector's numbers are not there; 130 after Ctrl-C.
+    Exit code 0 when it is done, became live, or was stopped by SIGTERM or because the reader of its standard error left
+    (`2>&1 | head`); 1 when the run was cancelled or removed, cannot be resumed, or its window has no record; 2 when the
+    ruleset does not load, or the options do not fit together or to the run of that name; 3 when the log, the extractor
+    or the detector's numbers are not there; 130 after Ctrl-C.
     """
-    from replay.engine.plan import ReplayRequest
-
     config = common.load().config
     stop = threading.Event()
     with ExitStack() as held:
@@ -93,40 +98,52 @@ def replay(
         for text in _announcements(log, planned, run, config):
             message(one_line(text))
         message(f"metrics: {process.url}")
-        ending, signals = _carry_out(log, config, run, planned, full_speed, process, stop)
+        process.metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
+        with _stopping_on_signals(stop) as signals:
+            line = ProgressLine(run.name)
+            held.callback(line.clear)
+
+            def on_message(text: str) -> None:
+                line.clear()
+                message(f"{run.shown}: {text}")
+
+            process.replay = Replay(
+                log,
+                config,
+                run,
+                planned.ruleset,
+                process.member,
+                metrics=process.metrics,
+                stop=stop,
+                full_speed=full_speed,
+                on_progress=line.show,
+                on_message=on_message,
+            )
+            ending = process.replay.run()
+        line.clear()
         code, lines = _conclude(log, config, run, ending, signals, json)
     with suppress(BrokenPipeError):  # the exit code is that of the run, with or without a reader
-        for line in lines:
+        for text in lines:
             if json:
-                put(line)
+                put(text)
             else:
-                put_wrapped(line, "    ")
+                put_wrapped(text, "    ")
     return code
 
 
 def _begin(log: Log, config: Config, asked: ReplayRequest, port: int, held: ExitStack) -> tuple[_Process, Plan, Run]:
-    """Plan and begin; of processes that begin the same run at the same time all but the first one share it."""
-    from replay.engine.lifecycle import RunAlreadyBegun, begin
-    from replay.engine.plan import plan, refuse_unfit
-
+    """Plan and begin; of processes that begin a run at the same time, all but the first join it."""
     process = None
     while True:
         planned = plan(log, Control(log), config, asked)
         refuse_unfit(log, config, planned)
         process = process or _Process(config, planned.run.name, port, held)
         with suppress(RunAlreadyBegun):
-            return process, planned, begin(log, planned)
+            return process, planned, begin_run(log, planned)
 
 
 def _announcements(log: Log, planned: Plan, run: Run, config: Config) -> Iterator[str]:
-    """The run that is begun or resumed; what it lacks, and what it keeps though it is configured otherwise."""
-    from replay.engine.summary import lost_text
-    from replay.live.live_run import configured_method
-    from replay.runs.run_rules import method_name
-    from replay.runs.site_table import short_ruleset
-    from replay.runs.window import before_the_first, run_window
-    from scoring.sites.stored_method import same_method
-
+    """The run, what it lacks, and where it differs from the configuration."""
     what = "begun" if planned.is_new else "resumed"
     judged_by = f"ruleset {short_ruleset(run.ruleset, run.digest)}, detector {run.detector}"
     yield f"run {run.shown} {what}: {judged_by}, window {run_window(run)}"
@@ -149,8 +166,6 @@ def _announcements(log: Log, planned: Plan, run: Run, config: Config) -> Iterato
 
 def _unscored_warning(log: Log, run: Run, config: Config) -> str:
     """Why articles of the run will stay unscored; "" = they will not."""
-    from replay.runs.scorers import configured_detectors, is_scored, scored_detectors
-
     control = Control(log)
     if is_scored(control, config, run.detector):
         return ""
@@ -166,7 +181,7 @@ def _unscored_warning(log: Log, run: Run, config: Config) -> str:
 
 
 class _Stderr:
-    """Standard error that ends the replay, in place of failing in one of its threads, when its reader has left."""
+    """Standard error that stops the replay when its reader has left, in place of failing in one of its threads."""
 
     def __init__(self, stream: TextIO, on_left: Callable[[], None]) -> None:
         self._stream, self._on_left = stream, on_left
@@ -184,13 +199,9 @@ class _Stderr:
 
 
 class _Process:
-    """What the process has of its own, before the run is begun: its name in the groups, and /metrics."""
+    """The process before the run begins: its name in the groups, and /metrics."""
 
     def __init__(self, config: Config, run: str, port: int, held: ExitStack) -> None:
-        from farmwatch.config.member_names import claimed_name, names_folder
-        from farmwatch.daemon.endpoints import Endpoints, Exposition
-        from stream.processing.metrics import Metrics
-
         self.member = f"replay-{held.enter_context(claimed_name(names_folder(config), [f'replay.{run}']))}"
         self.metrics = Metrics()
         self.replay: Replay | None = None
@@ -203,59 +214,18 @@ class _Process:
         return Health(True, False, "starting") if self.replay is None else self.replay.health()
 
 
-def _carry_out(
-    log: Log,
-    config: Config,
-    run: Run,
-    planned: Plan,
-    full_speed: bool,
-    process: _Process,
-    stop: threading.Event,
-) -> tuple[Ending, list[int]]:
-    from replay.engine.progress_line import ProgressLine
-    from replay.engine.runner import Replay
-
-    process.metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
-    with ExitStack() as held:
-        signals = held.enter_context(_stopping_on_signals(stop))
-        line = ProgressLine(run.name)
-        held.callback(line.clear)
-
-        def on_message(text: str) -> None:
-            line.clear()
-            message(f"{run.shown}: {text}")
-
-        process.replay = Replay(
-            log,
-            config,
-            run,
-            planned.ruleset,
-            process.member,
-            metrics=process.metrics,
-            stop=stop,
-            full_speed=full_speed,
-            on_progress=line.show,
-            on_message=on_message,
-        )
-        return process.replay.run(), signals
-
-
 def _conclude(
     log: Log, config: Config, run: Run, ending: Ending, signals: list[int], as_json: bool
 ) -> tuple[int, list[str]]:
     """Say how it ended; the exit code, and the lines of the result."""
-    from replay.engine.runner import Ending
-    from replay.engine.summary import lines_of, summary_of
-    from replay.runs.missing import buried
-
     resume = f"`farmwatch replay --name {run.shown}` resumes it"
-    said = {
-        Ending.REMOVED: f"the run {run.shown} was removed: this process ends",
-        Ending.LIVE: f"the run {run.shown} is live now: the daemon continues it, and this process ends",
-        Ending.CANCELLED: f"the run {run.shown} was cancelled; {resume}",
-        Ending.STOPPED: f"stopped; {resume}",
-    }
-    if ending in said:
+    if ending is not Ending.DONE:
+        said = {
+            Ending.REMOVED: f"the run {run.shown} was removed: this process ends",
+            Ending.LIVE: f"the run {run.shown} is live now: the daemon continues it, and this process ends",
+            Ending.CANCELLED: f"the run {run.shown} was cancelled; {resume}",
+            Ending.STOPPED: f"stopped; {resume}",
+        }
         message(said[ending])
     code = Exit.PROBLEM if ending in (Ending.REMOVED, Ending.CANCELLED) else Exit.OK
     if ending is Ending.STOPPED and signal.SIGINT in signals:

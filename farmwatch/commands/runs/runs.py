@@ -5,27 +5,31 @@ from __future__ import annotations
 import json as json_text
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
+from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
+from replay.engine.lifecycle import cancel
+from replay.engine.summary import lines_of, summary_of
+from replay.runs.lookup import find_run, resolve_name, run_named
+from replay.runs.missing import buried
+from replay.runs.overview import RunState, run_state, run_states
+from replay.runs.removal import RunNeeded, remove, what_it_frees, why_not
+from replay.runs.run_rules import method_name
+from replay.runs.site_table import short_ruleset
 from stream.schema.control import Control
+from stream.schema.runs import Run
 from stream.text.spans import lasting, moment, size
 from stream.text.user_errors import Exit, NotFound
 from stream.text.wording import counted, one_line
 
-if TYPE_CHECKING:
-    from replay.runs.overview import RunState
-    from replay.runs.removal import Freed
-    from stream.schema.runs import Run
-
 Name = Annotated[str, Parameter(help="Name of a run, or `live`, `before` or `first`.")]
-_DETECTOR_SHOWN = 28  # characters
+runs = App(name="runs")
 # Fields of the JSON that are those of the run, and of its state
 _OF_RUN = (
     *("ruleset", "digest", "detector", "epoch", "measured_by", "source", "why_source", "from_at"),
@@ -34,14 +38,13 @@ _OF_RUN = (
 _OF_STATE = ("state", "resume", "to_at", "ended_at", "phase", "rate", "eta_s", "lag")
 
 
+@runs.default
 def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
-    """The runs of the log: what each judges by, how far it is, what it came to, and which one is live.
+    """The runs of the log: their rules, their progress, their results, and which one is live.
 
-    Articles, and those without a score, are of the time when a run was done; `runs show` counts them now. JSON: one
-    object a line.
+    The numbers of articles, and of those without a score, are from the end of the run; `runs show` has those of now.
+    JSON: one object a line.
     """
-    from replay.runs.overview import run_states
-
     config = common.load().config
     with opened(config) as log:
         states = run_states(log, Control(log), _now_ms())
@@ -52,16 +55,23 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     if not states:
         message("no run yet: `farmwatch up` begins the live one, `farmwatch replay` another")
         return Exit.OK
-    headings = ("run", "state", "ruleset", "detector", "source", "window", "phase")
-    numbers = ("done", "rate", "left", "lag", "articles", "unscored")
-    put_table(
-        (*headings, *numbers),
-        (_row(state) for state in states),
-        less=("source", "rate", "window", "articles", "phase"),
-        same=("detector", "source", "window"),
-        spare=("phase", "done", "rate", "left", "articles", "unscored"),
-        below=len(headings) + len(numbers) - 2,
-    )
+    columns: dict[str, str | Callable[[RunState], Any]] = {
+        "run": lambda state: state.run.shown,
+        "state": "state",
+        "ruleset": lambda state: short_ruleset(state.run.ruleset, state.run.digest),
+        "detector": lambda state: state.run.detector,
+        "source": lambda state: state.run.source,
+        "window": "window",
+        "phase": "phase",
+        "done": "done",
+        "rate": lambda state: "" if state.rate is None else f"{state.rate:.0f}/s",
+        "left": lambda state: "" if state.eta_s is None else lasting(state.eta_s),
+        "lag": "lag",
+        "articles": lambda state: "" if state.tallied is None else state.tallied[0],
+        "unscored": lambda state: "" if state.tallied is None else state.tallied[1],
+    }
+    less, same = ("source", "rate", "window", "articles", "phase"), ("detector", "source", "window")
+    put_columns(states, columns, less=less, same=same, below=len(columns) - 2)
     for state in states:
         if state.resume:
             why = f", by an error ({state.run.error})" if state.run.error else ""
@@ -69,6 +79,7 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     return Exit.OK
 
 
+@runs.command(name="show")
 def show_run(
     run: Name,
     /,
@@ -77,12 +88,7 @@ def show_run(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """One run in full: what was asked for, by whom and why, how far it is, and what it came to."""
-    from replay.engine.summary import lines_of, summary_of
-    from replay.runs.lookup import find_run
-    from replay.runs.missing import buried
-    from replay.runs.overview import run_state
-
+    """One run in full: its parameters, its author and reason, its progress and its results."""
     config = common.load().config
     with opened(config) as log:
         control = Control(log)
@@ -117,8 +123,6 @@ def _show_ruleset(control: Control, run: Run, as_json: bool) -> int:
 
 
 def _facts(state: RunState) -> Iterator[tuple[str, str]]:
-    from replay.runs.run_rules import method_name
-
     run = state.run
     yield "state", f"{state.state}{f'; `{state.resume}` resumes it' if state.resume else ''}"
     if run.error:
@@ -140,14 +144,12 @@ def _facts(state: RunState) -> Iterator[tuple[str, str]]:
     yield "lag", f"{counted(state.lag, 'record')} behind the live topics{f' ({behind})' if behind else ''}"
 
 
+@runs.command(name="cancel")
 def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
     """Cancel a run: processes at work on it end within seconds. What it has judged stays until `runs rm`.
 
     Exit code 1 where there is nothing to cancel: no such run, one that is done, or one that is live or was.
     """
-    from replay.engine.lifecycle import cancel
-    from replay.runs.lookup import find_run
-
     config = common.load().config
     with opened(config, write=True) as log:
         name = cancel(log, find_run(Control(log), run).name).shown
@@ -155,6 +157,7 @@ def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
     return Exit.OK
 
 
+@runs.command(name="rm")
 def remove_runs(
     runs: Annotated[list[str], Parameter(help="Names of the runs.", negative="")],
     /,
@@ -168,12 +171,9 @@ def remove_runs(
 ) -> int:
     """Remove runs with their topics, groups and state, and say what each frees.
 
-    Refused, before anything is removed, for the run that is live, while somebody is at work on one of them, and while
-    another run that stays judges the features of one: exit code 1. JSON: one object a line, for each run.
+    Nothing is removed, with exit code 1, if one of them is live, if a process works on one, or if another run judges
+    the features of one. JSON: one object a line, for each run.
     """
-    from replay.runs.lookup import resolve_name, run_named
-    from replay.runs.removal import RunNeeded, remove, what_it_frees, why_not
-
     config = common.load().config
     with opened(config, write=not dry_run) as log:
         control = Control(log)
@@ -187,41 +187,15 @@ def remove_runs(
             freed = what_it_frees(log, row)
             if not dry_run:
                 remove(log, row.name, force=force)
-            _tell_freed(row.shown, freed, removed=not dry_run, as_json=json)
+            if json:
+                found = {"topics": freed.topics, "records": freed.records, "bytes": freed.bytes}
+                put_json({"run": row.shown, "removed": not dry_run, **found})
+                continue
+            held = f"{counted(len(freed.topics), 'topic')}, {counted(freed.records, 'record')}, {size(freed.bytes)}"
+            put_wrapped(f"{row.shown}: {'would free' if dry_run else 'freed'} {held}", "  ")
+            for topic in freed.topics:
+                put(f"  {topic}")
     return Exit.OK
-
-
-def _tell_freed(name: str, freed: Freed, *, removed: bool, as_json: bool) -> None:
-
-    if as_json:
-        told = {"topics": freed.topics, "records": freed.records, "bytes": freed.bytes}
-        put_json({"run": name, "removed": removed, **told})
-        return
-    held = f"{counted(len(freed.topics), 'topic')}, {counted(freed.records, 'record')}, {size(freed.bytes)}"
-    put_wrapped(f"{name}: {'freed' if removed else 'would free'} {held}", "  ")
-    for topic in freed.topics:
-        put(f"  {topic}")
-
-
-def _row(state: RunState) -> tuple[Any, ...]:
-    from replay.runs.site_table import short_ruleset
-
-    run = state.run
-    shown = _DETECTOR_SHOWN if sys.stdout.isatty() else len(run.detector)  # who reads a pipe wants it whole
-    return (
-        run.shown,
-        state.state,
-        short_ruleset(run.ruleset, run.digest),
-        run.detector if len(run.detector) <= shown else f"{run.detector[: shown - 1]}…",
-        run.source,
-        state.window,
-        state.phase,
-        state.done,
-        "" if state.rate is None else f"{state.rate:.0f}/s",
-        "" if state.eta_s is None else lasting(state.eta_s),
-        state.lag,
-        *(state.tallied or ("", "")),
-    )
 
 
 def _fields(state: RunState) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-import zstandard
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -69,22 +68,6 @@ def test_prints_what_it_did_print(farmwatch: Runner, labels: Path, tmp_path: Pat
     assert ran.out.replace(str(tmp_path), "FOLDER") == GOLDEN.read_text()
 
 
-def test_prints_the_same_whatever_the_last_digits(farmwatch: Runner, tmp_path: Path) -> None:
-    """Scores that differ by one in 10^12, as between processors: every line stays, and in the set all but the scores.
-
-    The threshold is one of the scores that were given and is written as it is, so here the digest is another one.
-    Rounding makes a difference improbable, not impossible: these scores lie away from its boundaries.
-    """
-    rng = np.random.default_rng(2)
-    other = [row | {"score": float(str(row["score"])) * (1 + rng.uniform(-1e-12, 1e-12))} for row in rows()]
-    ran = run(farmwatch, jsonl(tmp_path / "labels.jsonl", other), "--name", "mine")
-    made = json.loads(Path("mine.json").read_text())
-    assert made.pop("threshold") == pytest.approx(0.9056, rel=1e-11)
-    assert (made["curve"], made["site_test"]["p0"]) == ({"slope": -54.7208, "offset": 49.1125}, 0.1)
-    lines = GOLDEN.read_text().splitlines()
-    assert ran.out.replace(str(tmp_path), "FOLDER").splitlines()[1:] == lines[1:]
-
-
 def test_writes_a_set_that_scoring_takes(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
     """The set file is loaded for this detector, its identity is that of the report, and the lines of use name it."""
     ran = run(farmwatch, labels, "--name", "mine", "--out", tmp_path / "made" / "here")
@@ -117,9 +100,10 @@ def test_never_writes_over_a_file_unasked(farmwatch: Runner, labels: Path, tmp_p
 
 def test_csv_with_named_columns_is_the_same(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
     """A table with other names for score and label, and 0 and 1 for the label, gives the very same set."""
-    lines = ["site,generated,words,genre,measured"]
+    lines = ["label,site,generated,words,genre,measured"]  # the column `label` counts for nothing
     lines += [
-        f"{row['site']},{int(row['label'] == 'llm')},{row['words']},{row['genre']},{row['score']}" for row in rows()
+        f"human,{row['site']},{int(row['label'] == 'llm')},{row['words']},{row['genre']},{row['score']}"
+        for row in rows()
     ]
     table = tmp_path / "scores.csv"
     table.write_text("\n".join(lines) + "\n")
@@ -133,33 +117,21 @@ def test_csv_with_named_columns_is_the_same(farmwatch: Runner, labels: Path, tmp
     assert one == other
 
 
-def test_csv_without_the_column_says_which_there_are(farmwatch: Runner, tmp_path: Path) -> None:
-    """The columns that are there stand in the message, with the option that names the right one."""
+@pytest.mark.parametrize(
+    ("header", "told"),
+    [
+        ("site,generated,binoculars", ("'generated', 'binoculars'", "--label-column")),
+        ("label,score,score", ("several columns 'score'",)),
+    ],
+)
+def test_csv_columns_that_lack_or_stand_twice_are_told(
+    farmwatch: Runner, tmp_path: Path, header: str, told: tuple[str, ...]
+) -> None:
+    """The message has the columns of the file, and the option that names the right one."""
     table = tmp_path / "scores.csv"
-    table.write_text("site,generated,binoculars\na,0,1.0\n")
+    table.write_text(f"{header}\nhuman,0,1.0\n")
     ran = run(farmwatch, table, "--detector", IDENTITY)
-    assert ran.code == 3 and "'generated', 'binoculars'" in ran.err and "--label-column" in ran.err
-
-
-def test_csv_columns_are_never_mixed_up(farmwatch: Runner, tmp_path: Path) -> None:
-    """A column that is called label counts for nothing where another one is named; a column twice is refused."""
-    table = tmp_path / "scores.csv"
-    table.write_text("label,generated,score\nhuman,1,0.5\n")
-    (line,) = LabelFile(table, label_column="generated")
-    assert line.llm and line.score == 0.5
-    table.write_text("label,score,score\nhuman,1,0.5\n")
-    ran = run(farmwatch, table, "--detector", IDENTITY)
-    assert ran.code == 3 and "several columns 'score'" in ran.err
-
-
-def test_compressed_files_are_inflated(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:
-    """.jsonl.zst is read as .jsonl is; what is no zstd is refused with its name."""
-    packed = tmp_path / "labels.jsonl.zst"
-    packed.write_bytes(zstandard.ZstdCompressor().compress(labels.read_bytes()))
-    assert run(farmwatch, packed).code == 0
-    packed.write_bytes(b"no zstd at all")
-    ran = run(farmwatch, packed, "--name", "other")
-    assert ran.code == 3 and "labels.jsonl.zst" in ran.err and "zstd" in ran.err
+    assert ran.code == 3 and all(part in ran.err for part in told)
 
 
 def test_bad_lines_are_told_and_skipped(farmwatch: Runner, tmp_path: Path) -> None:
@@ -196,24 +168,6 @@ def test_a_file_without_a_label_is_an_error(farmwatch: Runner, tmp_path: Path) -
     assert "11 more lines skipped like these: no label" in lines
 
 
-def test_too_few_labels_write_nothing(farmwatch: Runner, tmp_path: Path) -> None:
-    """Exit code 1, have and need of each kind, and no file."""
-    path = jsonl(tmp_path / "labels.jsonl", rows(human=50, llm=20, sites=False))
-    ran = run(farmwatch, path)
-    assert ran.code == 1 and ran.out == ""
-    assert "50 human texts, 59 are needed; 20 LLM texts, 100 are needed" in ran.err
-    assert [file.name for file in tmp_path.iterdir()] == ["labels.jsonl"]
-
-
-def test_two_detectors_are_refused_with_both_names(farmwatch: Runner, tmp_path: Path) -> None:
-    """Scores of two detectors in one file: nothing is written, both stand in the message."""
-    other = f"fast-detectgpt/{BASE.split('/', 1)[1]}/uncalibrated"
-    path = jsonl(tmp_path / "labels.jsonl", [*rows(), {"label": "llm", "score": 2.0, "detector": other}])
-    ran = run(farmwatch, path)
-    assert ran.code == 3 and BASE in ran.err and other.rpartition("/")[0] in ran.err
-    assert not Path("calibrated.json").exists()
-
-
 def test_scores_without_an_owner_are_refused(farmwatch: Runner, tmp_path: Path) -> None:
     """A score of nobody makes no threshold: the message says how to tell whose it is."""
     path = jsonl(tmp_path / "labels.jsonl", [{k: v for k, v in row.items() if k != "detector"} for row in rows()])
@@ -222,14 +176,11 @@ def test_scores_without_an_owner_are_refused(farmwatch: Runner, tmp_path: Path) 
     assert run(farmwatch, path, "--detector", IDENTITY).code == 0
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "told"),
-    [("--fpr", "0", "--fpr"), ("--fpr", "nan", "--fpr"), ("--name", "A B", "--name"), ("--name", "../x", "--name")],
-)
-def test_senseless_options_are_refused(farmwatch: Runner, labels: Path, option: str, value: str, told: str) -> None:
+@pytest.mark.parametrize(("option", "value"), [("--fpr", "0"), ("--fpr", "nan"), ("--name", "A B"), ("--name", "../x")])
+def test_senseless_options_are_refused(farmwatch: Runner, labels: Path, option: str, value: str) -> None:
     """A rate out of range, or a name that is no part of an identity or leads out of the folder: exit code 2."""
     ran = farmwatch("calibrate", "--labels", labels, "--no-plot", option, value)
-    assert ran.code == 2 and told in ran.err
+    assert ran.code == 2 and option in ran.err
 
 
 class _Words:
@@ -301,19 +252,13 @@ def test_hostile_names_do_not_reach_the_terminal(farmwatch: Runner, words: None,
 def test_lite_ngram_lines_need_its_probability(farmwatch: Runner, tmp_path: Path) -> None:
     """Its threshold is one of p_llm: a line with the margin alone is told and skipped, the curve stays its own."""
     rng = np.random.default_rng(0)
-    lines: list[dict[str, object]] = []
-    for number in range(400):
-        p = float(rng.beta(1, 6) if number < 200 else rng.beta(6, 1))
-        lines.append(
-            {
-                "label": ("human", "llm")[number >= 200],
-                "detector": "lite-ngram/12345678/p0.95",
-                "score": 1.0,
-                "p_llm": p,
-            }
-        )
-    lines.append({"label": "llm", "detector": "lite-ngram/12345678/p0.95", "score": 3.0})
-    lines.append({"label": "llm", "detector": "lite-ngram/12345678/p0.95", "score": None, "abstain": "too_short"})
+    lines: list[dict[str, object]] = [
+        {"label": label, "score": 1.0, "p_llm": float(rng.beta(*law))}
+        for label, law in (("human", (1, 6)), ("llm", (6, 1)))
+        for _ in range(200)
+    ]
+    lines += [{"label": "llm", "score": 3.0}, {"label": "llm", "score": None, "abstain": "too_short"}]
+    lines = [{"detector": "lite-ngram/12345678/p0.95", **line} for line in lines]
     ran = run(farmwatch, jsonl(tmp_path / "labels.jsonl", lines), "--name", "mine")
     assert ran.code == 1 and "line 401: no p_llm" in ran.err and "0 human and 1 LLM texts on which" in ran.out
     made = json.loads(Path("mine.json").read_text())
@@ -340,20 +285,9 @@ def test_without_matplotlib_it_says_what_to_install(
     ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05", "--plot")
     assert ran.code == 3 and "farmwatch[plots]" in ran.err and "--no-plot" in ran.err
     assert not Path("calibrated.json").exists()
-    ran = farmwatch("calibrate", "--labels", "gone.jsonl", "--plot")
-    assert ran.code == 3 and "gone.jsonl: there is no such file" in ran.err
     ran = farmwatch("calibrate", "--labels", labels, "--fpr", "0.05")
     assert ran.code == 0 and "no reliability plot" in ran.err and "farmwatch[plots]" in ran.err
     assert Path("calibrated.json").exists() and not Path("calibrated.png").exists()
-
-
-def test_scores_by_a_name_whose_models_are_elsewhere_want_the_identity(farmwatch: Runner, tmp_path: Path) -> None:
-    """A column of scores has no identity; the name gives one only where the models are."""
-    path = tmp_path / "labels.csv"
-    path.write_text("label,binoculars\nhuman,1.0\nllm,0.7\n")
-    setting = ["--set", "score.pair.observer=/nowhere/observer"]
-    ran = run(farmwatch, path, "--score-column", "binoculars", "--detector", "binoculars", *setting)
-    assert ran.code == 2 and "whole identity" in ran.err and "/nowhere/observer" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -401,7 +335,8 @@ def test_copies_of_a_text_count_once(farmwatch: Runner, words: None, tmp_path: P
     ]
     ran = run(farmwatch, jsonl(tmp_path / "labels.jsonl", lines))
     assert ran.code == 1 and "3 human texts, 59 are needed" in ran.err
-    assert "798 lines left out: copies of texts" in ran.err and not Path("calibrated.json").exists()
+    assert "798 lines left out: copies of texts" in ran.err
+    assert (ran.out, list(tmp_path.glob("calibrated*"))) == ("", [])
 
 
 def test_copies_of_a_score_are_told_by_their_id(farmwatch: Runner, labels: Path, tmp_path: Path) -> None:

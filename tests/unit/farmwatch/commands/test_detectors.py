@@ -14,7 +14,7 @@ from farmwatch.config.configured import caveats
 from farmwatch.doctor.checks import require_fit
 from replay.runs.configured import site_test_of, tallied_name, tally_identity
 from scoring.detectors.testing import FakeDetector
-from scoring.errors import BadThresholds, DeviceLost, MissingExtra, MissingModel, PoisonText
+from scoring.errors import BadThresholds, DeviceLost, MissingModel, PoisonText
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.pair.detector import PairDetector
 from scoring.pair.tokens import Abstained
@@ -61,20 +61,6 @@ def test_one_that_cannot_judge_sites_is_exit_1(farmwatch: Runner, tmp_path: Path
     for ran in (farmwatch("detectors", *setting), farmwatch("detectors", "--json", *setting)):
         assert ran.code == Exit.PROBLEM
         assert "`farmwatch up` refuses this" in ran.err and "tally.sprt" in ran.err
-
-
-def test_a_pair_whose_libraries_lack_is_exit_1(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What the look at the pair finds is why `up` would refuse it."""
-
-    def absent(_settings: object) -> None:
-        raise MissingExtra("torch is not installed")
-
-    monkeypatch.setattr("scoring.pair.check.refuse_unfit_pair", absent)
-    identity = "binoculars/a+b@12345678/float32/512/mine@12345678"
-    monkeypatch.setattr("farmwatch.doctor.model_checks.detector_identities", lambda _settings: [identity])
-    flags = ["score.detectors=binoculars", f"tally.detector={LiteNgram.load().identity}"]
-    ran = farmwatch("detectors", *(part for flag in flags for part in ("--set", flag)))
-    assert (ran.code, "torch is not installed" in ran.err) == (Exit.PROBLEM, True)
 
 
 def test_an_identity_that_judges_sites_shows(farmwatch: Runner) -> None:

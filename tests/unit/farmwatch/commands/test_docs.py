@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import re
 import shlex
@@ -9,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from crawler.fetch.jobs import RequestKind
+from crawler.sources.settings import BUILT_IN
+from crawler.warc import pages as warc_pages
+from crawler.warc.exchange import RECORD_TYPES
 from farmwatch.commands.cli import app
-from farmwatch.config.config import Config
+from farmwatch.config.config import Config, load
 from farmwatch.config.layers import from_flags, settings_of
 from stream.processing.metrics import SPECS
 from tests.support.paths import DOCS, ROOT
@@ -107,6 +112,27 @@ def test_many_pages_have_command_lines() -> None:
     """So that the test above cannot pass by reading nothing."""
     assert sum(bool(_commands(page)) for page in PAGES) >= 10
     assert len(_commands(ROOT / "README.md")) >= 10
+
+
+def test_the_page_of_archives_names_settings_records_and_reasons() -> None:
+    """Settings of archives, types of records, and every reason for which `farmwatch import` passes a record over."""
+    page = (DOCS / "reference" / "warc.md").read_text(encoding="utf-8")
+    assert all(f"`{path}`" in page for path in settings_of(Config) if path.startswith("crawl.warc_"))
+    assert all(f"| `{record}` |" in page for record in RECORD_TYPES)
+    found = re.findall(r"""_NoPage\("(\w+)"|Skipped\([^)]*?, "(\w+)"\)""", inspect.getsource(warc_pages))
+    reasons = {name for names in found for name in names if name}
+    assert {"revisit", "known", "unusable_url"} <= reasons
+    assert all(f"`{name}`" in page for name in (*reasons, *(kind.value for kind in RequestKind)))
+
+
+def test_the_tables_of_sources_are_configurations(tmp_path: Path) -> None:
+    """Each TOML of the page of sources loads, and every source has a section."""
+    page = (DOCS / "reference" / "sources.md").read_text(encoding="utf-8")
+    file = tmp_path / "farmwatch.toml"
+    for table in re.findall(r"```toml\n(.*?)```", page, re.DOTALL):
+        file.write_text(table)
+        assert load(file, [], {}).config.search
+    assert file.exists() and all(f"\n## {name}\n" in page for name in (*BUILT_IN, "json_http"))
 
 
 def test_the_index_names_every_page() -> None:

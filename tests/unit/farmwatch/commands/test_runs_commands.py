@@ -452,7 +452,7 @@ def test_who_begins_a_run_at_the_same_time_shares_it(
         if first:
             place.world.begin(ruleset=first.pop(), name="mine")
 
-    monkeypatch.setattr("replay.engine.plan.refuse_unfit", another_is_first)
+    monkeypatch.setattr("farmwatch.commands.runs.replay.refuse_unfit", another_is_first)
     first.append(place.rules)
     ran = replay(farmwatch, place, "--ruleset", place.rules, "--name", "mine")
     assert (ran.code, "run mine resumed" in ran.err) == (0, True), ran.err
@@ -461,15 +461,6 @@ def test_who_begins_a_run_at_the_same_time_shares_it(
     first.append(write_rules(Path(place.rules).parent, 6))
     ran = replay(farmwatch, place, "--ruleset", place.rules, "--name", "mine")
     assert (ran.code, "was begun with other parameters: --ruleset is rules-5" in ran.err) == (2, True), ran.err
-
-
-def test_a_detector_that_cannot_judge_sites_is_refused_first(place: Place, farmwatch: Runner) -> None:
-    """What TALLY would refuse at the end is refused at the begin, and no run is left behind."""
-    detector = "lite-ngram/v1/t0.5"
-    ran = replay(farmwatch, place, "--detector", detector, "--name", "mine")
-    assert ran.code == 3
-    assert "cannot judge sites" in ran.err
-    assert list(Control(place.log).runs) == ["live"]
 
 
 class Screen(io.StringIO):

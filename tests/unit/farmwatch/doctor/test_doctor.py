@@ -62,16 +62,36 @@ def test_a_fit_installation_has_no_fail(configure: Configure, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("crawl.contact=", "set crawl.contact to a URL or a mail address"),
         ("crawl.contact=  ", "set crawl.contact to a URL or a mail address"),
         ("crawl.nameservers=['foo']", "crawl.nameservers"),
         ("crawl.warc_folder=/dev/null/warc", "crawl.warc_folder"),
+        ("canary.file={folder}/canaries.jsonl", "line 1"),
     ],
 )
-def test_a_crawl_that_up_would_refuse_is_a_fail(configure: Configure, setting: str, said: str) -> None:
-    """No contact, a bad nameserver, and an archive where no file can be made, each with the setting."""
-    found = _found(configure(setting), "crawl")
+def test_a_setting_that_up_would_refuse_is_a_fail(
+    configure: Configure, tmp_path: Path, setting: str, said: str
+) -> None:
+    """No contact, a bad nameserver, an archive where no file can be made, a broken canary file."""
+    (tmp_path / "canaries.jsonl").write_text('{"truth": "bot", "site": "shop", "text": "A page."}')
+    found = _found(configure(setting.format(folder=tmp_path)), setting.partition(".")[0].replace("canary", "canaries"))
     assert (found.state, said in found.found) == (FAIL, True)
+
+
+def test_the_canaries_of_a_round_are_counted(configure: Configure, tmp_path: Path) -> None:
+    """Sites of each truth; that no file is set is no fault."""
+    file = tmp_path / "canaries.jsonl"
+    file.write_text('{"truth": "llm", "site": "shop", "text": "A page."}')
+    assert "not set" in _found(configure(), "canaries").found
+    assert _found(configure(f"canary.file={file}"), "canaries").found.endswith("0 human sites and 1 llm site a round")
+
+
+def test_a_disk_that_is_full_or_read_only_is_told(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Less than a gibibyte free is a FAIL. Reading a log needs no right to write: a warning that `up` cannot run."""
+    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 10_000_000})())
+    assert _found(configure(), "disk").state is FAIL
+    monkeypatch.setattr("os.access", lambda path, mode: False)
+    found = _found(configure(), "disk")
+    assert (found.state, "this user can read the log" in found.found) == (WARN, True)
 
 
 def test_ports_are_tried(configure: Configure) -> None:
@@ -115,18 +135,6 @@ def test_whose_scores_judge_sites_is_a_line(configure: Configure) -> None:
     assert "tally.enough_articles" in found.mend
     found = _found(configure("tally.detector=gone/1/x", "tally.method=gaussian"), "sites")
     assert (found.state, "gone/1/x" in found.found) == (FAIL, True)
-
-
-def test_the_canary_file_is_looked_at(configure: Configure, tmp_path: Path) -> None:
-    """None is fine, a good one is counted, a broken one is a FAIL with its line."""
-    file = tmp_path / "canaries.jsonl"
-    page = {"truth": "llm", "site": "shop", "text": "A page."}
-    assert "not set" in _found(configure(), "canaries").found
-    file.write_text(json.dumps(page))
-    assert _found(configure(f"canary.file={file}"), "canaries").found.endswith("0 human sites and 1 llm site a round")
-    file.write_text(json.dumps({**page, "truth": "bot"}))
-    broken = _found(configure(f"canary.file={file}"), "canaries")
-    assert (broken.state, "line 1" in broken.found) == (FAIL, True)
 
 
 class _Broker:
@@ -207,19 +215,6 @@ def test_hits_from_the_future_are_a_fail(configure: Configure) -> None:
     assert _found(config, "clock").state is FAIL
 
 
-def test_a_full_disk_is_a_fail(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Less than a gibibyte free stops a run soon."""
-    monkeypatch.setattr("shutil.disk_usage", lambda path: type("Usage", (), {"free": 10_000_000})())
-    assert _found(configure(), "disk").state is FAIL
-
-
-def test_who_may_only_read_is_not_asked_for_more(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading a log needs no right to write: a warning that this user cannot run `up` there."""
-    monkeypatch.setattr("os.access", lambda path, mode: False)
-    found = _found(configure(), "disk")
-    assert (found.state, "this user can read the log" in found.found) == (WARN, True)
-
-
 def test_a_check_that_breaks_is_a_fail_of_its_own(configure: Configure) -> None:
     """What is named and not there is told with the names that are, and does not end the examination."""
     results = {result.check: result for result in examine(configure("score.detectors=nothing"))}
@@ -258,11 +253,7 @@ def test_mistakes_in_a_ruleset_are_told_with_what_to_do(configure: Configure, tm
     file = tmp_path / "mine.toml"
     file.write_text('[rules.extracted]\nthreshold = "ok"\n[rules.a]\n[rules.b]\n', encoding="utf-8")
     found = _found(configure(f"judge.ruleset={file}"), "ruleset")
-    assert (found.state, found.found.startswith(f"{file}: unknown rule 'a'"), "'b'" in found.found) == (
-        FAIL,
-        True,
-        True,
-    )
+    assert found.state is FAIL and found.found.startswith(f"{file}: unknown rule 'a'") and "'b'" in found.found
     assert "farmwatch rulesets check" in found.mend and "judge.ruleset" in found.mend
 
 

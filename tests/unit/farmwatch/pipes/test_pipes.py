@@ -120,30 +120,25 @@ def test_quality_goes_by_name_and_comes_back_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    "line",
+    ("wrong", "said"),
     [
-        {"url": "u", "site": "s", "measures": {"tokens": "many"}},
-        {"url": "u", "site": "s", "blocks": [[0, -1, 0, 0]]},
-        {"url": "u", "site": "s", "blocks": [[0, 1]]},
-        {"url": "u", "site": "s", "measures": []},
-        {"url": "u", "site": "s", "quality": {"main": {"wrods": 1}}},
-        {"url": "u", "site": "s", "quality": {"mian": {"words": 1}}},
-        {"url": "u", "site": "s", "quality": {"main": {"words": "many"}}},
+        ({"measures": {"tokens": "many"}}, 'measures: tokens is "many", not a number'),
+        ({"blocks": [[0, -1, 0, 0]]}, "blocks are rows of four numbers from 0"),
+        ({"blocks": [[0, 1]]}, "blocks"),
+        ({"measures": []}, "measures"),
+        ({"quality": {"main": {"wrods": 1}}}, "'wrods' does not exist"),
+        ({"quality": {"mian": {"words": 1}}}, "'mian' does not exist"),
+        ({"quality": {"main": {"words": "many"}}}, "quality"),
     ],
 )
-def test_features_that_cannot_be_judged_are_skipped(farmwatch: Runner, tmp_path: Path, line: dict[str, Any]) -> None:
-    """Features of the wrong form are a bad line, never a traceback or a verdict."""
-    ran = farmwatch("judge", _write(tmp_path, line))
+def test_features_that_cannot_be_judged_are_skipped(
+    farmwatch: Runner, tmp_path: Path, wrong: dict[str, Any], said: str
+) -> None:
+    """Features of the wrong form are a bad line of one file, never a traceback or a verdict."""
+    file = _write(tmp_path, {"url": "u", "site": "s", **wrong})
+    ran = farmwatch("judge", file, file)
     assert (ran.code, ran.out) == (Exit.PROBLEM, "")
-    assert ran.err.startswith("line 1: ")
-
-
-def test_a_measure_of_the_wrong_kind_is_named(farmwatch: Runner, tmp_path: Path) -> None:
-    """A text where a rule compares numbers: the message has the measure, what it is and what it is not."""
-    line = {"url": "u", "site": "s", "text": "a", "measures": {"language": "en", "tokens": "many"}}
-    assert farmwatch("judge", _write(tmp_path, line)).err == (
-        'line 1: features that cannot be judged: measures: tokens is "many", not a number\n'
-    )
+    assert [line.startswith(f"{file}: line 1: ") and said in line for line in ran.err.splitlines()] == [True, True]
 
 
 @pytest.mark.parametrize("text", [{}, {"text": ""}, {"text": " \n"}])
@@ -204,13 +199,8 @@ def test_ids_may_be_whole_numbers(farmwatch: Runner, tmp_path: Path) -> None:
     lines = [{"id": value, "text": "x"} for value in (17, "17", 2**64, 1.5, True, None)]
     ran = farmwatch("score", _write(tmp_path, *lines))
     assert [json.loads(line)["id"] for line in ran.out.splitlines()] == ["17", "17", str(2**64)]
-    assert ran.code == Exit.PROBLEM and [
-        line.split(":")[0] for line in ran.err.splitlines() if line.startswith("line")
-    ] == [
-        "line 4",
-        "line 5",
-        "line 6",
-    ]
+    places = [line.split(":")[0] for line in ran.err.splitlines() if line.startswith("line")]
+    assert (ran.code, places) == (Exit.PROBLEM, ["line 4", "line 5", "line 6"])
 
 
 def test_score_is_the_same_in_several_processes(farmwatch: Runner, tmp_path: Path) -> None:
@@ -321,13 +311,3 @@ def test_what_is_not_there_is_told_before_the_first_line(
     _write(tmp_path)
     ran = farmwatch(*arguments)
     assert (ran.code, said in ran.err) == (code, True), ran.err
-
-
-def test_several_files_are_named_in_messages(farmwatch: Runner, tmp_path: Path) -> None:
-    """With more than one file a bad line says which one it is in."""
-    for name in ("a.jsonl", "b.jsonl"):
-        (tmp_path / name).write_text("{\n")
-    assert [m.split(": ")[:2] for m in farmwatch("judge", "a.jsonl", "b.jsonl").err.splitlines()] == [
-        ["a.jsonl", "line 1"],
-        ["b.jsonl", "line 1"],
-    ]

@@ -105,11 +105,11 @@ def test_every_character_is_shown_at_any_width(rows: list[list[str]], width: int
     assert all(shown[character] >= number for character, number in cells.items() if not character.isspace())
 
 
-def test_spare_columns_are_left_out_where_nothing_is_in_them() -> None:
+def test_empty_columns_are_left_out() -> None:
     """Empty in all rows they are gone, without a note; in one of them not."""
     headings = ("run", "phase", "left")
     console = Console(width=80, file=io.StringIO(), force_terminal=False)
-    fitted = fit(console, headings, [["a", "", ""], ["b", "judge", ""]], spare=("phase", "left"))
+    fitted = fit(console, headings, [["a", "", ""], ["b", "judge", ""]])
     console.print(fitted.table)
     assert isinstance(console.file, io.StringIO)
     shown = console.file.getvalue()

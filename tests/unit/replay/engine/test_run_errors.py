@@ -166,8 +166,8 @@ def test_a_run_told_to_end_reads_nothing_that_it_does_not_say(
         read.append(type(what).__name__)
         return {}
 
-    monkeypatch.setattr("replay.runs.missing.buried", reading)
-    monkeypatch.setattr("replay.engine.summary.summary_of", reading)
+    monkeypatch.setattr("farmwatch.commands.runs.replay.buried", reading)
+    monkeypatch.setattr("farmwatch.commands.runs.replay.summary_of", reading)
     assert _conclude(world.log, world.config, run, ending, [], False)[1] == []
     assert read == []
     assert _conclude(world.log, world.config, run, ending, [], True)[1] == ["{}"]

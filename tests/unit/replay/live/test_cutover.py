@@ -301,7 +301,7 @@ def test_the_command_moves_tells_and_lists(
     ran = farmwatch("cutover", "r1", "--why", "fewer\nfalse ones", "--operator", "lea", *settings)
     assert ran.code == Exit.OK, ran.err
     assert ran.out.startswith("live: first -> r1, ruleset notes ")
-    down = "no live stage is running: start `farmwatch up`; they have nothing to catch up with; `farmwatch cutover"
+    down = "no live stage runs: start `farmwatch up`; there is nothing to catch up with; `farmwatch cutover"
     assert down in ran.err
     assert "judge.ruleset is default" in ran.err and "the live run r1 goes on with notes" in ran.err
     assert 'To keep it: set judge.ruleset = "notes", or every start says this. To change over: ' in ran.err
@@ -382,7 +382,7 @@ def test_the_site_method_of_who_types_it_changes_nothing(world: CutoverWorld, fa
     assert (f", site method sprt {digest}" in ran.out, "changes with it" in ran.err) == (True, False)
     with closing(world.log.join("judge.r1", ["features"], member="judge-1")):
         changed = farmwatch("cutover", "r2", *flags)
-    assert "live stages go over within a second, and have nothing to catch up with" in changed.err
+    assert "the live stages switch within a second; there is nothing to catch up with" in changed.err
     assert f"the site method changes with it: it was sprt {digest}" in changed.err
     shorter = other.replace('"min_pages":1,', "")  # of a version that did not have that number
     world.replay(world.begin("r3", site_method=shorter))

@@ -1,4 +1,4 @@
-"""`farmwatch train-sites`: the numbers of the site methods `deciles` and `gaussian`, from scores of labelled sites."""
+"""The commands that train: `train-detector`, and `train-sites` for the site methods `deciles` and `gaussian`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,49 @@ import msgspec
 from cyclopts import Parameter
 
 from farmwatch.labels.label_lines import LabelFile
-from farmwatch.terminal.messages import put
-from scoring.errors import PooledDetectors
+from farmwatch.terminal.messages import message, put
+from scoring.errors import PooledDetectors, TrainingRefused
 from scoring.sites.deciles import HeldOutErrors
 from scoring.thresholds.published import write_whole
-from stream.text.user_errors import FarmwatchError, UsageError
+from stream.text.user_errors import Exit, FarmwatchError, UsageError
 
 if TYPE_CHECKING:
     from scoring.sites.training import Trained
 
 _ARTICLE_WORDS = 150
+
+
+def train_detector(
+    train: Annotated[
+        Path, Parameter(help="Texts to learn from: JSONL of {id, domain, generator, label, text, src, lic}.")
+    ],
+    /,
+    *,
+    dev: Annotated[Path, Parameter(help="Texts to calibrate and test on, of other groups than those learned from.")],
+    out: Annotated[Path, Parameter(help="Folder for the weights and their numbers.")],
+    unseen: Annotated[
+        list[Path] | None, Parameter(help="Labelled texts to measure on only; `id` and `domain` may lack.", negative="")
+    ] = None,
+    human_pages: Annotated[
+        list[Path] | None,
+        Parameter(help="Web pages by people to measure on only: JSONL of {articleBody}.", negative=""),
+    ] = None,
+    card: Annotated[Path | None, Parameter(help="Markdown file whose tables are renewed.")] = None,
+    seed: Annotated[int, Parameter(help="Of crops and caps.")] = 0,
+) -> int:
+    """Learn the numbers of the built-in detector, and print every table of what it gets wrong.
+
+    Nothing is written, with exit code 1, when it flags too many human pages of a web source that it has not seen.
+    """
+    _require_sklearn()
+    from scoring.training.training import run_training
+
+    try:
+        run_training(train, dev, out, unseen=unseen or (), pages=human_pages or (), card=card, seed=seed, say=put)
+    except TrainingRefused as error:
+        message(f"farmwatch: {error}")
+        return Exit.PROBLEM
+    return Exit.OK
 
 
 def train_sites(
@@ -41,8 +74,7 @@ def train_sites(
     Written are the numbers of the method `deciles`; those of `gaussian` are printed as they go into the configuration.
     Bad lines are reported and skipped: exit code 1. Scores of two detectors are refused: they are never pooled.
     """
-    if importlib.util.find_spec("sklearn") is None:  # told now, not after the scores have been read
-        raise FarmwatchError("training needs scikit-learn: pip install 'farmwatch[train]'")
+    _require_sklearn()
     from scoring.sites.training import LabelledSite
     from scoring.sites.training import train_sites as train
 
@@ -66,10 +98,7 @@ def train_sites(
     if not of:
         raise UsageError("no line says which detector scored it: name its identity by --detector")
     found = train([LabelledSite(site, llm, numbers) for (site, llm), numbers in sites.items()], of, seed)
-    try:
-        write_whole(out, msgspec.json.format(msgspec.json.encode(found.deciles), indent=2) + b"\n", force=force)
-    except OSError as error:
-        raise FarmwatchError(f"{out}: cannot be written ({error.strerror})") from error
+    write_whole(out, msgspec.json.format(msgspec.json.encode(found.deciles), indent=2) + b"\n", force=force)
     _print(found, out)
     return file.end()
 
@@ -96,3 +125,9 @@ def _wrong(errors: HeldOutErrors) -> str:
         f"{errors.human_wrong} of {errors.human_sites} human sites and {errors.llm_wrong} of {errors.llm_sites}"
         " llm sites wrong"
     )
+
+
+def _require_sklearn() -> None:
+    """Fail before the input is read."""
+    if importlib.util.find_spec("sklearn") is None:
+        raise FarmwatchError("training needs scikit-learn: pip install 'farmwatch[train]'")
