@@ -11,14 +11,12 @@ import re
 import statistics
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import resources
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import zstandard
 
 from scoring.calibration.labelled_scores import auroc
 from scoring.lite_ngram.detector import LiteNgram
@@ -35,7 +33,7 @@ from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Hit, Score, Verdict
-from tests.bench.timing import cpu_s
+from tests.bench.timing import cpu_s, json_lines
 from tests.conftest import data_root
 from tests.tools.renew_card import PAGE_SETS
 
@@ -43,7 +41,6 @@ _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[.,!?;:\"()—]")
 
 
 def main() -> None:
-    """Print every table; parts whose data are absent say so."""
     detector = LiteNgram.load()
     data = data_root() / "data"
     print(f"{detector.identity}\n{detector.warning}\n")
@@ -187,14 +184,6 @@ def coverage() -> None:
                 rate = estimate(x, sites, errors)
                 held[place] += (rate.low or 0) <= true <= (rate.high or 0)
         print(f"  {sites:5d} sites: corrected {held[0] / rounds:.3f}, uncorrected {held[1] / rounds:.3f}")
-
-
-def json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Rows of a .jsonl.zst file."""
-    with path.open("rb") as file:
-        for line in zstandard.ZstdDecompressor().stream_reader(file).read().split(b"\n"):
-            if line:
-                yield json.loads(line)
 
 
 if __name__ == "__main__":

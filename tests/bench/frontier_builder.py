@@ -17,6 +17,7 @@ from crawler.web.urls import page_bytes
 from stream.embedded.log import EmbeddedLog
 from stream.kafka.state import LocalState
 from stream.log.contract import Commit, StateChange, StateReader, partition_of
+from stream.memory.state import MemoryState
 from stream.processing.state import KeyedState
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
 
@@ -52,16 +53,13 @@ class EmbeddedShelf:
         self._member.poll(0, 1, 1)
 
     def reader(self, partition: int) -> StateReader:
-        """Committed state of a partition."""
         return self._member.state(partition)
 
     def write(self, changes: Mapping[int, Sequence[StateChange]], now_ms: int) -> None:
-        """Commit changes as the loop does."""
         self._member.poll(0, 1, 1)
         self._member.commit(Commit(state=dict(changes)))
 
     def close(self) -> None:
-        """Close the files."""
         self._member.close()
         self._log.close()
 
@@ -79,38 +77,16 @@ class LocalShelf:
         ]
 
     def reader(self, partition: int) -> StateReader:
-        """Committed state of a partition."""
         return self._states[partition]
 
     def write(self, changes: Mapping[int, Sequence[StateChange]], now_ms: int) -> None:
-        """Apply changes as after a transaction."""
         for partition, made in changes.items():
             state = self._states[partition]
             state.apply(made, state.next_offset + len(made), now_ms)
 
     def close(self) -> None:
-        """Close the files."""
         for state in self._states:
             state.close()
-
-
-class _NothingBut:
-    """Committed state of a frontier that holds the totals, and none of the sites to come."""
-
-    def __init__(self, totals: bytes | None) -> None:
-        self._totals = totals
-
-    def get(self, key: bytes) -> bytes | None:
-        return self._totals if key == TOTALS_KEY else None
-
-    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        return []
-
-    def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
-        return []
-
-    def next_due(self) -> int | None:
-        return None
 
 
 def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int, tell: Callable[[int], None]) -> int:
@@ -124,7 +100,7 @@ def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int, tell: C
     made = rows = 0
     sites = _sites(urls)
     while chunk := [site for site, _ in zip(sites, range(_SITES_A_COMMIT), strict=False)]:
-        states = [KeyedState(_NothingBut(value)) for value in totals]
+        states = [KeyedState(_state_of(value)) for value in totals]
         for site, size in chunk:
             _add_site(states[partition_of(site, PARTITIONS)], site, size, settings, now_ms, chance)
             made += size
@@ -135,6 +111,13 @@ def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int, tell: C
         rows += sum(change.key != TOTALS_KEY for found in changes.values() for change in found)
         tell(made)
     return rows
+
+
+def _state_of(totals: bytes | None) -> MemoryState:
+    """Committed state of a frontier that holds the totals, and none of the sites to come."""
+    state = MemoryState()
+    state.apply([] if totals is None else [StateChange(TOTALS_KEY, totals)])
+    return state
 
 
 def hold_cached(folder: Path) -> None:
@@ -163,7 +146,6 @@ def forget_cached(folder: Path) -> None:
 
 
 def size_bytes(folder: Path) -> int:
-    """Size of all files."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 

@@ -35,8 +35,6 @@ HITS_ONLY = {"crawl.use_links": "false", "crawl.use_sitemaps": "false"}  # the s
 
 @dataclass
 class Figures:
-    """What one run showed."""
-
     log: str
     seconds: float
     cpu_s: float

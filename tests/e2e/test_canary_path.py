@@ -117,7 +117,6 @@ class World:
         work(self.log, stage, lambda: int(self.now_s * 1000))
 
     def lines(self) -> list[RateLine]:
-        """The rates now."""
         return rate_lines(read_sites(self.log), "", self.config.rate, now_ms=int(self.now_s * 1000))
 
 

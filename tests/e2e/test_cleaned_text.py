@@ -41,13 +41,11 @@ class Reader:
         self.read: list[str] = []
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """Scores of the texts."""
         self.read.extend(texts)
         return self._detector.score(texts)
 
 
 def sentences(subject: str) -> str:
-    """A paragraph of 12 sentences about something."""
     return " ".join(
         f"On day {day} the river rose, and people of the village moved their {subject} to higher ground {day} times."
         for day in range(1, 13)
@@ -72,7 +70,6 @@ def page(subject: str) -> Page:
 
 @pytest.fixture(scope="module")
 def reader() -> Reader:
-    """The detector of the run."""
     return Reader()
 
 

@@ -58,7 +58,6 @@ def settings(web: RawWeb) -> CrawlSettings:
 
 
 def _visited(crawl: Crawl, wanted: set[str]) -> bool:
-    """Whether each URL has had its visits."""
     visits = Counter(page.url for page in crawl.pages())
     return all(visits[url] >= VISITS for url in wanted)
 

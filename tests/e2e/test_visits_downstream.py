@@ -34,7 +34,6 @@ SETTINGS = MeasureSettings(workers=1)
 
 
 def article(subject: str) -> str:
-    """A page with an article about something."""
     text = " ".join(
         f"On day {day} the river rose, and people of the village moved their {subject} to higher ground {day} times."
         for day in range(1, 20)

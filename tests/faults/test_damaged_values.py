@@ -43,7 +43,6 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def reopen(folder: Path) -> Iterator[Callable[[], EmbeddedLog]]:
-    """Opens the log; closes it at the end of the test."""
     with ExitStack() as stack:
         yield lambda: stack.enter_context(closing(EmbeddedLog(folder)))
 
@@ -92,12 +91,10 @@ def work(log: EmbeddedLog, stage: Stage, **settings: float) -> StageLoop:
 
 
 def letters(log: EmbeddedLog) -> list[DeadLetter]:
-    """All dead letters."""
     return [DeadLetter.read(message) for message in log.read(DEAD_LETTERS, 0)]
 
 
 def measured(log: EmbeddedLog) -> list[str]:
-    """Ids of the features."""
     return [decode(Features, message.value or b"").id for message in log.read(FEATURES, 0)]
 
 

@@ -68,7 +68,6 @@ class Killing:
     killed: Counter[str] = field(default_factory=Counter)  # phase -> kills
 
     def start(self, *arguments: str, records: int = _SMALL, dies: Dies = Dies.NEVER) -> Command:
-        """A command on the log."""
         given = [*arguments, *flags_of(self.config, _SETTINGS)]
         return Command(self.folder / "replay.log", *given, records=records, dies=dies)
 
@@ -256,7 +255,6 @@ def test_kills_between_the_end_and_the_cutover(
 
 
 def said(folder: Path) -> str:
-    """What the processes said last."""
     return (folder / "replay.log").read_text()[-3000:]
 
 

@@ -61,18 +61,15 @@ class Attack:
 
     @property
     def host(self) -> str:
-        """Its name."""
         return f"{self.name}.{DOMAIN}"
 
     def urls(self, port: int, tls: int) -> list[str]:
-        """URLs of its hits, on a web with these ports."""
         url = self.hit.replace("http://{host}:{port}", "https://{host}:{tls}") if self.tls else self.hit
         port_of_tls = port if self.tls == "none" else tls
         first = url.replace("{host}", self.host).replace("{port}", str(port)).replace("{tls}", str(port_of_tls))
         return [first, *(f"http://{self.host}:{port}{path}" for path in self.more)]
 
     def handler(self, host: str, path: str) -> Handler:
-        """What a path of it or of its twin answers."""
         serves = self.twin if self.twin is not None and host.startswith("www.") else self.serves
         found = serves.get(path) or serves.get("*" if path not in WAY_THERE[:2] else path)
         return found or reply("no such thing", "404 Not Found")
@@ -155,8 +152,6 @@ def to(location: str, status: str = "302 Found") -> Handler:
 
 
 def made(text: Callable[[Visit], str | bytes], **fields: str) -> Handler:
-    """A page that depends on the visit."""
-
     async def send(visit: Visit) -> None:
         await reply(text(visit), **fields)(visit)
 

@@ -57,7 +57,6 @@ class Pace:
 
     @classmethod
     def of(cls, seen: Sequence[Seen]) -> Pace:
-        """From the log of a server."""
         by_site = {site: [s for s in seen if s.host == site] for site in SITES}
         ends = [max(s.ended for s in visits) for visits in by_site.values()]
         spans = [end - visits[0].began for end, visits in zip(ends, by_site.values(), strict=True)]
@@ -139,7 +138,6 @@ async def answer(visit: Visit) -> None:
 
 
 def names() -> dict[str, list[Zone]]:
-    """DNS of this Internet."""
     found = {attack.host: list(attack.dns) for attack in ATTACKS}
     return {"*": [Zone(("127.0.0.1",))], "www.twin-inside.hostile.test": [Zone((INTRANET,))], **found}
 

@@ -30,5 +30,4 @@ def make_log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callabl
 
 @pytest.fixture
 def world(make_log: Callable[[], World]) -> World:
-    """One fresh log."""
     return make_log()

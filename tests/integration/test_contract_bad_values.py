@@ -49,7 +49,6 @@ def put_all(world: World) -> None:
 
 
 def letters(world: World) -> list[Message]:
-    """The dead letters."""
     return list(world.log.read("dead-letters", 0))
 
 

@@ -40,13 +40,11 @@ CUTOVER = Cutover(number=1, at=7, by="a@b", from_run="live", to_run="tight", why
 
 @pytest.fixture
 def controlled(world: World) -> World:
-    """A log with `control`."""
     world.log.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
     return world
 
 
 def put(log: Log, *rows: Run | Alias | Cutover) -> None:
-    """Change `control` as one command does."""
     with exclusive(log) as writer:
         writer.put(*rows)
 
@@ -189,7 +187,6 @@ with exclusive(open_at(*sys.argv[1:])) as writer:
 
 
 def open_at(kind: str, place: str, prefix: str) -> Log:
-    """The log of another process."""
     if kind == "embedded":
         from stream.embedded.log import EmbeddedLog
 

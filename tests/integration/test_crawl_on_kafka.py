@@ -81,7 +81,6 @@ class Crawl:
             stage.close()
 
     def vanish(self) -> None:
-        """All processes are gone."""
         for gone, thread in self.running:
             gone.set()
             thread.join(PATIENCE_S)
@@ -89,7 +88,6 @@ class Crawl:
         self.running.clear()
 
     def pages(self) -> list[Page]:
-        """What is on the log."""
         values = (message.value for p in range(PARTITIONS) for message in self.log.read(PAGES, p))
         return [decode(Page, value) for value in values if value]
 
@@ -108,7 +106,6 @@ class Crawl:
         return row is not None and row.park_level + row.fetched > 0
 
     def finish(self) -> None:
-        """Until every hit has its page."""
         self.wait(len(HITS_))
         until = time.monotonic() + PATIENCE_S
         while frontier_left(self.log, PARTITIONS).active:
@@ -127,7 +124,6 @@ class Crawl:
         assert len(busy) == 2 and busy[1] - busy[0] > PARK_S - 0.2
 
     def close(self) -> None:
-        """End what runs."""
         self.vanish()
         for log in self.opened:
             with contextlib.suppress(StreamError):  # a member that vanished is fenced by then

@@ -40,7 +40,6 @@ def log(one_broker: Broker, tmp_path: Path) -> Iterator[KafkaLog]:
 
 
 def segment(broker: Broker, log: KafkaLog, topic: str = "in") -> Path:
-    """The broker's file of a topic."""
     (file,) = (broker.data / f"{log._site.full(topic)}-0").glob("*.log")
     return file
 
@@ -55,7 +54,6 @@ def batches(file: Path) -> list[tuple[int, int]]:
 
 
 def flip(file: Path, byte: int, bits: int = 1) -> None:
-    """Change a byte of a file in place; the broker reads it from the same file."""
     with file.open("r+b") as opened:
         opened.seek(byte)
         before = opened.read(1)[0]

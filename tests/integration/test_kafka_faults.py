@@ -67,7 +67,6 @@ class Worker:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and leave the group."""
         self._stop.set()
         self._thread.join(PATIENCE_S)
         self._member.close()

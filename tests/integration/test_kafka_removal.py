@@ -23,7 +23,6 @@ pytestmark = pytest.mark.kafka
 
 @pytest.fixture
 def log(tmp_path: Path) -> Iterator[KafkaLog]:
-    """A fresh log."""
     made = KafkaLog(broker(), prefix=f"d{uuid.uuid4().hex[:10]}.", state_folder=tmp_path)
     yield made
     made.close()

@@ -44,7 +44,6 @@ class Home:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
-    """A fresh log with a state folder."""
     made = Home(tmp_path)
     yield made
     made.log.close()
@@ -56,7 +55,6 @@ def put(member: Member, **pairs: str) -> None:
 
 
 def lose(home: Home) -> None:
-    """The machine's disk is gone."""
     shutil.rmtree(home.states)
 
 
@@ -70,7 +68,6 @@ def age(home: Home) -> None:
 
 
 def damage(home: Home) -> None:
-    """The files are no databases any more."""
     for path in home.states.rglob("*.sqlite"):
         path.write_bytes(b"no database" * 100)
 

@@ -24,8 +24,6 @@ RECORDS = 6
 
 
 class Copying(Stage):
-    """Copies hits to `out`."""
-
     name = "copying"
     run = "live"
     inputs: Mapping[str, type[Record]] = {"in": Hit}
@@ -45,7 +43,6 @@ def world(world: World) -> World:
 
 
 def letters(log: Log) -> list[DeadLetter]:
-    """All dead letters."""
     return [DeadLetter.read(message) for message in log.read(DEAD_LETTERS, 0)]
 
 

@@ -132,7 +132,6 @@ class World:
         return desk.row if desk.rows else blank
 
     def bury(self, stage: str, topic: str, offset: int, key: str = "z.example", run: str = "") -> None:
-        """A dead letter."""
         message = Message(topic, 0, offset, key.encode(), b"x", {}, 0)
         self.log.append([dead_letter(message, stage, ValueError("no"), 1, run)])
 

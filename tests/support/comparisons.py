@@ -25,7 +25,6 @@ SAID = "{} (95% interval {} to {}, corrected): {} of {} classifiable sites; the 
 def change(
     name: str, title: str, a: tuple[int, int], b: tuple[int, int], low: float, high: float, **more: Any
 ) -> ShareChange:
-    """A change of a share, with counts."""
     shares = [part / whole if whole else None for part, whole in (a, b)]
     both = shares[0] is not None and shares[1] is not None
     return ShareChange(
@@ -47,7 +46,6 @@ def change(
 
 
 def side(run: str, **other: Any) -> Side:
-    """A run."""
     known: dict[str, Any] = {
         "ruleset": "default",
         "digest": "6f0c2a9e11d4b7a3",
@@ -207,7 +205,6 @@ def made() -> Comparison:
 
 
 def flip(number: int, kind: str, rule: str, text: str | None, **other: Any) -> Flip:
-    """A page of the sample."""
     failed = [FailedRule(name=rule, value=30.5, op=">=", threshold=50)]
     known: dict[str, Any] = {
         "fetch_id": f"f{number}",

@@ -71,11 +71,9 @@ class Store:
         self.pages: list[Page] = []
 
     def scan_state(self, store: str, partition: int) -> list[tuple[bytes, bytes]]:
-        """As `Log.scan_state`."""
         return self.states[partition].scan(b"", 10**9)
 
     def of(self, site: str) -> list[Page]:
-        """Pages of a site in order."""
         return [page for page in self.pages if page.site == site]
 
 
@@ -132,7 +130,6 @@ class Driver:
             time.sleep(min(self.stage.poll_s, 0.005))  # so what arrives last is not collected yet
 
     def close(self) -> None:
-        """End the process in an orderly way."""
         self.stage.close()
 
 

@@ -94,11 +94,9 @@ class CutoverWorld:
         self.log.append(outputs)
 
     def begin_live(self) -> Run:
-        """The run that a live stage begins."""
         return live_or_begun(self.log, self.config, by="test").run
 
     def begin(self, name: str, ruleset: str = OTHER, **fields: Any) -> Run:
-        """The row, the ruleset and the topics of a run."""
         rules = load_ruleset(ruleset)
         run = Run(name=name, ruleset=rules.name, digest=rules.digest, detector=DETECTOR, **{"epoch": "e", **fields})
         names = run.names()
@@ -128,12 +126,10 @@ class CutoverWorld:
             writer.put(msgspec.structs.replace(run, state=RunStatus.DONE))
 
     def plan_run(self, name: str, **asked: str) -> tuple[Run, Ruleset]:
-        """Plan and begin a replay by the ruleset OTHER."""
         planned = plan(self.log, self.control(), self.config, ReplayRequest(ruleset=OTHER, name=name, **asked))
         return begin(self.log, planned), planned.ruleset
 
     def resume(self, run: Run, ruleset: Ruleset, **more: Any) -> Ending:
-        """Work on a run in this thread."""
         given = {"metrics": Metrics(), "stop": threading.Event(), "full_speed": True, **more}
         return Replay(self.log, self.config, run, ruleset, "replay-1", **given).run()
 
@@ -151,20 +147,16 @@ class CutoverWorld:
             loop.run(stop)
 
     def at_end(self, group: str, topics: list[str]) -> bool:
-        """Whether a group has read all of these topics."""
         return at_end(self.log, group, topics)
 
     def verdicts(self, names: RunNames) -> list[Verdict]:
-        """The verdicts of a run."""
         found = (m for partition in range(PARTITIONS) for m in self.log.read(names.verdicts, partition))
         return [decode(Verdict, message.value) for message in found if message.value]
 
     def judged(self, names: RunNames) -> Counter[str]:
-        """Features id -> verdicts of a run."""
         return Counter(verdict.id for verdict in self.verdicts(names))
 
     def passed(self, group: str) -> set[str]:
-        """Ids of the features that a group has passed."""
         found = set()
         for partition, offset in enumerate(self.log.committed(group, FEATURES)):
             for message in self.log.read(FEATURES, partition, 0, offset or 0):
@@ -172,7 +164,6 @@ class CutoverWorld:
         return found
 
     def control(self) -> Control:
-        """What stands in `control`."""
         return Control(self.log)
 
     @contextmanager

@@ -31,8 +31,6 @@ _SENTENCE = "The garden was quiet that morning and the two of them walked slowly
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a command came to."""
-
     code: int
     out: str
     err: str
@@ -106,5 +104,4 @@ class StandInDetector:
     warning = "indicative only"
 
     def score(self, texts: list[str]) -> list[TextScore]:
-        """Abstain."""
         return [TextScore(abstain="too_short") for _ in texts]

@@ -71,27 +71,22 @@ class Command:
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended."""
         return self._process.is_alive()
 
     def signal(self, number: int) -> None:
-        """Send it a signal."""
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
     def kill(self) -> None:
-        """kill -9."""
         self._process.kill()
         self._process.join(PATIENCE_S)
 
     def code(self) -> int:
-        """Its exit code, once it has ended; of one that was killed -9."""
         self._process.join(PATIENCE_S)
         assert self._process.exitcode is not None, self.said()
         return self._process.exitcode
 
     def said(self) -> str:
-        """What has been printed to the file so far."""
         return self._said.read_text()[-3000:]
 
 

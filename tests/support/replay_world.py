@@ -48,7 +48,6 @@ def rules(least: int) -> Ruleset:
 
 
 def rules_text(least: int) -> str:
-    """The file of `rules`."""
     return f'[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = {least}\n'
 
 
@@ -89,7 +88,6 @@ def pages_later(world: LiveWorld, seed: int = 2, *, sites: int, pages: int) -> l
 
 
 def output(topic: str, record: Record, key: str = "", **headers: str) -> Output:
-    """A record on its topic, in the partition of its site."""
     return Output(topic, partition_of(record.site, PARTITIONS), (key or record.site).encode(), encode(record), headers)
 
 
@@ -172,7 +170,6 @@ class LiveWorld:
         return asked
 
     def run_stage(self, stage: Stage, group: str) -> None:
-        """Run a stage of the live side until nothing is left."""
         stage.poll_s = 0.01
         inputs = list(stage.inputs)
         member = self.log.join(group, inputs, member="m", store=stage.store, background=stage.background)
@@ -183,12 +180,10 @@ class LiveWorld:
         loop.run(stop)
 
     def begin(self, **asked: Any) -> tuple[Run, Ruleset]:
-        """Plan and begin a run."""
         planned = plan(self.log, Control(self.log), self.config, ReplayRequest(**asked))
         return begin(self.log, planned), planned.ruleset
 
     def replay(self, *, stop: threading.Event | None = None, metrics: Metrics | None = None, **asked: Any) -> Ending:
-        """A whole replay in this thread."""
         run, ruleset = self.begin(**asked)
         return self.resume(run, ruleset, stop=stop, metrics=metrics)
 
@@ -202,7 +197,6 @@ class LiveWorld:
         member: str = "m",
         **more: Any,
     ) -> Ending:
-        """Work on a run in this thread."""
         return Replay(
             self.log,
             self.config,
@@ -215,7 +209,6 @@ class LiveWorld:
         ).run()
 
     def row(self, run: str) -> Run:
-        """The row of a run."""
         return Control(self.log).runs[run]
 
     def outcome(self, run: str = "live") -> tuple[list[Verdict], dict[str, SiteState]]:
@@ -258,19 +251,15 @@ class Working:
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended."""
         return self._thread.is_alive()
 
     def said(self, words: str) -> int:
-        """How often it said this."""
         return sum(words in text for text in self.heard)
 
     def patiently(self, words: str, times: int = 1) -> None:
-        """Wait until it has said this so often."""
         patiently(lambda: self.said(words) >= times, f"'{words}', {times} times", every_s=0.01)
 
     def end(self) -> Ending | None:
-        """Wait for its own end."""
         self._thread.join(20)
         assert not self.runs
         return self._ending
@@ -353,7 +342,6 @@ def rows_of(log: Log, run: str) -> dict[str, SiteState]:
 
 
 def write_rules(folder: Path, least: int) -> str:
-    """A file with `rules(least)`; returns its path."""
     file = folder / f"rules-{least}.toml"
     file.write_text(rules_text(least))
     return str(file)

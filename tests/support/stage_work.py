@@ -25,7 +25,6 @@ def put(log: MemoryLog, topic: str, *records: Record) -> None:
 
 
 def records(log: MemoryLog, topic: str, kind: type[T]) -> list[T]:
-    """All records of the first partition of a topic."""
     return [decode(kind, message.value) for message in log.read(topic, 0) if message.value]
 
 

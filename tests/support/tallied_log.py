@@ -78,7 +78,6 @@ def put_site(world: CutoverWorld, run: Run, number: int, at_ms: int | None = Non
 
 
 def score_of(site: str, text: str, flag: bool, fetch: str = "", page: str = "") -> Score:
-    """A score by the run's detector."""
     return Score(
         id=f"{text}:{DETECTOR}",
         site=site,
@@ -101,7 +100,6 @@ def tally(world: CutoverWorld, run: Run) -> None:
 
 
 def rows_of(world: CutoverWorld) -> dict[str, SiteState]:
-    """Site -> its newest row."""
     return {row.site: row for row in read_sites(world.log)}
 
 

@@ -49,12 +49,10 @@ class Desk:
 
     @property
     def rows(self) -> list[SiteState]:
-        """Rows emitted so far."""
         return [record for _, record in self.outputs if isinstance(record, SiteState)]
 
     @property
     def decisions(self) -> list[Decision]:
-        """Decisions emitted so far."""
         return [record for _, record in self.outputs if isinstance(record, Decision)]
 
     @property
@@ -64,7 +62,6 @@ class Desk:
 
 
 def hit(number: int, rank: int = 1, source: str = "file", query: str = "q1", site: str = SITE, at: int = 0) -> Hit:
-    """A search result."""
     url = f"https://{site}/{number}"
     return Hit(id=f"h{number}", site=site, url=url, query_id=query, source=source, rank=rank, fetched_at=at)
 
@@ -94,7 +91,6 @@ def page(
 
 
 def score(text: str, flag: bool | None, detector: str = DETECTOR, number: float = 1.0) -> Score:
-    """A score of a text; flag None = abstained."""
     return Score(
         id=f"{text}:{detector}",
         site=SITE,

@@ -34,7 +34,6 @@ class TestClock:
         return self.now_ms
 
     def turn(self, ms: int) -> None:
-        """Let `ms` pass."""
         self.now_ms += ms
 
 
@@ -66,7 +65,6 @@ class World:
         store: str | None = None,
         **keeping: int,
     ) -> None:
-        """Create topics, and the changelog of a store."""
         made = [Topic(name, partitions, kept, **keeping) for name in names]
         if store is not None:
             made.append(Topic(f"state.{store}", partitions, CleanupPolicy.COMPACT))
@@ -81,7 +79,6 @@ class World:
         log: Any = None,
         background: Sequence[str] = (),
     ) -> Member:
-        """Join a group; the member is closed after the test unless that was done."""
         member: Member = (log or self.log).join(group, topics, member=name, store=store, background=background)
         self.members.append(member)
         return member
@@ -227,5 +224,4 @@ def values(messages: Iterable[Message]) -> list[str]:
 
 
 def remove(folder: Path) -> None:
-    """Delete a folder, if it is there."""
     shutil.rmtree(folder, ignore_errors=True)
