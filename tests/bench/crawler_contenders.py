@@ -37,6 +37,7 @@ from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES, all_top
 from tests.bench.crawler_peers import crawlee, scrapy
 from tests.bench.crawler_server import PER_SITE
 from tests.bench.timing import memory_mib
+from tests.support.crawl_driver import patient_settings
 from tests.support.worlds import patiently
 
 IN_FLIGHT = 64
@@ -47,18 +48,14 @@ _DELAY_S = 0.0005  # nobody waits: what is measured is work
 
 def settings_for(target: str) -> CrawlSettings:
     """As a user has them, but without waiting, and without the files that the server does not have."""
-    return CrawlSettings(
-        contact="https://crawler.example/about",
+    return patient_settings(
+        target,
         delay_s=_DELAY_S,
-        domain_delay_s=0.0,
-        address_delay_s=0.0,
         delay_per_second=0.0,
-        ask_tdmrep=False,
         max_in_flight=IN_FLIGHT,
         page_budget=PER_SITE,
         use_sitemaps=False,
-        allow_private=True,
-        resolve_to={"*": target},
+        refetch_fetched_s=CrawlSettings().refetch_fetched_s,
     )
 
 

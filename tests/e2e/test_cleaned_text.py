@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 
 import pytest
 import xxhash
@@ -11,20 +10,15 @@ import zstandard
 
 from crawler.web.urls import fetch_id, page_id
 from farmwatch.audit.audit import audit
-from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
-from filters.measure_stage import MeasureStage
 from filters.quality.c4 import clean
-from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from scoring.detectors.registry import load_detector
 from scoring.interface import TextScore
-from scoring.score_stage import ScoreStage
-from scoring.tally_stage import TallyStage
 from stream.memory.log import MemoryLog
 from stream.schema.records import Features, Hit, Page, Score, ScoreRequest, SiteState, Verdict
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
-from tests.support.stage_work import put, records, work
+from tests.support.stage_work import put, records, work_all
 
 SITE = "river.example"
 SETTINGS = MeasureSettings(workers=1)
@@ -81,11 +75,7 @@ def log(reader: Reader) -> MemoryLog:
     pages = [page(subject) for subject in SUBJECTS]
     put(log, HITS, *(Hit(id=f"hit-{page.id}", site=SITE, url=page.url) for page in pages))
     put(log, PAGES, *pages)
-    with closing(MeasureStage(SETTINGS)) as measure:
-        work(log, measure)
-    work(log, JudgeStage(load_ruleset("c4")))
-    work(log, ScoreStage(lambda: [reader]))
-    work(log, TallyStage(reader.identity))
+    work_all(log, SETTINGS, "c4", reader)
     return log
 
 

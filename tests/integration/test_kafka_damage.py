@@ -20,16 +20,6 @@ HEADER_BYTES = 61  # of a batch; its records follow
 DELTA_AT, ATTRIBUTES_AT = 23, 21  # byte of the batch: how far its last offset is from its first; its attributes
 
 
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[Broker]:
-    """A broker whose files these tests alone damage."""
-    broker = Broker()
-    try:
-        yield broker.start()
-    finally:
-        broker.close()
-
-
 @pytest.fixture
 def log(one_broker: Broker, tmp_path: Path) -> Iterator[KafkaLog]:
     """A log of its own on the broker, with the topics `in` and `out`."""

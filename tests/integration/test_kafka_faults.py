@@ -9,7 +9,6 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -33,16 +32,6 @@ AWAY_S = 60.0 if LONG else 20.0  # longer than every time limit of SETTINGS
 PATIENCE_S = 120.0
 PARTITIONS = 2
 SETTINGS = KafkaSettings(session_timeout_s=10, commit_timeout_s=3, transaction_timeout_s=10, request_timeout_s=3)
-
-
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[Broker]:
-    """A broker that these tests alone use, and may kill."""
-    broker = Broker()
-    try:
-        yield broker.start()
-    finally:
-        broker.close()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -33,7 +32,6 @@ from replay.live.live_run import live_or_begun
 from scoring.tally_stage import TallyStage
 from stream.log.contract import CleanupPolicy, Log, Output, Topic, partition_of
 from stream.memory.log import MemoryLog
-from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.control import Control, exclusive
@@ -41,10 +39,11 @@ from stream.schema.records import Features, Hit, Page, Verdict, decode, encode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames, RunStatus
 from stream.schema.topics import FEATURES, HITS, PAGES
+from tests.support import worlds
 from tests.support.extraction_here import extract_here
 from tests.support.front_door import PARTITIONS, article_html
 from tests.support.kafka_broker import broker
-from tests.support.replay_world import at_end
+from tests.support.replay_world import at_end, run_stage
 
 DETECTOR = "some-detector/1/x"
 OTHER = "notes"  # a ruleset that differs from the default one
@@ -135,16 +134,7 @@ class CutoverWorld:
 
     def work(self, group: str, stage: Stage) -> None:
         """Run a stage until its group is at the ends."""
-        inputs = list(stage.inputs)
-        member = self.log.join(group, inputs, member="m", store=stage.store, background=stage.background)
-        loop, stop = StageLoop(stage, member, metrics=Metrics()), threading.Event()
-        stage.poll_s = 0.01
-        try:
-            while not self.at_end(group, inputs):
-                loop.cycle(stop)
-        finally:
-            stop.set()
-            loop.run(stop)
+        run_stage(self.log, stage, group)
 
     def at_end(self, group: str, topics: list[str]) -> bool:
         return at_end(self.log, group, topics)
@@ -192,11 +182,8 @@ class CutoverWorld:
 
 
 def patiently(done: Callable[[], bool], what: str) -> None:
-    """Look until it is done, leaving threads at work their time; fails naming `what` when it never is."""
-    until = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < until, what
-        time.sleep(0.02)
+    """Look until it is done, leaving threads at work their time."""
+    worlds.patiently(done, what, 60, every_s=0.02)
 
 
 def config_of(url: str, *flags: str) -> Config:

@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from stream.processing.heartbeat import is_heartbeat
 from stream.schema.records import Score, SiteState, Verdict, decode
 from stream.schema.topics import SCORES, SITES, VERDICTS
 from tests.support.webs import Web
+from tests.support.worlds import patiently
 
 ROLES = ("crawl", "measure", "judge", "score", "tally")
 PARTITIONS = 4
@@ -177,9 +177,5 @@ def write_hits(folder: Path, web: Web) -> Path:
 
 
 def wait_for(condition: Any, timeout_s: float, what: str) -> None:
-    """Poll until `condition()` is true. Raises TimeoutError naming `what`."""
-    until = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > until:
-            raise TimeoutError(f"waited {timeout_s:.0f} s for {what}")
-        time.sleep(0.05)
+    """Look every 50 ms until `condition()` is true; fails naming `what`."""
+    patiently(lambda: bool(condition()), what, timeout_s, every_s=0.05)

@@ -26,7 +26,7 @@ from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
 from stream.log.contract import At, Log, Output, partition_of
 from stream.processing.heartbeat import HEADER, KEY, is_heartbeat
-from stream.processing.loop import StageLoop
+from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.control import Control, Scorers, tell_scorers
@@ -170,14 +170,7 @@ class LiveWorld:
         return asked
 
     def run_stage(self, stage: Stage, group: str) -> None:
-        stage.poll_s = 0.01
-        inputs = list(stage.inputs)
-        member = self.log.join(group, inputs, member="m", store=stage.store, background=stage.background)
-        loop, stop = StageLoop(stage, member, metrics=self.metrics, settings=self.config.loop), threading.Event()
-        while loop.cycle(stop) or not at_end(self.log, group, inputs):
-            pass
-        stop.set()
-        loop.run(stop)
+        run_stage(self.log, stage, group, self.metrics, self.config.loop)
 
     def begin(self, **asked: Any) -> tuple[Run, Ruleset]:
         planned = plan(self.log, Control(self.log), self.config, ReplayRequest(**asked))
@@ -268,6 +261,21 @@ class Working:
         """End it as a signal does."""
         self._stop.set()
         return self.end()
+
+
+def run_stage(
+    log: Log, stage: Stage, group: str, metrics: Metrics | None = None, settings: LoopSettings | None = None
+) -> None:
+    """Run a stage until nothing is left."""
+    stage.poll_s = 0.01
+    inputs = list(stage.inputs)
+    member = log.join(group, inputs, member="m", store=stage.store, background=stage.background)
+    loop = StageLoop(stage, member, metrics=metrics or Metrics(), settings=settings or LoopSettings())
+    stop = threading.Event()
+    while loop.cycle(stop) or not at_end(log, group, inputs):
+        pass
+    stop.set()
+    loop.run(stop)
 
 
 def at_end(log: Log, group: str, topics: Sequence[str]) -> bool:

@@ -14,7 +14,6 @@ from typing import Any
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import CleanupPolicy, Log, Member, Message, Output, Topic
-from stream.log.errors import LogUnavailable
 
 PATIENCE_S = 30.0  # a test that waits for longer has failed
 LEASE_MS = 60_000  # of the logs whose clock the tests turn
@@ -196,20 +195,6 @@ def settle(members: Sequence[Member], partitions: int) -> None:
         return sum(sizes) == partitions == len(set().union(*owned)) and max(sizes) - min(sizes) <= 1
 
     patiently(settled, f"{len(members)} members to share {partitions} partitions")
-
-
-def until_available(action: Callable[[], None]) -> None:
-    """Run `action` again while the log is not available, as the loop does."""
-
-    def done() -> bool:
-        try:
-            action()
-        except LogUnavailable:
-            time.sleep(0.05)
-            return False
-        return True
-
-    patiently(done, "the log to become available")
 
 
 def record(topic: str, partition: int, key: str, value: str | bytes | None = "v", **more: Any) -> Output:
