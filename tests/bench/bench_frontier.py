@@ -34,8 +34,7 @@ from tests.bench.frontier_builder import (
     LocalShelf,
     Shelf,
     build,
-    forget_cached,
-    hold_cached,
+    settle_cache,
     size_bytes,
 )
 from tests.bench.timing import argument, wall_and_cpu_s
@@ -103,12 +102,12 @@ def _measure(kind: Callable[[Path], Shelf], folder: Path, size: int) -> tuple[Co
                 shelf = kind(folder)
             if is_cold:
                 shelf.close()
-                forget_cached(folder)
+                settle_cache(folder, hold=False)
                 started = time.monotonic()
                 shelf = kind(folder)
                 opened_s = time.monotonic() - started
             else:
-                hold_cached(folder)
+                settle_cache(folder, hold=True)
             now_ms += 60_000
             costs[is_cold].append(_claims(shelf, settings, now_ms))
     assert shelf is not None

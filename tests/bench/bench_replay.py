@@ -41,11 +41,12 @@ from stream.processing.batch import decoded
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
-from stream.schema.records import Features, Hit, Score, encode
+from stream.schema.records import Features, Hit, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import FEATURES, HITS, SCORES, all_topics
 from tests.bench.timing import apart, argument, memory_mib
 from tests.conftest import data_root
+from tests.support.page_records import text_score
 from tests.support.webs import labelled_pages
 
 PARTITIONS = 24
@@ -148,17 +149,8 @@ def fill(kind: str, where: str, records: int, detector: str) -> tuple[str, int, 
 def _score(features: Features, place: int, detector: str) -> Output:
     digest = features.text_digest
     number = xxhash.xxh3_64_intdigest(digest.encode()) % 1000 / 1000
-    score = Score(
-        id=f"{digest}:{detector}",
-        site=features.site,
-        page_id=features.page_id,
-        fetch_id=features.id,
-        text_digest=digest,
-        detector=detector,
-        score=number,
-        flag=number > 0.6,
-        fetched_at=features.fetched_at,
-    )
+    ids, at = (features.page_id, features.id), features.fetched_at
+    score = text_score(features.site, digest, detector, number > 0.6, *ids, score=number, fetched_at=at)
     return Output(SCORES, place, f"{features.site} {score.id}".encode(), encode(score))
 
 

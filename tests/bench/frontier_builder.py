@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from crawler.frontier.rows import TOTALS_KEY, Priority, UrlRow
 from crawler.frontier.site_store import SiteStore
@@ -26,19 +25,6 @@ SIZES = (1, 1, 1, 10, 10, 10, 40, 40, 40, 100, 400)  # URLs of a site, by turns;
 _SITES_A_COMMIT = 400
 _HOUR_MS = 3_600_000
 _READ_BYTES = 1 << 20
-
-
-class Shelf(Protocol):
-    """Where a frontier stands."""
-
-    def reader(self, partition: int) -> StateReader:
-        """Committed state of a partition."""
-
-    def write(self, changes: Mapping[int, Sequence[StateChange]], now_ms: int) -> None:
-        """Commit changes, by partition."""
-
-    def close(self) -> None:
-        """Close the files."""
 
 
 class EmbeddedShelf:
@@ -89,6 +75,9 @@ class LocalShelf:
             state.close()
 
 
+Shelf = EmbeddedShelf | LocalShelf  # where a frontier stands
+
+
 def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int, tell: Callable[[int], None]) -> int:
     """Fill `shelf` with sites that have so many URLs together; gives the number of rows.
 
@@ -120,8 +109,8 @@ def _state_of(totals: bytes | None) -> MemoryState:
     return state
 
 
-def hold_cached(folder: Path) -> None:
-    """Have the system write the files, and hold them in memory as far as it can.
+def settle_cache(folder: Path, *, hold: bool) -> None:
+    """Have the system write the files, and hold them in memory as far as it can, or drop them from it.
 
     What was just built is else written while claims are timed, and machines that lend their memory hold little of it.
     """
@@ -129,20 +118,10 @@ def hold_cached(folder: Path) -> None:
         if path.is_file():
             with path.open("rb", buffering=0) as file:
                 os.fsync(file.fileno())
-                while file.read(_READ_BYTES):
+                if not hold:
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                while hold and file.read(_READ_BYTES):
                     pass
-
-
-def forget_cached(folder: Path) -> None:
-    """Ask the system to drop what it holds of the files in memory."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            handle = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(handle)
 
 
 def size_bytes(folder: Path) -> int:

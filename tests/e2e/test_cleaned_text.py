@@ -6,9 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 import xxhash
-import zstandard
 
-from crawler.web.urls import fetch_id, page_id
 from farmwatch.audit.audit import audit
 from filters.measure.epoch import feature_epoch
 from filters.quality.c4 import clean
@@ -18,6 +16,7 @@ from scoring.interface import TextScore
 from stream.memory.log import MemoryLog
 from stream.schema.records import Features, Hit, Page, Score, ScoreRequest, SiteState, Verdict
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
+from tests.support.page_records import fetched_page
 from tests.support.stage_work import put, records, work_all
 
 SITE = "river.example"
@@ -51,15 +50,7 @@ def page(subject: str) -> Page:
     article = f"<h1>The {subject} of the river</h1>" + f"<p>{sentences(subject)}</p>"
     menu = "".join(f"<p>{line}</p>" for line in MENU)
     html = f"<html><body><article>{article}{menu}<p>{sentences(subject + ' again')}</p></article></body></html>"
-    url = f"http://{SITE}/{subject}"
-    return Page(
-        id=fetch_id(url, 1),
-        site=SITE,
-        page_id=page_id(url),
-        url=url,
-        body=zstandard.ZstdCompressor().compress(html.encode()),
-        fetched_at=5,
-    )
+    return fetched_page(f"http://{SITE}/{subject}", html, fetched_at=5)
 
 
 @pytest.fixture(scope="module")

@@ -78,20 +78,11 @@ class Attack:
 # Ways to answer
 
 
-def raw(wire: bytes) -> Handler:
-    """Bytes, and the end of the connection."""
+def raw(wire: bytes, *, keep: bool = False) -> Handler:
+    """Bytes, and the end of the connection unless it is kept."""
 
     async def send(visit: Visit) -> None:
-        await visit.send(wire)
-
-    return send
-
-
-def keeping(wire: bytes) -> Handler:
-    """Bytes, and the connection stays open for the next request."""
-
-    async def send(visit: Visit) -> None:
-        visit.keep = True
+        visit.keep = keep
         await visit.send(wire)
 
     return send

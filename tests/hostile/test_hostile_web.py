@@ -23,8 +23,7 @@ from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from crawler.web.urls import normalise
 from stream.schema.records import Page
-from tests.hostile.against_http import REDIRECTS, STATUSES, TLS, WIRE
-from tests.hostile.against_reading import BODIES, CONTENT, LENGTHS
+from tests.hostile.against_http import BODIES, CONTENT, LENGTHS, REDIRECTS, STATUSES, TLS, WIRE
 from tests.hostile.against_ways import HUBBED, HUBS, NAMES, ROBOTS, TRAPS, hubbed
 from tests.hostile.answers import WAY_THERE, Attack
 from tests.hostile.internet import INTRANET, PUBLIC, Certificates

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, all_topics
 from tests.support.crawl_driver import hits_of, settings_for
 from tests.support.kafka_broker import broker
 from tests.support.loopback import Web, page
+from tests.support.worlds import patiently
 
 pytestmark = pytest.mark.kafka
 
@@ -93,11 +93,12 @@ class Crawl:
 
     def wait(self, pages: int) -> None:
         """Until so many pages are on the log, and the busy site has said that it is."""
-        until = time.monotonic() + PATIENCE_S
-        while len(self.pages()) < pages or not self.knows_busy():
-            assert time.monotonic() < until, f"{len(self.pages())} pages, {self.web.paths('busy.test')}"
+
+        def are_there() -> bool:
             assert all(thread.is_alive() for _, thread in self.running), "a process has ended"
-            time.sleep(0.1)
+            return len(self.pages()) >= pages and self.knows_busy()
+
+        patiently(are_there, f"{pages} pages", PATIENCE_S, every_s=0.1)
 
     def knows_busy(self) -> bool:
         """Whether the word of the busy site is committed."""
@@ -107,10 +108,7 @@ class Crawl:
 
     def finish(self) -> None:
         self.wait(len(HITS_))
-        until = time.monotonic() + PATIENCE_S
-        while frontier_left(self.log, PARTITIONS).active:
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        patiently(lambda: not frontier_left(self.log, PARTITIONS).active, "the end", PATIENCE_S, every_s=0.1)
 
     def check(self) -> None:
         """Each hit has one page, no site saw two requests at once, and the busy one was left alone as it asked."""

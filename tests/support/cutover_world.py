@@ -14,7 +14,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import zstandard
 
 from crawler.frontier.page_log import page_headers
 from crawler.web.urls import page_id
@@ -35,7 +34,7 @@ from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.control import Control, exclusive
-from stream.schema.records import Features, Hit, Page, Verdict, decode, encode
+from stream.schema.records import Features, Hit, Verdict, decode, encode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames, RunStatus
 from stream.schema.topics import FEATURES, HITS, PAGES
@@ -43,6 +42,7 @@ from tests.support import worlds
 from tests.support.extraction_here import extract_here
 from tests.support.front_door import PARTITIONS, article_html
 from tests.support.kafka_broker import broker
+from tests.support.page_records import fetched_page
 from tests.support.replay_world import at_end, run_stage
 
 DETECTOR = "some-detector/1/x"
@@ -84,9 +84,8 @@ class CutoverWorld:
         outputs = []
         for place in range(len(self.put), len(self.put) + number):
             name, url = f"s{place % 10}.example", f"http://s{place % 10}.example/{place}"
-            body = zstandard.ZstdCompressor().compress(article_html(3 if place % 3 == 0 else 220).encode())
+            page = fetched_page(url, article_html(3 if place % 3 == 0 else 220), id=f"f{place}")
             partition, key = partition_of(name, PARTITIONS), name.encode()
-            page = Page(id=f"f{place}", site=name, page_id=page_id(url), url=url, body=body)
             outputs.append(Output(HITS, partition, key, encode(Hit(id=f"h{place}", site=name, url=url))))
             outputs.append(Output(PAGES, partition, key, encode(page), page_headers(page)))
             self.put.append(page.id)

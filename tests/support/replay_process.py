@@ -48,14 +48,13 @@ class Dies(enum.Enum):
     MEASURE = "measure"  # in the third commit of the phase; on Kafka all is sent, and the transaction is open
     JUDGE = "judge"
     TALLY = "tally"
-    ASK = "ask"
     BEFORE_DONE = "before done"  # all is judged and tallied, and the row does not say so yet
     AFTER_DONE = "after done"
     BEFORE_MOVE = "before move"  # the cutover is decided
     AFTER_MOVE = "after move"
 
 
-_IN_COMMITS = (Dies.MEASURE, Dies.JUDGE, Dies.TALLY, Dies.ASK)
+_IN_COMMITS = (Dies.MEASURE, Dies.JUDGE, Dies.TALLY)
 
 
 class Command:

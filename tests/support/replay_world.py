@@ -33,6 +33,7 @@ from stream.schema.control import Control, Scorers, tell_scorers
 from stream.schema.records import Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.runs import Alias, Run, names_of
 from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
+from tests.support.page_records import text_score
 from tests.support.worlds import patiently
 
 PARTITIONS = 3
@@ -315,16 +316,8 @@ def requests_of(world: LiveWorld, run: str = "", topic: str = REPLAY_REQUESTS) -
 def score_of(request: ScoreRequest, detector: str = DETECTOR) -> Score:
     """What the stand-in for a detector says of a text: by its digest."""
     flag = int(request.text_digest[-2:], 16) % 3 == 0
-    return Score(
-        id=f"{request.text_digest}:{detector}",
-        site=request.site,
-        page_id=request.page_id,
-        fetch_id=request.id,
-        text_digest=request.text_digest,
-        detector=detector,
-        score=1.0 if flag else 0.0,
-        flag=flag,
-    )
+    ids = request.page_id, request.id
+    return text_score(request.site, request.text_digest, detector, flag, *ids, score=1.0 if flag else 0.0)
 
 
 def verdicts_of(log: Log, run: str) -> list[Verdict]:

@@ -15,6 +15,7 @@ from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Record, Score, SiteState, Verdict, decode
+from tests.support.page_records import text_score
 
 SITE = "a.example"
 DAY_MS = 86_400_000
@@ -91,17 +92,8 @@ def page(
 
 
 def score(text: str, flag: bool | None, detector: str = DETECTOR, number: float = 1.0) -> Score:
-    return Score(
-        id=f"{text}:{detector}",
-        site=SITE,
-        page_id="",
-        fetch_id="",
-        text_digest=text,
-        detector=detector,
-        score=None if flag is None else number,
-        flag=flag,
-        abstain="too_short" if flag is None else "",
-    )
+    more = {"abstain": "too_short"} if flag is None else {"score": number}
+    return text_score(SITE, text, detector, flag, **more)
 
 
 def site_of(flags: Sequence[bool], at: Sequence[int]) -> list[Record]:
