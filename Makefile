@@ -40,7 +40,7 @@ card:
 	@nvidia-smi -L >/dev/null 2>&1 || { echo "farmwatch: this measures an NVIDIA card, and nvidia-smi sees none; on a CPU: python -m tests.bench.pair_bench --tiny" >&2; exit 3; }
 
 real: $(STAMP) $(BROKER)             ## the labelled pages and the sample web through all stages, on both logs
-	$(BIN)/python -m tests.e2e.real_run
+	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_REQUIRE_DATA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -s tests/e2e/test_real_input.py
 
 chaos: $(STAMP) $(BROKER)            ## the long form of the kill tests: 50 kills a log, 72 of replays
 	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m chaos -s tests/faults tests/e2e

@@ -17,7 +17,7 @@ from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
-from cyclopts import App
+from cyclopts import App, Argument
 from prometheus_client import CollectorRegistry
 
 from crawler.reasons import PAGES, STOPS, Meaning
@@ -157,7 +157,7 @@ def commands_page() -> str:
         "|---|---|",
         *(f"| {int(code)} | {meaning} |" for code, meaning in _EXITS.items()),
         "",
-        app.generate_docs(heading_level=2),
+        *(line for name, command in commands(app).items() for line in _command_lines(name, command)),
     ]
     return "\n".join(lines)
 
@@ -280,6 +280,31 @@ def _thresholds(kind: RuleKind) -> str:
         return "a list"
     number = "whole number" if kind.whole else "number"
     return f"{number} from {kind.low:g}" + (f" to {kind.high:g}" if kind.high < MOST else "")
+
+
+def _command_lines(name: str, command: App) -> list[str]:
+    options = []
+    usage = [f"farmwatch {name}"]
+    for argument in command.assemble_argument_collection(parse_docstring=True):
+        if argument.parameter.show is False or not argument.names or argument.names == ("*",):
+            continue
+        if argument.index is not None:
+            usage.append(_positional(argument))
+        names = ", ".join(f"`{option}`" for option in argument.names)
+        options.append(f"| {names} | {_cell(argument.parameter.help or '')} |")
+    lines = [f"## farmwatch {name}\n", f"Usage: `{' '.join([*usage, '[options]'])}`\n"]
+    lines += [inspect.getdoc(command.default_command) or "", ""]
+    if options:
+        lines += ["| argument or option | meaning |", "|---|---|", *options, ""]
+    return lines
+
+
+def _positional(argument: Argument) -> str:
+    """A positional argument as usage lines have it: NAME, [NAME], [NAME...]."""
+    name = argument.name.lstrip("-").upper()
+    if argument.required:
+        return name
+    return f"[{name}...]" if name.endswith("S") else f"[{name}]"
 
 
 def _default(value: object) -> str:

@@ -8,7 +8,6 @@ true rate beyond any threshold is known; pages of a site correlate by `rho`.
 from __future__ import annotations
 
 import math
-import sys
 from statistics import NormalDist
 
 import numpy as np
@@ -16,13 +15,13 @@ import numpy as np
 from scoring.calibration.labelled_scores import LabelledScores
 from scoring.calibration.threshold import choose_threshold, measure
 from scoring.thresholds.threshold_set import ThresholdSet
+from tests.bench.timing import argument
 
 DETECTOR = "fast-detectgpt/x+y@00000000/float32/512"
 
 
 def main() -> None:
-    """Print the coverage of both intervals for every setting, and their ranges."""
-    rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 400
+    rounds = argument(1, 400)
     rng = np.random.default_rng(1)
     found: list[tuple[float, float]] = []
     print(f"coverage of the 95% interval of the false-positive rate, {rounds} calibrations a setting")

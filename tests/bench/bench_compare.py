@@ -1,6 +1,6 @@
 """Coverage of the intervals of `farmwatch compare`, by simulation: the table of docs/explanation/compare.md.
 
-Run by `python -m tests.bench.bench_compare [SIMULATIONS, default 1000]`: some minutes. Coverage is the share of samples
+Run by `python -m tests.bench.bench_compare [samples, default 1000]`: some minutes. Coverage is the share of samples
 of sites whose 95% interval holds the true difference of two rulesets, at RESAMPLES resamples each; with 1,000 samples a
 coverage of .95 has a standard error of .007. Rates of sites take three times as many. Samples of the first six lines
 are those of the tests, which ask for .94 with fewer of them. In brackets the mean width of the interval, in points.
@@ -8,14 +8,13 @@ are those of the tests, which ask for .94 with fewer of them. In brackets the me
 
 from __future__ import annotations
 
-import sys
 from concurrent.futures import ProcessPoolExecutor
 from typing import NamedTuple
 
 from scoring.rates.paired_bootstrap import RESAMPLES
+from tests.bench.timing import argument
 from tests.support.paired_sites import PAGES, SITES, coverage, of_pages, of_sites, small_sites, uneven_sites
 
-SIMULATIONS = 1000
 SIZES = (20, 40, 150, 600, 2000)
 _PAGES_SIZES = SIZES[:-1]  # a sample of 2,000 sites, no two of them alike, takes a second
 
@@ -45,8 +44,7 @@ ROWS = (
 
 
 def main() -> None:
-    """Print the table, line by line as it is known."""
-    simulations = int(sys.argv[1]) if len(sys.argv) > 1 else SIMULATIONS
+    simulations = argument(1, 1000)
     print(
         f"Coverage of the 95% interval, its mean width in points; {simulations:,} samples, of rates {3 * simulations:,}"
     )

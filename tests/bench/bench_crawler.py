@@ -11,14 +11,13 @@ Scrapy asks for robots.txt, and extracts no more links of a site than it wants p
 
 from __future__ import annotations
 
-import json
 import statistics
-import subprocess
 import sys
 
-from tests.bench.crawler_contenders import CONTENDERS, IN_FLIGHT
+from tests.bench.crawler_contenders import CONTENDERS, IN_FLIGHT, contend
 from tests.bench.crawler_peers import PEERS, missing_peers, version
 from tests.bench.crawler_server import PER_SITE, Server, page
+from tests.bench.timing import apart, argument
 
 GOALS = (
     ("our fetch path", "raw aiohttp", 0.6),
@@ -29,44 +28,37 @@ GOALS = (
     ("our whole stage", "Crawlee, robots.txt", 2.0),
 )
 
-_LIMIT_S = 600  # for one round of one contender
-
 
 def main() -> None:
-    """Measure and print. Ends with a message where a peer is not installed."""
-    sites = int(sys.argv[1]) if len(sys.argv) > 1 else 80
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
+    sites, rounds = argument(1, 80), argument(2, 3)
     missing = missing_peers()
     if missing:
         sys.exit(f"{' and '.join(missing)} not installed: pip install --require-hashes -r requirements-bench.lock")
-    told: dict[str, list[dict[str, float]]] = {name: [] for name in CONTENDERS}
+    costs: dict[str, list[dict[str, float]]] = {name: [] for name in CONTENDERS}
     with Server(sites) as server:
         for _ in range(rounds):
             for name in CONTENDERS:
-                told[name].append(_run(server, name, sites))
+                costs[name].append(_run(server, name, sites))
     count = sites * PER_SITE
-    rates = {name: statistics.median(count / run["cpu_s"] for run in runs) for name, runs in told.items()}
+    rates = {name: statistics.median(count / run["cpu_s"] for run in runs) for name, runs in costs.items()}
     print(f"{count} pages of {len(page())} bytes on {sites} sites, {IN_FLIGHT} in flight, medians of {rounds} rounds")
     print(", ".join(f"{peer} {version(peer)}" for peer in ("aiohttp", *PEERS)))
     print(f"{'':20} {'pages/CPU-s':>12} {'of raw':>7} {'largest RSS, MiB':>17}")
     for name, rate in rates.items():
-        largest = max(run["rss_mib"] for run in told[name])
+        largest = max(run["rss_mib"] for run in costs[name])
         print(f"{name:20} {rate:12.0f} {rate / rates['raw aiohttp']:7.2f} {largest:17.0f}")
     for ours, theirs, goal in GOALS:
         print(f"{ours} / {theirs}: {rates[ours] / rates[theirs]:.2f} (goal {goal:.2f})")
-    share = statistics.median(run["log_share"] for run in told["our whole stage"])
+    share = statistics.median(run["log_share"] for run in costs["our whole stage"])
     print(f"log's share of the stage's CPU: {share:.2f}")
 
 
 def _run(server: Server, name: str, sites: int) -> dict[str, float]:
-    """One contender's round, which the server confirms."""
-    command = [sys.executable, "-m", "tests.bench.crawler_contenders", name, server.target, str(sites)]
-    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, timeout=_LIMIT_S)
+    cost: dict[str, float] = apart(contend, name, server.target, sites)
     counts = server.counts()
     wrong = {host: found for host, found in counts.items() if found != (PER_SITE, PER_SITE)}
     assert len(counts) == sites and not wrong, f"{name}: {len(counts)} of {sites} sites, not as expected: {wrong}"
-    told: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return told
+    return cost
 
 
 if __name__ == "__main__":

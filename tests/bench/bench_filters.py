@@ -31,7 +31,7 @@ from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Features, Page, decode, encode
-from tests.bench.timing import cpu_s, labelled_pages_folder, wall_and_cpu_s
+from tests.bench.timing import cpu_s, labelled_pages_folder, memory_mib, wall_and_cpu_s
 from tests.support.extraction_peer import bare, bare_text, f1, gold_pages
 
 ROUNDS = 3
@@ -39,7 +39,6 @@ PAGES = 300
 
 
 def main() -> None:
-    """Print the tables."""
     root = labelled_pages_folder()
     files = sorted(root.glob("*/html/*.zst"))
     labels = LabelledPages(root).labels
@@ -72,7 +71,6 @@ class _Here(ExtractionPool):
         self._here = settings
 
     def map(self, pages: Sequence[RawPage]) -> list[Measured]:
-        """Results in the order of the pages."""
         sent = [msgspec.msgpack.decode(msgspec.msgpack.encode(page), type=RawPage) for page in pages]
         answers = [msgspec.msgpack.encode(measure_raw(page, self._here)) for page in sent]
         return [msgspec.msgpack.decode(answer, type=Measured) for answer in answers]
@@ -206,15 +204,10 @@ def bench_memory(pages: list[RawPage]) -> None:
     try:
         for start in range(0, 5_000, 500):
             pool.map([ordered[number % len(ordered)] for number in range(start, start + 500)])
-            series.append(_resident_mib(pool.pids[0]))
+            series.append(memory_mib(pid=pool.pids[0]))
     finally:
         pool.close()
     print("\nworker's resident memory, MiB, every 500 pages: " + " ".join(f"{size:.0f}" for size in series))
-
-
-def _resident_mib(pid: int) -> float:
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 1024**2
 
 
 if __name__ == "__main__":

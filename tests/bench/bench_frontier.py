@@ -26,7 +26,6 @@ from crawler.frontier.frontier import Frontier
 from crawler.frontier.rows import site_of_key
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
-from stream.log.contract import StateChange
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from tests.bench.frontier_builder import (
@@ -35,10 +34,10 @@ from tests.bench.frontier_builder import (
     LocalShelf,
     Shelf,
     build,
-    forget_cached,
-    hold_cached,
+    settle_cache,
     size_bytes,
 )
+from tests.bench.timing import argument, wall_and_cpu_s
 
 SMALLEST = 10_000
 _CLAIMS = 128  # a build of the smallest size has 170 sites, and none is claimed twice
@@ -59,8 +58,7 @@ class Cost:
 
 
 def main() -> None:
-    """Build, measure, print, remove."""
-    largest = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000
+    largest = argument(1, 10_000_000)
     parent = Path(sys.argv[2]) if len(sys.argv) > 2 else None
     sizes = [size for size in (SMALLEST, 100_000, 1_000_000, 10_000_000) if size <= largest]
     for kind in (EmbeddedShelf, LocalShelf):
@@ -104,12 +102,12 @@ def _measure(kind: Callable[[Path], Shelf], folder: Path, size: int) -> tuple[Co
                 shelf = kind(folder)
             if is_cold:
                 shelf.close()
-                forget_cached(folder)
+                settle_cache(folder, hold=False)
                 started = time.monotonic()
                 shelf = kind(folder)
                 opened_s = time.monotonic() - started
             else:
-                hold_cached(folder)
+                settle_cache(folder, hold=True)
             now_ms += 60_000
             costs[is_cold].append(_claims(shelf, settings, now_ms))
     assert shelf is not None
@@ -138,22 +136,16 @@ def _claims(shelf: Shelf, settings: CrawlSettings, now_ms: int) -> Cost:
                 jobs.append((partition, claimed.job))
             claim += time.perf_counter() - began
             changes[partition] = state.changes()
-        commit += _timed(shelf, changes, now_ms)
+        commit += wall_and_cpu_s(lambda: shelf.write(changes, now_ms))[0]  # noqa: B023  # called at once
         states = [KeyedState(shelf.reader(partition)) for partition in range(PARTITIONS)]
         frontiers = [_frontier(state, settings, robots, now_ms) for state in states]
         for partition, job in jobs:
             frontiers[partition].apply(_answer(job, now_ms))
-        commit += _timed(shelf, {partition: state.changes() for partition, state in enumerate(states)}, now_ms)
+        applied = {partition: state.changes() for partition, state in enumerate(states)}
+        commit += wall_and_cpu_s(lambda: shelf.write(applied, now_ms))[0]  # noqa: B023
         done += len(jobs)
     cpu, rest = time.process_time() - cpu, time.perf_counter() - wall - claim
     return Cost(*(1e6 * spent / done for spent in (claim, cpu, rest, commit)))
-
-
-def _timed(shelf: Shelf, changes: dict[int, list[StateChange]], now_ms: int) -> float:
-    """Commit; how long that took, seconds."""
-    started = time.perf_counter()
-    shelf.write(changes, now_ms)
-    return time.perf_counter() - started
 
 
 def _frontier(state: KeyedState, settings: CrawlSettings, robots: RobotsShelf, now_ms: int) -> Frontier:

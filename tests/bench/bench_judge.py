@@ -1,11 +1,10 @@
 """JUDGE on the embedded log, from it and back to it, beside `judge` alone and beside the bare log, on real features.
 
-Run: python -m tests.bench.bench_judge [--records N]
+Run: python -m tests.bench.bench_judge [RECORDS [ROUNDS]]
 """
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 import threading
@@ -23,11 +22,10 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Features, encode
 from stream.schema.topics import FEATURES, SCORE_REQUESTS, VERDICTS, all_topics
 from tests.bench.bench_replay import PARTITIONS, base_features, many
-from tests.bench.timing import wall_and_cpu_s
+from tests.bench.timing import argument, wall_and_cpu_s
 
 
 def fill(log: EmbeddedLog, features: list[Features]) -> int:
-    """Append all; returns the bytes."""
     log.create(all_topics(PARTITIONS, feature_epoch(MeasureSettings())))
     size = 0
     for start in range(0, len(features), 500):
@@ -57,31 +55,25 @@ def judged(log: EmbeddedLog, records: int, round_: int) -> tuple[float, float]:
 
 
 def main() -> None:
-    """Print records a second and the ratios."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=12_000)
-    parser.add_argument("--rounds", type=int, default=3)
-    args = parser.parse_args()
+    records, rounds = argument(1, 12_000), argument(2, 3)
     base, what = base_features()
-    features = list(many(base, args.records))
+    features = list(many(base, records))
     ruleset = load_ruleset("default")
     with tempfile.TemporaryDirectory() as folder:
         log = EmbeddedLog(Path(folder))
         size = fill(log, features)
-        alone = [wall_and_cpu_s(lambda: [judge(f, ruleset, now_ms=0) for f in features]) for _ in range(args.rounds)]
+        alone = [wall_and_cpu_s(lambda: [judge(f, ruleset, now_ms=0) for f in features]) for _ in range(rounds)]
         reading = [
             wall_and_cpu_s(lambda: [sum(1 for _ in log.read(FEATURES, p)) for p in range(PARTITIONS)])
-            for _ in range(args.rounds)
+            for _ in range(rounds)
         ]
-        whole = [judged(log, args.records, n) for n in range(args.rounds)]
+        whole = [judged(log, records, n) for n in range(rounds)]
         written = sum(len(m.value or b"") for t in (VERDICTS, SCORE_REQUESTS) for p in (0, 1) for m in log.read(t, p))
         log.close()
-    print(
-        f"{args.records} features of {what} pages, {size / args.records / 1024:.1f} KiB each; medians of {args.rounds}"
-    )
+    print(f"{records} features of {what} pages, {size / records / 1024:.1f} KiB each; medians of {rounds}")
     for name, runs in (("judge() alone", alone), ("reading the topic", reading), ("JUDGE log to log", whole)):
         seconds, cpu = statistics.median(s for s, _ in runs), statistics.median(c for _, c in runs)
-        print(f"  {name:18} {args.records / seconds:8.0f}/s wall, {args.records / cpu:8.0f}/s of CPU")
+        print(f"  {name:18} {records / seconds:8.0f}/s wall, {records / cpu:8.0f}/s of CPU")
     ratio = statistics.median(c for _, c in whole) / statistics.median(c for _, c in alone)
     print(
         f"  CPU of JUDGE log to log / judge() alone: {ratio:.2f}; written {written / 2**20:.0f} MiB in two partitions"

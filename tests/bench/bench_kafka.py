@@ -9,7 +9,6 @@ from __future__ import annotations
 import random
 import statistics
 import tempfile
-import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +20,9 @@ from kafka.structs import OffsetAndMetadata
 from stream.kafka.log import KafkaLog
 from stream.kafka.settings import KafkaSettings, producer_options, reader_options
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Output, StateChange, Topic
+from tests.bench.timing import wall_and_cpu_s
 from tests.support.kafka_broker import broker
+from tests.support.worlds import settle
 
 RUNS = 5
 TRANSACTIONS = 100
@@ -48,7 +49,6 @@ class _Bench:
         self.bodies = [chance.randbytes(_RECORD_BYTES - 3000) + b"headers " * 375 for _ in range(BATCH)]
 
     def close(self) -> None:
-        """Leave and disconnect."""
         self.member.close()
         self.bare.close(timeout=5)
         self.log.close()
@@ -106,10 +106,7 @@ class _Bench:
 
     def _joined(self, group: str, topic: str, store: str | None) -> Member:
         member = self.log.join(group, [topic], member="bench", store=store)
-        while len(member.assignment()) < PARTITIONS:
-            member.pause()
-            member.poll(0.05, 1, 1)
-        member.resume()
+        settle([member], PARTITIONS)
         return member
 
     def _producer(self, name: str) -> Any:
@@ -120,13 +117,11 @@ class _Bench:
 
 def _measured(work: Callable[[int], None], count: int) -> tuple[float, float]:
     """(count a second, CPU seconds of this process per 1000)."""
-    started, cpu = time.perf_counter(), time.process_time()
-    work(count)
-    return count / (time.perf_counter() - started), (time.process_time() - cpu) / count * 1000
+    wall_s, cpu_s = wall_and_cpu_s(lambda: work(count))
+    return count / wall_s, cpu_s / count * 1000
 
 
 def main() -> None:
-    """Print the table."""
     with tempfile.TemporaryDirectory() as folder:
         bench = _Bench(Path(folder))
         rows: list[tuple[str, int, Callable[[int], None], Callable[[int], None]]] = [

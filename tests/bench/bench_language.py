@@ -12,22 +12,21 @@ import collections
 import importlib
 import json
 import re
-import resource
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
 from typing import Any
 
 from filters.quality.language import Classify, identify
+from tests.bench.timing import apart, labelled_pages_folder, memory_mib
 
 HERE = Path(__file__).parent
 SHORT_CHARS = 400
 CUTS = (50, 100, 400)
-PROBE_LIMIT_S = 900
 WHOLE_CHARS = 100_000  # of hostile texts given whole: 2 MB would keep some of the identifiers busy for minutes
 _DISGUISED = {"iw": "he", "nb": "no", "nn": "no", "zh-Latn": "zh", "zh-Hant": "zh"}
 _UNPRINTABLE = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
@@ -122,18 +121,12 @@ CANDIDATES = {
 
 
 def main() -> None:
-    """Print the tables, of the identifiers named or of all; with `--probe NAME`, be the process of one."""
-    if sys.argv[1:2] == ["--probe"]:
-        json.dump(probe(CANDIDATES[sys.argv[2]], **json.load(sys.stdin)), sys.stdout)
-        return
+    """Print the tables, of the identifiers named or of all."""
     absent = [name for name, candidate in CANDIDATES.items() if not _installed(candidate)]
     print(f"not installed: {', '.join(absent) or 'none'}")
     pages = _pages()
     passages = json.loads((HERE / "language_passages.json").read_text("utf-8"))
-    work = {
-        "pages": [text for _, text in pages],
-        "passages": [text[:cut] for cut in CUTS for text in passages.values()],
-    }
+    work = [text for _, text in pages], [text[:cut] for cut in CUTS for text in passages.values()]
     codes = [code for code, _ in pages]
     short = [number for number, (_, text) in enumerate(pages) if len(text) < SHORT_CHARS]
     print(f"{len(pages)} pages with text in a language ({len(short)} of them below {SHORT_CHARS} characters), "
@@ -141,31 +134,28 @@ def main() -> None:
     for name, candidate in CANDIDATES.items():
         if name in absent or (sys.argv[1:] and name not in sys.argv[1:]):
             continue
-        run = subprocess.run(
-            [sys.executable, "-m", "tests.bench.bench_language", "--probe", name],
-            input=json.dumps(work), capture_output=True, text=True, timeout=PROBE_LIMIT_S, check=False,
-        )  # fmt: skip
-        if run.returncode:
-            print(f"\n{name}: ended with {run.returncode}: {run.stderr.strip().splitlines()[-1:]}")
+        try:
+            found = apart(probe, name, *work)
+        except BrokenProcessPool as error:
+            print(f"\n{name}: {error}")
             continue
-        _report(name, candidate, json.loads(run.stdout), codes, short, list(passages) * len(CUTS))
+        _report(name, candidate, found, codes, short, list(passages) * len(CUTS))
 
 
-def probe(candidate: Candidate, pages: list[str], passages: list[str]) -> dict[str, Any]:
+def probe(name: str, pages: list[str], passages: list[str]) -> dict[str, Any]:
     """What one identifier answers and costs; hostile texts last, since they may end the process."""
-    before, started = _rss_mb(), time.process_time()
-    classify = candidate.load()
+    before, started = memory_mib(), time.process_time()
+    classify = CANDIDATES[name].load()
     classify("Some words to begin with.")
-    found: dict[str, Any] = {"load_s": time.process_time() - started, "rss_mb": _rss_mb() - before}
+    found: dict[str, Any] = {"load_s": time.process_time() - started, "rss_mib": memory_mib() - before}
     for kind, function in {"whole": classify, "spread": lambda text: identify(text, classify)}.items():
         rounds = [_timed(function, pages) for _ in range(2)]
         found[kind] = rounds[0][1]
         found[f"{kind}_ms"] = min(cpu_s for cpu_s, _ in rounds) / len(pages) * 1e3
         found[f"{kind}_same"] = rounds[0][1] == rounds[1][1]
     found["passages"] = _timed(classify, passages)[1]
-    found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    found["hostile"] = {name: _manners(lambda text: identify(text, classify), text) for name, text in HOSTILE.items()}
-    found["hostile whole"] = {name: _manners(classify, text[:WHOLE_CHARS]) for name, text in HOSTILE.items()}
+    found["hostile"] = {what: _manners(lambda text: identify(text, classify), text) for what, text in HOSTILE.items()}
+    found["hostile whole"] = {what: _manners(classify, text[:WHOLE_CHARS]) for what, text in HOSTILE.items()}
     return found
 
 
@@ -191,7 +181,7 @@ def _report(
     size_mb = sum(_size_mb(package) for package in candidate.packages)
     print(
         f"\n{name} {version(candidate.packages[0])}: {size_mb:.1f} MB installed"
-        f", loaded in {found['load_s']:.2f} s of CPU, {found['rss_mb']:.0f} MB resident"
+        f", loaded in {found['load_s']:.2f} s of CPU, {found['rss_mib']:.0f} MiB resident"
     )
     others = len(codes) - codes.count("en")
     for kind in ("whole", "spread"):
@@ -224,7 +214,6 @@ def _pages() -> list[tuple[str, str]]:
     """Language and main text of the labelled pages whose text is in one language."""
     from farmwatch.labels.labelled_pages import LabelledPages
     from filters.settings import MeasureSettings
-    from tests.bench.timing import labelled_pages_folder
 
     truth = json.loads((HERE / "language_truth.json").read_text("utf-8"))
     found = []
@@ -245,11 +234,6 @@ def _installed(candidate: Candidate) -> bool:
 def _size_mb(package: str) -> float:
     files = distribution(package).files or []
     return sum(path.stat().st_size for file in files if (path := Path(str(file.locate()))).is_file()) / 1e6
-
-
-def _rss_mb() -> float:
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    return pages * resource.getpagesize() / 1e6
 
 
 if __name__ == "__main__":

@@ -6,18 +6,18 @@ Run with `python -m tests.bench.bench_log [FOLDER]`; FOLDER should lie on the di
 from __future__ import annotations
 
 import os
-import resource
 import statistics
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, Commit, Output, StateChange, Topic
+from tests.bench.timing import wall_and_cpu_s
 
 PARTITIONS = 24
 BODY_BYTES = 15_000
@@ -27,7 +27,6 @@ _bodies = [os.urandom(BODY_BYTES) for _ in range(256)]
 
 
 def main() -> None:
-    """Print the table."""
     place = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir())
     print(f"embedded log, {PARTITIONS} partitions, medians of {ROUNDS} rounds of {SECONDS} s in {place}")
     print(f"{'what':<52} {'records/s':>10} {'MB/s':>7} {'CPU s/s':>8} {'ratio':>7}")
@@ -82,26 +81,20 @@ class _Bench:
                 counts[thread] += batch
 
         def run() -> int:
-            workers = [threading.Thread(target=work, args=(number,)) for number in range(threads)]
-            for worker in workers:
-                worker.start()
-            for worker in workers:
-                worker.join()
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(work, range(threads)))
             return sum(counts)
 
         return _measured(run, BODY_BYTES)
 
     def fill(self, count: int, size: int = BODY_BYTES) -> None:
-        """Append records to `in`, 500 at a time."""
         for first in range(0, count, 500):
             self._log.append([self._output(first + n, size) for n in range(500)])
 
     def read(self) -> Result:
-        """Read all of `in`."""
         return _measured(lambda: sum(1 for p in range(PARTITIONS) for _ in self._log.read("in", p)), BODY_BYTES)
 
     def poll(self) -> Result:
-        """Poll all of `in` from the start."""
         member = self._log.join("g", ["in"], member="m")
         total = sum(self._log.end("in"))
 
@@ -118,11 +111,7 @@ class _Bench:
 
     def find_end(self) -> tuple[float, float]:
         """Seconds that `offset_at` takes where no record is so late: the first call, and the median of later ones."""
-        took = []
-        for _ in range(ROUNDS + 1):
-            start = time.perf_counter()
-            self._log.offset_at("in", 2**62)
-            took.append(time.perf_counter() - start)
+        took = [wall_and_cpu_s(lambda: self._log.offset_at("in", 2**62))[0] for _ in range(ROUNDS + 1)]
         return took[0], statistics.median(took[1:])
 
     def pipeline(self) -> Result:
@@ -175,13 +164,9 @@ def _bare(folder: Path, batch: int) -> Result:
 
 
 def _measured(run: Callable[[], int], size: int) -> Result:
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    start = time.perf_counter()
-    count = run()
-    took = time.perf_counter() - start
-    after = resource.getrusage(resource.RUSAGE_SELF)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return count / took, count * size / took, cpu / took
+    counts: list[int] = []
+    took, cpu = wall_and_cpu_s(lambda: counts.append(run()))
+    return counts[0] / took, counts[0] * size / took, cpu / took
 
 
 def _median(run: Callable[[], Result], rounds: int = ROUNDS) -> Result:

@@ -12,15 +12,14 @@ linear layers and heads. Documents are random ids, lengths log-normal with media
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import statistics
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from tests.bench.timing import apart, argument, memory_mib, wall_and_cpu_s
 
 WORDS, LAYERS, LONGEST = 50_257, 4, 512
 WIDTHS = (128, 256, 768)
@@ -48,26 +47,13 @@ def model_of(width: int, seed: int) -> Any:
     return causal.from_config(config).eval().requires_grad_(False)
 
 
-def resident_mib(field: str) -> float:
-    """Resident memory of this process: VmRSS now, VmHWM the largest since `forget_peak`."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(field))
-
-
-def forget_peak() -> float:
-    """Let the largest resident memory start anew; what is resident now."""
-    Path("/proc/self/clear_refs").write_text("5")
-    return resident_mib("VmRSS")
-
-
 def one_side(side: str, width: int, count: int) -> dict[str, Any]:
     """Measure in this process: time, memory above the models, scores."""
     import torch
 
     torch.set_num_threads(1)
-    texts = documents(count)
+    texts, scores = documents(count), list[tuple[float, float | None]]()
     observer, performer = model_of(width, 1), model_of(width, 2)
-    told: dict[str, Any] = {}
     if side == "engine":
         from scoring.pair.body import fast_body
         from scoring.pair.engine import PairEngine
@@ -85,9 +71,9 @@ def one_side(side: str, width: int, count: int) -> dict[str, Any]:
         engine = PairEngine(models, settings)
         engine.read_ids(texts[:2])
 
-        def work() -> list[tuple[float, float | None]]:
+        def work() -> None:
             read = [result for result in engine.read_ids(texts) if isinstance(result, PairReading)]
-            return [(result.binoculars, result.fast_detectgpt) for result in read]
+            scores.extend((result.binoculars, result.fast_detectgpt) for result in read)
 
     else:
         from tests.bench.pair_reference import reference_loop
@@ -95,21 +81,19 @@ def one_side(side: str, width: int, count: int) -> dict[str, Any]:
         both = side != "loop"
         reference_loop(observer, performer, texts[:2], both=both)
 
-        def work() -> list[tuple[float, float | None]]:
-            return [
-                (one.binoculars, one.fast_detectgpt) for one in reference_loop(observer, performer, texts, both=both)
-            ]
+        def work() -> None:
+            read = reference_loop(observer, performer, texts, both=both)
+            scores.extend((one.binoculars, one.fast_detectgpt) for one in read)
 
-    before = forget_peak()
-    started, cpu = time.perf_counter(), time.process_time()
-    told["scores"] = work()
-    told["wall_s"], told["cpu_s"] = time.perf_counter() - started, time.process_time() - cpu
-    told["above_mib"] = resident_mib("VmHWM") - before
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    before = memory_mib()
+    wall_s, spent_s = wall_and_cpu_s(work)
+    answer = {"scores": scores, "wall_s": wall_s, "cpu_s": spent_s, "above_mib": memory_mib("VmHWM") - before}
     if side == "engine":
         stats = engine.stats
-        told["padding"] = stats.padding / (stats.padding + stats.tokens)
-        told["floor_s"] = _floor(models, [len(text) for text in texts], settings.token_budget)
-    return told
+        answer["padding"] = stats.padding / (stats.padding + stats.tokens)
+        answer["floor_s"] = _floor(models, [len(text) for text in texts], settings.token_budget)
+    return answer
 
 
 def _floor(models: Any, lengths: list[int], budget: int) -> float:
@@ -137,22 +121,9 @@ def _floor(models: Any, lengths: list[int], budget: int) -> float:
     return spent
 
 
-def ask(side: str, width: int, count: int) -> dict[str, Any]:
-    """Measure a side in a process of its own."""
-    environment = os.environ | {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}
-    command = [sys.executable, "-m", "tests.bench.bench_pair", "--side", side, str(width), str(count)]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
-    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return answer
-
-
 def main() -> None:
-    """Measure and print."""
-    if "--side" in sys.argv:
-        print(json.dumps(one_side(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))))
-        return
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 24
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else ROUNDS
+    os.environ |= {"OMP_NUM_THREADS": "1", "HF_HUB_OFFLINE": "1"}  # of the processes that measure
+    count, rounds = argument(1, 24), argument(2, ROUNDS)
     lengths = [len(text) for text in documents(count)]
     print(
         f"{count} documents of {min(lengths)} to {max(lengths)} tokens, mean {statistics.mean(lengths):.0f};"
@@ -160,23 +131,23 @@ def main() -> None:
     )
     print(f"{'width':>5} {'side':18} {'docs/CPU-s':>10} {'docs/s':>7} {'of loop':>7} {'peak MiB':>8} {'floor':>6}")
     for width in WIDTHS:
-        told: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
+        answers: dict[str, list[dict[str, Any]]] = {side: [] for side in SIDES}
         for _ in range(rounds):
             for side in SIDES:
-                told[side].append(ask(side, width, count))
+                answers[side].append(apart(one_side, side, width, count))
         middle = {
-            side: {name: statistics.median(one[name] for one in answers) for name in ("cpu_s", "wall_s", "above_mib")}
-            for side, answers in told.items()
+            side: {name: statistics.median(one[name] for one in found) for name in ("cpu_s", "wall_s", "above_mib")}
+            for side, found in answers.items()
         }
         for side, found in middle.items():
-            floor = statistics.median(one["floor_s"] for one in told[side]) if side == "engine" else None
+            floor = statistics.median(one["floor_s"] for one in answers[side]) if side == "engine" else None
             print(
                 f"{width:5} {side:18} {count / found['cpu_s']:10.2f} {count / found['wall_s']:7.2f}"
                 f" {middle['loop']['cpu_s'] / found['cpu_s']:7.2f} {found['above_mib']:8.0f}"
                 + (f" {floor / found['cpu_s']:6.0%}" if floor is not None else "")
             )
-        ours, theirs = told["engine"][0], told["loop, both scores"][0]
-        apart = [
+        ours, theirs = answers["engine"][0], answers["loop, both scores"][0]
+        differences = [
             max(
                 abs(one[at] - other[at]) / max(1.0, abs(other[at]))
                 for one, other in zip(ours["scores"], theirs["scores"], strict=True)
@@ -184,7 +155,7 @@ def main() -> None:
             for at in (0, 1)
         ]
         print(
-            f"{'':5} scores differ by at most {apart[0]:.1e} (Binoculars), {apart[1]:.1e} (Fast-DetectGPT);"
+            f"{'':5} scores differ by at most {differences[0]:.1e} (Binoculars), {differences[1]:.1e} (Fast-DetectGPT);"
             f" padding {ours['padding']:.1%}"
         )
 

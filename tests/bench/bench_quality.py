@@ -83,7 +83,6 @@ class Filters:
 
 
 def main() -> None:
-    """Print the tables."""
     texts = main_texts(sorted(labelled_pages_folder().glob("*/html/*.zst")))
     chars = statistics.median(map(len, texts))
     print(
@@ -98,7 +97,6 @@ def main() -> None:
 
 
 def main_texts(files: Sequence[Path]) -> list[str]:
-    """The main texts of some of the pages, spread over all of them."""
     chosen = files[:: max(1, len(files) // PAGES)]
     pool = ExtractionPool(MeasureSettings())
     try:

@@ -4,23 +4,21 @@ The records are features of real labelled pages where the test data is there (FA
 texts; they repeat under other sites of 20 pages, of which 50 are on their way at once. Nine articles of ten have a
 score. Reading alone is a member's poll and the decoding: what a replay could never be faster than.
 
-Run: python -m tests.bench.bench_replay [RECORDS] [embedded|kafka]
+Run: python -m tests.bench.bench_replay [RECORDS [kafka]]
 """
 
 from __future__ import annotations
 
 import itertools
-import multiprocessing
 import random
-import resource
 import sys
 import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import xxhash
@@ -43,10 +41,12 @@ from stream.processing.batch import decoded
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
-from stream.schema.records import Features, Hit, Score, encode
+from stream.schema.records import Features, Hit, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import FEATURES, HITS, SCORES, all_topics
+from tests.bench.timing import apart, argument, memory_mib
 from tests.conftest import data_root
+from tests.support.page_records import text_score
 from tests.support.webs import labelled_pages
 
 PARTITIONS = 24
@@ -60,16 +60,15 @@ _POLL_S = 0.05
 
 
 class Spent(NamedTuple):
-    """What a phase took. Seconds and bytes."""
+    """What a phase took. Seconds and MiB."""
 
     records: int
     wall_s: float
     cpu_s: float
-    peaks: tuple[int, int]  # resident at 10% and at the end
+    peaks: tuple[float, float]  # resident at 10% and at the end
 
     def line(self, what: str) -> str:
-        """For people."""
-        early, late = (peak / 2**20 for peak in self.peaks)
+        early, late = self.peaks
         rate, of_cpu = self.records / self.wall_s, self.records / self.cpu_s
         return (
             f"  {what:12} {rate:8,.0f}/s wall, {of_cpu:8,.0f}/s of CPU; "
@@ -119,8 +118,8 @@ def open_log(kind: str, where: str) -> Log:
     return KafkaLog(address, prefix=prefix, state_folder=Path(folder))
 
 
-def fill(kind: str, where: str, records: int, detector: str, answer: Any) -> None:
-    """Append features, hits and scores of `detector`; answers (what the features are of, bytes of all features)."""
+def fill(kind: str, where: str, records: int, detector: str) -> tuple[str, int, float]:
+    """Append features, hits and scores of `detector`: of what they are, bytes of all features, share of articles."""
     log = open_log(kind, where)
     own = [Topic(NAMES.verdicts, PARTITIONS), Topic(NAMES.sites, PARTITIONS, CleanupPolicy.COMPACT)]
     stores = [Topic(f"state.{s}", PARTITIONS, CleanupPolicy.COMPACT) for s in (NAMES.tally_store, asked_store(RUN))]
@@ -144,27 +143,18 @@ def fill(kind: str, where: str, records: int, detector: str, answer: Any) -> Non
             outputs = []
     log.append(outputs)
     log.close()
-    answer.send((what, size, len(articles) / len(base)))
+    return what, size, len(articles) / len(base)
 
 
 def _score(features: Features, place: int, detector: str) -> Output:
     digest = features.text_digest
     number = xxhash.xxh3_64_intdigest(digest.encode()) % 1000 / 1000
-    score = Score(
-        id=f"{digest}:{detector}",
-        site=features.site,
-        page_id=features.page_id,
-        fetch_id=features.id,
-        text_digest=digest,
-        detector=detector,
-        score=number,
-        flag=number > 0.6,
-        fetched_at=features.fetched_at,
-    )
+    ids, at = (features.page_id, features.id), features.fetched_at
+    score = text_score(features.site, digest, detector, number > 0.6, *ids, score=number, fetched_at=at)
     return Output(SCORES, place, f"{features.site} {score.id}".encode(), encode(score))
 
 
-def read_alone(kind: str, where: str, records: int, answer: Any) -> None:
+def read_alone(kind: str, where: str, records: int) -> Spent:
     """A member's polls and the decoding, nothing else."""
 
     class Reading(Stage):
@@ -179,12 +169,13 @@ def read_alone(kind: str, where: str, records: int, answer: Any) -> None:
         decoded(stage, messages)
         return len(messages)
 
-    answer.send(measured(step, records))
+    spent = measured(step, records)
     member.close()
     log.close()
+    return spent
 
 
-def judge_phase(kind: str, where: str, records: int, answer: Any) -> None:
+def judge_phase(kind: str, where: str, records: int) -> tuple[Spent, str]:
     """JUDGE from the first to the last record, after the index of scores was read."""
     log = open_log(kind, where)
     started = time.perf_counter()
@@ -192,22 +183,23 @@ def judge_phase(kind: str, where: str, records: int, answer: Any) -> None:
     known.load(range(PARTITIONS))
     index = f"index of scores read in {time.perf_counter() - started:.1f} s"
     stage = JudgeStage(load_ruleset("default"), run=RUN, known=known, replays=True, detector=DETECTOR)
-    answer.send((staged(log, stage, NAMES.judge_group, records), index))
+    spent = staged(log, stage, NAMES.judge_group, records)
     log.close()
+    return spent, index
 
 
-def tally_phase(kind: str, where: str, _records: int, answer: Any) -> None:
+def tally_phase(kind: str, where: str) -> Spent:
     """TALLY over hits, verdicts and scores; counted are all of them, on Kafka a few markers, too."""
     log = open_log(kind, where)
     settings = TallySettings(sprt=SprtParams())
     stage = TallyStage(DETECTOR, settings, RUN, names=NAMES, decides=False)
     total = sum(sum(log.end(topic)) for topic in stage.inputs)
-    answer.send(staged(log, stage, NAMES.tally_group, total))
+    spent = staged(log, stage, NAMES.tally_group, total)
     log.close()
+    return spent
 
 
 def staged(log: Log, stage: Stage, group: str, records: int) -> Spent:
-    """A stage's loop over all that is there."""
     stage.poll_s, stage.max_records = _POLL_S, SETTINGS.max_records
     member = log.join(group, list(stage.inputs), member="bench", store=stage.store, background=stage.background)
     metrics, stop = Metrics(), threading.Event()
@@ -237,7 +229,7 @@ def measured(step: Callable[[], int], records: int) -> Spent:
     while not (done := step()):
         pass
     wall, cpu = time.perf_counter(), time.process_time()
-    begun, early = done, 0
+    begun, early = done, 0.0
     last = wall, cpu
     idle = 0
     while idle < 5:
@@ -247,32 +239,13 @@ def measured(step: Callable[[], int], records: int) -> Spent:
         if more:
             last = time.perf_counter(), time.process_time()
         if not early and done >= records / 10:
-            early = _peak()
-    return Spent(done - begun, last[0] - wall, last[1] - cpu, (early, _peak()))
+            early = memory_mib("VmHWM")
+    return Spent(done - begun, last[0] - wall, last[1] - cpu, (early, memory_mib("VmHWM")))
 
 
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def apart(work: Callable[..., None], *args: Any) -> Any:
-    """What `work` answers in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    here, there = context.Pipe()
-    process = context.Process(target=work, args=(*args, there))
-    process.start()
-    there.close()
-    try:
-        return here.recv()
-    finally:
-        process.join()
-
-
-def main(argv: Iterable[str]) -> None:
-    """Print pages a second of both phases, what of it is reading, and the memory of each phase."""
-    given = list(argv)
-    records = int(next((a for a in given if a.isdigit()), 100_000))
-    kind = "kafka" if "kafka" in given else "embedded"
+def main() -> None:
+    records = argument(1, 100_000)
+    kind = "kafka" if "kafka" in sys.argv else "embedded"
     with tempfile.TemporaryDirectory() as folder:
         where = folder
         if kind == "kafka":
@@ -287,7 +260,7 @@ def main(argv: Iterable[str]) -> None:
         print(bare.line("bare reading"), flush=True)
         judged, index = apart(judge_phase, kind, where, records)
         print(judged.line("JUDGE"), f"({index})", flush=True)
-        tallied = apart(tally_phase, kind, where, records)
+        tallied = apart(tally_phase, kind, where)
         print(tallied.line("TALLY"), f"({tallied.records:,} records)")
     pages, wall, cpu = records, judged.wall_s + tallied.wall_s, judged.cpu_s + tallied.cpu_s
     print(f"  both phases  {pages / wall:8,.0f} pages/s wall, {pages / cpu:8,.0f} of CPU")
@@ -296,4 +269,4 @@ def main(argv: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -34,7 +34,8 @@ from stream.processing.heartbeat import is_heartbeat
 from stream.schema.records import Score, Verdict, decode
 from stream.schema.runs import names_of
 from stream.schema.topics import DECISIONS, FEATURES, HITS, SCORES, VERDICTS
-from tests.bench.bench_replay import PARTITIONS, apart, fill, generated
+from tests.bench.bench_replay import PARTITIONS, fill, generated
+from tests.bench.timing import apart, argument
 from tests.conftest import data_root
 from tests.support.farm import Farm
 from tests.support.webs import HTML_HEADERS, labelled_pages
@@ -57,7 +58,6 @@ class Window(NamedTuple):
     replay: str  # "" = none
 
     def title(self) -> str:
-        """What of it is told."""
         what = f"{self.replay}, under way all the time" if self.replay else "no replay"
         return f"{what}, {(self.stop - self.start) / 1000:.0f} s"
 
@@ -70,9 +70,7 @@ class Counted(NamedTuple):
 
 
 def main() -> None:
-    """Fill, crawl, replay, print."""
-    records = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
-    rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 4
+    records, rounds = argument(1, 100_000), argument(2, 4)
     with tempfile.TemporaryDirectory(prefix="farmwatch-live-") as temporary:
         folder = Path(temporary)
         settings = {

@@ -1,30 +1,24 @@
-"""The built-in detector's speed and errors, TALLY's speed, and the interval's coverage. Site verdicts: bench_sites.
+"""The built-in detector's speed and errors, and TALLY's speed. Site verdicts: bench_sites; coverage: bench_rates.
 
 Run by `python -m tests.bench.bench_scoring`. Every figure stands beside the one that was measured when it was designed.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import statistics
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from importlib import resources
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import zstandard
 
 from scoring.calibration.labelled_scores import auroc
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.lite_ngram.normalisation import normalise
-from scoring.rates.error_counts import ErrorCounts
-from scoring.rates.rate import estimate
 from scoring.sites.sprt import LITE_NGRAM_PARAMS, SiteTest, of_flags
 from scoring.tally_stage import TallyStage
 from scoring.training.evaluation import measure_pages
@@ -35,19 +29,18 @@ from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Hit, Score, Verdict
-from tests.bench.timing import cpu_s
+from tests.bench.timing import cpu_s, json_lines
 from tests.conftest import data_root
+from tests.support.page_records import text_score
 from tests.tools.renew_card import PAGE_SETS
 
 _WORD = re.compile(r"[a-z]+(?:'[a-z]+)?|\d+|[.,!?;:\"()—]")
 
 
 def main() -> None:
-    """Print every table; parts whose data are absent say so."""
     detector = LiteNgram.load()
     data = data_root() / "data"
     print(f"{detector.identity}\n{detector.warning}\n")
-    shipped_numbers()
     if not data.is_dir():
         print(f"no test data at {data}: the rest needs it")
         return
@@ -55,22 +48,6 @@ def main() -> None:
     human_pages(detector, data / "pages")
     sample_web(detector, data / "sampleweb" / "pages.jsonl.zst")
     tally_speed()
-    coverage()
-
-
-def shipped_numbers() -> None:
-    """The numbers of the last training beside the study's."""
-    numbers = json.loads(resources.files("scoring.data").joinpath("lite-ngram.json").read_bytes())["evaluation"]
-    found = {row["words"]: row for row in numbers["lengths"]}
-    study = {150: 0.66, 250: 0.79, 400: 0.89, 700: 0.72}
-    print(f"AUROC in domain {numbers['in_domain']:.3f} (study .987)")
-    for words, share in study.items():
-        row = found[words]
-        print(
-            f"  {words} words: found {row['found']:.3f} (study {share}), human flagged {row['flagged']:.3f}, "
-            f"web human flagged {row['web_flagged']:.3f}"
-        )
-    print()
 
 
 def naive_margin(text: str, weights: Sequence[float]) -> float:
@@ -147,17 +124,7 @@ def tally_speed() -> None:
         site, url, page, text = f"site-{number % 60}.example", f"https://a/{number}", f"{number:016x}", f"{number:032x}"
         records.append(Hit(id=f"hit-{number}", site=site, url=url, query_id=f"q{number % 7}", rank=number % 30))
         records.append(Verdict(id=page, site=site, url=url, page_id=page, verdict="article", text_digest=text))
-        records.append(
-            Score(
-                id=text,
-                site=site,
-                page_id=page,
-                fetch_id=page,
-                text_digest=text,
-                detector=detector,
-                flag=number % 3 > 0,
-            )
-        )
+        records.append(text_score(site, text, detector, number % 3 > 0, page, page))
 
     def run() -> None:
         stage, store = TallyStage(detector), MemoryState()
@@ -171,30 +138,6 @@ def tally_speed() -> None:
 
     seconds = statistics.median(cpu_s(run) for _ in range(5))
     print(f"TALLY: {len(records) / seconds:,.0f} records/s of CPU time (no log), 60 sites of 15 pages\n")
-
-
-def coverage() -> None:
-    """How often the intervals hold a true rate of .02, with Sp .98 measured on 76 sites."""
-    rng = np.random.default_rng(1)
-    true, se, sp, rounds = 0.02, 0.95, 0.98, 4000
-    print("coverage at rate .02, Sp .98 measured on 76 sites (study: .989 corrected, .08 uncorrected)")
-    for sites in (300, 800, 2000):
-        called = rng.binomial(sites, true * se + (1 - true) * (1 - sp), rounds)
-        a, b = rng.binomial(22, se, rounds), rng.binomial(76, sp, rounds)
-        held = [0, 0]
-        for x, found, cleared in zip(called.tolist(), a.tolist(), b.tolist(), strict=True):
-            for place, errors in enumerate((ErrorCounts(22, found, 76, cleared), None)):
-                rate = estimate(x, sites, errors)
-                held[place] += (rate.low or 0) <= true <= (rate.high or 0)
-        print(f"  {sites:5d} sites: corrected {held[0] / rounds:.3f}, uncorrected {held[1] / rounds:.3f}")
-
-
-def json_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """Rows of a .jsonl.zst file."""
-    with path.open("rb") as file:
-        for line in zstandard.ZstdDecompressor().stream_reader(file).read().split(b"\n"):
-            if line:
-                yield json.loads(line)
 
 
 if __name__ == "__main__":

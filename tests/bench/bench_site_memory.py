@@ -24,6 +24,7 @@ from filters.site_memory.rows import NoState
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Commit, Member, Topic
 from stream.processing.state import KeyedState
+from tests.bench.timing import cpu_s
 
 PARTITIONS = 24
 SITES, PAGES_A_SITE = 1_000, 20
@@ -38,7 +39,6 @@ class _Text(NamedTuple):
 
 
 def main() -> None:
-    """Print the tables."""
     place = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(tempfile.gettempdir())
     texts = _texts(2_000)
     _page_alone()
@@ -136,12 +136,7 @@ def _text(rng: random.Random, words: int) -> str:
 
 
 def _best(work: Callable[[], object]) -> float:
-    best = float("inf")
-    for _ in range(500):
-        started = time.thread_time()
-        work()
-        best = min(best, time.thread_time() - started)
-    return best
+    return min(cpu_s(work) for _ in range(500))
 
 
 _letters = random.Random(2)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import json
 import random
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
@@ -19,7 +18,6 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-import zstandard
 from numpy.typing import NDArray
 
 from scoring.interface import PageScore, SiteMethod
@@ -30,6 +28,7 @@ from scoring.sites.gaussian import GaussianParams, GaussianTest, fit_gaussian
 from scoring.sites.sprt import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, SprtParams
 from scoring.sites.training import LabelledSite, train_sites
 from stream.schema.vocabulary import HUMAN, LLM
+from tests.bench.timing import argument, json_lines
 from tests.conftest import data_root
 
 ACCURACY, LOW_FPR = 0.9015310749276843, 0.8536432310785527  # thresholds that Binoculars' authors published
@@ -65,17 +64,15 @@ class Found(NamedTuple):
     pages: list[int]
 
     def share(self, verdict: str) -> float:
-        """Of the sites, that were given this verdict."""
         return self.verdicts[verdict] / self.verdicts.total()
 
 
 def main() -> None:
-    """Print every table; without the data say so."""
     path = data_root() / "data" / "scores" / "page_scores.csv"
     if not path.is_file():
         print(f"no page scores at {path}: nothing to show")
         return
-    runs = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
+    runs = argument(1, 10_000)
     articles, everything = read_sites(path, ARTICLE_WORDS), read_sites(path, 0)
     on_real_sites(articles, f"pages of {ARTICLE_WORDS} words and more")
     on_real_sites(everything, "all pages")
@@ -98,7 +95,6 @@ def read_sites(path: Path, words: int) -> list[Site]:
 
 
 def pages_of(scores: Sequence[float], threshold: float = ACCURACY) -> list[PageScore]:
-    """Scores with their flags."""
     return [PageScore(score < threshold, score) for score in scores]
 
 
@@ -109,7 +105,6 @@ class Vote:
         self._share = share
 
     def verdict(self, pages: Sequence[PageScore]) -> tuple[str, int]:
-        """llm where more than half are flagged."""
         return (LLM if sum(bool(page.flag) for page in pages) > self._share * len(pages) else HUMAN), len(pages)
 
 
@@ -141,8 +136,6 @@ def on_real_sites(sites: Sequence[Site], title: str) -> None:
 
 
 def of_method(method: SiteMethod) -> Callable[[Sequence[PageScore]], tuple[str, int]]:
-    """A method as verdict and pages used."""
-
     def judge(pages: Sequence[PageScore]) -> tuple[str, int]:
         found = method.decide(pages)
         return found.verdict, found.pages_used
@@ -151,7 +144,6 @@ def of_method(method: SiteMethod) -> Callable[[Sequence[PageScore]], tuple[str, 
 
 
 def print_row(name: str, human: Found, llm: Found) -> None:
-    """A line of a table of methods."""
     cells = []
     for found, right, wrong in ((human, HUMAN, LLM), (llm, LLM, HUMAN)):
         rest = 1 - found.share(right) - found.share(wrong)
@@ -267,7 +259,6 @@ def simulated(sites: Sequence[Site], runs: int) -> None:
 
 
 def sprt_maker(params: SprtParams) -> Callable[[int | None], SiteMethod]:
-    """The sequential test, with a closing."""
     return lambda close: SiteTest(params, close)
 
 
@@ -288,7 +279,6 @@ def resampled(sites: Sequence[Site], llm: bool, budget: int, threshold: float, r
 
 
 def run_sites(method: SiteMethod, draws: Iterator[Draw], runs: int, seed: int = 3) -> Found:
-    """Verdicts on `runs` simulated sites."""
     rng, found = np.random.default_rng(seed), Found(Counter(), [])
     for _, draw in zip(range(runs), draws, strict=False):
         verdict = method.decide(draw(rng))
@@ -379,10 +369,7 @@ def flag_groups(data: Path) -> dict[str, list[list[bool]]]:
 
 
 def flags_by(detector: LiteNgram, path: Path, field: str) -> dict[tuple[str, str, str], list[bool]]:
-    """Flags of a file's texts by label, `field` and generator."""
-    with path.open("rb") as file:
-        lines = zstandard.ZstdDecompressor().stream_reader(file).read().split(b"\n")
-    rows = [json.loads(line) for line in lines if line]
+    rows = list(json_lines(path))
     flags: dict[tuple[str, str, str], list[bool]] = {}
     for row, scored in zip(rows, detector.score([row["text"] for row in rows]), strict=True):
         if scored.flag is not None:

@@ -8,25 +8,18 @@ from __future__ import annotations
 import statistics
 import subprocess
 import sys
-import time
+
+from tests.bench.timing import wall_and_cpu_s
 
 
-def seconds(command: list[str], rounds: int = 15) -> float:
-    """Median wall time of a command."""
-    spent = []
-    for _ in range(rounds):
-        started = time.perf_counter()
-        subprocess.run(command, check=True, capture_output=True)
-        spent.append(time.perf_counter() - started)
-    return statistics.median(spent)
-
-
-def main() -> None:
-    """Print both and the ratio."""
-    helped = seconds([sys.executable, "-m", "farmwatch", "--help"])
-    nothing = seconds([sys.executable, "-c", "pass"])
-    print(f"farmwatch --help {helped:.3f} s, python -c pass {nothing:.3f} s, ratio {helped / nothing:.1f}")
+def seconds(*arguments: str) -> float:
+    """Median wall time of a Python command."""
+    command = [sys.executable, *arguments]
+    return statistics.median(
+        wall_and_cpu_s(lambda: subprocess.run(command, check=True, capture_output=True))[0] for _ in range(15)
+    )
 
 
 if __name__ == "__main__":
-    main()
+    helped, nothing = seconds("-m", "farmwatch", "--help"), seconds("-c", "pass")
+    print(f"farmwatch --help {helped:.3f} s, python -c pass {nothing:.3f} s, ratio {helped / nothing:.1f}")

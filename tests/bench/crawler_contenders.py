@@ -1,6 +1,4 @@
-"""One contender of the crawlers' benchmark, in a process of its own: does its work and prints what it cost, as JSON.
-
-    python -m tests.bench.crawler_contenders NAME TARGET SITES
+"""The contenders of the crawlers' benchmark, each for a process of its own.
 
 The cost is the CPU time, user and system, of this process with all its threads and children, from when its modules are
 loaded to when its work is done. Every contender fetches 40 pages from each of SITES hosts, 64 requests under way, one
@@ -10,13 +8,11 @@ at a time per host.
 from __future__ import annotations
 
 import asyncio
-import json
 import resource
-import sys
 import tempfile
 import threading
-import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,26 +36,26 @@ from stream.schema.records import Page, encode
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES, all_topics
 from tests.bench.crawler_peers import crawlee, scrapy
 from tests.bench.crawler_server import PER_SITE
+from tests.bench.timing import memory_mib
+from tests.support.crawl_driver import patient_settings
+from tests.support.worlds import patiently
 
 IN_FLIGHT = 64
 PARTITIONS = 4
+LIMIT_S = 600  # for one contender
 _DELAY_S = 0.0005  # nobody waits: what is measured is work
 
 
 def settings_for(target: str) -> CrawlSettings:
     """As a user has them, but without waiting, and without the files that the server does not have."""
-    return CrawlSettings(
-        contact="https://crawler.example/about",
+    return patient_settings(
+        target,
         delay_s=_DELAY_S,
-        domain_delay_s=0.0,
-        address_delay_s=0.0,
         delay_per_second=0.0,
-        ask_tdmrep=False,
         max_in_flight=IN_FLIGHT,
         page_budget=PER_SITE,
         use_sitemaps=False,
-        allow_private=True,
-        resolve_to={"*": target},
+        refetch_fetched_s=CrawlSettings().refetch_fetched_s,
     )
 
 
@@ -103,33 +99,40 @@ async def fetch_path(target: str, sites: int) -> None:
         await side_by_side(sites, one)
 
 
-def whole_stage(target: str, sites: int) -> dict[str, float]:
-    """CRAWL on the embedded log, from hits to committed pages, links followed; tells the log's share of the CPU."""
-    with tempfile.TemporaryDirectory() as folder:
-        log = EmbeddedLog(Path(folder))
-        log.create(all_topics(PARTITIONS, "bench"))
-        began = cpu_s()
-        hits = [make_hit({"url": f"http://site{n}.test/p/0"}) for n in range(sites)]
-        log.append([Output(HITS, partition_of(h.site, PARTITIONS), h.site.encode(), encode(h)) for h in hits])
-        metrics = Metrics()
-        member = log.join("crawl", [HITS, DECISIONS], member="bench", store=FRONTIER_STORE)
-        loop = StageLoop(CrawlStage(settings_for(target), metrics), member, metrics=metrics)
-        stop = threading.Event()
-        thread = threading.Thread(target=loop.run, args=(stop,))
-        thread.start()
-        while sum(log.end(PAGES)) < sites * PER_SITE and thread.is_alive():
-            time.sleep(0.1)
+@contextmanager
+def crawling(folder: Path, target: str, sites: int, metrics: Metrics) -> Iterator[EmbeddedLog]:
+    """CRAWL on an embedded log in a thread, from a hit of each site on; in the end all pages must be there."""
+    log = EmbeddedLog(folder)
+    log.create(all_topics(PARTITIONS, "bench"))
+    hits = [make_hit({"url": f"http://site{n}.test/p/0"}) for n in range(sites)]
+    log.append([Output(HITS, partition_of(h.site, PARTITIONS), h.site.encode(), encode(h)) for h in hits])
+    member = log.join("crawl", [HITS, DECISIONS], member="bench", store=FRONTIER_STORE)
+    loop = StageLoop(CrawlStage(settings_for(target), metrics), member, metrics=metrics)
+    stop = threading.Event()
+    thread = threading.Thread(target=loop.run, args=(stop,))
+    thread.start()
+    try:
+        yield log
+    finally:
         stop.set()
         thread.join()
-        spent = cpu_s() - began
-        left = frontier_left(log, PARTITIONS)
-        assert left.fetched == sites * PER_SITE == sum(log.end(PAGES)), left
-        sample = metrics.registry.get_sample_value
-        on_log = sum(
-            sample("farmwatch_log_cpu_seconds_total", {"operation": name}) or 0.0 for name in ("poll", "commit")
-        )
-        log.close()
-        return {"log_share": on_log / spent}
+    left = frontier_left(log, PARTITIONS)
+    assert left.fetched == sites * PER_SITE == sum(log.end(PAGES)), left
+    log.close()
+
+
+def await_pages(log: EmbeddedLog, count: int) -> None:
+    patiently(lambda: sum(log.end(PAGES)) >= count, f"{count} pages", LIMIT_S, every_s=0.1)
+
+
+def whole_stage(target: str, sites: int) -> dict[str, float]:
+    """CRAWL on the embedded log, from hits to committed pages, links followed; and the log's share of the CPU."""
+    metrics, began = Metrics(), cpu_s()
+    with tempfile.TemporaryDirectory() as folder, crawling(Path(folder), target, sites, metrics) as log:
+        await_pages(log, sites * PER_SITE)
+    spent, sample = cpu_s() - began, metrics.registry.get_sample_value
+    on_log = [sample("farmwatch_log_cpu_seconds_total", {"operation": name}) or 0.0 for name in ("poll", "commit")]
+    return {"log_share": sum(on_log) / spent}
 
 
 Work = Callable[[], dict[str, float] | None]
@@ -150,16 +153,9 @@ def cpu_s() -> float:
     return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
 
 
-def main() -> None:
-    """Be the contender."""
-    name, target, sites = sys.argv[1], sys.argv[2], int(sys.argv[3])
+def contend(name: str, target: str, sites: int) -> dict[str, float]:
+    """Be the contender, in a process that does nothing else: what it cost."""
     work = CONTENDERS[name](target, sites)
     began = cpu_s()
-    told = work() or {}
-    told["cpu_s"] = cpu_s() - began
-    told["rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(json.dumps(told))
-
-
-if __name__ == "__main__":
-    main()
+    cost = work() or {}
+    return cost | {"cpu_s": cpu_s() - began, "rss_mib": memory_mib("VmHWM")}

@@ -22,12 +22,10 @@ IN_FLIGHT = 64
 
 
 def missing_peers() -> list[str]:
-    """The peers that are not installed."""
     return [name for name in PEERS if importlib.util.find_spec(name) is None]
 
 
 def version(peer: str) -> str:
-    """The version of an installed peer."""
     return importlib.metadata.version(peer)
 
 
@@ -87,16 +85,13 @@ class KeepingPipeline:
     """A Scrapy pipeline that appends what it is given to a file."""
 
     def open_spider(self) -> None:
-        """Begin."""
         self._file: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115  # open as long as the spider
 
     def process_item(self, item: dict[str, Any]) -> dict[str, Any]:
-        """Keep one page."""
         _keep(self._file, item["url"], item["body"])
         return item
 
     def close_spider(self) -> None:
-        """End."""
         self._file.close()
 
 

@@ -25,15 +25,12 @@ class Answering(asyncio.Protocol):
     missing = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
 
     def __init__(self, page: bytes, served: dict[bytes, list[bytes]]) -> None:
-        """Answer with `page`, and note its requests in `served`: host -> paths, in order."""
         self.page, self.served = page, served
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Answer each request of the piece."""
         assert isinstance(self.transport, asyncio.Transport)
         for request in data.split(b"\r\n\r\n")[:-1]:
             path = request.split(b" ", 2)[1]
@@ -52,12 +49,10 @@ class Server:
     """The server process, as a context manager. `target` is its address on 127.0.0.1."""
 
     def __init__(self, sites: int) -> None:
-        """Listen on the addresses of so many sites, too."""
         self._sites = sites
         self._process: multiprocessing.process.BaseProcess | None = None
 
     def __enter__(self) -> Server:
-        """Start it and wait till it listens."""
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, self._sites), daemon=True)
@@ -68,7 +63,6 @@ class Server:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """End it."""
         assert self._process is not None
         self._process.terminate()
         self._process.join()
@@ -88,12 +82,10 @@ def page() -> bytes:
 
 
 def answer_of(body: bytes) -> bytes:
-    """A whole response."""
     return b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\nContent-Length: %d\r\n\r\n" % len(body) + body
 
 
 def address(site: int) -> str:
-    """The loopback address of a site."""
     return f"127.0.{1 + site // 250}.{1 + site % 250}"
 
 
@@ -106,8 +98,6 @@ def _host(request: bytes) -> bytes:
 
 
 def _serve(ready: Connection, sites: int) -> None:
-    """Run the server for ever and tell its port."""
-
     async def main() -> None:
         loop = asyncio.get_running_loop()
         with socket.socket() as probe:  # a port that is free on one address is, on these, free on all

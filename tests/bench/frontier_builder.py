@@ -7,7 +7,6 @@ import random
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 from crawler.frontier.rows import TOTALS_KEY, Priority, UrlRow
 from crawler.frontier.site_store import SiteStore
@@ -17,6 +16,7 @@ from crawler.web.urls import page_bytes
 from stream.embedded.log import EmbeddedLog
 from stream.kafka.state import LocalState
 from stream.log.contract import Commit, StateChange, StateReader, partition_of
+from stream.memory.state import MemoryState
 from stream.processing.state import KeyedState
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
 
@@ -25,19 +25,6 @@ SIZES = (1, 1, 1, 10, 10, 10, 40, 40, 40, 100, 400)  # URLs of a site, by turns;
 _SITES_A_COMMIT = 400
 _HOUR_MS = 3_600_000
 _READ_BYTES = 1 << 20
-
-
-class Shelf(Protocol):
-    """Where a frontier stands."""
-
-    def reader(self, partition: int) -> StateReader:
-        """Committed state of a partition."""
-
-    def write(self, changes: Mapping[int, Sequence[StateChange]], now_ms: int) -> None:
-        """Commit changes, by partition."""
-
-    def close(self) -> None:
-        """Close the files."""
 
 
 class EmbeddedShelf:
@@ -52,16 +39,13 @@ class EmbeddedShelf:
         self._member.poll(0, 1, 1)
 
     def reader(self, partition: int) -> StateReader:
-        """Committed state of a partition."""
         return self._member.state(partition)
 
     def write(self, changes: Mapping[int, Sequence[StateChange]], now_ms: int) -> None:
-        """Commit changes as the loop does."""
         self._member.poll(0, 1, 1)
         self._member.commit(Commit(state=dict(changes)))
 
     def close(self) -> None:
-        """Close the files."""
         self._member.close()
         self._log.close()
 
@@ -79,38 +63,19 @@ class LocalShelf:
         ]
 
     def reader(self, partition: int) -> StateReader:
-        """Committed state of a partition."""
         return self._states[partition]
 
     def write(self, changes: Mapping[int, Sequence[StateChange]], now_ms: int) -> None:
-        """Apply changes as after a transaction."""
         for partition, made in changes.items():
             state = self._states[partition]
             state.apply(made, state.next_offset + len(made), now_ms)
 
     def close(self) -> None:
-        """Close the files."""
         for state in self._states:
             state.close()
 
 
-class _NothingBut:
-    """Committed state of a frontier that holds the totals, and none of the sites to come."""
-
-    def __init__(self, totals: bytes | None) -> None:
-        self._totals = totals
-
-    def get(self, key: bytes) -> bytes | None:
-        return self._totals if key == TOTALS_KEY else None
-
-    def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        return []
-
-    def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
-        return []
-
-    def next_due(self) -> int | None:
-        return None
+Shelf = EmbeddedShelf | LocalShelf  # where a frontier stands
 
 
 def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int, tell: Callable[[int], None]) -> int:
@@ -124,7 +89,7 @@ def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int, tell: C
     made = rows = 0
     sites = _sites(urls)
     while chunk := [site for site, _ in zip(sites, range(_SITES_A_COMMIT), strict=False)]:
-        states = [KeyedState(_NothingBut(value)) for value in totals]
+        states = [KeyedState(_state_of(value)) for value in totals]
         for site, size in chunk:
             _add_site(states[partition_of(site, PARTITIONS)], site, size, settings, now_ms, chance)
             made += size
@@ -137,8 +102,15 @@ def build(shelf: Shelf, urls: int, settings: CrawlSettings, now_ms: int, tell: C
     return rows
 
 
-def hold_cached(folder: Path) -> None:
-    """Have the system write the files, and hold them in memory as far as it can.
+def _state_of(totals: bytes | None) -> MemoryState:
+    """Committed state of a frontier that holds the totals, and none of the sites to come."""
+    state = MemoryState()
+    state.apply([] if totals is None else [StateChange(TOTALS_KEY, totals)])
+    return state
+
+
+def settle_cache(folder: Path, *, hold: bool) -> None:
+    """Have the system write the files, and hold them in memory as far as it can, or drop them from it.
 
     What was just built is else written while claims are timed, and machines that lend their memory hold little of it.
     """
@@ -146,24 +118,13 @@ def hold_cached(folder: Path) -> None:
         if path.is_file():
             with path.open("rb", buffering=0) as file:
                 os.fsync(file.fileno())
-                while file.read(_READ_BYTES):
+                if not hold:
+                    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+                while hold and file.read(_READ_BYTES):
                     pass
 
 
-def forget_cached(folder: Path) -> None:
-    """Ask the system to drop what it holds of the files in memory."""
-    for path in folder.rglob("*"):
-        if path.is_file():
-            handle = os.open(path, os.O_RDONLY)
-            try:
-                os.fsync(handle)
-                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
-            finally:
-                os.close(handle)
-
-
 def size_bytes(folder: Path) -> int:
-    """Size of all files."""
     return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 

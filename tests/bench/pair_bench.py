@@ -38,7 +38,6 @@ def run(plan: Plan, say: Callable[[str], object]) -> Table:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Measure, print, write; the exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.bench.pair_bench", description=(__doc__ or "").split("\n")[0]
     )

@@ -15,8 +15,6 @@ from torch.nn import functional
 
 
 class ReferenceScores(NamedTuple):
-    """Of one document."""
-
     binoculars: float
     fast_detectgpt: float | None  # where it was asked for
 

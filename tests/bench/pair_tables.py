@@ -330,7 +330,6 @@ class Bench:
         }
 
     def _kernels(self, work: Callable[[], None]) -> Table:
-        """The kernels that take most of the card's time."""
         torch = self.torch
         with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as seen:
             work()

@@ -1,13 +1,24 @@
-"""What benches measure with: the time of one call, and the labelled pages."""
+"""The frame of the benches: arguments, times, memory, processes of their own, the labelled pages."""
 
 from __future__ import annotations
 
+import json
+import multiprocessing
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
+
+import zstandard
 
 from tests.conftest import data_root
+
+
+def argument(place: int, default: int) -> int:
+    """The number at this place of the command line (1 = the first)."""
+    return int(sys.argv[place]) if len(sys.argv) > place else default
 
 
 def cpu_s(work: Callable[[], object]) -> float:
@@ -20,6 +31,26 @@ def wall_and_cpu_s(work: Callable[[], object]) -> tuple[float, float]:
     started, cpu = time.perf_counter(), time.process_time()
     work()
     return time.perf_counter() - started, time.process_time() - cpu
+
+
+def memory_mib(field: str = "VmRSS", pid: int | str = "self") -> float:
+    """Memory of a process: VmRSS now, VmHWM the largest so far, RssAnon without mapped files."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(int(line.split()[1]) / 1024 for line in lines if line.startswith(f"{field}:"))
+
+
+def apart(work: Callable[..., Any], *args: Any) -> Any:
+    """Call `work` in a fresh process of its own."""
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(work, *args).result()
+
+
+def json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Rows of a .jsonl.zst file."""
+    with path.open("rb") as file:
+        for line in zstandard.ZstdDecompressor().stream_reader(file).read().split(b"\n"):
+            if line:
+                yield json.loads(line)
 
 
 def labelled_pages_folder() -> Path:

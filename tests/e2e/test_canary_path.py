@@ -9,10 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-import zstandard
 from prometheus_client import generate_latest
 
-from crawler.web.urls import fetch_id, page_id
 from farmwatch.audit.audit import audit
 from farmwatch.config.config import Config, load
 from farmwatch.daemon.canaries import canary_sender, page_of_text, read_canaries
@@ -34,9 +32,10 @@ from scoring.tally_stage import TallyStage
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
-from stream.schema.records import Hit, Page
+from stream.schema.records import Hit
 from stream.schema.runs import Run
 from stream.schema.topics import HITS, PAGES, all_topics
+from tests.support.page_records import fetched_page
 from tests.support.stage_work import put, work
 
 SITES, PAGES_EACH, PARTITIONS = 8, 8, 2
@@ -117,7 +116,6 @@ class World:
         work(self.log, stage, lambda: int(self.now_s * 1000))
 
     def lines(self) -> list[RateLine]:
-        """The rates now."""
         return rate_lines(read_sites(self.log), "", self.config.rate, now_ms=int(self.now_s * 1000))
 
 
@@ -138,9 +136,9 @@ def put_real_site(log: MemoryLog) -> None:
     site = "real.example"
     for number in range(PAGES_EACH):
         url = f"https://{site}/{number}"
-        body = zstandard.ZstdCompressor().compress(page_of_text(f"Real {number}", prose(url, "LLM")).encode())
+        html = page_of_text(f"Real {number}", prose(url, "LLM"))
         put(log, HITS, Hit(id=url, site=site, url=url, query_id="q", fetched_at=int(START_S * 1000)))
-        put(log, PAGES, Page(id=fetch_id(url, 1), site=site, page_id=page_id(url), url=url, body=body, fetched_at=1))
+        put(log, PAGES, fetched_page(url, html, fetched_at=1))
 
 
 def test_canaries_are_judged_like_any_site(world: World) -> None:

@@ -3,28 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 
 import pytest
 import xxhash
-import zstandard
 
-from crawler.web.urls import fetch_id, page_id
 from farmwatch.audit.audit import audit
-from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
-from filters.measure_stage import MeasureStage
 from filters.quality.c4 import clean
-from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from scoring.interface import TextScore
 from scoring.lite_ngram.detector import LiteNgram
-from scoring.score_stage import ScoreStage
-from scoring.tally_stage import TallyStage
 from stream.memory.log import MemoryLog
 from stream.schema.records import Features, Hit, Page, Score, ScoreRequest, SiteState, Verdict
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
-from tests.support.stage_work import put, records, work
+from tests.support.page_records import fetched_page
+from tests.support.stage_work import put, records, work_all
 
 SITE = "river.example"
 SETTINGS = MeasureSettings(workers=1)
@@ -41,13 +34,11 @@ class Reader:
         self.read: list[str] = []
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """Scores of the texts."""
         self.read.extend(texts)
         return self._detector.score(texts)
 
 
 def sentences(subject: str) -> str:
-    """A paragraph of 12 sentences about something."""
     return " ".join(
         f"On day {day} the river rose, and people of the village moved their {subject} to higher ground {day} times."
         for day in range(1, 13)
@@ -59,20 +50,11 @@ def page(subject: str) -> Page:
     article = f"<h1>The {subject} of the river</h1>" + f"<p>{sentences(subject)}</p>"
     menu = "".join(f"<p>{line}</p>" for line in MENU)
     html = f"<html><body><article>{article}{menu}<p>{sentences(subject + ' again')}</p></article></body></html>"
-    url = f"http://{SITE}/{subject}"
-    return Page(
-        id=fetch_id(url, 1),
-        site=SITE,
-        page_id=page_id(url),
-        url=url,
-        body=zstandard.ZstdCompressor().compress(html.encode()),
-        fetched_at=5,
-    )
+    return fetched_page(f"http://{SITE}/{subject}", html, fetched_at=5)
 
 
 @pytest.fixture(scope="module")
 def reader() -> Reader:
-    """The detector of the run."""
     return Reader()
 
 
@@ -84,11 +66,7 @@ def log(reader: Reader) -> MemoryLog:
     pages = [page(subject) for subject in SUBJECTS]
     put(log, HITS, *(Hit(id=f"hit-{page.id}", site=SITE, url=page.url) for page in pages))
     put(log, PAGES, *pages)
-    with closing(MeasureStage(SETTINGS)) as measure:
-        work(log, measure)
-    work(log, JudgeStage(load_ruleset("c4")))
-    work(log, ScoreStage(lambda: [reader]))
-    work(log, TallyStage(reader.identity))
+    work_all(log, SETTINGS, "c4", reader)
     return log
 
 

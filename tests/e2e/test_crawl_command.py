@@ -25,7 +25,6 @@ HITS = [f"http://{host}/{path}" for path in ("1", "private/1") for host in FARM]
 
 
 def html(text: str) -> Response:
-    """A small page with a tag that a re-visit may name."""
     return Response(
         headers={"Content-Type": "text/html; charset=utf-8", "ETag": f'"{text}"'},
         body=f"<html><body><p>{text}</p></body></html>".encode(),
@@ -72,12 +71,10 @@ class Commands:
         self.said = ""
 
     def crawl(self, *arguments: str) -> subprocess.Popen[str]:
-        """Start a crawl."""
         command = [sys.executable, "-m", "farmwatch", "crawl", *arguments, *self.flags]
         return subprocess.Popen(command, cwd=self.folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
     def crawl_to_the_end(self, *arguments: str, code: int = 0) -> None:
-        """Crawl until all is done."""
         process = self.crawl("--until-done", *arguments)
         _, err = process.communicate(timeout=60)
         assert process.returncode == code, err
@@ -90,13 +87,11 @@ class Commands:
         return out
 
     def json(self, *arguments: str) -> list[dict[str, Any]]:
-        """The JSON lines that a command prints."""
         return [json.loads(line) for line in self.run(*arguments, "--json").splitlines()]
 
 
 @pytest.fixture
 def kafka_url() -> str:
-    """The broker that the tests share."""
     from tests.support.kafka_broker import broker
 
     return f"kafka:{broker()}"

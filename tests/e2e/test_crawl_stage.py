@@ -215,7 +215,6 @@ def test_private_hosts_are_never_connected(loopback: Web) -> None:
 
 
 def requests_of(driver: Driver, **labels: str) -> float:
-    """Requests that were counted under these labels."""
     samples = (sample for family in driver.metrics.registry.collect() for sample in family.samples)
     counted = (sample for sample in samples if sample.name == "farmwatch_fetch_requests_total")
     return sum(sample.value for sample in counted if labels.items() <= sample.labels.items())

@@ -114,7 +114,6 @@ class Answers:
         self._chance = random.Random(seed)
 
     async def __call__(self, visit: Visit) -> None:
-        """Answer a request."""
         host = BY_NAME[visit.host]
         await asyncio.sleep(self._chance.uniform(0.0, 0.05))
         if visit.path == "/robots.txt" and host.robots:
@@ -168,16 +167,13 @@ class Crawled:
         return min(TOLERANCE_S + self.late_s, ADDRESS_S / 2)
 
     def by(self, name: Callable[[Seen], str]) -> Iterable[list[Seen]]:
-        """The requests in groups, each in order."""
         ordered = sorted(self.seen, key=lambda seen: (name(seen), seen.began))
         return (list(group) for _, group in itertools.groupby(ordered, key=name))
 
     def least_gap(self, name: Callable[[Seen], str]) -> float:
-        """The least time between two starts of a group, seconds."""
         return min(b.began - a.earliest for group in self.by(name) for a, b in itertools.pairwise(group))
 
     def was_killed(self, since: float, until: float) -> bool:
-        """Whether a process was killed between two moments."""
         return any(since <= at <= until for at in self.kills)
 
     def is_known(self, earlier: Seen, later: Seen) -> bool:
@@ -225,7 +221,6 @@ def crawl(
 
 
 def crawler_of(seen: Seen) -> str:
-    """The process that made a request, by its user agent."""
     return seen.headers["user-agent"].rpartition("#")[2]
 
 

@@ -1,38 +1,200 @@
-"""Real pages and a sample web, crawled over HTTP and carried through every stage as real processes, on both logs."""
+"""Real pages and a sample web, crawled over HTTP and carried through every stage as real processes, on both logs.
+
+Every page that has a URL is served on loopback under its own host name. Printed are, per log: pages, time, CPU, the
+log's share of it, the audit, and whether both logs agree. With FARMWATCH_LONG (`make real`) what is stored is replayed
+by the same rules, from `features` and from `pages`: both must say what live said.
+"""
 
 from __future__ import annotations
 
+import os
+import re
+import resource
+import subprocess
+import sys
+import time
+import urllib.request
+import uuid
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
+import msgspec
 import pytest
 
-from tests.e2e.real_run import HITS_ONLY, Figures, both_logs, run, show
+from farmwatch.audit.report import AuditReport
+from farmwatch.demo.server import LoopbackWeb
+from replay.runs.site_table import read_sites
+from scoring.rates.rate import estimate
+from stream.log.contract import Log
+from stream.schema.control import Control
+from stream.schema.records import SiteState, Verdict
+from tests.support.farm import Farm, Outcome, write_hits
+from tests.support.kafka_broker import broker
+from tests.support.replay_world import rows_of, verdicts_of
 from tests.support.webs import Web, labelled_pages, sample_web
 
 pytestmark = [pytest.mark.data, pytest.mark.kafka]
+HITS_ONLY = {"crawl.use_links": "false", "crawl.use_sitemaps": "false"}  # the served web has these pages and no others
+TIMEOUT_S = 900.0
 
 
-def on_both_logs(web: Web, folder: Path, settings: dict[str, str]) -> list[Figures]:
-    with both_logs(folder / "run", ("embedded", "kafka")) as logs:
-        return [run(name, url, web, place, {**settings, **extra}, 600) for name, url, place, extra in logs]
+class Told(NamedTuple):
+    """What a run says: its verdicts in the order of the log, and the row of each site."""
+
+    verdicts: list[Verdict]
+    rows: dict[str, SiteState]
+
+
+class Replayed(NamedTuple):
+    """A replay beside live."""
+
+    source: str
+    seconds: float
+    told: Told
+    unlike_live: list[str]  # ids of verdicts and sites of which the two do not say the same
+
+
+@dataclass
+class Figures:
+    log: str
+    seconds: float
+    cpu_s: float
+    log_cpu_s: float
+    report: AuditReport
+    outcome: Outcome
+    rows: list[SiteState]
+    replays: list[Replayed]
+    agreement: Counter[tuple[str, str]] = field(default_factory=Counter)  # (truth, site verdict) -> sites
+
+
+def run(name: str, web: Web, folder: Path, settings: dict[str, str]) -> Figures:
+    """One run of `web` on one log, as processes, to the end."""
+    hits = write_hits(folder, web)
+    url = f"sqlite:{folder / 'log'}"
+    if name == "kafka":
+        url, settings = f"kafka:{broker()}", {**settings, "log.prefix": f"real-{uuid.uuid4().hex[:12]}."}
+    with LoopbackWeb(web.hosts) as served, Farm(folder, url, served, settings) as farm:
+        before, started = _children_cpu_s(), time.monotonic()
+        farm.start(hits)
+        farm.settle(TIMEOUT_S)
+        seconds, log_cpu_s = time.monotonic() - started, sum(_log_cpu_s(farm))
+        code = farm.stop()
+        assert code == (1 if web.bad_lines else 0), farm.tail()  # a skipped line shows in the exit code
+        cpu_s = _children_cpu_s() - before
+        with farm.log() as log:
+            rows = read_sites(log)
+        replayed = replays(farm) if os.environ.get("FARMWATCH_LONG") else []
+        figures = Figures(name, seconds, cpu_s, log_cpu_s, farm.audit(), farm.outcome(), rows, replayed)
+    for row in rows:
+        figures.agreement[web.truth.get(row.site, "?"), row.verdict] += 1
+    return figures
+
+
+def replays(farm: Farm) -> list[Replayed]:
+    """Both replays of a farm that has settled and was stopped."""
+    with farm.log() as log:
+        live = told(log, "live")
+    elements = farm.config.measure.max_elements - 1  # another feature epoch, under which these pages measure the same
+    found = []
+    for source, settings in (("features", []), ("pages", [f"measure.max_elements={elements}"])):
+        name, started = f"from-{source}", time.monotonic()
+        flags = [word for setting in (*farm.flags, *settings) for word in ("--set", setting)]
+        command = ["replay", "--ruleset", farm.config.judge.ruleset, "--name", name, "--full-speed", *flags]
+        said = farm.output.with_name(f"{name}.log")
+        with said.open("ab") as output:
+            done = subprocess.run(
+                [sys.executable, "-m", "farmwatch", *command],
+                stdout=output,
+                stderr=output,
+                cwd=said.parent,
+                timeout=TIMEOUT_S,
+            )
+        assert done.returncode == 0, said.read_text(errors="replace")[-4000:]
+        with farm.log() as log:
+            row, tells = Control(log).runs[name], told(log, name)
+        assert row.source == source, row.why_source
+        found.append(Replayed(source, time.monotonic() - started, tells, differing(live, tells)))
+    return found
+
+
+def told(log: Log, run: str) -> Told:
+    """What a run says, but for its name, the time of its work and the epoch of the features that it read."""
+    verdicts = [msgspec.structs.replace(verdict, epoch="") for verdict in verdicts_of(log, run)]
+    return Told(verdicts, rows_of(log, run))
+
+
+def differing(a: Told, b: Told) -> list[str]:
+    """Ids of the verdicts that stand at different places or say different things, and of sites with different rows."""
+    longest = max(len(a.verdicts), len(b.verdicts))
+    filled = [[*one.verdicts, *[None] * (longest - len(one.verdicts))] for one in (a, b)]
+    verdicts = [(x or y).id for x, y in zip(*filled, strict=True) if x != y and (x or y)]
+    return verdicts + sorted(site for site in a.rows.keys() | b.rows.keys() if a.rows.get(site) != b.rows.get(site))
+
+
+def show(title: str, web: Web, runs: Sequence[Figures]) -> None:
+    """Print the figures of the runs of one web."""
+    print(f"\n{title}: {web.pages} pages on {len(web.hosts)} hosts, {len(web.hits)} hits")
+    for f in runs:
+        pages = f.report.steps["pages -> features"].done
+        print(
+            f"  {f.log:9} {f.seconds:6.1f} s, {pages / f.seconds:5.1f} pages/s, CPU {f.cpu_s:6.1f} s, of it in the log "
+            f"{f.log_cpu_s:5.1f} s = {f.log_cpu_s / f.cpu_s:.1%}, audit {'clean' if f.report.ok else 'BROKEN'}"
+        )
+        for step in f.report.steps.values():
+            reasons = ", ".join(f"{name} {count}" for name, count in step.reasons.most_common(6))
+            print(f"    {step.name:22} {step.records:6} in, {step.done:6} done, {step.broken} broken  {reasons}")
+        verdicts = Counter(row.verdict for row in f.rows)
+        rate = estimate(verdicts["llm"], len(f.rows) - verdicts["unclassifiable"], None)
+        articles = sum(v.verdict == "article" for v in f.outcome.verdicts.values())
+        print(
+            f"    {articles} articles of {len(f.outcome.verdicts)} pages; {len(f.rows)} sites {dict(verdicts)}; {rate}"
+        )
+        if web.truth:
+            print(f"    (truth, verdict) of sites: {dict(f.agreement)}")
+        for one in f.replays:
+            print(f"    replay from {one.source:8} {one.seconds:6.1f} s, {len(one.unlike_live)} records unlike live")
+    print(f"  throughput kafka/embedded: {runs[0].seconds / runs[1].seconds:.2f}")
+
+
+def on_both_logs(title: str, web: Web, folder: Path, settings: dict[str, str]) -> Figures:
+    """Run on both logs, whose audits must be clean, and which must agree; the figures of one."""
+    runs = [run(name, web, folder / name, settings) for name in ("embedded", "kafka")]
+    show(title, web, runs)
+    for figures in runs:
+        assert figures.report.ok and figures.report.settled, figures.report.broken[:10]
+        for one in figures.replays:
+            assert one.told.verdicts and one.told.rows and not one.unlike_live, one.unlike_live[:10]
+    assert runs[0].outcome == runs[1].outcome
+    return runs[0]
 
 
 def test_every_labelled_page_is_accounted_for_and_both_logs_agree(shared: Path, tmp_path: Path) -> None:
     """Each labelled page with a URL goes all the way; the audit is clean; verdicts, scores and rows are equal."""
-    web = labelled_pages(shared)
-    runs = on_both_logs(web, tmp_path, HITS_ONLY)
-    assert show("labelled pages", web, runs)
-    assert len(runs[0].outcome.verdicts) > 2000
-    assert runs[0].outcome == runs[1].outcome
+    figures = on_both_logs("labelled pages", labelled_pages(shared), tmp_path, HITS_ONLY)
+    assert len(figures.outcome.verdicts) > 2000
 
 
 def test_the_sample_web_is_judged_and_both_logs_agree(shared: Path, tmp_path: Path) -> None:
     """60 sites are crawled by hits, sitemaps and links; most are judged as labelled; the logs agree."""
-    web = sample_web(shared)
-    runs = on_both_logs(web, tmp_path, {})
-    assert show("sample web", web, runs)
-    assert runs[0].outcome == runs[1].outcome
-    judged = sum(n for (_, verdict), n in runs[0].agreement.items() if verdict in ("llm", "human"))
-    right = sum(n for (truth, verdict), n in runs[0].agreement.items() if truth == verdict)
+    agreement = on_both_logs("sample web", sample_web(shared), tmp_path, {}).agreement
+    judged = sum(n for (_, verdict), n in agreement.items() if verdict in ("llm", "human"))
+    right = sum(n for (truth, verdict), n in agreement.items() if truth == verdict)
     assert judged >= 20
     assert right >= 0.8 * judged
+
+
+def _children_cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _log_cpu_s(farm: Farm) -> Iterator[float]:
+    """CPU seconds inside the log, from each role's /metrics, whose address it logged."""
+    for address in set(re.findall(r"http://127\.0\.0\.1:\d+", farm.output.read_text(errors="replace"))):
+        with urllib.request.urlopen(f"{address}/metrics", timeout=10) as response:
+            for line in response.read().decode().splitlines():
+                if line.startswith("farmwatch_log_cpu_seconds_total{"):
+                    yield float(line.rpartition(" ")[2])

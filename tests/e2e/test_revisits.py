@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
+from tests.support.crawl_driver import patient_settings
 from tests.support.crawl_process import Crawl
 from tests.support.farm import wait_for
 from tests.support.raw_web import RawWeb, Visit, head, reply
@@ -41,38 +41,25 @@ async def answer(visit: Visit) -> None:
     await reply(f"<!doctype html><p>{visit.host}{visit.path}</p>", **now)(visit)
 
 
-def settings(web: RawWeb) -> CrawlSettings:
-    """Pages are due again after seconds."""
-    return CrawlSettings(
-        contact="https://crawler.example/about",
-        delay_s=0.05,
-        delay_per_second=0.0,
-        domain_delay_s=0.0,
-        address_delay_s=0.0,
-        refetch_fetched_s=4.0,
-        use_sitemaps=False,
-        ask_tdmrep=False,
-        allow_private=True,
-        resolve_to={"*": f"127.0.0.1:{web.port}"},
-    )
-
-
 def _visited(crawl: Crawl, wanted: set[str]) -> bool:
-    """Whether each URL has had its visits."""
     visits = Counter(page.url for page in crawl.pages())
     return all(visits[url] >= VISITS for url in wanted)
 
 
 def test_pages_that_did_not_change_are_not_sent_again(tmp_path: Path) -> None:
     """Re-visits ask with what the last answer said; a 304 is a page `unchanged` without a body, each visit its own."""
-    with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings(web)) as crawl:
-        wanted = {f"http://{site}{path}" for site in SITES for path in KINDS}
-        crawl.hits([make_hit({"url": url}) for url in sorted(wanted)])
-        crawl.start()
-        wait_for(lambda: not crawl.running or _visited(crawl, wanted), LIMIT_S, "the visits")
-        assert crawl.running, crawl.output()
-        crawl.stop()
-        pages, seen = crawl.pages(), list(web.seen)
+    with RawWeb(answer) as web:
+        settings = patient_settings(
+            f"127.0.0.1:{web.port}", delay_s=0.05, delay_per_second=0.0, refetch_fetched_s=4.0, use_sitemaps=False
+        )
+        with Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings) as crawl:
+            wanted = {f"http://{site}{path}" for site in SITES for path in KINDS}
+            crawl.hits([make_hit({"url": url}) for url in sorted(wanted)])
+            crawl.start()
+            wait_for(lambda: not crawl.running or _visited(crawl, wanted), LIMIT_S, "the visits")
+            assert crawl.running, crawl.output()
+            crawl.stop()
+            pages, seen = crawl.pages(), list(web.seen)
     assert max(Counter(page.id for page in pages).values()) == 1
     for page in pages:
         changes = page.visit == 1 or page.url.endswith(("/neither", "/changing"))

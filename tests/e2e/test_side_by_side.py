@@ -46,7 +46,6 @@ class World(NamedTuple):
     folder: Path
 
     def config(self, detectors: str = ALL_THREE, *more: str, calibrated: bool = True) -> Config:
-        """The configuration, on ports that are free."""
         flags = [
             f"log.url=sqlite:{self.folder / 'log'}",
             "log.partitions=1",
@@ -83,7 +82,6 @@ class World(NamedTuple):
 
 @pytest.fixture(scope="module")
 def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
-    """A tiny random pair."""
     import torch
 
     torch.set_num_threads(1)
@@ -92,7 +90,6 @@ def pair(tmp_path_factory: pytest.TempPathFactory) -> Pair:
 
 @pytest.fixture
 def world(pair: Pair, tmp_path: Path) -> World:
-    """The pair, and an empty folder."""
     return World(pair, tmp_path)
 
 
@@ -159,12 +156,10 @@ def running(config: Config, *roles: Role) -> Iterator[None]:
 
 
 def scores(log: Log) -> list[Score]:
-    """What SCORE has written."""
     return [decode(Score, m.value) for m in log.read(SCORES, 0) if m.value]
 
 
 def rows(log: Log) -> list[SiteState]:
-    """What TALLY has written."""
     return [decode(SiteState, m.value) for m in log.read(SITES, 0) if m.value]
 
 

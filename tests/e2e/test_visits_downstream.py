@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import closing
 
 import pytest
 from aiohttp import web
@@ -12,14 +11,9 @@ from aiohttp import web
 from crawler.crawl_stage import CrawlStage
 from crawler.settings import CrawlSettings
 from farmwatch.audit.audit import audit
-from filters.judge_stage import JudgeStage
 from filters.measure.epoch import feature_epoch
-from filters.measure_stage import MeasureStage
-from filters.rules.ruleset import load_ruleset
 from filters.settings import MeasureSettings
 from scoring.lite_ngram.detector import LiteNgram
-from scoring.score_stage import ScoreStage
-from scoring.tally_stage import TallyStage
 from stream.memory.log import MemoryLog
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
@@ -27,14 +21,13 @@ from stream.schema.records import Features, Page, SiteState, Verdict
 from stream.schema.topics import FEATURES, HITS, PAGES, SITES, VERDICTS, all_topics
 from tests.support.crawl_driver import hits_of, settings_for
 from tests.support.loopback import Web
-from tests.support.stage_work import put, records, work
+from tests.support.stage_work import put, records, work_all
 
 SITE = "river.test"
 SETTINGS = MeasureSettings(workers=1)
 
 
 def article(subject: str) -> str:
-    """A page with an article about something."""
     text = " ".join(
         f"On day {day} the river rose, and people of the village moved their {subject} to higher ground {day} times."
         for day in range(1, 20)
@@ -88,12 +81,7 @@ def log() -> MemoryLog:
         served.routes |= {f"{SITE}/same": same, f"{SITE}/other": other, f"{SITE}/gone": gone}
         settings = settings_for(served.target, use_sitemaps=False, refetch_fetched_s=0.4)
         visited(log, settings, visits=2)
-    detector = LiteNgram.load()
-    with closing(MeasureStage(SETTINGS)) as measure:
-        work(log, measure)
-    work(log, JudgeStage(load_ruleset("c4")))
-    work(log, ScoreStage(lambda: [detector]))
-    work(log, TallyStage(detector.identity))
+    work_all(log, SETTINGS, "c4", LiteNgram.load())
     return log
 
 

@@ -37,7 +37,6 @@ SAME = [
 
 
 def html(words: int, text: str = "", encoding: str = "utf-8") -> bytes:
-    """An article with a text of its own."""
     return article_html(words).replace("A garden", f"A garden {text}").encode(encoding)
 
 
@@ -54,7 +53,6 @@ async def chunked(request: web.Request) -> web.StreamResponse:
 
 
 def encoded(body: bytes, encoding: str) -> Reply:
-    """A page under a Content-Encoding."""
     return Reply(body, headers={**HTML_TYPE, "Content-Encoding": encoding})
 
 
@@ -213,7 +211,6 @@ def test_real_pages_come_back_with_the_same_features(shared: Path, tmp_path: Pat
 
 
 def _some(found: LabelledPages, count: int) -> list[tuple[object, Page]]:
-    """Pages spread over all labels."""
     step = max(1, len(found.labels) // count)
     return list(found._pages(found.labels[::step]))
 

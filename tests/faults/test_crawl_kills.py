@@ -23,6 +23,7 @@ from warcio.archiveiterator import ArchiveIterator
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from farmwatch.audit.audit import audit
+from tests.support.crawl_driver import patient_settings
 from tests.support.crawl_process import Crawl
 from tests.support.kafka_broker import Broker
 from tests.support.raw_web import RawWeb, Visit, reply
@@ -61,22 +62,9 @@ async def answer(visit: Visit) -> None:
 
 def settings(web: RawWeb, **changes: object) -> CrawlSettings:
     """Fast, and with room for every page of a site."""
-    values: dict[str, object] = {
-        "contact": "https://crawler.example/about",
-        "delay_s": 0.25,
-        "domain_delay_s": 0.0,
-        "address_delay_s": 0.0,
-        "delay_per_second": 0.0,
-        "retry_s": 0.1,
-        "page_budget": PAGES + 10,
-        "link_depth": PAGES,
-        "ask_tdmrep": False,
-        "allow_private": True,
-        "resolve_to": {"*": f"127.0.0.1:{web.port}"},
-        "refetch_fetched_s": 0.0,
-        **changes,
-    }
-    return CrawlSettings(**values)  # type: ignore[arg-type]
+    quick = {"delay_s": 0.25, "delay_per_second": 0.0, "retry_s": 0.1}
+    room = {"page_budget": PAGES + 10, "link_depth": PAGES}
+    return patient_settings(f"127.0.0.1:{web.port}", **(quick | room | changes))
 
 
 def kill_often(crawl: Crawl, web: RawWeb, kills: int, most_s: float) -> list[Kill]:

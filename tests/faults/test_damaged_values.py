@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
-import zstandard
 
 from filters.measure.epoch import feature_epoch
 from filters.measure_stage import MeasureStage
@@ -21,9 +21,10 @@ from stream.processing.dead_letters import DeadLetter
 from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
-from stream.schema.records import Features, Hit, Page, Record, Score, SiteState, Verdict, decode, encode
+from stream.schema.records import Features, Hit, Page, Record, SiteState, Verdict, decode, encode
 from stream.schema.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORES, SITES, VERDICTS, all_topics
 from tests.support.log_files import sql
+from tests.support.page_records import fetched_page, text_score
 from tests.support.worlds import patiently
 
 SITE = "river.test"
@@ -43,7 +44,6 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def reopen(folder: Path) -> Iterator[Callable[[], EmbeddedLog]]:
-    """Opens the log; closes it at the end of the test."""
     with ExitStack() as stack:
         yield lambda: stack.enter_context(closing(EmbeddedLog(folder)))
 
@@ -58,20 +58,10 @@ def append(folder: Path, records: list[tuple[str, Record]]) -> None:
 def page(number: int) -> Page:
     """A fetched page with an article of its own, larger than what is kept in the database."""
     text = " ".join(f"On day {day} of year {number} the river rose by {day * number} feet." for day in range(200))
-    body = f"<html><body><article><h1>Year {number}</h1><p>{text}</p></article></body></html>".encode()
-    return Page(
-        id=f"p{number}",
-        site=SITE,
-        page_id=f"p{number}",
-        url=f"https://{SITE}/{number}",
-        status=200,
-        content_type="text/html",
-        encoding="utf-8",
-        headers={"x-noise": "".join(chr(33 + (day * number) % 90) for day in range(3000))},
-        body=zstandard.compress(body),
-        body_bytes=len(body),
-        fetched_at=1000 + number,
-    )
+    html = f"<html><body><article><h1>Year {number}</h1><p>{text}</p></article></body></html>"
+    headers = {"x-noise": "".join(chr(33 + (day * number) % 90) for day in range(3000))}
+    url, name = f"https://{SITE}/{number}", f"p{number}"
+    return fetched_page(url, html, id=name, page_id=name, headers=headers, fetched_at=1000 + number)
 
 
 def work(log: EmbeddedLog, stage: Stage, **settings: float) -> StageLoop:
@@ -92,12 +82,10 @@ def work(log: EmbeddedLog, stage: Stage, **settings: float) -> StageLoop:
 
 
 def letters(log: EmbeddedLog) -> list[DeadLetter]:
-    """All dead letters."""
     return [DeadLetter.read(message) for message in log.read(DEAD_LETTERS, 0)]
 
 
 def measured(log: EmbeddedLog) -> list[str]:
-    """Ids of the features."""
     return [decode(Features, message.value or b"").id for message in log.read(FEATURES, 0)]
 
 
@@ -140,24 +128,12 @@ def test_a_missing_segment_opens_the_breaker(folder: Path, reopen: Callable[[], 
 def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
     """A bit of a verdict in the database flips, and it still reads as one: TALLY buries it, and counts the others."""
     hit = Hit(id="h", site=SITE, url=f"https://{SITE}/0", query_id="q")
+    by: dict[str, Any] = {"verdict": "article", "ruleset": "r", "digest": "d"}
     verdicts = [
-        Verdict(
-            id=f"p{n}",
-            site=SITE,
-            page_id=f"p{n}",
-            url=f"https://{SITE}/{n}",
-            verdict="article",
-            ruleset="r",
-            digest="d",
-            text_digest=f"t{n}",
-            fetched_at=1000 + n,
-        )
+        Verdict(id=f"p{n}", site=SITE, page_id=f"p{n}", url=hit.url, text_digest=f"t{n}", fetched_at=1000 + n, **by)
         for n in range(3)
     ]
-    scores = [
-        Score(id=f"t{n}:{DETECTOR}", site=SITE, page_id=f"p{n}", fetch_id=f"p{n}", text_digest=f"t{n}", detector="x")
-        for n in range(3)
-    ]
+    scores = [text_score(SITE, f"t{n}", "x", None, f"p{n}", f"p{n}") for n in range(3)]
     append(folder, [(HITS, hit), *((VERDICTS, verdict) for verdict in verdicts), *((SCORES, s) for s in scores)])
     flipped = encode(verdicts[1]).replace(b"p1", b"p3")  # one bit: another page, of which there is no verdict
     assert decode(Verdict, flipped).page_id == "p3"

@@ -30,7 +30,6 @@ def web(shared: Path) -> Web:
 
 @pytest.fixture(scope="module")
 def undisturbed(web: Web, tmp_path_factory: pytest.TempPathFactory) -> Outcome:
-    """The outcome of a run without kills."""
     folder = tmp_path_factory.mktemp("undisturbed")
     with LoopbackWeb(web.hosts) as served, Farm(folder, f"sqlite:{folder / 'log'}", served) as farm:
         farm.start(write_hits(folder, web))

@@ -14,9 +14,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-import zstandard
 
-from crawler.web.urls import page_id
 from farmwatch.audit.audit import audit
 from farmwatch.audit.scope import OF_RUNS
 from farmwatch.config.config import Config
@@ -28,13 +26,14 @@ from scoring.tally_stage import TallyStage
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output
 from stream.schema.control import Control
-from stream.schema.records import Hit, Page
+from stream.schema.records import Hit
 from stream.schema.runs import RunStatus, features_of
 from stream.schema.topics import HITS, PAGES, REPLAY_REQUESTS
 from stream.text.user_errors import Exit
 from tests.support.extraction_here import extract_here
 from tests.support.front_door import article_html
 from tests.support.kafka_broker import broker
+from tests.support.page_records import fetched_page
 from tests.support.replay_process import PATIENCE_S, Command, Dies, flags_of
 from tests.support.replay_world import (
     DETECTOR,
@@ -68,7 +67,6 @@ class Killing:
     killed: Counter[str] = field(default_factory=Counter)  # phase -> kills
 
     def start(self, *arguments: str, records: int = _SMALL, dies: Dies = Dies.NEVER) -> Command:
-        """A command on the log."""
         given = [*arguments, *flags_of(self.config, _SETTINGS)]
         return Command(self.folder / "replay.log", *given, records=records, dies=dies)
 
@@ -141,10 +139,8 @@ def pages(number: int) -> list[Output]:
     for place in range(number):
         site = f"s{place % 5}.example"
         url = f"https://{site}/a/{place}"
-        html = article_html(100 + 7 * (place % (number // 2))).encode()
-        body = zstandard.ZstdCompressor().compress(html)
-        page = Page(id=f"f{place}", site=site, page_id=page_id(url), url=url, body=body, fetched_at=5)
-        found.append(output(PAGES, page))
+        html = article_html(100 + 7 * (place % (number // 2)))
+        found.append(output(PAGES, fetched_page(url, html, id=f"f{place}", fetched_at=5)))
         found.append(output(HITS, Hit(id=f"h{place}", site=site, url=url, rank=1)))
     return found
 
@@ -256,7 +252,6 @@ def test_kills_between_the_end_and_the_cutover(
 
 
 def said(folder: Path) -> str:
-    """What the processes said last."""
     return (folder / "replay.log").read_text()[-3000:]
 
 

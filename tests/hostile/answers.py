@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Any
 
 import brotli
 
@@ -28,13 +29,17 @@ BAD_REDIRECT: Ends = ("failed", "bad_redirect")
 PRIVATE: Ends = ("refused", "private_address")
 NOT_HTML: Ends = ("refused", "content_type")
 BROKEN: Ends = ("failed", "bad_response")  # no HTTP
+FORBIDDEN: Ends = ("refused", "robots")
+UNAVAILABLE: Ends = ("refused", "robots_unavailable")
+OFFSITE: Ends = ("refused", "redirect_offsite")
+TOO_MANY: Ends = ("failed", "too_many_redirects")
 
 
 @dataclass(frozen=True)
 class Attack:
-    """A row: `ends` is how the page of its hit ends, in `python` with aiohttp's parser in Python where that differs.
+    """A row: `ends` is how the page of its hit ends, with the parser in C of aiohttp's wheels (llhttp).
 
-    aiohttp's wheels bring the parser in C (llhttp), for which `ends` stands; it is the stricter one.
+    `python` is the end with aiohttp's parser in Python, where that differs: it is less strict.
 
     `serves` maps paths to handlers, "*" all that are not named; `twin` does so for its name with www., which serves the
     same where that is not given. In `hit`, its URL, {port} is the server's. `asks` are all paths that are asked for
@@ -42,7 +47,6 @@ class Attack:
     """
 
     name: str
-    does: str
     ends: Ends
     serves: Mapping[str, Handler] = field(default_factory=dict)
     hit: str = "http://{host}:{port}/x"
@@ -57,18 +61,15 @@ class Attack:
 
     @property
     def host(self) -> str:
-        """Its name."""
         return f"{self.name}.{DOMAIN}"
 
     def urls(self, port: int, tls: int) -> list[str]:
-        """URLs of its hits, on a web with these ports."""
         url = self.hit.replace("http://{host}:{port}", "https://{host}:{tls}") if self.tls else self.hit
         port_of_tls = port if self.tls == "none" else tls
         first = url.replace("{host}", self.host).replace("{port}", str(port)).replace("{tls}", str(port_of_tls))
         return [first, *(f"http://{self.host}:{port}{path}" for path in self.more)]
 
     def handler(self, host: str, path: str) -> Handler:
-        """What a path of it or of its twin answers."""
         serves = self.twin if self.twin is not None and host.startswith("www.") else self.serves
         found = serves.get(path) or serves.get("*" if path not in WAY_THERE[:2] else path)
         return found or reply("no such thing", "404 Not Found")
@@ -77,20 +78,11 @@ class Attack:
 # Ways to answer
 
 
-def raw(wire: bytes) -> Handler:
-    """Bytes, and the end of the connection."""
+def raw(wire: bytes, *, keep: bool = False) -> Handler:
+    """Bytes, and the end of the connection unless it is kept."""
 
     async def send(visit: Visit) -> None:
-        await visit.send(wire)
-
-    return send
-
-
-def keeping(wire: bytes) -> Handler:
-    """Bytes, and the connection stays open for the next request."""
-
-    async def send(visit: Visit) -> None:
-        visit.keep = True
+        visit.keep = keep
         await visit.send(wire)
 
     return send
@@ -151,8 +143,6 @@ def to(location: str, status: str = "302 Found") -> Handler:
 
 
 def made(text: Callable[[Visit], str | bytes], **fields: str) -> Handler:
-    """A page that depends on the visit."""
-
     async def send(visit: Visit) -> None:
         await reply(text(visit), **fields)(visit)
 
@@ -229,8 +219,12 @@ def many_links(visit: Visit) -> str:
     return page_of_links(visit, (f"/{'ab' * 35}{n}" for n in range(10_000)))
 
 
-def robots_of(body: str | bytes, rest: Handler | None = None) -> dict[str, Handler]:
-    return {"/robots.txt": reply(body, content_type="text/plain"), "*": rest or reply(TEXT)}
+def robots_txt(body: str | bytes) -> Handler:
+    return reply(body, content_type="text/plain")
+
+
+def robots_of(body: str, rest: Handler) -> dict[str, Handler]:
+    return {"/robots.txt": robots_txt(body), "*": rest}
 
 
 def paths(*names: str) -> frozenset[str]:
@@ -243,12 +237,24 @@ def hopping_robots(hops: int, end: Handler) -> dict[str, Handler]:
     return {**found, f"/r{hops}": end, "*": reply(TEXT)}
 
 
-def only_page(handler: Handler) -> dict[str, Handler]:
-    return {"/x": handler, "/sitemap.xml": reply("", "404 Not Found")}
+def on_page(name: str, ends: Ends, handler: Handler, **more: Any) -> Attack:
+    """An attack by the page of its hit; there is no sitemap."""
+    return Attack(name, ends, {"/x": handler, "/sitemap.xml": reply("", "404 Not Found")}, **more)
 
 
-def only_sitemap(handler: Handler) -> dict[str, Handler]:
-    return {"/x": reply(TEXT), "*": handler, "/robots.txt": reply("", "404 Not Found")}
+def on_sitemap(name: str, ends: Ends, handler: Handler, **more: Any) -> Attack:
+    """An attack by a sitemap."""
+    return Attack(name, ends, {"/x": reply(TEXT), "*": handler, "/robots.txt": reply("", "404 Not Found")}, **more)
+
+
+def on_robots(name: str, ends: Ends, handler: Handler, **more: Any) -> Attack:
+    """An attack by robots.txt."""
+    return Attack(name, ends, {"/robots.txt": handler, "*": reply(TEXT)}, **more)
+
+
+def on_tdmrep(name: str, ends: Ends, handler: Handler, **more: Any) -> Attack:
+    """An attack by tdmrep.json."""
+    return Attack(name, ends, {"/.well-known/tdmrep.json": handler, "*": reply(TEXT)}, **more)
 
 
 def sitemap_index(visit: Visit, *names: str) -> str:

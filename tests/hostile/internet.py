@@ -50,7 +50,6 @@ class Certificates:
 
     @staticmethod
     def is_there() -> bool:
-        """Whether certificates can be made here."""
         return shutil.which("openssl") is not None
 
     def server(self, hosts: Mapping[str, str]) -> ssl.SSLContext:

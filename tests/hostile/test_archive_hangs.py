@@ -9,10 +9,10 @@ from pathlib import Path
 
 import zstandard
 
-from crawler.settings import CrawlSettings
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
 from crawler.web.hits_file import make_hit
 from tests.hostile.answers import TEXT, endless, silent
+from tests.support.crawl_driver import patient_settings
 from tests.support.crawl_process import Crawl
 from tests.support.raw_web import RawWeb, Visit, head, reply
 from tests.support.warc_check import assert_clean, finished, read_all
@@ -52,17 +52,11 @@ def test_bodies_that_hang_change_nothing_but_their_own_records(tmp_path: Path) -
     folder = tmp_path / "warc"
     urls = [f"http://{host}/x" for host in HANGING] + [f"http://{host}{path}" for host in DECENT for path in PAGES]
     with RawWeb(answer) as web:
-        settings = CrawlSettings(
-            contact="https://crawler.example/about",
-            resolve_to={"*": f"127.0.0.1:{web.port}"},
-            allow_private=True,
+        settings = patient_settings(
+            f"127.0.0.1:{web.port}",
             delay_s=0.2,
-            domain_delay_s=0.0,
-            address_delay_s=0.0,
             use_sitemaps=False,
             use_links=False,
-            ask_tdmrep=False,
-            refetch_fetched_s=0.0,
             refetch_error_s=0.0,
             refetch_refused_s=0.0,
             warc_folder=str(folder),

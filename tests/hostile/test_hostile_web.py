@@ -23,13 +23,17 @@ from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from crawler.web.urls import normalise
 from stream.schema.records import Page
+from tests.hostile.against_http import BODIES, CONTENT, LENGTHS, REDIRECTS, STATUSES, TLS, WIRE
+from tests.hostile.against_ways import HUBBED, HUBS, NAMES, ROBOTS, TRAPS, hubbed
 from tests.hostile.answers import WAY_THERE, Attack
-from tests.hostile.attacks import ATTACKS, BY_HOST, HUBBED, hubbed
 from tests.hostile.internet import INTRANET, PUBLIC, Certificates
 from tests.support.crawl_process import Crawl
 from tests.support.loopback_dns import LoopbackDns, Zone
 from tests.support.raw_web import RawWeb, Seen, Visit, reply
 
+# Each attack is its own host under hostile.test, with a robots.txt that allows everything unless that is the attack.
+ATTACKS = [*BODIES, *LENGTHS, *WIRE, *CONTENT, *TRAPS, *ROBOTS, *HUBS, *STATUSES, *REDIRECTS, *NAMES, *TLS]
+BY_HOST = {attack.host: attack for attack in ATTACKS}
 SITES = [f"site{n}.decent{n}.test" for n in range(200)]
 PATHS = {"/h1", "/h2", "/m1", "/m2", "/l1"}  # of each of them: two hits, two of its sitemap, a link
 MEMORY_CAP_MIB = 200.0
@@ -52,7 +56,6 @@ class Pace:
 
     @classmethod
     def of(cls, seen: Sequence[Seen]) -> Pace:
-        """From the log of a server."""
         by_site = {site: [s for s in seen if s.host == site] for site in SITES}
         ends = [max(s.ended for s in visits) for visits in by_site.values()]
         spans = [end - visits[0].began for end, visits in zip(ends, by_site.values(), strict=True)]
@@ -134,7 +137,6 @@ async def answer(visit: Visit) -> None:
 
 
 def names() -> dict[str, list[Zone]]:
-    """DNS of this Internet."""
     found = {attack.host: list(attack.dns) for attack in ATTACKS}
     return {"*": [Zone(("127.0.0.1",))], "www.twin-inside.hostile.test": [Zone((INTRANET,))], **found}
 

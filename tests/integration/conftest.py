@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support.worlds import KINDS, World
+
+if TYPE_CHECKING:
+    from stream.kafka.log import KafkaLog
+    from tests.support.kafka_broker import Broker
 
 LOGS = ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)]
 
@@ -30,5 +37,23 @@ def make_log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callabl
 
 @pytest.fixture
 def world(make_log: Callable[[], World]) -> World:
-    """One fresh log."""
     return make_log()
+
+
+@pytest.fixture
+def kafka_log(tmp_path: Path) -> Iterator[KafkaLog]:
+    """One fresh log on Kafka, its local state in `tmp_path`."""
+    from stream.kafka.log import KafkaLog
+    from tests.support.kafka_broker import broker
+
+    with closing(KafkaLog(broker(), prefix=f"c{uuid.uuid4().hex[:10]}.", state_folder=tmp_path)) as log:
+        yield log
+
+
+@pytest.fixture(scope="module")
+def one_broker() -> Iterator[Broker]:
+    """A broker that the tests of one file alone use, may kill and damage."""
+    from tests.support.kafka_broker import Broker
+
+    with closing(Broker()) as broker:
+        yield broker.start()

@@ -26,12 +26,10 @@ def joined(world: World) -> Member:
 
 
 def put(world: World, topic: str, *numbers: int) -> None:
-    """Append records on both partitions in turn."""
     world.log.append([record(topic, number % 2, "k", f"{topic} {number}") for number in numbers])
 
 
 def some(member: Member, most: int = 3) -> list[Message]:
-    """The next records, at most so many."""
     return gather(lambda: member.poll(0.5, most, ROOM), bool, "records")
 
 

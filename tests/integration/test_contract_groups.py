@@ -11,7 +11,6 @@ YEAR_MS = 365 * 86_400_000
 
 
 def take(member: Member) -> list[Message]:
-    """Poll, and commit what came."""
     messages = member.poll(0.05, 20, 1 << 20)
     if messages:
         member.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in messages}))

@@ -20,12 +20,10 @@ def put(world: World, count: int, partition: int = 0) -> None:
 
 
 def offsets(world: World) -> list[int]:
-    """Offsets of the records of the first partition."""
     return [message.offset for message in world.log.read("a", 0)]
 
 
 def read(member: Member, until: Callable[[Sequence[Message]], bool]) -> list[Message]:
-    """Poll in steps of two records until enough came."""
     return gather(lambda: member.poll(0.2, 2, 1 << 20), until, "enough records")
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
@@ -28,6 +27,7 @@ from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, all_topics
 from tests.support.crawl_driver import hits_of, settings_for
 from tests.support.kafka_broker import broker
 from tests.support.loopback import Web, page
+from tests.support.worlds import patiently
 
 pytestmark = pytest.mark.kafka
 
@@ -81,7 +81,6 @@ class Crawl:
             stage.close()
 
     def vanish(self) -> None:
-        """All processes are gone."""
         for gone, thread in self.running:
             gone.set()
             thread.join(PATIENCE_S)
@@ -89,17 +88,17 @@ class Crawl:
         self.running.clear()
 
     def pages(self) -> list[Page]:
-        """What is on the log."""
         values = (message.value for p in range(PARTITIONS) for message in self.log.read(PAGES, p))
         return [decode(Page, value) for value in values if value]
 
     def wait(self, pages: int) -> None:
         """Until so many pages are on the log, and the busy site has said that it is."""
-        until = time.monotonic() + PATIENCE_S
-        while len(self.pages()) < pages or not self.knows_busy():
-            assert time.monotonic() < until, f"{len(self.pages())} pages, {self.web.paths('busy.test')}"
+
+        def are_there() -> bool:
             assert all(thread.is_alive() for _, thread in self.running), "a process has ended"
-            time.sleep(0.1)
+            return len(self.pages()) >= pages and self.knows_busy()
+
+        patiently(are_there, f"{pages} pages", PATIENCE_S, every_s=0.1)
 
     def knows_busy(self) -> bool:
         """Whether the word of the busy site is committed."""
@@ -108,12 +107,8 @@ class Crawl:
         return row is not None and row.park_level + row.fetched > 0
 
     def finish(self) -> None:
-        """Until every hit has its page."""
         self.wait(len(HITS_))
-        until = time.monotonic() + PATIENCE_S
-        while frontier_left(self.log, PARTITIONS).active:
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        patiently(lambda: not frontier_left(self.log, PARTITIONS).active, "the end", PATIENCE_S, every_s=0.1)
 
     def check(self) -> None:
         """Each hit has one page, no site saw two requests at once, and the busy one was left alone as it asked."""
@@ -127,7 +122,6 @@ class Crawl:
         assert len(busy) == 2 and busy[1] - busy[0] > PARK_S - 0.2
 
     def close(self) -> None:
-        """End what runs."""
         self.vanish()
         for log in self.opened:
             with contextlib.suppress(StreamError):  # a member that vanished is fenced by then

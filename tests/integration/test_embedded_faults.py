@@ -38,7 +38,6 @@ Start = Callable[..., "subprocess.Popen[str]"]
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A log with the topics that the workers use."""
     log = EmbeddedLog(tmp_path / "log")
     log.create([Topic("in", 1), Topic("out", 2), Topic("pairs", 2)])
     log.close()
@@ -47,7 +46,6 @@ def folder(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def log(folder: Path) -> Iterator[EmbeddedLog]:
-    """That log, open."""
     opened = EmbeddedLog(folder, lease_ms=LEASE_MS, lock_timeout_s=0.3)
     yield opened
     opened.close()
@@ -61,7 +59,6 @@ def start(folder: Path) -> Iterator[Start]:
 
 
 def lines(process: subprocess.Popen[str]) -> Iterator[str]:
-    """What a worker says."""
     assert process.stdout is not None
     for line in process.stdout:
         yield line.strip()
@@ -88,7 +85,6 @@ def test_nothing_reported_is_lost_and_nothing_half_is_seen(folder: Path, start: 
 
 
 def note(line: str, reported: dict[str, int]) -> None:
-    """Remember what a worker reported."""
     what, _, number = line.partition(" ")
     reported[what] = int(number)
 
@@ -277,7 +273,6 @@ def damage(folder: Path, change: Callable[[Path], object]) -> Path:
 
 
 def flip(segment: Path) -> None:
-    """Change one byte of the second value."""
     data = bytearray(segment.read_bytes())
     data[7000] ^= 1
     segment.write_bytes(data)

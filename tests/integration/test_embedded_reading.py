@@ -54,7 +54,6 @@ def look(folder: Path) -> int:
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
-    """Name, size and time of change of each file and folder."""
     return {str(path): (path.stat().st_size, path.stat().st_mtime_ns) for path in [folder, *folder.rglob("*")]}
 
 

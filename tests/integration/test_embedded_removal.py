@@ -21,7 +21,6 @@ RECORDS, KEYS = 12_000, 6_000
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where the log is."""
     return tmp_path / "log"
 
 
@@ -43,7 +42,6 @@ def log(folder: Path) -> Iterator[EmbeddedLog]:
 
 
 def rows(folder: Path) -> dict[str, int]:
-    """Table -> number of rows."""
     tables = ("topics", "partitions", "records", "state", "slots", "offsets", "segments", "removed")
     return {table: sql(folder, f"SELECT count(*) FROM {table}")[0][0] for table in tables}
 

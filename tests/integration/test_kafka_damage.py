@@ -20,16 +20,6 @@ HEADER_BYTES = 61  # of a batch; its records follow
 DELTA_AT, ATTRIBUTES_AT = 23, 21  # byte of the batch: how far its last offset is from its first; its attributes
 
 
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[Broker]:
-    """A broker whose files these tests alone damage."""
-    broker = Broker()
-    try:
-        yield broker.start()
-    finally:
-        broker.close()
-
-
 @pytest.fixture
 def log(one_broker: Broker, tmp_path: Path) -> Iterator[KafkaLog]:
     """A log of its own on the broker, with the topics `in` and `out`."""
@@ -40,7 +30,6 @@ def log(one_broker: Broker, tmp_path: Path) -> Iterator[KafkaLog]:
 
 
 def segment(broker: Broker, log: KafkaLog, topic: str = "in") -> Path:
-    """The broker's file of a topic."""
     (file,) = (broker.data / f"{log._site.full(topic)}-0").glob("*.log")
     return file
 
@@ -55,7 +44,6 @@ def batches(file: Path) -> list[tuple[int, int]]:
 
 
 def flip(file: Path, byte: int, bits: int = 1) -> None:
-    """Change a byte of a file in place; the broker reads it from the same file."""
     with file.open("r+b") as opened:
         opened.seek(byte)
         before = opened.read(1)[0]

@@ -9,7 +9,6 @@ import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -35,16 +34,6 @@ PARTITIONS = 2
 SETTINGS = KafkaSettings(session_timeout_s=10, commit_timeout_s=3, transaction_timeout_s=10, request_timeout_s=3)
 
 
-@pytest.fixture(scope="module")
-def one_broker() -> Iterator[Broker]:
-    """A broker that these tests alone use, and may kill."""
-    broker = Broker()
-    try:
-        yield broker.start()
-    finally:
-        broker.close()
-
-
 @pytest.fixture
 def own_broker(one_broker: Broker) -> Broker:
     """The broker, running, whatever the test before has left."""
@@ -67,7 +56,6 @@ class Worker:
         self._thread.start()
 
     def stop(self) -> None:
-        """End the thread and leave the group."""
         self._stop.set()
         self._thread.join(PATIENCE_S)
         self._member.close()

@@ -40,7 +40,6 @@ def open_log(tmp_path: Path) -> Iterator[Callable[..., KafkaLog]]:
 
 
 def owns(member: Member, count: int) -> bool:
-    """Poll once; True when `member` owns this many partitions."""
     member.poll(0.05, 1, 1)
     return len(member.assignment()) == count
 

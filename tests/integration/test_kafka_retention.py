@@ -20,7 +20,6 @@ CENTURY_MS = 100 * 365 * 86_400_000
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Callable[[], KafkaLog]]:
-    """Opens the same log as one more process."""
     opened: list[KafkaLog] = []
     prefix = f"r{uuid.uuid4().hex[:10]}."
 
@@ -42,7 +41,6 @@ def log(make: Callable[[], KafkaLog]) -> KafkaLog:
 
 
 def limits(log: KafkaLog, topic: str) -> dict[str, str]:
-    """Retention of a topic as the broker has it."""
     (found,) = log._site.admin.topic_settings([log._site.full(topic)], list(OWN)).values()
     return found
 

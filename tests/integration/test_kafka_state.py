@@ -44,7 +44,6 @@ class Home:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Iterator[Home]:
-    """A fresh log with a state folder."""
     made = Home(tmp_path)
     yield made
     made.log.close()
@@ -55,28 +54,21 @@ def put(member: Member, **pairs: str) -> None:
     member.commit(Commit(state={0: [StateChange(k.encode(), v.encode(), len(v)) for k, v in pairs.items()]}))
 
 
-def lose(home: Home) -> None:
-    """The machine's disk is gone."""
-    shutil.rmtree(home.states)
-
-
-def keep(home: Home) -> None:
-    """Nothing happens to the files."""
-
-
-def age(home: Home) -> None:
-    """The files have not been touched for longer than tombstones are kept."""
-    home.now_ms += 30 * 86_400_000
-
-
 def damage(home: Home) -> None:
-    """The files are no databases any more."""
     for path in home.states.rglob("*.sqlite"):
         path.write_bytes(b"no database" * 100)
 
 
-@pytest.mark.parametrize("happening", [keep, lose, age, damage])
-def test_state_is_whole_after_a_restart(home: Home, happening: Callable[[Home], None]) -> None:
+HAPPENINGS: dict[str, Callable[[Home], object]] = {
+    "nothing": lambda home: None,
+    "lost": lambda home: shutil.rmtree(home.states),
+    "old": lambda home: setattr(home, "now_ms", home.now_ms + 30 * 86_400_000),  # tombstones are kept for less
+    "damaged": damage,
+}
+
+
+@pytest.mark.parametrize("happening", HAPPENINGS)
+def test_state_is_whole_after_a_restart(home: Home, happening: str) -> None:
     """Values, deletions and due times are there again, whatever became of the local files."""
     member = home.join()
     put(member, a="1", b="22", c="333")
@@ -86,7 +78,7 @@ def test_state_is_whole_after_a_restart(home: Home, happening: Callable[[Home], 
         )
     )
     member.close()
-    happening(home)
+    HAPPENINGS[happening](home)
     again = home.join()
     state = again.state(0)
     assert state.scan(b"", 10) == [(b"a", b"1"), (b"c", b"333"), (b"d", b"xxxxx")]
@@ -174,7 +166,7 @@ def test_a_changelog_that_the_broker_compacted(home: Home) -> None:
     wanted[b"last"] = b"1"
     assert member.state(0).scan(b"", 100) == sorted(wanted.items())
     member.close()
-    lose(home)
+    shutil.rmtree(home.states)
     again = home.join(store="packed")
     assert again.state(0).scan(b"", 100) == sorted(wanted.items())
     again.close()

@@ -1,44 +1,44 @@
-"""Topics on Kafka: how they are configured, what `check` finds, and that large records pass."""
+"""Topics, offsets and stores on Kafka: what is set on the broker, what `check` finds, what outlives what, what goes."""
 
 from __future__ import annotations
 
 import os
-import uuid
-from collections.abc import Iterator
+import time
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import NewTopic
 from kafka.record import util
+from kafka.structs import OffsetAndMetadata
 
+from stream.kafka.admin import _Client
 from stream.kafka.log import KafkaLog
 from stream.kafka.settings import LOCAL_STATE_MAX_AGE_MS, KafkaSettings
-from stream.log.contract import RECORD_CAP_BYTES, CleanupPolicy, Output, Topic
+from stream.log.contract import RECORD_CAP_BYTES, At, CleanupPolicy, Commit, Output, StateChange, Topic
 from stream.log.errors import StreamError
-from stream.schema.topics import all_topics
-from tests.support.kafka_broker import broker
+from stream.log.idle_groups import renew_offsets
+from stream.schema.control import Control, exclusive
+from stream.schema.runs import Alias, Run
+from stream.schema.topics import CONTROL, all_topics
+from tests.support.kafka_broker import Broker, broker
+from tests.support.worlds import patiently, record, settle
 
 pytestmark = pytest.mark.kafka
+YEAR_MS = 365 * 86_400_000
 
 
-@pytest.fixture
-def log(tmp_path: Path) -> Iterator[KafkaLog]:
-    """A fresh log."""
-    made = KafkaLog(broker(), prefix=f"c{uuid.uuid4().hex[:10]}.", state_folder=tmp_path)
-    yield made
-    made.close()
-
-
-def test_retention_and_compaction_are_set_on_the_topic(log: KafkaLog) -> None:
+def test_retention_and_compaction_are_set_on_the_topic(kafka_log: KafkaLog) -> None:
     """cleanup.policy, retention and the cap on a batch are on the broker as the topic says."""
-    log.create(
+    kafka_log.create(
         [
             Topic("kept", 1, retention_ms=86_400_000, retention_bytes=1 << 30),
             Topic("newest", 1, CleanupPolicy.COMPACT),
             Topic("for-ever", 1),
         ]
     )
-    names = [log._site.full(name) for name in ("kept", "newest", "for-ever")]
-    found = log._site.admin.topic_settings(names)
+    names = [kafka_log._site.full(name) for name in ("kept", "newest", "for-ever")]
+    found = kafka_log._site.admin.topic_settings(names)
     kept, newest, for_ever = (found[name] for name in names)
     assert (for_ever["retention.ms"], for_ever["retention.bytes"]) == ("-1", "-1")  # not the broker's week
     assert (kept["cleanup.policy"], kept["retention.ms"]) == ("delete", "86400000")
@@ -48,21 +48,21 @@ def test_retention_and_compaction_are_set_on_the_topic(log: KafkaLog) -> None:
     assert all(int(settings["max.message.bytes"]) > RECORD_CAP_BYTES for settings in (kept, newest))
 
 
-def test_check_is_content_with_what_create_made(log: KafkaLog) -> None:
+def test_check_is_content_with_what_create_made(kafka_log: KafkaLog) -> None:
     """After create, every finding of the doctor is right, for all topics of farmwatch."""
     topics = all_topics(2, "e1")
-    log.create(topics)
-    findings = log.check(topics)
+    kafka_log.create(topics)
+    findings = kafka_log.check(topics)
     assert [finding for finding in findings if not finding[1]] == []
     assert len(findings) >= len(topics) + 2
 
 
-def test_check_names_what_is_wrong(log: KafkaLog) -> None:
+def test_check_names_what_is_wrong(kafka_log: KafkaLog) -> None:
     """A missing topic, another number of partitions and another setting are each told with what to do."""
-    log.create([Topic("a", 2), Topic("b", 1, retention_ms=1000)])
+    kafka_log.create([Topic("a", 2), Topic("b", 1, retention_ms=1000)])
     wanted = [Topic("a", 3), Topic("b", 1, retention_ms=2000), Topic("gone", 1)]
-    findings = {what: (right, told) for what, right, told in log.check(wanted)}
-    prefix = log._site.prefix
+    findings = {what: (right, told) for what, right, told in kafka_log.check(wanted)}
+    prefix = kafka_log._site.prefix
     assert findings[f"topic {prefix}a"] == (False, "2 partitions, configured are 3")
     right, told = findings[f"topic {prefix}b"]
     assert not right
@@ -85,10 +85,95 @@ def test_slow_crc32c_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("compressible", [True, False])
-def test_several_records_at_the_cap_in_one_transaction(log: KafkaLog, compressible: bool) -> None:
+def test_several_records_at_the_cap_in_one_transaction(kafka_log: KafkaLog, compressible: bool) -> None:
     """Records of 4 MiB pass, whether they compress or not, and small ones beside them keep their order."""
-    log.create([Topic("big", 1)])
+    kafka_log.create([Topic("big", 1)])
     bodies = [(b"x" * RECORD_CAP_BYTES if compressible else os.urandom(RECORD_CAP_BYTES)) for _ in range(3)]
     values = [body for pair in zip(bodies, (b"1", b"2", b"3"), strict=True) for body in pair]
-    log.append([Output("big", 0, b"k", value) for value in values])
-    assert [message.value for message in log.read("big", 0)] == values
+    kafka_log.append([Output("big", 0, b"k", value) for value in values])
+    assert [message.value for message in kafka_log.read("big", 0)] == values
+
+
+def test_offsets_that_are_set_name_a_time_of_their_own() -> None:
+    """The request keeps them for years, in the last version that can say so."""
+    at = TopicPartition("in", 0)
+    request = _Client._alter_group_offsets_request("g", {at: OffsetAndMetadata(7, "", -1)})
+    assert request.retention_time_ms > YEAR_MS
+    assert request._max_version == 4
+    (topic,) = request.topics
+    assert (topic.name, topic.partitions[0].partition_index, topic.partitions[0].committed_offset) == ("in", 0, 7)
+
+
+@pytest.mark.skipif(
+    not os.environ.get("FARMWATCH_LONG"), reason="a minute is the least time for which offsets are kept"
+)
+def test_offsets_that_are_set_outlive_those_that_members_left(tmp_path: Path) -> None:
+    """On a broker that forgets after a minute: what a member left is forgotten, what was set or renewed stays."""
+    broker = Broker("offsets.retention.minutes=1", "offsets.retention.check.interval.ms=1000")
+    try:
+        log = KafkaLog(broker.start().address, state_folder=tmp_path)
+        log.create([Topic("in", 1)])
+        log.append([Output("in", 0, b"k", b"v")])
+        for group in ("left", "renewed"):
+            member = log.join(group, ["in"], member="m")
+            settle([member], 1)
+            member.commit(Commit(offsets={At("in", 0): 1}))
+            member.close()
+        log.reset("set", "in", [1])
+        assert renew_offsets(log, "renewed", ["in"])
+        patiently(lambda: log.committed("left", "in") == [None], "what was left to be forgotten", 120, every_s=1)
+        time.sleep(5)
+        assert [log.committed(group, "in") for group in ("set", "renewed")] == [[1], [1]]
+        log.close()
+    finally:
+        broker.close()
+
+
+def test_local_state_of_a_removed_store_is_deleted(kafka_log: KafkaLog, tmp_path: Path) -> None:
+    """The files of the store are gone, whichever member had them; those of other groups and stores stay."""
+    kafka_log.create(
+        [Topic("in", 1), *(Topic(f"state.{store}", 1, CleanupPolicy.COMPACT) for store in ("tally", "tally.a"))]
+    )
+    for group, store in (("tally", "tally"), ("tally.a", "tally.a")):
+        for name in ("tally.1@host", "tally.2@host"):
+            member = kafka_log.join(group, ["in"], member=name, store=store)
+            settle([member], 1)
+            member.commit(Commit(state={0: [StateChange(b"k", name.encode())]}))
+            member.close()
+    assert len(list(tmp_path.rglob("*.sqlite"))) == 4
+    kafka_log.remove(groups=["tally.a"], stores=["tally.a"])
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.sqlite")}
+    assert len(left) == 2
+    assert all(path.startswith(f"{kafka_log._site.prefix}tally/") for path in left)
+    assert [folder.name for folder in tmp_path.iterdir()] == [f"{kafka_log._site.prefix}tally"]
+    assert dict(kafka_log.scan_state("tally", 0)) == {b"k": b"tally.2@host"}
+
+
+def test_bytes_freed_are_those_on_disk(kafka_log: KafkaLog) -> None:
+    """remove() tells what sizes() told: bytes of one replica, of the changelog too."""
+    kafka_log.create([Topic("in", 2), Topic("state.s", 2, CleanupPolicy.COMPACT)])
+    kafka_log.append([record("in", 0, "k", bytes(range(256)) * 100)])
+    sizes = kafka_log.sizes(["in", "state.s"])
+    assert sizes["in"].bytes > 0
+    assert kafka_log.remove(["in"], stores=["s"]) == sum(size.bytes for size in sizes.values())
+
+
+def test_control_is_read_though_its_beginning_moved(kafka_log: KafkaLog) -> None:
+    """Who had read nothing, and who had read what is gone by now, take in all that is there."""
+    name = kafka_log._site.full(CONTROL)
+    admin = KafkaAdminClient(bootstrap_servers=broker())
+    admin.create_topics([NewTopic(name, 1, 1, topic_configs={"cleanup.policy": "compact,delete"})])
+    kafka_log.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
+    early = Control(kafka_log)
+    for number in range(4):
+        with exclusive(kafka_log) as writer:
+            writer.put(Alias(run=f"r{number}"), Run(name="a", ruleset="r", digest="d", detector="x", epoch="e"))
+    middle = kafka_log.end(CONTROL)[0]
+    with exclusive(kafka_log) as writer:
+        writer.put(Alias(run="last"))
+    admin.delete_records({TopicPartition(name, 0): middle})
+    admin.close()
+    assert kafka_log.beginning(CONTROL) == [middle]
+    assert early.refresh()
+    assert early.alias.run == Control(kafka_log).alias.run == "last"
+    assert not early.refresh()

@@ -75,7 +75,6 @@ def memory() -> MemoryLog:
 
 
 def put(log: Log, *hits: tuple[str, str]) -> None:
-    """Append (site, url) hits; ids count up."""
     log.append(
         [
             Output("in", partition_of(site, PARTITIONS), site.encode(), encode(Hit(id=str(n), site=site, url=url)))

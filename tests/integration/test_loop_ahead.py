@@ -80,13 +80,11 @@ def memory() -> MemoryLog:
 
 
 def put(log: Log, count: int, partition: int = 0, first: int = 0) -> None:
-    """Append hits to one partition; ids count up from `first`."""
     hits = [Hit(id=str(first + n), site="a.example", url="x") for n in range(count)]
     log.append([Output("in", partition, b"a.example", encode(hit)) for hit in hits])
 
 
 def out(log: Log) -> list[str]:
-    """Ids on the output, partition by partition."""
     return [decision.id for decision in decisions(log)]
 
 

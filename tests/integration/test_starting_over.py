@@ -29,7 +29,6 @@ def live(world: World) -> LiveWorld:
 
 
 def records(live: LiveWorld, topic: str) -> int:
-    """What a topic holds, as the log counts."""
     return live.log.sizes([topic])[topic].records
 
 

@@ -16,6 +16,7 @@ from stream.processing.dead_letters import dead_letter
 from stream.processing.heartbeat import is_heartbeat
 from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.topics import all_topics
+from tests.support.page_records import text_score
 from tests.support.tally_desk import Desk
 
 SITE = "a.example"
@@ -87,16 +88,7 @@ class World:
     def score(
         self, fid: str, pid: str, digest: str, abstain: str = "", *, site: str = SITE, detector: str = "d/1"
     ) -> None:
-        score = Score(
-            id=f"{digest}:{detector}",
-            site=site,
-            page_id=pid,
-            fetch_id=fid,
-            text_digest=digest,
-            detector=detector,
-            abstain=abstain,
-            flag=None if abstain else True,
-        )
+        score = text_score(site, digest, detector, None if abstain else True, pid, fid, abstain=abstain)
         self.put("scores", score, key=f"{site} {score.id}")
 
     def row(
@@ -132,7 +124,6 @@ class World:
         return desk.row if desk.rows else blank
 
     def bury(self, stage: str, topic: str, offset: int, key: str = "z.example", run: str = "") -> None:
-        """A dead letter."""
         message = Message(topic, 0, offset, key.encode(), b"x", {}, 0)
         self.log.append([dead_letter(message, stage, ValueError("no"), 1, run)])
 

@@ -25,7 +25,6 @@ AT = 1_790_000_000_000
 def change(
     name: str, title: str, a: tuple[int, int], b: tuple[int, int], low: float, high: float, **more: Any
 ) -> ShareChange:
-    """A change of a share, with counts."""
     shares = [part / whole if whole else None for part, whole in (a, b)]
     both = shares[0] is not None and shares[1] is not None
     return ShareChange(
@@ -53,7 +52,6 @@ def direct(share: float, low: float, high: float, *, sites: int) -> DirectShare:
 
 
 def side(run: str, **other: Any) -> Side:
-    """A run."""
     known: dict[str, Any] = {
         "ruleset": "default",
         "digest": "6f0c2a9e11d4b7a3",
@@ -203,7 +201,6 @@ def made() -> Comparison:
 
 
 def flip(number: int, kind: str, rule: str, text: str | None, **other: Any) -> Flip:
-    """A page of the sample."""
     failed = [FailedRule(name=rule, value=30.5, op=">=", threshold=50)]
     known: dict[str, Any] = {
         "fetch_id": f"f{number}",

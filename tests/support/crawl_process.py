@@ -59,7 +59,6 @@ class Crawl:
         self.log.close()
 
     def hits(self, hits: Sequence[Hit]) -> None:
-        """Append hits."""
         self.log.append([Output(HITS, partition_of(h.site, PARTITIONS), h.site.encode(), encode(h)) for h in hits])
 
     def start(self, member: str = FIRST) -> None:
@@ -75,7 +74,6 @@ class Crawl:
             )
 
     def kill(self, member: str = FIRST) -> None:
-        """kill -9, if it runs."""
         if process := self._processes.pop(member, None):
             process.kill()
             process.wait()
@@ -90,7 +88,6 @@ class Crawl:
 
     @property
     def running(self) -> bool:
-        """Whether the first process lives."""
         return FIRST in self._processes and self._processes[FIRST].poll() is None
 
     def peak_mib(self) -> float:
@@ -101,11 +98,9 @@ class Crawl:
         raise AssertionError("the kernel tells no VmHWM")
 
     def left(self) -> FrontierCounts:
-        """How far the crawl is, as committed."""
         return frontier_left(self.log, PARTITIONS)
 
     def is_done(self) -> bool:
-        """Whether all hits were read and nothing is left to do but visits that lie ahead."""
         committed, ends = self.log.committed("crawl", HITS), self.log.end(HITS)
         unread = any((known or 0) < end for known, end in zip(committed, ends, strict=True))
         return self._is_read(unread) and self.left().active == 0
@@ -119,7 +114,6 @@ class Crawl:
         )
 
     def finish(self, timeout_s: float) -> None:
-        """Wait until the crawl is at its end."""
         until = time.monotonic() + timeout_s
         while not self.is_done():
             assert self.running, f"the crawl's process ended\n{self.output()}"
@@ -127,12 +121,10 @@ class Crawl:
             time.sleep(0.2)
 
     def pages(self) -> list[Page]:
-        """All page records, by partition in order."""
         read = (message.value for p in range(PARTITIONS) for message in self.log.read(PAGES, p))
         return [decode(Page, value) for value in read if value is not None and value]
 
     def output(self, lines: int = 40) -> str:
-        """The end of what the first process printed."""
         path = self._output(FIRST)
         return "\n".join(path.read_text(errors="replace").splitlines()[-lines:]) if path.exists() else ""
 

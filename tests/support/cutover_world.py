@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,7 +14,6 @@ from typing import Any
 
 import msgspec
 import pytest
-import zstandard
 
 from crawler.frontier.page_log import page_headers
 from crawler.web.urls import page_id
@@ -33,18 +31,19 @@ from replay.live.live_run import live_or_begun
 from scoring.tally_stage import TallyStage
 from stream.log.contract import CleanupPolicy, Log, Output, Topic, partition_of
 from stream.memory.log import MemoryLog
-from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.control import Control, exclusive
-from stream.schema.records import Features, Hit, Page, Verdict, decode, encode
+from stream.schema.records import Features, Hit, Verdict, decode, encode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames, RunStatus
 from stream.schema.topics import FEATURES, HITS, PAGES
+from tests.support import worlds
 from tests.support.extraction_here import extract_here
 from tests.support.front_door import PARTITIONS, article_html
 from tests.support.kafka_broker import broker
-from tests.support.replay_world import at_end
+from tests.support.page_records import fetched_page
+from tests.support.replay_world import at_end, run_stage
 
 DETECTOR = "some-detector/1/x"
 OTHER = "notes"  # a ruleset that differs from the default one
@@ -85,20 +84,17 @@ class CutoverWorld:
         outputs = []
         for place in range(len(self.put), len(self.put) + number):
             name, url = f"s{place % 10}.example", f"http://s{place % 10}.example/{place}"
-            body = zstandard.ZstdCompressor().compress(article_html(3 if place % 3 == 0 else 220).encode())
+            page = fetched_page(url, article_html(3 if place % 3 == 0 else 220), id=f"f{place}")
             partition, key = partition_of(name, PARTITIONS), name.encode()
-            page = Page(id=f"f{place}", site=name, page_id=page_id(url), url=url, body=body)
             outputs.append(Output(HITS, partition, key, encode(Hit(id=f"h{place}", site=name, url=url))))
             outputs.append(Output(PAGES, partition, key, encode(page), page_headers(page)))
             self.put.append(page.id)
         self.log.append(outputs)
 
     def begin_live(self) -> Run:
-        """The run that a live stage begins."""
         return live_or_begun(self.log, self.config, by="test").run
 
     def begin(self, name: str, ruleset: str = OTHER, **fields: Any) -> Run:
-        """The row, the ruleset and the topics of a run."""
         rules = load_ruleset(ruleset)
         run = Run(name=name, ruleset=rules.name, digest=rules.digest, detector=DETECTOR, **{"epoch": "e", **fields})
         names = run.names()
@@ -128,43 +124,28 @@ class CutoverWorld:
             writer.put(msgspec.structs.replace(run, state=RunStatus.DONE))
 
     def plan_run(self, name: str, **asked: str) -> tuple[Run, Ruleset]:
-        """Plan and begin a replay by the ruleset OTHER."""
         planned = plan(self.log, self.control(), self.config, ReplayRequest(ruleset=OTHER, name=name, **asked))
         return begin(self.log, planned), planned.ruleset
 
     def resume(self, run: Run, ruleset: Ruleset, **more: Any) -> Ending:
-        """Work on a run in this thread."""
         given = {"metrics": Metrics(), "stop": threading.Event(), "full_speed": True, **more}
         return Replay(self.log, self.config, run, ruleset, "replay-1", **given).run()
 
     def work(self, group: str, stage: Stage) -> None:
         """Run a stage until its group is at the ends."""
-        inputs = list(stage.inputs)
-        member = self.log.join(group, inputs, member="m", store=stage.store, background=stage.background)
-        loop, stop = StageLoop(stage, member, metrics=Metrics()), threading.Event()
-        stage.poll_s = 0.01
-        try:
-            while not self.at_end(group, inputs):
-                loop.cycle(stop)
-        finally:
-            stop.set()
-            loop.run(stop)
+        run_stage(self.log, stage, group)
 
     def at_end(self, group: str, topics: list[str]) -> bool:
-        """Whether a group has read all of these topics."""
         return at_end(self.log, group, topics)
 
     def verdicts(self, names: RunNames) -> list[Verdict]:
-        """The verdicts of a run."""
         found = (m for partition in range(PARTITIONS) for m in self.log.read(names.verdicts, partition))
         return [decode(Verdict, message.value) for message in found if message.value]
 
     def judged(self, names: RunNames) -> Counter[str]:
-        """Features id -> verdicts of a run."""
         return Counter(verdict.id for verdict in self.verdicts(names))
 
     def passed(self, group: str) -> set[str]:
-        """Ids of the features that a group has passed."""
         found = set()
         for partition, offset in enumerate(self.log.committed(group, FEATURES)):
             for message in self.log.read(FEATURES, partition, 0, offset or 0):
@@ -172,7 +153,6 @@ class CutoverWorld:
         return found
 
     def control(self) -> Control:
-        """What stands in `control`."""
         return Control(self.log)
 
     @contextmanager
@@ -201,11 +181,8 @@ class CutoverWorld:
 
 
 def patiently(done: Callable[[], bool], what: str) -> None:
-    """Look until it is done, leaving threads at work their time; fails naming `what` when it never is."""
-    until = time.monotonic() + 60
-    while not done():
-        assert time.monotonic() < until, what
-        time.sleep(0.02)
+    """Look until it is done, leaving threads at work their time."""
+    worlds.patiently(done, what, 60, every_s=0.02)
 
 
 def config_of(url: str, *flags: str) -> Config:

@@ -109,7 +109,6 @@ def many(folder: Path, partition: int) -> None:
 
 
 def remove(folder: Path) -> None:
-    """Remove a topic, a group and a store, and say so."""
     log = EmbeddedLog(folder)
     say("ready")
     log.remove(["pairs"], ["g"], ["s"])

@@ -20,11 +20,9 @@ class ExtractionHere:
     """What MEASURE needs of an `ExtractionPool`. Nothing bounds a page's time: for pages of the tests' own."""
 
     def __init__(self, settings: MeasureSettings) -> None:
-        """`settings` as of the pool."""
         self._settings = settings
 
     def map(self, pages: Sequence[RawPage]) -> list[Measured]:
-        """Measure pages, one after the other."""
         return [_measured(page, self._settings) for page in pages]
 
     def ready(self) -> bool:

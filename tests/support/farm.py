@@ -7,7 +7,6 @@ import random
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from stream.processing.heartbeat import is_heartbeat
 from stream.schema.records import Score, SiteState, Verdict, decode
 from stream.schema.topics import SCORES, SITES, VERDICTS
 from tests.support.webs import Web
+from tests.support.worlds import patiently
 
 ROLES = ("crawl", "measure", "judge", "score", "tally")
 PARTITIONS = 4
@@ -84,7 +84,6 @@ class Farm:
                 raise TimeoutError(f"{error}\n{self.tail()}") from error
 
     def stop(self, timeout_s: float = 60) -> int:
-        """SIGTERM, and wait for the drain; returns the exit code."""
         assert self._process is not None
         self._process.terminate()
         return self._process.wait(timeout_s)
@@ -99,7 +98,6 @@ class Farm:
         return role
 
     def roles(self) -> dict[str, int]:
-        """Role -> process id, of those that run now."""
         assert self._process is not None
         found = {}
         for child in Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split():
@@ -112,14 +110,12 @@ class Farm:
         return found
 
     def kill_all(self) -> None:
-        """kill -9 the supervisor; its children end by themselves."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
             self._process.wait()
 
     @contextmanager
     def log(self) -> Iterator[Log]:
-        """The farm's log, opened from this process."""
         log = open_configured(self.config)
         try:
             yield log
@@ -127,25 +123,20 @@ class Farm:
             log.close()
 
     def audit(self) -> AuditReport:
-        """The audit of the log."""
         with self.log() as log:
             return audit(log)
 
     def outcome(self) -> Outcome:
-        """Verdicts, scores and rows, without what depends on the clock."""
         with self.log() as log:
             return outcome(log)
 
     def tail(self) -> str:
-        """The end of what the processes said."""
         return self.output.read_text(errors="replace")[-4000:] if self.output.exists() else ""
 
     def __enter__(self) -> Farm:
-        """Nothing to do before `start`."""
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave no process behind."""
         self.kill_all()
 
 
@@ -159,7 +150,6 @@ class Outcome:
 
 
 def outcome(log: Log) -> Outcome:
-    """Read verdicts by fetch id, scores by fetch id and detector, rows by site."""
     result = Outcome({}, {}, {})
     for partition in range(PARTITIONS):
         for message in log.read(VERDICTS, partition):
@@ -180,7 +170,6 @@ def outcome(log: Log) -> Outcome:
 
 
 def write_hits(folder: Path, web: Web) -> Path:
-    """The hits file of a web."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "hits.jsonl"
     path.write_text("\n".join(web.hits) + "\n", encoding="utf-8")
@@ -188,9 +177,5 @@ def write_hits(folder: Path, web: Web) -> Path:
 
 
 def wait_for(condition: Any, timeout_s: float, what: str) -> None:
-    """Poll until `condition()` is true. Raises TimeoutError naming `what`."""
-    until = time.monotonic() + timeout_s
-    while not condition():
-        if time.monotonic() > until:
-            raise TimeoutError(f"waited {timeout_s:.0f} s for {what}")
-        time.sleep(0.05)
+    """Look every 50 ms until `condition()` is true; fails naming `what`."""
+    patiently(lambda: bool(condition()), what, timeout_s, every_s=0.05)

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-
-import msgspec
+from typing import Any
 
 from crawler.web.urls import page_id
 from filters.rules.judgement import judge
@@ -17,8 +16,9 @@ from scoring.interface import TextScore
 from scoring.score_stage import score_key
 from stream.log.contract import Output, partition_of
 from stream.opening import open_log
-from stream.schema.records import Features, Page, Record, Score, SiteState, encode
+from stream.schema.records import Features, Page, Record, SiteState, encode
 from stream.schema.topics import FEATURES, PAGES, SCORES, SITES, VERDICTS, all_topics
+from tests.support.page_records import text_score
 
 PARTITIONS = 2
 SITE = "kept.example"
@@ -31,8 +31,6 @@ _SENTENCE = "The garden was quiet that morning and the two of them walked slowly
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a command came to."""
-
     code: int
     out: str
     err: str
@@ -66,37 +64,19 @@ def finished_log(folder: Path) -> str:
         put(FEATURES, features)
         put(VERDICTS, verdict)
         if verdict.verdict == "article":
-            score = _score(features)
+            ids = features.page_id, features.id
+            score = text_score(SITE, features.text_digest, DETECTOR, True, *ids, score=1.5, p_llm=0.97, tokens=400)
             put(SCORES, score, score_key(score))
     put(
         PAGES,
         Page(id="r", site=SITE, page_id=page_id(REFUSED_URL), url=REFUSED_URL, outcome="refused", reason="robots"),
     )
     for site, verdict_, pages in ((SITE, "undecided", 1), (SITE, "llm", 2), ("b.example", "unclassifiable", 0)):
-        row = SiteState(id=site, site=site, verdict=verdict_, pages=pages, sources=["file"], detector=DETECTOR)
-        put(SITES, _with_ruleset(row, ruleset.name, ruleset.digest))
+        by: dict[str, Any] = {"detector": DETECTOR, "ruleset": ruleset.name, "digest": ruleset.digest}
+        put(SITES, SiteState(id=site, site=site, verdict=verdict_, pages=pages, sources=["file"], **by))
     log.append(outputs)
     log.close()
     return url
-
-
-def _score(features: Features) -> Score:
-    return Score(
-        id=f"{features.text_digest}:{DETECTOR}",
-        site=SITE,
-        page_id=features.page_id,
-        fetch_id=features.id,
-        text_digest=features.text_digest,
-        detector=DETECTOR,
-        score=1.5,
-        p_llm=0.97,
-        flag=True,
-        tokens=400,
-    )
-
-
-def _with_ruleset(row: SiteState, ruleset: str, digest: str) -> SiteState:
-    return msgspec.structs.replace(row, ruleset=ruleset, digest=digest)
 
 
 class StandInDetector:
@@ -106,5 +86,4 @@ class StandInDetector:
     warning = "indicative only"
 
     def score(self, texts: list[str]) -> list[TextScore]:
-        """Abstain."""
         return [TextScore(abstain="too_short") for _ in texts]

@@ -106,6 +106,5 @@ class Site:
 
 
 def fail(reason: str = "connection", **fields: object) -> dict[str, object]:
-    """Fields of a failed answer."""
     known = {"outcome": FetchOutcome.FAILED, "reason": reason, "status": 0, "transient": True, "unreachable": True}
     return known | fields

@@ -116,12 +116,10 @@ class Broker:
 
     @property
     def data(self) -> Path:
-        """Where its topics lie: a folder for each partition."""
         return self._home / "data"
 
     @property
     def running(self) -> bool:
-        """True while its process lives."""
         return self._process is not None and self._process.poll() is None
 
     def start(self, timeout_s: float = 60) -> Broker:
@@ -139,15 +137,12 @@ class Broker:
         return self
 
     def stop(self, timeout_s: float = 30) -> None:
-        """Orderly shutdown of the broker; killed where that takes too long."""
         self._end(signal.SIGTERM, timeout_s)
 
     def kill(self) -> None:
-        """As a crash of the broker's process: SIGKILL."""
         self._end(signal.SIGKILL, 10)
 
     def close(self) -> None:
-        """Kill and remove the data."""
         self.kill()
         if self._controller is not None:
             self._controller.kill()

@@ -33,6 +33,5 @@ def page(number: int, **other: Any) -> dict[str, Any]:
 
 
 def write(file: Path, *pages: dict[str, Any]) -> Path:
-    """A sample file."""
     file.write_text("".join(json.dumps(one) + "\n" for one in pages))
     return file

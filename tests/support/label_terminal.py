@@ -40,7 +40,6 @@ class Desk:
                 os._exit(127)
 
     def press(self, keys: str) -> None:
-        """Press keys, all at once."""
         os.write(self.fd, keys.encode())
 
     def wait_for(self, text: str) -> str:
@@ -96,5 +95,4 @@ class Desk:
 
 
 def farmwatch(*arguments: str) -> list[str]:
-    """A command line that runs `farmwatch`."""
     return [sys.executable, "-m", "farmwatch", *arguments]

@@ -25,5 +25,4 @@ def lose_page(folder: Path, value: bytes) -> None:
 
 
 def segments(folder: Path) -> set[Path]:
-    """The segments of a log."""
     return set((folder / "segments").iterdir())

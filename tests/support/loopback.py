@@ -35,13 +35,11 @@ class Reply:
 
 
 def page(text: str = "", *links: str) -> Reply:
-    """A small HTML page with links."""
     anchors = "".join(f'<a href="{link}">{link}</a>' for link in links)
     return Reply(f"<!doctype html><html><body><p>{text}</p>{anchors}</body></html>".encode())
 
 
 def redirect(to: str, status: int = 302) -> Reply:
-    """A redirect."""
     return Reply(status=status, headers={"Location": to})
 
 
@@ -72,11 +70,9 @@ class Web(ServerThread):
         return f"127.0.0.1:{self.port}"
 
     def paths(self, host: str) -> list[str]:
-        """Paths requested of a host, in order."""
         return [seen.path for seen in self.seen if seen.host == host]
 
     def gaps(self, host: str) -> list[float]:
-        """Seconds between the starts of requests to a host."""
         starts = [seen.began for seen in self.seen if seen.host == host]
         return [later - earlier for earlier, later in itertools.pairwise(starts)]
 
@@ -102,7 +98,6 @@ class Web(ServerThread):
             seen.ended = time.monotonic()
 
     async def serve(self) -> None:
-        """Listen on a free port."""
         runner = web.ServerRunner(web.Server(self._handle), shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -76,7 +76,6 @@ class LoopbackDns:
         return f"127.0.0.1:{self._socket.getsockname()[1]}"
 
     def put(self, name: str, *addresses: str, ttl: int = 300) -> None:
-        """Answer `name` with these addresses."""
         self.names[name] = [Zone(addresses, ttl)]
 
     def count(self, name: str) -> int:
@@ -123,8 +122,6 @@ class LoopbackDns:
 
 
 class _TcpServer(socketserver.ThreadingTCPServer):
-    """Answers over TCP."""
-
     daemon_threads = True
     block_on_close = False
     request_queue_size = 128

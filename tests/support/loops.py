@@ -17,8 +17,6 @@ FAST = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, breaker_l
 
 
 class Transient(Exception):
-    """A fault that passes."""
-
     retriable = True
 
 
@@ -59,7 +57,6 @@ def loop_on(
 
 
 def cycle(loop: StageLoop, times: int = 12) -> None:
-    """Let a loop go so many rounds."""
     stop = threading.Event()
     for _ in range(times):
         loop.cycle(stop)

@@ -14,8 +14,6 @@ import torch
 
 
 class NaiveScores(NamedTuple):
-    """Of one document."""
-
     binoculars: float
     fast_detectgpt: float
     ppl: float
@@ -26,7 +24,6 @@ class NaivePair:
     """Observer p and performer q in float64."""
 
     def __init__(self, observer: Path, performer: Path, pad_id: int = -1) -> None:
-        """Load both from their folders."""
         import transformers
 
         load: Any = transformers.AutoModelForCausalLM.from_pretrained

@@ -26,8 +26,6 @@ _SENTENCES = (
 
 
 class Pair(NamedTuple):
-    """Folders of two models of one tokenizer."""
-
     observer: Path
     performer: Path
 

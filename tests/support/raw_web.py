@@ -42,8 +42,6 @@ class Seen:
 
 @dataclass(slots=True)
 class Visit:
-    """One request and the connection it came on."""
-
     host: str
     path: str
     port: int
@@ -70,7 +68,6 @@ class Visit:
                     pass
 
     def reset(self) -> None:
-        """End the connection with a TCP reset."""
         raw = self.writer.get_extra_info("socket")
         raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         self.writer.transport.abort()
@@ -116,11 +113,9 @@ class RawWeb(ServerThread):
         self._counts: dict[tuple[str, str], int] = {}
 
     def listen(self, context: ssl.SSLContext, address: str = "127.0.0.1") -> int:
-        """Serve TLS, too; says the port."""
         return asyncio.run_coroutine_threadsafe(self._listen(address, 0, context), self.loop).result(10)
 
     def paths(self, host: str) -> list[str]:
-        """Paths requested of a host, in order."""
         return [seen.path for seen in self.seen if seen.host == host]
 
     def under_way(self) -> int:
@@ -173,7 +168,6 @@ class RawWeb(ServerThread):
             await asyncio.sleep(_TICK_S)
 
     async def serve(self) -> None:
-        """Listen on the ports."""
         self._ticking = self.loop.create_task(self._tick())
         self.port = await self._listen(self._addresses[0], 0)
         self.other_port = await self._listen(self._addresses[0], 0)

@@ -48,14 +48,13 @@ class Dies(enum.Enum):
     MEASURE = "measure"  # in the third commit of the phase; on Kafka all is sent, and the transaction is open
     JUDGE = "judge"
     TALLY = "tally"
-    ASK = "ask"
     BEFORE_DONE = "before done"  # all is judged and tallied, and the row does not say so yet
     AFTER_DONE = "after done"
     BEFORE_MOVE = "before move"  # the cutover is decided
     AFTER_MOVE = "after move"
 
 
-_IN_COMMITS = (Dies.MEASURE, Dies.JUDGE, Dies.TALLY, Dies.ASK)
+_IN_COMMITS = (Dies.MEASURE, Dies.JUDGE, Dies.TALLY)
 
 
 class Command:
@@ -71,27 +70,22 @@ class Command:
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended."""
         return self._process.is_alive()
 
     def signal(self, number: int) -> None:
-        """Send it a signal."""
         assert self._process.pid is not None
         os.kill(self._process.pid, number)
 
     def kill(self) -> None:
-        """kill -9."""
         self._process.kill()
         self._process.join(PATIENCE_S)
 
     def code(self) -> int:
-        """Its exit code, once it has ended; of one that was killed -9."""
         self._process.join(PATIENCE_S)
         assert self._process.exitcode is not None, self.said()
         return self._process.exitcode
 
     def said(self) -> str:
-        """What has been printed to the file so far."""
         return self._said.read_text()[-3000:]
 
 

@@ -26,13 +26,14 @@ from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
 from stream.log.contract import At, Log, Output, partition_of
 from stream.processing.heartbeat import HEADER, KEY, is_heartbeat
-from stream.processing.loop import StageLoop
+from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.control import Control, Scorers, tell_scorers
 from stream.schema.records import Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.runs import Alias, Run, names_of
 from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
+from tests.support.page_records import text_score
 from tests.support.worlds import patiently
 
 PARTITIONS = 3
@@ -48,7 +49,6 @@ def rules(least: int) -> Ruleset:
 
 
 def rules_text(least: int) -> str:
-    """The file of `rules`."""
     return f'[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = {least}\n'
 
 
@@ -89,7 +89,6 @@ def pages_later(world: LiveWorld, seed: int = 2, *, sites: int, pages: int) -> l
 
 
 def output(topic: str, record: Record, key: str = "", **headers: str) -> Output:
-    """A record on its topic, in the partition of its site."""
     return Output(topic, partition_of(record.site, PARTITIONS), (key or record.site).encode(), encode(record), headers)
 
 
@@ -172,23 +171,13 @@ class LiveWorld:
         return asked
 
     def run_stage(self, stage: Stage, group: str) -> None:
-        """Run a stage of the live side until nothing is left."""
-        stage.poll_s = 0.01
-        inputs = list(stage.inputs)
-        member = self.log.join(group, inputs, member="m", store=stage.store, background=stage.background)
-        loop, stop = StageLoop(stage, member, metrics=self.metrics, settings=self.config.loop), threading.Event()
-        while loop.cycle(stop) or not at_end(self.log, group, inputs):
-            pass
-        stop.set()
-        loop.run(stop)
+        run_stage(self.log, stage, group, self.metrics, self.config.loop)
 
     def begin(self, **asked: Any) -> tuple[Run, Ruleset]:
-        """Plan and begin a run."""
         planned = plan(self.log, Control(self.log), self.config, ReplayRequest(**asked))
         return begin(self.log, planned), planned.ruleset
 
     def replay(self, *, stop: threading.Event | None = None, metrics: Metrics | None = None, **asked: Any) -> Ending:
-        """A whole replay in this thread."""
         run, ruleset = self.begin(**asked)
         return self.resume(run, ruleset, stop=stop, metrics=metrics)
 
@@ -202,7 +191,6 @@ class LiveWorld:
         member: str = "m",
         **more: Any,
     ) -> Ending:
-        """Work on a run in this thread."""
         return Replay(
             self.log,
             self.config,
@@ -215,7 +203,6 @@ class LiveWorld:
         ).run()
 
     def row(self, run: str) -> Run:
-        """The row of a run."""
         return Control(self.log).runs[run]
 
     def outcome(self, run: str = "live") -> tuple[list[Verdict], dict[str, SiteState]]:
@@ -258,19 +245,15 @@ class Working:
 
     @property
     def runs(self) -> bool:
-        """Whether it has not ended."""
         return self._thread.is_alive()
 
     def said(self, words: str) -> int:
-        """How often it said this."""
         return sum(words in text for text in self.heard)
 
     def patiently(self, words: str, times: int = 1) -> None:
-        """Wait until it has said this so often."""
         patiently(lambda: self.said(words) >= times, f"'{words}', {times} times", every_s=0.01)
 
     def end(self) -> Ending | None:
-        """Wait for its own end."""
         self._thread.join(20)
         assert not self.runs
         return self._ending
@@ -279,6 +262,21 @@ class Working:
         """End it as a signal does."""
         self._stop.set()
         return self.end()
+
+
+def run_stage(
+    log: Log, stage: Stage, group: str, metrics: Metrics | None = None, settings: LoopSettings | None = None
+) -> None:
+    """Run a stage until nothing is left."""
+    stage.poll_s = 0.01
+    inputs = list(stage.inputs)
+    member = log.join(group, inputs, member="m", store=stage.store, background=stage.background)
+    loop = StageLoop(stage, member, metrics=metrics or Metrics(), settings=settings or LoopSettings())
+    stop = threading.Event()
+    while loop.cycle(stop) or not at_end(log, group, inputs):
+        pass
+    stop.set()
+    loop.run(stop)
 
 
 def at_end(log: Log, group: str, topics: Sequence[str]) -> bool:
@@ -318,16 +316,8 @@ def requests_of(world: LiveWorld, run: str = "", topic: str = REPLAY_REQUESTS) -
 def score_of(request: ScoreRequest, detector: str = DETECTOR) -> Score:
     """What the stand-in for a detector says of a text: by its digest."""
     flag = int(request.text_digest[-2:], 16) % 3 == 0
-    return Score(
-        id=f"{request.text_digest}:{detector}",
-        site=request.site,
-        page_id=request.page_id,
-        fetch_id=request.id,
-        text_digest=request.text_digest,
-        detector=detector,
-        score=1.0 if flag else 0.0,
-        flag=flag,
-    )
+    ids = request.page_id, request.id
+    return text_score(request.site, request.text_digest, detector, flag, *ids, score=1.0 if flag else 0.0)
 
 
 def verdicts_of(log: Log, run: str) -> list[Verdict]:
@@ -353,7 +343,6 @@ def rows_of(log: Log, run: str) -> dict[str, SiteState]:
 
 
 def write_rules(folder: Path, least: int) -> str:
-    """A file with `rules(least)`; returns its path."""
     file = folder / f"rules-{least}.toml"
     file.write_text(rules_text(least))
     return str(file)

@@ -61,13 +61,11 @@ class Desk:
         return answer
 
     async def sleep(self, seconds: float) -> None:
-        """Let the time pass."""
         assert seconds >= 0
         self.now += seconds
         await asyncio.sleep(0)
 
     def stopped(self) -> bool:
-        """After so many requests."""
         return self.stop_after is not None and len(self.asked) >= self.stop_after
 
     def searcher(self, patience_s: float = float("inf")) -> Searcher:
@@ -99,10 +97,8 @@ class Desk:
         return asyncio.run(go())
 
     def hits(self) -> list[Hit]:
-        """Every hit on the log."""
         return [decode(Hit, m.value or b"") for p in range(PARTITIONS) for m in self.log.read(HITS, p)]
 
 
 def answer(value: Any, at_s: float = NOON, status: int = 200) -> SourceAnswer:
-    """JSON."""
     return SourceAnswer(status, {}, json.dumps(value).encode(), at_s)

@@ -34,7 +34,6 @@ Answering = Callable[[Asked], Reply]
 
 
 def says(value: Any, status: int = 200, **headers: str) -> Reply:
-    """JSON."""
     named = {name.replace("_", "-"): text for name, text in headers.items()}
     return Reply(json.dumps(value).encode(), status, {"Content-Type": "application/json", **named})
 
@@ -109,7 +108,6 @@ class Engine(ServerThread):
 
     @property
     def url(self) -> str:
-        """Its address, without a path."""
         return f"http://127.0.0.1:{self.port}"
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -119,7 +117,6 @@ class Engine(ServerThread):
         return web.Response(body=reply.body, status=reply.status, headers=dict(reply.headers))
 
     async def serve(self) -> None:
-        """Listen on a free port."""
         self._runner = runner = web.ServerRunner(web.Server(self._handle, access_log=None), shutdown_timeout=0.1)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0).start()

@@ -14,7 +14,6 @@ class ServerThread:
     """What a server on loopback is as a context manager; a subclass says in `serve` what there is to serve."""
 
     def __init__(self) -> None:
-        """Nothing runs yet."""
         self.loop = asyncio.new_event_loop()
         self._started = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

@@ -3,9 +3,17 @@
 from __future__ import annotations
 
 import threading
+from contextlib import closing
 from typing import TypeVar
 
+from filters.judge_stage import JudgeStage
+from filters.measure_stage import MeasureStage
+from filters.rules.ruleset import load_ruleset
+from filters.settings import MeasureSettings
 from replay.runs.topology import lag_of
+from scoring.interface import Detector
+from scoring.score_stage import ScoreStage
+from scoring.tally_stage import TallyStage
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Output, partition_of
 from stream.memory.log import MemoryLog
@@ -25,8 +33,16 @@ def put(log: MemoryLog, topic: str, *records: Record) -> None:
 
 
 def records(log: MemoryLog, topic: str, kind: type[T]) -> list[T]:
-    """All records of the first partition of a topic."""
     return [decode(kind, message.value) for message in log.read(topic, 0) if message.value]
+
+
+def work_all(log: MemoryLog, settings: MeasureSettings, ruleset: str, detector: Detector) -> None:
+    """Let MEASURE, JUDGE, SCORE and TALLY read all that is there, one after the other."""
+    with closing(MeasureStage(settings)) as measure:
+        work(log, measure)
+    work(log, JudgeStage(load_ruleset(ruleset)))
+    work(log, ScoreStage(lambda: [detector]))
+    work(log, TallyStage(detector.identity))
 
 
 def work(log: MemoryLog, stage: Stage, clock: Clock = wall_ms) -> None:

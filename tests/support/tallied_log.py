@@ -16,6 +16,7 @@ from stream.schema.runs import Run
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS
 from tests.support.cutover_world import DETECTOR, CutoverWorld
 from tests.support.front_door import PARTITIONS
+from tests.support.page_records import text_score
 
 SITES_MADE, LLM_SITES, PAGES_EACH = 24, 3, 16
 DAY_MS = 86_400_000
@@ -78,17 +79,7 @@ def put_site(world: CutoverWorld, run: Run, number: int, at_ms: int | None = Non
 
 
 def score_of(site: str, text: str, flag: bool, fetch: str = "", page: str = "") -> Score:
-    """A score by the run's detector."""
-    return Score(
-        id=f"{text}:{DETECTOR}",
-        site=site,
-        page_id=page,
-        fetch_id=fetch,
-        text_digest=text,
-        detector=DETECTOR,
-        flag=flag,
-        score=0.8 if flag else 1.1,
-    )
+    return text_score(site, text, DETECTOR, flag, page, fetch, score=0.8 if flag else 1.1)
 
 
 def tally(world: CutoverWorld, run: Run) -> None:
@@ -101,7 +92,6 @@ def tally(world: CutoverWorld, run: Run) -> None:
 
 
 def rows_of(world: CutoverWorld) -> dict[str, SiteState]:
-    """Site -> its newest row."""
     return {row.site: row for row in read_sites(world.log)}
 
 

@@ -15,6 +15,7 @@ from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Record, Score, SiteState, Verdict, decode
+from tests.support.page_records import text_score
 
 SITE = "a.example"
 DAY_MS = 86_400_000
@@ -49,12 +50,10 @@ class Desk:
 
     @property
     def rows(self) -> list[SiteState]:
-        """Rows emitted so far."""
         return [record for _, record in self.outputs if isinstance(record, SiteState)]
 
     @property
     def decisions(self) -> list[Decision]:
-        """Decisions emitted so far."""
         return [record for _, record in self.outputs if isinstance(record, Decision)]
 
     @property
@@ -64,7 +63,6 @@ class Desk:
 
 
 def hit(number: int, rank: int = 1, source: str = "file", query: str = "q1", site: str = SITE, at: int = 0) -> Hit:
-    """A search result."""
     url = f"https://{site}/{number}"
     return Hit(id=f"h{number}", site=site, url=url, query_id=query, source=source, rank=rank, fetched_at=at)
 
@@ -94,18 +92,8 @@ def page(
 
 
 def score(text: str, flag: bool | None, detector: str = DETECTOR, number: float = 1.0) -> Score:
-    """A score of a text; flag None = abstained."""
-    return Score(
-        id=f"{text}:{detector}",
-        site=SITE,
-        page_id="",
-        fetch_id="",
-        text_digest=text,
-        detector=detector,
-        score=None if flag is None else number,
-        flag=flag,
-        abstain="too_short" if flag is None else "",
-    )
+    more = {"abstain": "too_short"} if flag is None else {"score": number}
+    return text_score(SITE, text, detector, flag, **more)
 
 
 def site_of(flags: Sequence[bool], at: Sequence[int]) -> list[Record]:

@@ -38,7 +38,6 @@ def page(
     text: str = "",
     **more: Any,
 ) -> Features:
-    """A page with a main text of so many tokens."""
     text = text or f"The text of page {number}."
     measures: dict[str, float | str | None] = {
         "tokens": tokens,
@@ -66,7 +65,6 @@ def site(name: str, verdict: str, **more: Any) -> SiteState:
 
 
 def begin(log: Log) -> None:
-    """Create the topics of a live farmwatch."""
     log.create(all_topics(PARTITIONS, "e1"))
 
 
@@ -122,7 +120,6 @@ def put_run(
 
 
 def put_features(log: Log, pages: Sequence[Features], topic: str = FEATURES) -> None:
-    """Write what was measured."""
     log.append([_output(topic, features) for features in pages])
 
 

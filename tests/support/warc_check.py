@@ -21,7 +21,6 @@ HTML = b"<!doctype html><html><body><p>words</p></body></html>"
 
 
 def capture(number: int = 0, **fields: object) -> Capture:
-    """A captured page."""
     known: dict[str, object] = {
         "kind": RequestKind.PAGE,
         "url": f"http://a.test/page?{number}",
@@ -37,7 +36,6 @@ def capture(number: int = 0, **fields: object) -> Capture:
 
 
 def settings_in(folder: Path, **changes: object) -> CrawlSettings:
-    """Settings with an archive in `folder`."""
     known = CrawlSettings(contact="mailto@example.org", warc_folder=str(folder), allow_private=True)
     return msgspec.structs.replace(known, **changes)
 

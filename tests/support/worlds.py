@@ -14,7 +14,6 @@ from typing import Any
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import CleanupPolicy, Log, Member, Message, Output, Topic
-from stream.log.errors import LogUnavailable
 
 PATIENCE_S = 30.0  # a test that waits for longer has failed
 LEASE_MS = 60_000  # of the logs whose clock the tests turn
@@ -34,7 +33,6 @@ class TestClock:
         return self.now_ms
 
     def turn(self, ms: int) -> None:
-        """Let `ms` pass."""
         self.now_ms += ms
 
 
@@ -66,7 +64,6 @@ class World:
         store: str | None = None,
         **keeping: int,
     ) -> None:
-        """Create topics, and the changelog of a store."""
         made = [Topic(name, partitions, kept, **keeping) for name in names]
         if store is not None:
             made.append(Topic(f"state.{store}", partitions, CleanupPolicy.COMPACT))
@@ -81,7 +78,6 @@ class World:
         log: Any = None,
         background: Sequence[str] = (),
     ) -> Member:
-        """Join a group; the member is closed after the test unless that was done."""
         member: Member = (log or self.log).join(group, topics, member=name, store=store, background=background)
         self.members.append(member)
         return member
@@ -201,20 +197,6 @@ def settle(members: Sequence[Member], partitions: int) -> None:
     patiently(settled, f"{len(members)} members to share {partitions} partitions")
 
 
-def until_available(action: Callable[[], None]) -> None:
-    """Run `action` again while the log is not available, as the loop does."""
-
-    def done() -> bool:
-        try:
-            action()
-        except LogUnavailable:
-            time.sleep(0.05)
-            return False
-        return True
-
-    patiently(done, "the log to become available")
-
-
 def record(topic: str, partition: int, key: str, value: str | bytes | None = "v", **more: Any) -> Output:
     """An output with text in place of bytes."""
     data = value.encode() if isinstance(value, str) else value
@@ -227,5 +209,4 @@ def values(messages: Iterable[Message]) -> list[str]:
 
 
 def remove(folder: Path) -> None:
-    """Delete a folder, if it is there."""
     shutil.rmtree(folder, ignore_errors=True)

@@ -73,7 +73,6 @@ class Option:
 
 
 def options_of(name: str, *thresholds: float, block_chars: int = 0) -> list[Option]:
-    """A rule at several thresholds."""
     return [Option((Rule(name=name, threshold=threshold, block_chars=block_chars),)) for threshold in thresholds]
 
 
@@ -148,14 +147,12 @@ class Pages:
         }
 
     def kept(self, choice: Choice) -> Flags:
-        """Which pages a choice keeps."""
         kept = self._fixed & self._rows[choice.blocks, "min_tokens", choice.length]
         for group, place in choice.chosen:
             kept = kept & self._rows[choice.blocks, group, place]
         return kept
 
     def kept_by(self, ruleset: Ruleset) -> Flags:
-        """Which pages a ruleset keeps."""
         return np.array([judge(page.features, ruleset).verdict == "article" for page in self._pages])
 
     def _kept(self, blocks: Definition, rules: tuple[Rule, ...]) -> Flags:
