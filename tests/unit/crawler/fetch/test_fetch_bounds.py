@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.fetch.fetcher import Fetcher
@@ -354,11 +355,17 @@ def test_a_long_robots_header_keeps_its_end(loopback: Web) -> None:
 
 def test_the_thread_tells_how_many_wait(loopback: Web) -> None:
     """The stage reads from its own thread how many of its jobs have no request under way."""
-    loopback.routes |= {"a.test/x": redirect("/y"), "a.test/y": page("")}
+    seen: set[int] = set()
+
+    async def until_seen(request: web.Request) -> web.Response:
+        while 0 not in seen:
+            await asyncio.sleep(0.01)
+        return web.Response(text="<html>", content_type="text/html")
+
+    loopback.routes |= {"a.test/x": redirect("/y"), "a.test/y": until_seen}
     thread = FetchThread(Fetcher(settings_for(loopback.target)))
     try:
         thread.submit({1: job_for("http://a.test/x", delay_s=0.6)})
-        seen = set()
         ends = time.monotonic() + 10
         while not (done := thread.collect()) and time.monotonic() < ends:
             seen.add(thread.waiting)
