@@ -12,6 +12,7 @@ from cyclopts import Parameter
 
 from crawler.crawl_stage import frontier_left
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.results.why import show_why
 from farmwatch.config.config import Config
 from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
@@ -59,6 +60,7 @@ def rate(
     history: Annotated[
         bool, Parameter(negative="", help="The series that were kept, of all sites or of source, rank or query-group.")
     ] = False,
+    why: Annotated[str, Parameter(help="Why the share has changed since this day, such as 2026-05-01; UTC.")] = "",
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
     verbose: Annotated[bool, Parameter(negative="", help="Also all that is known of the share by verdicts.")] = False,
     json: AsJson = False,
@@ -75,6 +77,9 @@ def rate(
 
     History: the share as it was at each point in time, by default of the last 7 days.
 
+    Why: the change since the first point of a day, split into new sites, other sources, sites known before, and
+    another ruleset, detector or method. The parts add up to the change.
+
     JSON: one object a line, with the fields of `estimate`, the group, the versions and the detector's warning.
     """
     config = common.load().config
@@ -82,6 +87,10 @@ def rate(
     cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms))
     if group:
         _require_group(group, config)
+    if why:
+        if by or history or cut != Cut() or of != "sites":
+            raise UsageError("--why explains the share of all sites: leave out --by, --of, --history and the cuts")
+        return show_why(config, why, run, as_json=json)
     if history:
         return _show_history(config, by or "", cut, json, run=run)
     with opened(config) as log:
