@@ -26,7 +26,7 @@ FEWEST_SITES = 5  # with a scored article: of fewer no share is named
 FEW_SITES = 30  # with fewer, a change cannot be seen
 WIDEST = 0.6  # of an interval, beyond which no share is named
 DIRECT, REVIEWED, TOO_FEW, TOO_WIDE, NO_SCORES = "direct", "ppi", "too few sites", "too wide", "no scored articles"
-_TIGHTEST_AT = 500  # sites with which the interval of every look is relatively narrowest
+TIGHTEST_AT = 500  # sites with which the interval of every look is relatively narrowest
 _PLACES = 9  # the last digits depend on the processor
 
 
@@ -171,11 +171,11 @@ def every_look(sites: int, confidence: float) -> float:
     """How many times as wide an interval must be to hold at every look while sites come in.
 
     The asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (Time-uniform central limit
-    theory and asymptotic confidence sequences, Annals of Statistics 52, 2024), tightest at _TIGHTEST_AT sites.
+    theory and asymptotic confidence sequences, Annals of Statistics 52, 2024), tightest at TIGHTEST_AT sites.
     """
     alpha = 1 - confidence
     longest = -2 * math.log(alpha)
-    sure = sites * (longest + math.log(longest + 1)) / _TIGHTEST_AT
+    sure = sites * (longest + math.log(longest + 1)) / TIGHTEST_AT
     half = math.sqrt(2 * (1 + 1 / sure) * math.log(math.sqrt(1 + sure) / alpha))
     return half / NormalDist().inv_cdf((1 + confidence) / 2)
 
