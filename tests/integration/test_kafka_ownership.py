@@ -5,9 +5,11 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import TopicPartition
+from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.structs import OffsetAndMetadata
 
 from stream.kafka.log import KafkaLog
@@ -92,6 +94,29 @@ def test_a_namesake_fences_and_the_first_comes_back_when_it_is_gone(open_log: Ca
     patiently(back, "the partitions", PATIENCE_S)
     first.commit(Commit([Output("out", 1, b"k", b"back")], {At("a", 0): 0}))
     first.close()
+
+
+def test_a_late_heartbeat_while_joining_only_delays(
+    open_log: Callable[..., KafkaLog], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A heartbeat of the generation before, refused during a join, makes the client forget the join: it joins anew."""
+    log = open_log()
+    log.create([Topic("a", 2)])
+    member = log.join("g", ["a"], member="m")
+    takes = ConsumerCoordinator._process_sync_group_response
+    joins: list[int] = []
+
+    def late(coordinator: Any, response: Any, sent_at: float) -> bytes:
+        joins.append(response.error_code)
+        if len(joins) == 1:
+            coordinator.reset_generation(coordinator._generation.member_id)  # as kafka-python does on the refusal
+        taken: bytes = takes(coordinator, response, sent_at)
+        return taken
+
+    monkeypatch.setattr(ConsumerCoordinator, "_process_sync_group_response", late)
+    patiently(lambda: owns(member, 2), "the partitions", PATIENCE_S)
+    assert len(joins) > 1
+    member.close()
 
 
 def test_what_a_dead_process_left_open_holds_nobody_up(open_log: Callable[..., KafkaLog]) -> None:
