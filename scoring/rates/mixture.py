@@ -15,8 +15,8 @@ cost does not grow with their number.
 The interval is that of the profile likelihood. Its ends are found by tilting: the maximum of the log likelihood plus
 t * share moves along the profile as t grows (Lagrange multiplier).
 
-Sites of known truth: human ones have weight 1, LLM ones LLM_WEIGHT. A newer generation of models is flagged less often
-than the known LLM sites, and the sites that are measured must be able to say so.
+Sites of known truth weigh HUMAN_WEIGHT and LLM_WEIGHT. A newer generation of models is flagged less often than the
+known LLM sites, and a register of human pages more often; the sites that are measured must be able to say so.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 CellCounts = Mapping[tuple[int, int], float]  # (pages with a usable score, of them flagged) -> sites
 
-LLM_WEIGHT = 0.1  # of known LLM sites in the likelihood: by simulation, see docs
+HUMAN_WEIGHT, LLM_WEIGHT = 0.5, 0.1  # of sites of known truth in the likelihood: by simulation, see docs
 BUCKETS = (1, 2, 3, 5)  # first number of pages of each bucket: 1, 2, 3-4, 5 and more
 _BETAS = 4  # log a and log b of the human and of the LLM component; then the log odds of each bucket
 _BUCKET_SD = 1.0  # of a bucket's log odds around their mean
@@ -201,7 +201,7 @@ def _log_choose(n: Ints, k: Ints) -> Floats:
 class _Mixture:
     def __init__(self, cells: _Cells, human: _Cells, llm: _Cells, prior: Components) -> None:
         self._cells, self.human, self.llm = cells, human, llm
-        self._known = ((human, 0, 1.0), (llm, 2, LLM_WEIGHT))
+        self._known = ((human, 0, HUMAN_WEIGHT), (llm, 2, LLM_WEIGHT))
         bucket = np.searchsorted(BUCKETS, cells.n, side="right") - 1
         used, self._bucket = np.unique(bucket, return_inverse=True)
         self._buckets = len(used)
