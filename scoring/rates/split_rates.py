@@ -78,7 +78,6 @@ def rate_lines(
     settings: RateSettings | None = None,
     *,
     now_ms: int = 0,
-    open_sites: int | None = None,
     cut: Cut | None = None,
     run: str = "",
     review: Review | None = None,
@@ -112,9 +111,7 @@ def rate_lines(
             if review is not None and fit_of_group is not None and definition == SITES:
                 share = by_review(share, fit_of_group, group_rows, review, confidence)
             mixed = sum(row.mixed for row in group_rows)
-            line = _line(
-                estimate_line(judged, share), by, group, versions, open_sites, mixed, correction.remark, change
-            )
+            line = _line(estimate_line(judged, share), by, group, versions, mixed, correction.remark, change)
             lines.append(
                 msgspec.structs.replace(
                     line,
@@ -126,6 +123,12 @@ def rate_lines(
                 )
             )
     return lines
+
+
+def with_open_sites(line: RateLine, open_sites: int | None) -> RateLine:
+    """The line with what is still to come of the crawl; None where it was not looked at."""
+    still = f"; {counted(open_sites, 'site')} still open in the crawl" if open_sites and not line.by else ""
+    return msgspec.structs.replace(line, open_sites=open_sites, text=line.text + still)
 
 
 def llm_probabilities(
@@ -215,15 +218,12 @@ def _line(
     by: str,
     group: str,
     versions: Versions,
-    open_sites: int | None,
     mixed: int,
     correction: str,
     change: ShareChanged | None,
 ) -> RateLine:
     estimate = msgspec.structs.asdict(found)
     if not by:
-        still_open = f"{counted(open_sites, 'site')} still open in the crawl" if open_sites else ""
-        estimate["text"] = "; ".join(part for part in (found.text, still_open) if part)
         estimate["judged_text"] = "; ".join(part for part in (found.judged_text, correction) if part)
     return RateLine(
         **estimate,
@@ -236,7 +236,6 @@ def _line(
         site_method=versions.site_method,
         site_method_digest=versions.site_method_digest,
         without_pages=0,
-        open_sites=open_sites,
         mixed=mixed,
         change=change,
         correction=correction,

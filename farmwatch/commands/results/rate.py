@@ -16,16 +16,17 @@ from farmwatch.commands.results.why import show_why
 from farmwatch.config.config import Config
 from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
+from farmwatch.daemon.kept_answer import read_answer
 from farmwatch.daemon.rate_series import read_points
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.runs.lag import records_behind
-from replay.runs.lookup import find_run
-from replay.runs.site_table import counts_of, read_sites
+from replay.runs.lookup import find_run, names_to_read
+from replay.runs.site_table import Counts, counts_of, read_rows
 from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.site_rates import OTHER, day_of, group_order
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, rate_lines, with_open_sites
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import RatePoint, SiteState
@@ -93,24 +94,24 @@ def rate(
         return show_why(config, why, run, as_json=json)
     if history:
         return _show_history(config, by or "", cut, json, run=run)
+    kept = None
     with opened(config) as log:
-        rows = read_sites(log, run)
+        topic = names_to_read(log, run).sites
+        if not by and of == "sites" and cut == Cut():
+            kept = read_answer(log, topic, config.rate, now_ms)
+        rows = read_rows(log, topic) if kept is None else []
         if source:
             _require_source(source, rows)
         open_sites, waiting = _still_to_come(log, config)
-    split = by or ""
-    lines = rate_lines(
-        rows,
-        split,
-        config.rate,
-        now_ms=now_ms,
-        open_sites=open_sites,
-        cut=cut,
-        review=read_review(config.rate, now_ms),
-        definition=of,
-    )
+    if kept is None:
+        review = read_review(config.rate, now_ms)
+        lines = rate_lines(rows, by or "", config.rate, now_ms=now_ms, cut=cut, review=review, definition=of)
+    else:
+        lines = kept.lines
+        message(f"as TALLY's process found it at {datetime.fromtimestamp(kept.at / 1000, UTC):%H:%M:%S} UTC")
+    lines = [with_open_sites(line, open_sites) for line in lines]
     warnings = caveats(config, (line.detector for line in lines))
-    if not rows and waiting:
+    if not rows and waiting and kept is None:
         message(f"{counted(waiting, 'hit')} {'waits' if waiting == 1 else 'wait'}; start `farmwatch up`")
     if json:
         for line in lines:
@@ -120,7 +121,7 @@ def rate(
     undated = cut.undated(rows, config.rate)
     if undated:
         message(f"left out: {counted(undated, 'site')} of which no day is known on which a search returned it")
-    _tell_unscored(cut.of(rows, config.rate), run)
+    _tell_unscored(counts_of(cut.of(rows, config.rate)) if kept is None else kept.counts, run)
     tell(warnings, short=not verbose)
     return Exit.OK
 
@@ -153,7 +154,7 @@ def _tell(lines: list[RateLine], cut: Cut, *, verbose: bool) -> None:
 
 def _not_judged(line: RateLine) -> str:
     """Sites without a scored article, which the share is not of, and why most of them have none."""
-    said = f"{line.sites - line.scored_sites} of {counted(line.sites, 'site')}"
+    said = f"{line.sites - line.scored_sites:,} of {counted(line.sites, 'site')}"
     why = [f"{sites} {reason}" for reason, sites in line.not_judged.items()]
     more = ["..."] if len(why) > _REASONS_SHOWN else []
     return f"{said} ({', '.join([*why[:_REASONS_SHOWN], *more])})" if why else said
@@ -168,9 +169,8 @@ def _judged(line: RateLine) -> str:
     return f"{line.judged_share:.1%} ({interval}); {counts}{mixed}"
 
 
-def _tell_unscored(rows: Iterable[SiteState], run: str) -> None:
+def _tell_unscored(found: Counts, run: str) -> None:
     """Articles that no verdict has in it yet; the rate changes when their scores come."""
-    found = counts_of(rows)
     if found.unscored:
         verb = "has" if found.unscored == 1 else "have"
         why = f"; `farmwatch runs show {run}` says why" if run else ""

@@ -112,7 +112,7 @@ def test_what_counts_decides_the_share() -> None:
     assert found == pytest.approx(expected, abs=0.06)
     assert all(line.scored_sites == 120 for line in shares.values())
     assert "63 registrable domains of 120 sites" in shares["domains"].text
-    assert "2400 articles of 120 sites" in shares["articles"].text
+    assert "2,400 articles of 120 sites" in shares["articles"].text
     assert "600 search results of 120 sites" in shares["results"].text
 
 
