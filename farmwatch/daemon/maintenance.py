@@ -213,6 +213,8 @@ class Upkeep:
         self.metrics.clear("farm_rate")
         for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
             lines = rate_lines(rows, split, self.rate, now_ms=now_ms, run=run, review=review, definition=definition)
+            if not split and definition == SITES:
+                of_sites = lines
             for line in lines:
                 if not split and definition == SITES:
                     self._share = "none yet" if line.share is None else f"{line.share:.1%}"
@@ -233,10 +235,11 @@ class Upkeep:
         self._look_at_canaries([row for row in rows if row.ruleset])
         every = self._table.rows()
         if len(every) >= LARGE:
-            lines = rate_lines(every, "", self.rate, now_ms=now_ms, review=review)
+            if len(every) > len(rows):  # some are of other versions
+                of_sites = rate_lines(every, "", self.rate, now_ms=now_ms, review=review)
             wait_s = max(self.settings.overview_s, (self.monotonic() - started) / _BUSY)
             until = now_ms + round(2000 * wait_s)
-            answer = KeptAnswer(now_ms, until, self._table.ends, self.rate, lines, counts_of(every))
+            answer = KeptAnswer(now_ms, until, self._table.ends, self.rate, of_sites, counts_of(every))
             keep_answer(self.log, self.live.names.sites, answer)
 
     def _look_at_canaries(self, rows: Sequence[SiteState]) -> None:
