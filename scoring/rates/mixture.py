@@ -330,7 +330,7 @@ class _Mixture:
             step *= min(1.0, _LONGEST_STEP / max(float(np.abs(step).max()), 1e-12))
             there = self._at(np.clip(here.theta + step, floor, bound), tilt)
             if there.value >= here.value - 1e-10 * abs(here.value):
-                gain = float(here.gradient @ step)
+                gain = float(here.gradient @ (there.theta - here.theta))  # bounds cut steps short
                 here, damping = there, damping / 10 if damping > 1e-4 else 0.0
                 if gain < 1e-8:
                     break

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +12,6 @@ from scipy import optimize, stats
 
 from scoring.rates import mixture
 from scoring.rates.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share, log_beta_binomial
-from tests.bench.bench_sites import ACCURACY, read_sites
 
 NOTHING = KnownSites({}, {})
 HUMAN, LLM = (0.5, 10.0), (19.0, 5.0)  # beta of the flagged shares: means .048 and .79
@@ -217,29 +215,6 @@ def test_a_site_of_many_thousand_pages_is_one_site() -> None:
     found = fitted({(100_000, 90_000): 1, (100_000, 10): 1, (3, 0): 20, (3, 3): 5})
     assert 0 < found.low < found.share < found.high < 1
     assert found.posterior[100_000, 90_000] > 0.99 > 0.01 > found.posterior[100_000, 10]
-
-
-@pytest.mark.data
-def test_real_pages_of_held_out_sites(shared: Path) -> None:
-    """Flags of Binoculars on real pages: sites at a known share, others as canaries; 36 of 40 intervals have it."""
-    sites = read_sites(shared / "data/scores/page_scores.csv", 0)
-    kinds = [[np.array(site.scores) < ACCURACY for site in sites if site.llm is llm] for llm in (False, True)]
-    rng = np.random.default_rng(13)
-    errors, covered = [], 0
-    for _ in range(40):
-        order = [[kind[place] for place in rng.permutation(len(kind))] for kind in kinds]
-        known = KnownSites(*(Counter(_sample(rng, flags, 20) for flags in of[: len(of) // 3]) for of in order))
-        llm = int(rng.binomial(300, 0.3))
-        drawn_sites: Counter[tuple[int, int]] = Counter()
-        for of, count in zip(order, (300 - llm, llm), strict=True):
-            rest = of[len(of) // 3 :]
-            for place in rng.integers(len(rest), size=count):
-                drawn_sites[_sample(rng, rest[place], min(int(rng.geometric(0.25)), 20))] += 1
-        found = fitted(drawn_sites, known)
-        errors.append(found.share - llm / 300)
-        covered += found.low <= llm / 300 <= found.high
-    assert covered >= 36
-    assert abs(float(np.mean(errors))) < 0.04
 
 
 def _sample(rng: np.random.Generator, flags: np.ndarray, pages: int) -> tuple[int, int]:
