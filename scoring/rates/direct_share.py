@@ -121,6 +121,11 @@ def direct_share(
             text += f"; fewer than {FEW_SITES}: too few for a change to show"
     if fit.misfit > 1:
         text += "; the sites scatter more than two kinds of sites would, so the interval is wider"
+    if known is not None and (unlike := fit.unlike(known)):
+        text += (
+            f"; {unlike.kind} sites are flagged in {unlike.here:.0%} of their articles, known ones in"
+            f" {unlike.known:.0%}: label some (`farmwatch review`)"
+        )
     named = share if method == DIRECT else None
     found = DirectShare(
         share=named,

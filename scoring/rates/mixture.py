@@ -46,6 +46,7 @@ _TILTS = 25
 _STARTS = (-3.0, 0.0)  # log odds of LLM sites
 _LEAST_EXPECTED = 3.0  # sites of a group
 _MISFIT_Z = 2.326  # 1% of samples that fit are said not to
+_UNLIKE_Z, _FEWEST_KNOWN = 2.576, 5
 
 
 class Components(NamedTuple):
@@ -74,6 +75,14 @@ class KnownSites(NamedTuple):
 _NOTHING_KNOWN = KnownSites({}, {})
 
 
+class Unlike(NamedTuple):
+    """Sites of known truth that the others are unlike: mean flagged shares, further apart than chance explains."""
+
+    kind: str  # human | LLM
+    here: float
+    known: float
+
+
 class KnownInfluence(NamedTuple):
     """What one more site of known truth does to the share, by its (n, k)."""
 
@@ -94,6 +103,21 @@ class Fit(NamedTuple):
     misfit: float  # factor by which the sites scatter more than the mixture says; 1 = they fit
     influence: dict[tuple[int, int], float]  # (n, k) -> what one more such site does to the share, to first order
     known_influence: KnownInfluence
+
+    def unlike(self, known: KnownSites) -> Unlike | None:
+        """The kind of which these sites are flagged more or less often than the known ones."""
+        covariance = np.linalg.inv(self.components.precision)
+        for kind, at, cells in (("LLM", 2, known.llm), ("human", 0, known.human)):
+            sites = np.array(list(cells.values()), np.int64)
+            if sites.sum() < _FEWEST_KNOWN:
+                continue
+            a, b = np.exp(self.components.mean[at : at + 2])
+            here, each = a / (a + b), np.repeat([k / n for n, k in cells], sites)
+            slope = here * (1 - here) * np.array([1.0, -1.0])
+            variance = slope @ covariance[at : at + 2, at : at + 2] @ slope + each.var(ddof=1) / len(each)
+            if abs(here - each.mean()) > _UNLIKE_Z * math.sqrt(variance):
+                return Unlike(kind, float(here), float(each.mean()))
+        return None
 
 
 class _Cells(NamedTuple):
