@@ -40,6 +40,7 @@ class DirectShare(msgspec.Struct, frozen=True, kw_only=True):
     look_high: float | None = None
     method: str = NO_SCORES  # direct | ppi | too few sites | too wide | no scored articles
     scored_sites: int = 0  # with at least one scored article: what the share is of
+    design_effect: float = 1.0  # factor of the variance, since sites of a domain or a query agree
     text: str = "no share yet: no site has a scored article"
 
 
@@ -103,7 +104,8 @@ def direct_share(
     if fit is None:
         return DirectShare(), None
     number = fit.sites if sites is None else len(sites.rows)
-    times = 1.0 if sites is None else math.sqrt(design_effect(sites, fit))
+    effect = 1.0 if sites is None else design_effect(sites, fit)
+    times = math.sqrt(effect)
     every = times * every_look(fit.sites, confidence)
     low, high, look_low, look_high = (
         round(_stretched(fit.share, end, by), _PLACES) for by in (times, every) for end in (fit.low, fit.high)
@@ -135,6 +137,7 @@ def direct_share(
         look_high=look_high,
         method=method,
         scored_sites=number,
+        design_effect=effect,
         text=text,
     )
     return found, fit

@@ -99,7 +99,9 @@ def rate_lines(
         known = known_sites(recent_canaries(settings, found_rows, now_ms))
         confidence = settings.confidence
         of_all, fit = share_of_rows(wanted, known, confidence, definition=definition)
-        change = _change(wanted, fit) if fit is not None and not by and definition == SITES else None
+        change = (
+            _change(wanted, fit, of_all.design_effect) if fit is not None and not by and definition == SITES else None
+        )
         groups = grouped(wanted, _key(by, settings, cut)) if by else {"": wanted}
         undated = cut.undated(found_rows, settings)
         for group, group_rows in groups.items():
@@ -172,7 +174,7 @@ def _bounds(line: EstimateLine) -> dict[str, float | None]:
     return {"bound_low": round(line.low * judged, 9), "bound_high": round(1 - (1 - line.high) * judged, 9)}
 
 
-def _change(rows: Sequence[SiteState], fit: Fit) -> ShareChanged | None:
+def _change(rows: Sequence[SiteState], fit: Fit, design_effect: float) -> ShareChanged | None:
     """Of sites by the day on which search results first named them."""
     from scoring.rates.change_alarm import find_change  # it loads numpy
 
@@ -180,7 +182,7 @@ def _change(rows: Sequence[SiteState], fit: Fit) -> ShareChanged | None:
     for row in rows:
         if row.scored and row.days:
             cells_of_day.setdefault(row.days[0], Counter())[row.scored, row.flagged] += 1
-    return find_change(cells_of_day, fit)
+    return find_change(cells_of_day, fit, design_effect)
 
 
 def _key(by: str, settings: RateSettings, cut: Cut) -> GroupKey:

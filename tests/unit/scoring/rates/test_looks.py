@@ -140,3 +140,19 @@ def test_rates_of_all_sites_carry_the_alarm() -> None:
     assert all(line.change is None for line in rate_lines(rows, "source"))
     undated = [SiteState(id=row.id, site=row.site, ruleset="r", scored=row.scored, flagged=row.flagged) for row in rows]
     assert rate_lines(undated)[0].change is None
+
+
+def test_subdomains_of_one_operator_raise_no_alarm_alone() -> None:
+    """Two hundred LLM subdomains on one day are one operator's doing; as sites of their own they are a change."""
+    days = days_of(np.random.default_rng(3), [0.15] * 30, per_day=15)
+    old = [(f"a{day}-{n}.test", cell, day) for day, of in days.items() for n, cell in enumerate(of.elements())]
+
+    def alarm(suffix: str) -> bool:
+        new = [(f"b{n}.{suffix.format(n)}", (9, 8), TODAY) for n in range(200)]
+        rows = [
+            SiteState(id=site, site=site, ruleset="r", scored=n, flagged=k, days=[day])
+            for site, (n, k), day in [*old, *new]
+        ]
+        return rate_lines(rows)[0].change is not None
+
+    assert alarm("own{}.test") and not alarm("operator.test")
