@@ -142,7 +142,9 @@ def _tell(lines: list[RateLine], cut: Cut, *, verbose: bool) -> None:
         if line.change is not None:
             since, before = day_of(line.change.day), f"{line.change.before:.1%} before"
             put_wrapped(f"  changed: {line.change.after:.1%} of sites first named since {since}, {before}", "    ")
-        put_wrapped(f"  by site verdicts alone: {line.judged_text if verbose else _judged(line)}", "    ")
+        mixed = f" ({line.mixed:,} of all mixed)" if line.mixed else ""
+        judged = line.judged_text if verbose else line.judged_short + mixed
+        put_wrapped(f"  by site verdicts alone: {judged}", "    ")
         put_wrapped(
             f"  ruleset {line.ruleset or '-'} {line.digest or '-'}; detector {line.detector or '-'};"
             f" site method {line.site_method or '-'} {line.site_method_digest or '-'}",
@@ -158,15 +160,6 @@ def _not_judged(line: RateLine) -> str:
     why = [f"{sites} {reason}" for reason, sites in line.not_judged.items()]
     more = ["..."] if len(why) > _REASONS_SHOWN else []
     return f"{said} ({', '.join([*why[:_REASONS_SHOWN], *more])})" if why else said
-
-
-def _judged(line: RateLine) -> str:
-    counts = f"{line.llm} llm, {line.human} human, {line.undecided} undecided, {line.unclassifiable} unclassifiable"
-    mixed = f" ({line.mixed} of all mixed)" if line.mixed else ""
-    if line.judged_share is None or line.judged_low is None or line.judged_high is None:
-        return f"no share; {counts}{mixed}"
-    interval = f"{line.judged_low:.1%} to {line.judged_high:.1%}, {line.judged_method}"
-    return f"{line.judged_share:.1%} ({interval}); {counts}{mixed}"
 
 
 def _tell_unscored(found: Counts, run: str) -> None:
