@@ -139,6 +139,7 @@ def test_no_classifiable_site_gives_no_rate() -> None:
 
 
 @pytest.mark.data
+@pytest.mark.slow
 def test_the_share_of_real_pages_through_the_pipes_is_in_its_interval(shared: Path) -> None:
     """Flags of Binoculars on real pages of sites drawn at a known share, others as canaries: in 180 of 200 draws."""
     sites = read_sites(shared / "data/scores/page_scores.csv", 0)

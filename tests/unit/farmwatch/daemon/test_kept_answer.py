@@ -25,6 +25,8 @@ from stream.schema.runs import Run
 from stream.schema.topics import SITES, all_topics
 from tests.support.front_door import DETECTOR, Runner
 
+pytestmark = pytest.mark.slow
+
 CONFIG = load(None, ["log.partitions=2"], {}).config
 RULES = load_ruleset(CONFIG.judge.ruleset)
 METHOD = ("sprt", "0123abcd")

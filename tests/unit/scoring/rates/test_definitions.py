@@ -63,6 +63,7 @@ def test_four_hundred_subdomains_of_one_operator_are_no_four_hundred_draws() -> 
         assert least <= design_effect(sites, fit) <= most
 
 
+@pytest.mark.slow
 def test_clustered_intervals_cover_the_share_of_operators() -> None:
     """Of 25 webs of 40 operators with 20 sites each 22 or more are covered; unclustered, fewer than 20."""
     covered, alone = 0, 0

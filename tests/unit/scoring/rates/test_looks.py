@@ -17,6 +17,8 @@ from scoring.rates.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_sh
 from scoring.rates.split_rates import rate_lines
 from stream.schema.records import SiteState
 
+pytestmark = pytest.mark.slow
+
 Cells = Counter[tuple[int, int]]
 TODAY = 20_000
 ROOT = Path(__file__).parents[3]

@@ -13,6 +13,8 @@ from scipy import optimize, stats
 from scoring.rates import mixture
 from scoring.rates.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share, log_beta_binomial
 
+pytestmark = pytest.mark.slow
+
 NOTHING = KnownSites({}, {})
 HUMAN, LLM = (0.5, 10.0), (19.0, 5.0)  # beta of the flagged shares: means .048 and .79
 

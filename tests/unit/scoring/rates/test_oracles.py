@@ -10,6 +10,8 @@ import pytest
 from scoring.rates.mixture import Components, estimate_share, log_beta_binomial
 from scoring.rates.reviewed_share import reviewed_share
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("share", [0.02, 0.15, 0.5])
 @pytest.mark.parametrize("flagged", [0.6, 0.8])
