@@ -16,7 +16,7 @@ from stream.kafka.log import KafkaLog
 from stream.kafka.producer import build_producer
 from stream.kafka.settings import KafkaSettings, producer_options
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Output, StateChange, Topic
-from stream.log.errors import Fenced
+from stream.log.errors import Fenced, StreamError
 from tests.support.kafka_broker import broker
 from tests.support.worlds import patiently
 
@@ -138,3 +138,23 @@ def test_what_a_dead_process_left_open_holds_nobody_up(open_log: Callable[..., K
         assert log.committed("g", "in") == [2]
         assert log.end("in") == end
     assert len(list(log.read("in", 0))) == 5
+
+
+def test_a_topic_that_is_made_again_with_more_partitions_is_written_to(open_log: Callable[..., KafkaLog]) -> None:
+    """A process that wrote to the old one meets an error of the contract at most, and then the new one."""
+    log, other = open_log(), open_log()
+    log.create([Topic("a", 1)])
+    log.append([Output("a", 0, b"k", b"old")])
+    other.remove(topics=["a"])
+    patiently(lambda: "a" not in other.topics(), "the removal", PATIENCE_S)
+    other.create([Topic("a", 3)])
+
+    def appended() -> bool:
+        try:
+            log.append([Output("a", 2, b"k", b"new")])
+        except StreamError:
+            return False
+        return True
+
+    patiently(appended, "the new partitions", PATIENCE_S)
+    assert [message.value for message in other.read("a", 2)] == [b"new"]
