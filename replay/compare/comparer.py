@@ -102,7 +102,7 @@ def compare(log: Log, a: str, b: str, asked: ComparisonRequest, settings: RateSe
 
 def _rated(log: Log, run: Chosen, settings: RateSettings, now_ms: int) -> _Rated:
     found = read_site_rows(log, run.names.sites, run.digest, run.run.detector)
-    correction = errors_in_force(settings, found.canaries, now_ms)
+    correction = errors_in_force(settings, found.canaries, now_ms, found.rows.values())
     canaries = recent_canaries(settings, found.canaries, now_ms)
     cells = Counter((row.scored, row.flagged) for row in found.rows.values() if row.scored)
     direct = direct_share(cells, known_sites(canaries), settings.confidence)

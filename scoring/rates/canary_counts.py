@@ -6,13 +6,19 @@ texts may be edited from round to round and are no draw of a new site: of each l
 counts, the newest. Only while that is on its way the one before it counts in its place; a round that a newer one
 follows has had its time, and counts however it ended. What is counted is what rates are made of: classifiable sites,
 the undecided as not llm.
+
+Canaries have more articles than most sites, and a site with few articles is seldom called llm. `counts_as_long_as`
+cuts them to the lengths of the sites that they correct: a canary that was called llm after n articles counts as found
+in the share of these sites that have n. The articles of a decided site are a lower bound of what it has, so these
+shares are Kaplan and Meier's (Nonparametric Estimation from Incomplete Observations, JASA 53, 1958).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -21,7 +27,20 @@ from scoring.rates.error_counts import CanaryCounts
 from scoring.rates.intervals import Z95, Interval, wilson
 from scoring.rates.site_rates import refuse_pooled
 from stream.schema.records import SiteState
-from stream.schema.vocabulary import LLM, UNCLASSIFIABLE
+from stream.schema.vocabulary import LLM, UNCLASSIFIABLE, UNDECIDED
+
+
+class Measured(Protocol):
+    """What is counted of a site: the fields of its row."""
+
+    @property
+    def verdict(self) -> str: ...
+    @property
+    def articles(self) -> int: ...
+    @property
+    def scored(self) -> int: ...
+    @property
+    def abstained(self) -> int: ...
 
 
 class CanaryPages(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +75,20 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
             llm_found=llm.get(LLM, 0),
             human_sites=classifiable[HUMAN_TRUTH],
             human_cleared=classifiable[HUMAN_TRUTH] - human.get(LLM, 0),
+        )
+
+    def counts_as_long_as(self, sites: Iterable[Measured]) -> CanaryCounts:
+        """The errors of the site verdict, had the canaries as many articles as these sites."""
+        counts, share_of_length = self.counts, _shares_of_lengths(sites)
+        kept = {}
+        for truth, rows in self.rounds.items():
+            shares = [share_of_length(row.pages_used) for row in rows if row.verdict == LLM]
+            kept[truth] = sum(shares) / len(shares) if shares else 1.0
+        called = counts.human_sites - counts.human_cleared
+        return msgspec.structs.replace(
+            counts,
+            llm_found=round(counts.llm_found * kept[LLM_TRUTH]),
+            human_cleared=counts.human_sites - round(called * kept[HUMAN_TRUTH]),
         )
 
     def shares(self) -> dict[str, Interval]:
@@ -135,6 +168,30 @@ def _is_under_way(row: SiteState) -> bool:
     name = canary_name(row.site)
     pages = row.pages if name is None else name.pages
     return row.pages < pages or row.scored + row.abstained < row.articles
+
+
+def _shares_of_lengths(sites: Iterable[Measured]) -> Callable[[int], float]:
+    """Number of articles -> the share of the classifiable sites that have so many; 1 where none is known."""
+    ended: Counter[int] = Counter()  # undecided: they have no more
+    decided: Counter[int] = Counter()  # more would not have been asked for
+    for row in sites:
+        if row.verdict != UNCLASSIFIABLE:
+            length = row.scored if row.verdict == UNDECIDED else max(row.articles - row.abstained, row.scored)
+            (ended if row.verdict == UNDECIDED else decided)[length] += 1
+    shares, share, left = {}, 1.0, ended.total() + decided.total()
+    for length in sorted(ended | decided):
+        shares[length] = share  # of sites that are at least as long
+        left -= decided[length]
+        if ended[length]:
+            share *= 1 - ended[length] / left
+            left -= ended[length]
+    lengths = sorted(shares)
+
+    def share_of_length(articles: int) -> float:
+        longer = bisect_left(lengths, articles)
+        return shares[lengths[longer]] if longer < len(lengths) else share if lengths else 1.0
+
+    return share_of_length
 
 
 def _classifiable(verdicts: Mapping[str, int]) -> int:

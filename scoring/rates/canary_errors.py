@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from scoring.rates.canary_counts import CanarySummary, canary_summary
+from scoring.rates.canary_counts import CanarySummary, Measured, canary_summary
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.settings import RateSettings
 from stream.schema.records import SiteState
@@ -21,15 +21,17 @@ class Correction:
     remark: str = ""
 
 
-def errors_in_force(settings: RateSettings, rows: Iterable[SiteState], now_ms: int) -> Correction:
-    """The error counts for sites of one ruleset, detector and site method, `rows` with their canaries.
+def errors_in_force(
+    settings: RateSettings, rows: Iterable[SiteState], now_ms: int, sites: Iterable[Measured]
+) -> Correction:
+    """The error counts for `sites` of one ruleset, detector and site method; `rows` hold their canaries.
 
-    The configuration's own come first. The canaries of the last `rate.canary_days` take their place where at least
-    `rate.canary_least` of each truth are classifiable. Raises PooledDetectors.
+    The configuration's own come first. The canaries of the last `rate.canary_days`, as long as the sites, take their
+    place where at least `rate.canary_least` of each truth are classifiable. Raises PooledDetectors.
     """
     if settings.errors is not None:
         return Correction(settings.errors)
-    return by_canaries(recent_canaries(settings, rows, now_ms), settings.canary_least)
+    return by_canaries(recent_canaries(settings, rows, now_ms), settings.canary_least, sites)
 
 
 def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: int) -> CanarySummary:
@@ -40,9 +42,9 @@ def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: i
     return canary_summary(rows, now_ms - int(settings.canary_days * _DAY_MS))
 
 
-def by_canaries(found: CanarySummary, least: int) -> Correction:
-    """The canaries' error counts, if they suffice for a correction; if not, why not, where there are any."""
-    counts = found.counts
+def by_canaries(found: CanarySummary, least: int, sites: Iterable[Measured] = ()) -> Correction:
+    """The canaries' error counts, if they suffice to correct the sites; if not, why not, where there are any."""
+    counts = found.counts_as_long_as(sites)
     if not any(found.sites.values()):
         return Correction()
     if min(counts.llm_sites, counts.human_sites) < least:
@@ -55,5 +57,6 @@ def by_canaries(found: CanarySummary, least: int) -> Correction:
     return Correction(
         counts,
         f"corrected by {counts.llm_sites} LLM canary sites, of which {counts.llm_found} were found, and"
-        f" {counts.human_sites} human ones, of which {counts.human_sites - counts.human_cleared} were called llm",
+        f" {counts.human_sites} human ones, of which {counts.human_sites - counts.human_cleared} were called llm"
+        + (", had they as few articles as the sites" if counts != found.counts else ""),
     )

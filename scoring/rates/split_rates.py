@@ -94,8 +94,8 @@ def rate_lines(
     cut = cut or Cut()
     lines = []
     for versions, found_rows in comparable(rows, run):
-        correction = errors_in_force(settings, found_rows, now_ms)
         wanted = [row for row in cut.of(found_rows, settings) if not is_canary(row.site)]
+        correction = errors_in_force(settings, found_rows, now_ms, wanted)
         known = known_sites(recent_canaries(settings, found_rows, now_ms))
         confidence = settings.confidence
         of_all, fit = share_of_rows(wanted, known, confidence, definition=definition)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,8 @@ from scoring.errors import PooledDetectors
 from scoring.rates.canary import LABEL_CAP, CanaryName, canary_name, is_canary, is_label, truth_of
 from scoring.rates.canary_counts import canary_counts, canary_summary
 from scoring.rates.error_counts import CanaryCounts
+from scoring.rates.site_rates import rate_of
+from scoring.sites.sprt import SiteTest, SprtParams, of_flags
 from stream.schema.records import SiteState
 
 FINISHED = {"pages": 10, "articles": 8, "scored": 7, "abstained": 1, "flagged": 3, "detector": "x/1"}
@@ -155,3 +159,49 @@ def test_a_name_reads_back(label: str, digest: int, pages: int, number: int, tru
 def test_what_is_no_label_is_refused(text: str) -> None:
     """Labels are parts of host names."""
     assert not is_label(text)
+
+
+LONG: dict[str, Any] = {"pages": 20, "articles": 20, "scored": 20, "abstained": 0, "updated_at": 5, "detector": "x/1"}
+
+
+def measured(name: str, truth: str, share: float, articles: int, rng: np.random.Generator) -> SiteState:
+    """The row of a site whose articles are flagged so often; scoring ends with the verdict."""
+    found = SiteTest(SprtParams()).decide(of_flags((rng.random(articles) < share).tolist()))
+    used = found.pages_used if found.verdict in ("llm", "human") else articles
+    site = CanaryName("c" + name, f"{int(name):016x}", 20, 5, truth).site if truth else f"{name}.example"
+    fields = {**LONG, "articles": used, "scored": used, "verdict": found.verdict, "pages_used": found.pages_used}
+    return SiteState(id=site, site=site, **fields)
+
+
+def test_canaries_are_as_long_as_the_sites() -> None:
+    """Sites have 4 articles on average, canaries 20: errors are those of a canary that has as many as a site."""
+    covered, biases = 0, []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        lengths = np.minimum(rng.geometric(0.25, 600), 20)
+        llm = rng.random(600) < 0.3
+        sites = [
+            measured(str(number), "", 0.8 if is_llm else 0.045, int(length), rng)
+            for number, (length, is_llm) in enumerate(zip(lengths, llm, strict=True))
+        ]
+        canaries = [
+            measured(str(number), "human" if number < 40 else "llm", 0.045 if number < 40 else 0.8, 20, rng)
+            for number in range(80)
+        ]
+        summary = canary_summary(canaries)
+        found = rate_of(sites, summary.counts_as_long_as(sites)).rate
+        assert found.rate is not None and found.low is not None and found.high is not None
+        covered += found.low <= llm.mean() <= found.high
+        biases.append(found.rate - llm.mean())
+    assert covered >= 18
+    assert abs(np.mean(biases)) < 0.05
+    assert rate_of(sites, summary.counts).rate.rate < llm.mean() - 0.1
+
+
+def test_without_sites_canaries_count_as_they_are() -> None:
+    """Where no site is classified, nothing is known of lengths."""
+    summary = canary_summary([row("llm", 1, "llm", pages_used=7), row("human", 2, "human", pages_used=5)])
+    assert summary.counts_as_long_as([]) == summary.counts
+    short = SiteState(id="s", site="s.example", verdict="undecided", articles=5, scored=5, detector="x/1")
+    assert summary.counts_as_long_as([short]).llm_found == 0
+    assert summary.counts_as_long_as([msgspec.structs.replace(short, scored=7)]).llm_found == 1
