@@ -27,8 +27,7 @@ class _Label(msgspec.Struct, frozen=True, kw_only=True):
 def read_review(settings: RateSettings, now_ms: int) -> Review | None:
     """The labels of `rate.review`; None without a file, and where the newest is older than `rate.review_days`.
 
-    A site is an LLM site if at least half of its articles that are labelled llm or human are labelled llm. Raises
-    FarmwatchError for a file that cannot be read.
+    Articles that are labelled llm or human count. Raises FarmwatchError for a file that cannot be read.
     """
     if not settings.review:
         return None
@@ -45,4 +44,4 @@ def read_review(settings: RateSettings, now_ms: int) -> Review | None:
     newest = max((label.labelled_at for label in newest_of_page.values()), default=0)
     if now_ms - newest > settings.review_days * _DAY_MS:
         return None
-    return Review({site: 2 * sum(found) >= len(found) for site, found in votes.items()}, newest)
+    return Review({site: sum(found) / len(found) for site, found in votes.items()}, newest)

@@ -14,6 +14,7 @@ from replay.runs.scorers import scored_detectors
 from replay.runs.site_table import Counts, counts_of, read_rows, short_ruleset
 from replay.runs.window import at_least
 from replay.settings import ReplaySettings
+from scoring.rates.reviewed_share import Review
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Log
 from stream.schema.control import Control
@@ -51,8 +52,10 @@ class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
     next: list[str]
 
 
-def summary_of(log: Log, control: Control, config: ReplaySettings, run: Run, now_ms: int) -> ReplaySummary:
-    """What the run has come to by now. Raises LogUnavailable."""
+def summary_of(
+    log: Log, control: Control, config: ReplaySettings, run: Run, now_ms: int, review: Review | None = None
+) -> ReplaySummary:
+    """What the run has come to by now; with a `review` its shares rest on these labels. Raises LogUnavailable."""
     rows = read_rows(log, run.names().sites)
     live = control.live or FIRST_RUN
     live_rows = read_rows(log, live.names(is_live=True).sites)
@@ -60,8 +63,8 @@ def summary_of(log: Log, control: Control, config: ReplaySettings, run: Run, now
     scored_by = scored_detectors(control, config)
     state = state_of(log, control, run)
     gaps = gaps_of(log, run)
-    lines = rate_lines(rows, settings=config.rate, now_ms=now_ms)
-    live_lines = rate_lines(live_rows, settings=config.rate, now_ms=now_ms)
+    lines = rate_lines(rows, settings=config.rate, now_ms=now_ms, review=review)
+    live_lines = rate_lines(live_rows, settings=config.rate, now_ms=now_ms, review=review)
     return ReplaySummary(
         run=run.shown,
         state=state,

@@ -16,11 +16,12 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from scoring.rates.definitions import ARTICLES, DOMAINS, RESULTS
+from scoring.rates.definitions import ARTICLES, DOMAINS, RANKED_RESULTS, RESULTS
 from scoring.rates.mixture import CellCounts, Fit
 from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain
 
+_UNRANKED = 100  # of a site whose rank is not known
 _FEWEST = 10  # clusters; of fewer their variance is not known
 
 
@@ -40,9 +41,14 @@ class WeightedSites(NamedTuple):
             domains = domains_of([row.site for row in scored])
             sites = Counter(domains)
             weights, units = np.array([1 / sites[domain] for domain in domains]), len(sites)
-        elif definition in (ARTICLES, RESULTS):
-            weights = np.array([row.articles if definition == ARTICLES else max(row.hits, 1) for row in scored], float)
+        elif definition == ARTICLES:
+            weights = np.array([row.articles for row in scored], float)
             units = int(weights.sum())
+        elif definition in (RESULTS, RANKED_RESULTS):
+            weights = np.array([max(row.hits, 1) for row in scored], float)
+            units = int(weights.sum())
+            if definition == RANKED_RESULTS:  # as in discounted cumulative gain: Järvelin and Kekäläinen, TOIS 20, 2002
+                weights /= np.log2([1 + (row.best_rank or _UNRANKED) for row in scored])
         else:
             weights = np.ones(units)
         return cls(scored, weights * weights.sum() / max(float(weights @ weights), 1.0), units)

@@ -1,4 +1,6 @@
-"""What a share may be of: each site counts once, or each registrable domain, article or search result of its sites."""
+"""What a share may be of: how much a site counts, and, where people have labelled some, which sites are LLM sites."""
 
-SITES, DOMAINS, ARTICLES, RESULTS = "sites", "domains", "articles", "results"
-DEFINITIONS = (SITES, DOMAINS, ARTICLES, RESULTS)
+SITES, DOMAINS, ARTICLES, RESULTS, RANKED_RESULTS = "sites", "domains", "articles", "results", "ranked-results"
+DEFINITIONS = (SITES, DOMAINS, ARTICLES, RESULTS, RANKED_RESULTS)
+ANY_ARTICLE, EVERY_ARTICLE = "any-article", "every-article"  # of a site is by a language model; in SITES at least half
+BY_LABELS = (SITES, ANY_ARTICLE, EVERY_ARTICLE)

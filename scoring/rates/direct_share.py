@@ -13,7 +13,7 @@ import msgspec
 
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
 from scoring.rates.canary_counts import CanarySummary
-from scoring.rates.definitions import ARTICLES, DOMAINS, RESULTS, SITES
+from scoring.rates.definitions import ANY_ARTICLE, ARTICLES, BY_LABELS, DOMAINS, EVERY_ARTICLE, RANKED_RESULTS, SITES
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
@@ -26,7 +26,12 @@ FEWEST_SITES = 5  # with a scored article: of fewer no share is named
 FEW_SITES = 30  # with fewer, a change cannot be seen
 WIDEST = 0.6  # of an interval, beyond which no share is named
 DIRECT, REVIEWED, TOO_FEW, TOO_WIDE, NO_SCORES = "direct", "ppi", "too few sites", "too wide", "no scored articles"
+TOO_FEW_LABELS = "too few labels"
 TIGHTEST_AT = 500  # sites with which the interval of every look is relatively narrowest
+_LABELLED = {
+    ANY_ARTICLE: " have an article by a language model",
+    EVERY_ARTICLE: " have only articles by language models",
+}
 _PLACES = 9  # the last digits depend on the processor
 
 
@@ -38,7 +43,7 @@ class DirectShare(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None = None
     look_low: float | None = None  # valid at every look, however many there are
     look_high: float | None = None
-    method: str = NO_SCORES  # direct | ppi | too few sites | too wide | no scored articles
+    method: str = NO_SCORES  # direct | ppi | too few sites | too wide | no scored articles | too few labels
     scored_sites: int = 0  # with at least one scored article: what the share is of
     design_effect: float = 1.0  # factor of the variance, since sites of a domain or a query agree
     text: str = "no share yet: no site has a scored article"
@@ -77,9 +82,10 @@ def share_of_rows(
 
     sites = WeightedSites.of(rows, definition)
     noun = f"{counted(len(sites.rows), 'site')} with scored articles"
-    if definition != SITES:
-        unit = {DOMAINS: "registrable domain", ARTICLES: "article", RESULTS: "search result"}[definition]
-        noun = f"{counted(sites.units, unit)} of {noun}"
+    if definition not in BY_LABELS:
+        unit = {DOMAINS: "registrable domain", ARTICLES: "article"}.get(definition, "search result")
+        by_rank = " by rank" if definition == RANKED_RESULTS else ""
+        noun = f"{counted(sites.units, unit)}{by_rank} of {noun}"
     return direct_share(sites.cells, known, confidence, prior, sites=sites, noun=noun)
 
 
@@ -144,25 +150,32 @@ def direct_share(
 
 
 def by_review(
-    direct: DirectShare, fit: Fit, rows: Iterable[SiteState], review: Review, confidence: float
+    direct: DirectShare, fit: Fit, rows: Iterable[SiteState], review: Review, confidence: float, definition: str = SITES
 ) -> DirectShare:
-    """The share of these sites by the labels of a random sample of them; `direct` where too few are of these sites."""
+    """The share of these sites by the labels of a random sample of them; `direct` where too few are of these sites.
+
+    `definition`: one of BY_LABELS.
+    """
     from scoring.rates.reviewed_share import reviewed_share
 
     likely = {
         row.site: fit.posterior[row.scored, row.flagged] for row in rows if (row.scored, row.flagged) in fit.posterior
     }
-    found = reviewed_share(likely, review.is_llm, confidence)
+    is_llm = review.is_llm(definition)
+    found = reviewed_share(likely, is_llm, confidence)
     if found is None:
         return direct
-    times = every_look(len(review.is_llm.keys() & likely.keys()), confidence)
+    times = every_look(len(is_llm.keys() & likely.keys()), confidence)
     share, low, high, look_low, look_high = (
         round(value, _PLACES)
         for value in (*found, *(_stretched(found.point, end, times) for end in (found.low, found.high)))
     )
-    labelled = counted(len(review.is_llm.keys() & likely.keys()), "labelled site")
+    labelled = counted(len(is_llm.keys() & likely.keys()), "labelled site")
     day = datetime.fromtimestamp(review.at_ms / 1000, UTC).date()
     text = f"{share:.1%} ({confidence:.0%} interval {low:.1%} to {high:.1%}) of {counted(direct.scored_sites, 'site')}"
+    text += f" with scored articles{_LABELLED.get(definition, '')}, by {labelled} of {day}"
+    if definition == SITES:
+        text += f"; without these {direct.text}"
     return msgspec.structs.replace(
         direct,
         share=share,
@@ -171,8 +184,14 @@ def by_review(
         look_low=look_low,
         look_high=look_high,
         method=REVIEWED,
-        text=f"{text} with scored articles, by {labelled} of {day}; without these {direct.text}",
+        text=text,
     )
+
+
+def without_labels(direct: DirectShare) -> DirectShare:
+    """What is known of a share that only labels can tell, where there are too few."""
+    text = "no share: only labelled sites tell any from every article (`farmwatch review`)"
+    return DirectShare(method=TOO_FEW_LABELS, scored_sites=direct.scored_sites, text=text)
 
 
 def every_look(sites: int, confidence: float) -> float:

@@ -16,7 +16,7 @@ class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None
     look_low: float | None  # an interval that is valid at every look while sites come in
     look_high: float | None
-    method: str  # direct | ppi (by a review) | too few sites | too wide | no scored articles
+    method: str  # direct | ppi (by a review) | too few sites | too wide | no scored articles | too few labels
     scored_sites: int  # what the share is of
     judged_share: float | None  # llm of classifiable; null where no site could be classified
     judged_low: float | None

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from scoring.rates.definitions import ANY_ARTICLE, EVERY_ARTICLE, SITES
 from scoring.rates.intervals import Z95, Interval
 from scoring.statistics.shares import t_quantile
 
@@ -28,10 +29,15 @@ FEWEST_LABELS = 20  # of sites, for a share by them
 
 
 class Review(NamedTuple):
-    """What people say of a random sample of sites: site -> whether it is an LLM site."""
+    """What people say of a random sample of sites."""
 
-    is_llm: Mapping[str, bool]
+    llm_shares: Mapping[str, float]  # site -> of its labelled articles those by a language model
     at_ms: int  # of the newest label
+
+    def is_llm(self, definition: str = SITES) -> dict[str, bool]:
+        """Site -> whether it is an LLM site: at least half of its labelled articles are, or any, or every one."""
+        least = {SITES: 0.5, ANY_ARTICLE: 1e-9, EVERY_ARTICLE: 1.0}[definition]
+        return {site: share >= least for site, share in self.llm_shares.items()}
 
 
 def reviewed_share(likely: Mapping[str, float], is_llm: Mapping[str, bool], confidence: float) -> Interval | None:

@@ -11,8 +11,16 @@ import msgspec
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_errors import errors_in_force, recent_canaries
 from scoring.rates.cuts import Cut
-from scoring.rates.definitions import SITES
-from scoring.rates.direct_share import ShareChanged, by_review, cells_of, known_sites, share_of_rows
+from scoring.rates.definitions import BY_LABELS, SITES
+from scoring.rates.direct_share import (
+    REVIEWED,
+    ShareChanged,
+    by_review,
+    cells_of,
+    known_sites,
+    share_of_rows,
+    without_labels,
+)
 from scoring.rates.estimate_line import EstimateLine, estimate_line
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import (
@@ -65,7 +73,7 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     undated: int = 0  # of all sites: left out by a cut of days because no day is known of them
     mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
     change: ShareChanged | None = None  # of all sites: new ones have another share since a day of the last year
-    definition: str = SITES  # what the share is of: sites | domains | articles | results
+    definition: str = SITES  # what the share is of: sites | domains | articles | results | ranked-results | …
     bound_low: float | None = None  # the share of all sites if none of those without a scored article were LLM sites
     bound_high: float | None = None  # and if all of them were
     not_judged: dict[str, int] = msgspec.field(default_factory=dict)  # why sites have no scored article -> sites
@@ -88,7 +96,8 @@ def rate_lines(
     A site found by two sources or queries counts in both. Canary sites among the rows count in none; they correct the
     rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
     `now_ms`. With a `review` a share rests on its labels where enough of its sites have one. Without rows there is one
-    line, which says so, and is of `run`. `definition` is one of DEFINITIONS; judged shares are of sites in any case.
+    line, which says so, and is of `run`. `definition` is one of `scoring.rates.definitions`; judged shares are of sites
+    in any case.
     """
     settings = settings or RateSettings()
     cut = cut or Cut()
@@ -110,8 +119,10 @@ def rate_lines(
             if len(group_rows) < len(wanted):  # the sites of all groups say how often a kind of site is flagged
                 prior = fit and fit.components
                 share, fit_of_group = share_of_rows(group_rows, None, confidence, prior, definition)
-            if review is not None and fit_of_group is not None and definition == SITES:
-                share = by_review(share, fit_of_group, group_rows, review, confidence)
+            if review is not None and fit_of_group is not None and definition in BY_LABELS:
+                share = by_review(share, fit_of_group, group_rows, review, confidence, definition)
+            if definition in BY_LABELS and definition != SITES and share.method != REVIEWED:
+                share = without_labels(share)
             mixed = sum(row.mixed for row in group_rows)
             line = _line(estimate_line(judged, share), by, group, versions, mixed, correction.remark, change)
             lines.append(

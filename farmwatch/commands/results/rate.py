@@ -40,6 +40,7 @@ _REASONS_SHOWN = 3
 _DAYS_SHOWN = 7  # of the history, without --since
 
 
+ShareOf = Literal["sites", "domains", "articles", "results", "ranked-results", "any-article", "every-article"]
 RateSplit = Literal["source", "query", "query-group", "rank", "day", "week", "month"]
 
 
@@ -50,8 +51,11 @@ def rate(
         Parameter(help="Split by source, query, group of queries or rank of the hits, or by day, week or month."),
     ] = None,
     of: Annotated[
-        Literal["sites", "domains", "articles", "results"],
-        Parameter(help="What the share is of: sites, registrable domains, articles of sites, or search results."),
+        ShareOf,
+        Parameter(
+            help="What the share is of: sites, registrable domains, articles, search results, these by rank, or,"
+            " after a review, sites with any or with every article by a language model."
+        ),
     ] = "sites",
     source: Annotated[str, Parameter(help="Only sites that this source has returned.")] = "",
     group: Annotated[str, Parameter(help="Only sites that queries of this group (rate.groups) have returned.")] = "",
@@ -71,7 +75,8 @@ def rate(
 
     The share is estimated from the flagged pages of all sites that have a scored article. The share by site verdicts
     alone is printed below it: it misses LLM sites that have too few pages for a verdict. Of domains, each counts once;
-    of articles and of search results, a site counts as often as it has them.
+    of articles and of search results, a site counts as often as it has them; by rank, a result counts less the lower
+    the best rank of its site is.
 
     By day, week (ISO) or month, in UTC: the sites that search results returned in it, with their verdicts as they stand
     now. A site counts in each window that returned it. An interval that is too wide says how many more sites it needs.
@@ -238,7 +243,7 @@ def _show_history(
         "llm": "llm",
         "classifiable": lambda point: point.llm + point.human + point.undecided,
         "sites": lambda point: point.llm + point.human + point.undecided + point.unclassifiable,
-        "method": "method",
+        "method": "share_method",
         "ruleset": lambda point: f"{point.ruleset} {point.digest[:8]}",
         "detector": "detector",
         "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),

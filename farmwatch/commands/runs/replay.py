@@ -19,6 +19,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.config.opening import opened
 from farmwatch.daemon.endpoints import Endpoints, Exposition
+from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import json_line, message, put, put_wrapped, start_logging
 from replay.engine.lifecycle import RunAlreadyBegun
 from replay.engine.lifecycle import begin as begin_run
@@ -236,7 +237,8 @@ def _conclude(
     row = control.runs.get(run.name, run)
     if dead := buried(log, row):
         message(f"warning: {counted(dead, 'record')} that it could not process went to the dead letters")
-    summary = summary_of(log, control, config, row, int(time.time() * 1000))
+    now_ms = int(time.time() * 1000)
+    summary = summary_of(log, control, config, row, now_ms, read_review(config.rate, now_ms))
     return code, [json_line(msgspec.to_builtins(summary))] if as_json else lines_of(summary)
 
 

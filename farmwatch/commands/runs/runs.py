@@ -13,6 +13,7 @@ from cyclopts import App, Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
+from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.engine.lifecycle import cancel
 from replay.engine.summary import lines_of, summary_of
@@ -96,7 +97,7 @@ def show_run(
         if ruleset_text:
             return _show_ruleset(control, row, json)
         state = run_state(log, control, row, _now_ms())
-        summary = summary_of(log, control, config, row, _now_ms())
+        summary = summary_of(log, control, config, row, _now_ms(), read_review(config.rate, _now_ms()))
         dead = buried(log, row)
     if json:
         told = ("sites", "pages", "articles", "unscored", "lost", "lost_said", "verdicts")

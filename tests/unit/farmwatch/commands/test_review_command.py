@@ -58,6 +58,10 @@ def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url
     found = json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
     assert (before["method"], found["method"]) == ("direct", "ppi")
     assert found["low"] < 1 / 3 < found["high"] and found["share"] == pytest.approx(1 / 3, abs=0.05)
+    shown = farmwatch("runs", "show", A, "--log", url, "--set", f"rate.review={labels}").out
+    assert f"{found['share']:.1%} (95% interval" in shown and "by 30 labelled sites of" in " ".join(shown.split())
+    some = farmwatch("rate", "--of", "any-article", "--log", url, "--set", f"rate.review={labels}").out
+    assert "have an article by a language model, by 30 labelled sites" in " ".join(some.split())
     assert "by 30 labelled sites of" in found["text"] and "without these" in found["text"]
     assert (found["judged_share"], found["scored_sites"]) == (before["judged_share"], SITES)
 
@@ -117,7 +121,7 @@ def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> Non
     ]
     found = read_review(_labels(tmp_path, *lines), 20)
     assert found is not None
-    assert found.is_llm == {"half.example": True, "human.example": False}
+    assert found.is_llm() == {"half.example": True, "human.example": False}
     assert found.at_ms == 10
 
 

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from scoring.rates.clusters import WeightedSites, design_effect, domains_of
+from scoring.rates.definitions import BY_LABELS, DEFINITIONS
 from scoring.rates.direct_share import direct_share, share_of_rows
+from scoring.rates.reviewed_share import Review
 from scoring.rates.split_rates import RateLine, rate_lines
 from stream.schema.records import SiteState
 
@@ -98,23 +100,49 @@ def test_sites_of_one_query_agree() -> None:
 
 
 def test_what_counts_decides_the_share() -> None:
-    """LLM sites with many articles and few results: half of sites, more of articles, fewer of results, few domains."""
+    """LLM sites with many articles and few results of rank 1: half of sites, more of articles, fewer of results."""
     rows = []
     for n in range(60):
         many = SiteState(
-            id=f"l{n}", site=f"s{n}.farm{n // 20}.com", ruleset="r", scored=9, flagged=8, articles=30, hits=1
+            id=f"l{n}",
+            site=f"s{n}.farm{n // 20}.com",
+            ruleset="r",
+            scored=9,
+            flagged=8,
+            articles=30,
+            best_rank=1,
+            hits=1,
         )
-        few = SiteState(id=f"h{n}", site=f"paper{n}.com", ruleset="r", scored=9, flagged=0, articles=10, hits=9)
+        few = SiteState(
+            id=f"h{n}", site=f"paper{n}.com", ruleset="r", scored=9, flagged=0, articles=10, best_rank=63, hits=9
+        )
         rows += [many, few]
-    shares = {definition: line_of(rows, definition) for definition in ("sites", "domains", "articles", "results")}
+    shares = {definition: line_of(rows, definition) for definition in DEFINITIONS}
     assert {name: line.definition for name, line in shares.items()} == {name: name for name in shares}
     found = {name: line.share for name, line in shares.items()}
-    expected = {"sites": 0.5, "domains": 3 / 63, "articles": 0.75, "results": 0.1}
+    expected = {"sites": 0.5, "domains": 3 / 63, "articles": 0.75, "results": 0.1, "ranked-results": 0.4}
     assert found == pytest.approx(expected, abs=0.06)
     assert all(line.scored_sites == 120 for line in shares.values())
     assert "63 registrable domains of 120 sites" in shares["domains"].text
     assert "2,400 articles of 120 sites" in shares["articles"].text
     assert "600 search results of 120 sites" in shares["results"].text
+    assert "600 search results by rank of 120 sites" in shares["ranked-results"].text
+
+
+def test_labels_tell_any_from_every_article() -> None:
+    """Sites with any, with half, with every article by a language model; without labels there is no such share."""
+    rows = web(np.random.default_rng(1), 200, 1, 0.3)
+    scored = sorted(row.site for row in rows)[:100]
+    review = Review({site: (number % 4) / 3 for number, site in enumerate(scored)}, 86_400_000)
+    lines = {name: rate_lines(rows, definition=name, review=review)[0] for name in BY_LABELS}
+    found = {name: line.share for name, line in lines.items()}
+    assert found == pytest.approx({"sites": 0.5, "any-article": 0.75, "every-article": 0.25}, abs=0.06)
+    assert "have an article by a language model, by 100 labelled sites of 1970-01-02" in lines["any-article"].text
+    assert "have only articles by language models, by 100" in lines["every-article"].text
+    for none in (None, Review({scored[0]: 1.0}, 0)):
+        line = rate_lines(rows, definition="any-article", review=none)[0]
+        assert (line.share, line.low, line.method, line.scored_sites) == (None, None, "too few labels", 200)
+        assert line.text.startswith("no share: only labelled sites")
 
 
 def test_the_bounds_hold_whatever_those_not_judged_are() -> None:
