@@ -1,10 +1,8 @@
 """Group commit: the one way by which a process changes the embedded log.
 
-Callers that arrive while others are at work wait in a queue; the first of them then leads all of them as a group
-through two stages: one append and fdatasync for their large values, and one SQLite transaction. So the cost of syncing
-is shared. While a group is in its transaction, the next one already syncs its values; a third waits and grows.
-Large values are on the disk before the transaction that names them, so a crash at any instant leaves at worst bytes
-that nothing refers to.
+Callers queue their changes. The one that gets the lock commits all that are queued as a group: one append and fdatasync
+for their large values, then one SQLite transaction. So the cost of syncing is shared. Large values are on the disk
+before the transaction that names them, so a crash at any instant leaves at worst bytes that nothing refers to.
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
@@ -35,32 +33,11 @@ class _Task(Generic[T]):
     """One caller's change: values for the segments, and what to do within the transaction."""
 
     apply: Apply[T]
-    blobs: Sequence[tuple[int, bytes]] = ()  # (topic id, value)
+    blobs: Sequence[tuple[int, bytes]]  # (topic id, value)
     places: Sequence[Placed] = ()
     result: T | None = None
     error: BaseException | None = None
     done: bool = False
-    turn: threading.Event = field(default_factory=threading.Event)  # set when done, or when this caller has to lead
-
-
-class _Group:
-    """Tasks that are committed together."""
-
-    def __init__(self, tasks: Sequence[_Task[Any]]) -> None:
-        self.tasks = tasks
-        self.written: list[tuple[Segment, int, int]] = []  # segment, its size before and after
-        self.retired: list[Segment] = []  # full; to be closed once the groups before are committed
-        self.error: StreamError | None = None
-
-    def spoil(self) -> None:
-        for segment, _, _ in self.written:
-            segment.spoiled = True
-
-    def fail(self, error: StreamError) -> None:
-        self.error = error
-        for task in self.tasks:
-            task.error = error
-            task.done = True
 
 
 class Writer:
@@ -73,13 +50,10 @@ class Writer:
         self._lock_timeout_s = lock_timeout_s
         self._database: sqlite3.Connection | None = None
         self._segments: dict[int, Segment] = {}
-        self._dropped: set[int] = set()
         self._queue: list[_Task[Any]] = []
-        self._leading = False
         self._closed = False
-        self._mutex = threading.Lock()
-        self._committing = threading.Lock()  # held for a transaction
-        self._appending = threading.Lock()  # held to write or cut segments
+        self._mutex = threading.Lock()  # of the queue
+        self._committing = threading.Lock()  # of the connection and the segments
         self._news = threading.Condition()
         self._pid = os.getpid()
         self.committed = 0
@@ -89,15 +63,32 @@ class Writer:
 
         Its StreamError is raised, the others of its group commit without it; LogUnavailable: nothing is durable.
         """
+        if os.getpid() != self._pid:
+            raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
+        if self._read_only:
+            raise StreamError(f"the log in {self._folder} is open for reading only")
         task = _Task(apply, blobs)
-        self._submit(task)
+        with self._mutex:
+            if self._closed:
+                raise StreamError(f"the log in {self._folder} is closed")
+            self._queue.append(task)
+        try:
+            with self._committing:
+                if not task.done:
+                    self._commit_queued()
+        finally:
+            with self._mutex:
+                if task in self._queue:  # interrupted while it waited
+                    self._queue.remove(task)
+        if task.error is not None:
+            raise task.error
         return cast(T, task.result)
 
     def drop(self, topics: Iterable[int]) -> None:
         """Close the segments of removed topics, so that their files may go."""
-        with self._appending:
-            self._dropped.update(topics)
-        self.run(lambda *_: None)  # its group retires them
+        with self._committing:
+            for topic in self._segments.keys() & set(topics):
+                self._segments.pop(topic).close()
 
     def wait(self, seen: int, timeout_s: float) -> None:
         with self._news:
@@ -107,208 +98,135 @@ class Writer:
     def close(self) -> None:
         if os.getpid() != self._pid:
             return
-        with contextlib.suppress(StreamError):
-            self._submit(_Task(lambda *_: None), last=True)
-        for segment in self._segments.values():
-            segment.close()
-        self._segments.clear()
-        self._drop_connection()
-
-    def _submit(self, task: _Task[Any], *, last: bool = False) -> None:
-        """Queue a task, and lead the queue if no other caller does. Raises the task's error."""
-        if os.getpid() != self._pid:
-            raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
-        if self._read_only:
-            raise StreamError(f"the log in {self._folder} is open for reading only")
         with self._mutex:
-            if self._closed:
-                raise StreamError(f"the log in {self._folder} is closed")
-            self._closed = last
-            self._queue.append(task)
-            leads, self._leading = not self._leading, True
-        if not leads:
-            self._await_turn(task)
-        if not task.done:
-            self._lead()
-        if task.error is not None:
-            raise task.error
+            self._closed = True
+        with self._committing:
+            self._commit_queued()
+            for segment in self._segments.values():
+                segment.close()
+            self._segments.clear()
+            self._drop_connection()
 
-    def _await_turn(self, task: _Task[Any]) -> None:
-        """Wait until the task is done or has to lead; a caller that is interrupted meanwhile leaves the queue."""
-        try:
-            task.turn.wait()
-        except BaseException:
-            with self._mutex:
-                if task in self._queue:
-                    self._queue.remove(task)
-                    if task.turn.is_set():
-                        self._pass_lead()
-            raise
-
-    def _pass_lead(self) -> None:
-        """With the mutex held: the first in the queue leads next."""
-        self._leading = bool(self._queue)
-        if self._queue:
-            self._queue[0].turn.set()
-
-    def _lead(self) -> None:
-        """Take all that is queued through both stages; the next group starts when this one is in its transaction."""
+    def _commit_queued(self) -> None:
+        """Commit all that is queued as one group, with the lock held; errors go to the tasks."""
         with self._mutex:
-            group, self._queue = self._queue, []
+            tasks, self._queue = self._queue, []
+        if not tasks:
+            return
+        failure: Exception = LogUnavailable(f"the log in {self._folder} was interrupted")
+        written: list[tuple[Segment, int]] = []  # and its size before
         try:
-            self._run_group(_Group(group))
+            with translated_errors(self._folder):
+                self._place(tasks, written)
+                self._transact(tasks, written)
+            with self._news:
+                self.committed += 1
+                self._news.notify_all()
+        except Exception as error:  # noqa: BLE001  # it is raised to the callers
+            failure = error
+            for segment, before in written:
+                if not segment.spoiled:  # the next append overwrites these values, so that trying again fills no disk
+                    segment.cut(before)
         finally:
-            for task in group:
+            for task in tasks:
                 if not task.done:
-                    task.error = task.error or LogUnavailable(f"the log in {self._folder} was interrupted")
-                    task.done = True
-                task.turn.set()
+                    task.error, task.done = failure, True
 
-    def _run_group(self, group: _Group) -> None:
-        try:
-            self._place(group)
-            self._committing.acquire()
-        except BaseException:
-            with self._mutex:
-                self._pass_lead()
-            raise
-        try:
-            with self._mutex:
-                self._pass_lead()
-            self._commit(group)
-        finally:
-            self._committing.release()
-
-    def _place(self, group: _Group) -> None:
+    def _place(self, tasks: Sequence[_Task[Any]], written: list[tuple[Segment, int]]) -> None:
+        """Append the values of all tasks to segments, and sync these."""
         values: dict[int, list[bytes]] = {}
-        for task in group.tasks:
+        for task in tasks:
             for topic, value in task.blobs:
                 values.setdefault(topic, []).append(value)
         places: dict[int, Iterator[Placed]] = {}
-        try:
-            with self._appending, translated_errors(self._folder):
-                group.retired += [self._segments.pop(topic) for topic in self._dropped & self._segments.keys()]
-                self._dropped.clear()
-                for topic, wanted in values.items():
-                    segment = self._segment(topic, group)
-                    before = segment.size
-                    places[topic] = zip(repeat(segment), segment.append(wanted), strict=False)
-                    group.written.append((segment, before, segment.size))
-                for segment, _, _ in group.written:
-                    segment.sync()
-        except StreamError as error:
-            group.fail(error)
-            return
-        for task in group.tasks:
+        for topic, wanted in values.items():
+            segment = self._segment(topic)
+            before = segment.size
+            places[topic] = zip(repeat(segment), segment.append(wanted), strict=False)
+            written.append((segment, before))
+        for segment, _ in written:
+            segment.sync()
+        for task in tasks:
             task.places = [next(places[topic]) for topic, _ in task.blobs]
 
-    def _segment(self, topic: int, group: _Group) -> Segment:
+    def _segment(self, topic: int) -> Segment:
         segment = self._segments.get(topic)
-        if segment is not None and (segment.spoiled or segment.size >= self._segment_bytes):
-            group.retired.append(segment)
-            segment = None
-        if segment is None:
+        if segment is None or segment.spoiled or segment.size >= self._segment_bytes:
+            if segment is not None:
+                self._segments.pop(topic).close()
             segment = self._segments[topic] = Segment(self._folder / SEGMENTS, topic, self._enter)
         return segment
 
     def _enter(self, file: str) -> int:
         """Enter a new segment before its first write: retention removes no file that the database does not know."""
-        with contextlib.closing(self._connect()) as database:
-            _begin(database, self._lock_timeout_s)
+        with self._transaction() as database:
             row = database.execute("INSERT INTO segments (file, live) VALUES (?, 0)", (file,)).lastrowid
-            database.execute("COMMIT")
         assert row is not None
         return row
 
-    def _connect(self) -> sqlite3.Connection:
-        """A connection whose `BEGIN` does not wait, see `_begin`."""
-        database = connect(self._folder, self._lock_timeout_s)
-        database.execute("PRAGMA busy_timeout = 0")
-        return database
-
-    def _commit(self, group: _Group) -> None:
-        for segment in group.retired:  # what the groups before placed there is committed by now
-            segment.close()
-        if group.error is None:
-            try:
-                with translated_errors(self._folder):
-                    self._transact(group)
-            except StreamError as error:
-                group.fail(error)
-        if group.error is not None:
-            self._take_back(group)
-            return
-        with self._news:
-            self.committed += 1
-            self._news.notify_all()
-
-    def _take_back(self, group: _Group) -> None:
-        """Let the next append overwrite the values of a group that failed, so that trying again fills no disk."""
-        with self._appending:
-            for segment, before, after in group.written:
-                if segment.size == after and not segment.spoiled:
-                    segment.cut(before)
-
-    def _transact(self, group: _Group) -> None:
+    def _transact(self, tasks: Sequence[_Task[Any]], written: Sequence[tuple[Segment, int]]) -> None:
         """All tasks in one transaction. Where a fault of one caller's data spoils it, each task has one of its own."""
         try:
-            self._transact_all(group, group.tasks)
+            self._transact_all(tasks, written)
         except Exception as error:
-            if len(group.tasks) == 1 or isinstance(translate(error, self._folder), StreamError):
+            if len(tasks) == 1 or isinstance(translate(error, self._folder), StreamError):
                 raise
-            for task in group.tasks:
-                try:
-                    self._transact_all(group, [task])
-                except Exception as own:  # noqa: BLE001  # it is raised to its caller
-                    task.error = translate(own, self._folder)
-                    task.done = True
-
-    def _transact_all(self, group: _Group, tasks: Sequence[_Task[Any]]) -> None:
-        database = self._database
-        if database is None:
-            database = self._database = self._connect()
-        _begin(database, self._lock_timeout_s)
-        try:
             for task in tasks:
                 try:
-                    task.result = task.apply(database, task.places)
-                except StreamError as error:
-                    task.error = error
-            self._end(database, group)
+                    self._transact_all([task], written)
+                except Exception as own:  # noqa: BLE001  # it is raised to its caller
+                    task.error, task.done = translate(own, self._folder), True
+
+    def _transact_all(self, tasks: Sequence[_Task[Any]], written: Sequence[tuple[Segment, int]]) -> None:
+        try:
+            with self._transaction() as database:
+                for task in tasks:
+                    try:
+                        task.result = task.apply(database, task.places)
+                    except StreamError as error:
+                        task.error = error
         except BaseException as error:
-            if not isinstance(error, Exception):  # interrupted, perhaps just after the commit: leave its values alone
-                group.spoil()
+            # Interrupted, or failed by the disk: the commit may be there, or come back in a crash. Its values stay.
+            if not isinstance(error, Exception) or _code(error) == sqlite3.SQLITE_IOERR:
+                for segment, _ in written:
+                    segment.spoiled = True
             for task in tasks:
                 task.error = task.result = None
-            self._roll_back(error)
             raise
         for task in tasks:
             task.done = True
 
-    def _end(self, database: sqlite3.Connection, group: _Group) -> None:
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        """A write transaction, rolled back where an error leaves the block; after one of SQLite the connection goes."""
+        if self._database is None:
+            self._database = connect(self._folder, self._lock_timeout_s)
+            self._database.execute("PRAGMA busy_timeout = 0")  # see `_begin`
+        database = self._database
+        _begin(database, self._lock_timeout_s)
         try:
+            yield database
             database.execute("COMMIT")
-        except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
-                group.spoil()  # perhaps a crash now would bring the commit back: its values must not be overwritten
+        except BaseException as error:
+            try:
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
+            except sqlite3.Error:
+                self._drop_connection()
+            if isinstance(error, sqlite3.DatabaseError):
+                self._drop_connection()
             raise
-
-    def _roll_back(self, error: BaseException) -> None:
-        """Undo the transaction; after an error of the disk, continue on a new connection."""
-        try:
-            if self._database is not None and self._database.in_transaction:
-                self._database.execute("ROLLBACK")
-        except sqlite3.Error:
-            self._drop_connection()
-            return
-        if isinstance(error, sqlite3.DatabaseError) and isinstance(translate(error, self._folder), StreamError):
-            self._drop_connection()
 
     def _drop_connection(self) -> None:
         database, self._database = self._database, None
         if database is not None:
             with contextlib.suppress(sqlite3.Error):
                 database.close()
+
+
+def _code(error: Exception) -> int:
+    """The primary code of an error of SQLite; 0 for another error."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def _begin(database: sqlite3.Connection, lock_timeout_s: float) -> None:
@@ -319,6 +237,6 @@ def _begin(database: sqlite3.Connection, lock_timeout_s: float) -> None:
             database.execute("BEGIN IMMEDIATE")
             return
         except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
         time.sleep(random.uniform(0.0003, 0.0015))  # noqa: S311  # spreads the askers, no secret

@@ -68,8 +68,7 @@ def test_a_commit_to_an_unknown_topic_leaves_nothing(world: World) -> None:
 def test_a_zombie_of_the_same_name_is_fenced(world: World) -> None:
     """A second member of the same name owns what the first had; a commit of the first is Fenced and leaves nothing."""
     zombie = ready(world)
-    heir = world.join("in", store="s", log=world.again())
-    settle([heir], 2)
+    heir = world.owner(2, "in", store="s", log=world.again())
     with pytest.raises(Fenced):
         zombie.commit(all_of(world, 3))
     assert visible(world) == (0, None, 0)
@@ -137,8 +136,7 @@ def test_poll_keeps_to_the_number_of_records_and_to_bytes(world: World) -> None:
     """poll gives at most max_records, keeps to max_bytes, and gives one record even above max_bytes."""
     world.topics("in")
     world.log.append([record("in", n % 2, "k", b"x" * 4000) for n in range(12)])
-    member = world.join("in")
-    settle([member], 2)
+    member = world.owner(2, "in")
     sizes: list[int] = []
     while sum(sizes) < 12:
         sizes.append(len(member.poll(5, 3, 1 << 20)))
@@ -168,8 +166,7 @@ def test_paused_partitions_are_held_back(world: World) -> None:
     """While paused, poll gives nothing of these partitions; after resume, all of it, in order."""
     world.topics("in")
     world.log.append([record("in", p, "k", f"{p}.{n}") for n in range(3) for p in range(2)])
-    member = world.join("in")
-    settle([member], 2)
+    member = world.owner(2, "in")
     member.pause([0])
     assert values(drain(member, 3)) == ["1.0", "1.1", "1.2"]
     member.pause()

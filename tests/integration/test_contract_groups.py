@@ -20,8 +20,7 @@ def take(member: Member) -> list[Message]:
 def test_two_members_share_and_lose_nothing(world: World) -> None:
     """Records appended before, during and after a second member joins and leaves are each read once, in order."""
     world.topics("in", partitions=4)
-    first = world.join("in", name="first")
-    settle([first], 4)
+    first = world.owner(4, "in", name="first")
 
     def write(batch: int) -> None:
         world.log.append([record("in", p, f"k{p}", f"{batch}.{n}") for p in range(4) for n in range(5)])
@@ -50,8 +49,7 @@ def test_two_members_share_and_lose_nothing(world: World) -> None:
 def test_shares_are_sticky(world: World) -> None:
     """When a member joins, the first keeps what it can, under the same epochs; what moves comes back under another."""
     world.topics("in", partitions=4)
-    first = world.join("in", name="first")
-    settle([first], 4)
+    first = world.owner(4, "in", name="first")
     before = dict(first.assignment())
     second = world.join("in", name="second", log=world.again())
     settle([first, second], 4)
@@ -69,8 +67,7 @@ def test_a_partition_won_again_is_read_from_its_committed_offset(world: World) -
     """What another member committed meanwhile does not come again, though it was polled here before it was lost."""
     world.topics("in", partitions=2)
     world.log.append([record("in", p, "k", f"old {p}") for p in range(2)])
-    first = world.join("in", name="first")
-    settle([first], 2)
+    first = world.owner(2, "in", name="first")
     drain(first, 2)
     second = world.join("in", name="second", log=world.again())
     settle([first, second], 2)
@@ -130,8 +127,7 @@ def test_a_member_that_died_under_a_wrong_clock_is_taken_over(world: World, wron
     world.topics("in")
     world.log.append([record("in", p, "k", "v") for p in range(2)])
     world.clock.turn(wrong_ms)
-    dead = world.join("in", name="dead", log=world.again())
-    settle([dead], 2)
+    world.owner(2, "in", name="dead", log=world.again())
     world.clock.turn(-wrong_ms)
     heir = world.join("in", name="heir", log=world.again())
     world.clock.turn(LEASE_MS + 1)

@@ -10,7 +10,7 @@ import pytest
 from stream.log.contract import RECORD_CAP_BYTES, At, Commit, Output, Topic
 from stream.log.errors import RecordTooLarge, StreamError, TopicMismatch, UnknownTopic
 from stream.log.idle_groups import renew_offsets
-from tests.support.worlds import NOON, World, drain, record, settle, values
+from tests.support.worlds import NOON, World, drain, record, values
 
 
 def test_created_topics_are_listed_with_their_partitions(world: World) -> None:
@@ -235,8 +235,7 @@ def test_a_group_set_to_the_end_reads_what_comes_then(world: World) -> None:
     world.topics("in")
     world.log.append([record("in", 0, "k", "old")])
     world.log.reset("g", "in", world.log.end("in"))
-    member = world.join("in")
-    settle([member], 2)
+    member = world.owner(2, "in")
     assert member.poll(0.3, 10, 1 << 20) == []
     world.log.append([record("in", p, "k", "new") for p in range(2)])
     assert values(drain(member, 2)) == ["new", "new"]

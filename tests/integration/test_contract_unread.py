@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Message
-from tests.support.worlds import World, drain, gather, patiently, record, settle, values
+from tests.support.worlds import World, drain, gather, patiently, record, values
 
 FIRST = At("a", 0)
 
@@ -129,8 +129,7 @@ def test_a_group_beyond_the_end_reports_nothing_expired(world: World) -> None:
     """Retention has taken the first records: a group beyond the end begins at the first kept one, without a report."""
     put(world, 4)
     kept = offsets(world)[2]
-    member = world.join("a")
-    settle([member], 1)
+    member = world.owner(1, "a")
     member.commit(Commit(offsets={FIRST: 1000}))
     member.close()
     world.lose("a", [kept])
@@ -141,8 +140,7 @@ def test_a_group_beyond_the_end_reports_nothing_expired(world: World) -> None:
 def test_a_group_beyond_the_end_begins_anew(world: World) -> None:
     """An offset beyond the end is not waited for: the partition is read from its beginning, and the log says so."""
     put(world, 2)
-    member = world.join("a")
-    settle([member], 1)
+    member = world.owner(1, "a")
     member.commit(Commit(offsets={FIRST: 1000}))
     member.close()
     again = world.join("a", log=world.again())

@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from stream.embedded.database import content_checksum, row_checksum
 from stream.embedded.log import EmbeddedLog
 from stream.embedded.reader import RecordReader, StoredRow
 from stream.embedded.segments import LogDamaged
@@ -447,16 +446,6 @@ def test_a_partition_that_cannot_be_read_does_not_stop_retention(folder: Path, l
     assert opened.beginning("last") == opened.end("last") == [1]
     assert segment not in segments(folder)
     opened.close()
-
-
-def test_checksums_without_the_offset_are_read(folder: Path, log: EmbeddedLog) -> None:
-    """Rows of the first logs hold the checksum of the content alone: they are whole, and damage shows."""
-    log.append([record("in", 0, "k", "valu", timestamp_ms=7) for _ in range(2)])
-    content = row_checksum(content_checksum(7, b"k", None, b"valu"), 0)
-    alter(folder, "checksum", str(content), 0)
-    alter(folder, "checksum", str(content), 1)
-    alter(folder, "key", "x'6c'", 1)
-    assert [bool(m.damage) for m in log.read("in", 0)] == [False, True]
 
 
 def test_a_damaged_database_is_said(tmp_path: Path) -> None:

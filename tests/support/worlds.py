@@ -82,6 +82,12 @@ class World:
         self.members.append(member)
         return member
 
+    def owner(self, partitions: int, *topics: str, **options: Any) -> Member:
+        """Join, and poll until all partitions are owned."""
+        member = self.join(*topics, **options)
+        settle([member], partitions)
+        return member
+
     def lose(self, topic: str, offsets: Sequence[int]) -> None:
         """Let retention take what lies below these offsets, one per partition, of a topic with `retention_ms=1`."""
         self.log.expire(NOON * 2, {topic: offsets})
