@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stream.log.contract import RECORD_CAP_BYTES, At, Commit, Member, StateChange
+from stream.log.contract import RECORD_CAP_BYTES, At, Commit, Member, Output, StateChange
 from stream.log.errors import Fenced, RecordTooLarge, UnknownTopic
 from tests.support.worlds import World, drain, record, settle, values
 
@@ -41,28 +41,28 @@ def test_a_commit_is_visible_whole(world: World) -> None:
     assert member.state(0).get(b"k") == b"state"
 
 
-def test_a_commit_with_a_record_above_the_cap_leaves_nothing(world: World) -> None:
-    """RecordTooLarge in the last output: no output, offset or state is visible, and a right commit follows."""
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [
+        (record("out", 0, "k", b"x" * (RECORD_CAP_BYTES + 1)), RecordTooLarge),
+        (record("nowhere", 0, "k"), UnknownTopic),
+    ],
+    ids=["too large", "unknown topic"],
+)
+def test_a_commit_with_a_record_that_is_refused_leaves_nothing(
+    world: World, bad: Output, error: type[Exception]
+) -> None:
+    """No output, offset or state is visible, and a right commit follows."""
     member = ready(world)
     good = all_of(world, 2)
-    bad = Commit([*good.outputs, record("out", 0, "k", b"x" * (RECORD_CAP_BYTES + 1))], good.offsets, good.state)
-    with pytest.raises(RecordTooLarge):
-        member.commit(bad)
+    with pytest.raises(error):
+        member.commit(Commit([*good.outputs, bad], good.offsets, good.state))
     assert visible(world) == (0, None, 0)
     assert member.state(0).get(b"k") is None
     member.rewind()
     drain(member, 3)
     member.commit(good)
     assert visible(world) == (2, 2, 1)
-
-
-def test_a_commit_to_an_unknown_topic_leaves_nothing(world: World) -> None:
-    """UnknownTopic in the last output: no output, offset or state is visible."""
-    member = ready(world)
-    good = all_of(world, 2)
-    with pytest.raises(UnknownTopic, match="nowhere"):
-        member.commit(Commit([*good.outputs, record("nowhere", 0, "k")], good.offsets, good.state))
-    assert visible(world) == (0, None, 0)
 
 
 def test_a_zombie_of_the_same_name_is_fenced(world: World) -> None:
