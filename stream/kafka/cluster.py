@@ -39,11 +39,10 @@ class KafkaSite:
         self.prefix = prefix
         self.settings = settings
         self.clock = clock
-        client = (settings, bootstrap, "farmwatch")
-        self.reader_options = reader_options(*client)
-        self.member_options = partial(member_options, *client)  # group and member are full names
-        self.producer_options = partial(producer_options, *client)
-        self.admin = KafkaAdmin(connection_options(*client), settings.request_timeout_s)
+        self.reader_options = reader_options(settings, bootstrap)
+        self.member_options = partial(member_options, settings, bootstrap)  # group and member are full names
+        self.producer_options = partial(producer_options, settings, bootstrap)
+        self.admin = KafkaAdmin(connection_options(settings, bootstrap), settings.request_timeout_s)
         self._state_folder = state_folder
         self._partitions: Mapping[str, int] = {}
 

@@ -71,11 +71,11 @@ def name_of(instance: str) -> str:
     return re.sub(r"_([0-9a-f]{1,6})_", character, instance)
 
 
-def connection_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> dict[str, Any]:
+def connection_options(settings: KafkaSettings, bootstrap: str) -> dict[str, Any]:
     """What every client needs."""
     return {
         "bootstrap_servers": bootstrap.split(","),
-        "client_id": client_id,
+        "client_id": "farmwatch",
         "bootstrap_timeout_ms": _ms(settings.connect_timeout_s),
         "request_timeout_ms": _ms(settings.request_timeout_s),
         **_NETWORK_BACKOFF_MS,
@@ -83,10 +83,10 @@ def connection_options(settings: KafkaSettings, bootstrap: str, client_id: str) 
     }
 
 
-def reader_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> dict[str, Any]:
+def reader_options(settings: KafkaSettings, bootstrap: str) -> dict[str, Any]:
     """A consumer of committed records, without a group."""
     return {
-        **connection_options(settings, bootstrap, client_id),
+        **connection_options(settings, bootstrap),
         "isolation_level": "read_committed",
         "enable_auto_commit": False,
         "auto_offset_reset": "earliest",
@@ -98,10 +98,10 @@ def reader_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> d
     }
 
 
-def member_options(settings: KafkaSettings, bootstrap: str, client_id: str, group: str, member: str) -> dict[str, Any]:
+def member_options(settings: KafkaSettings, bootstrap: str, group: str, member: str) -> dict[str, Any]:
     """A static member of a group. It decides itself where to resume from an offset that the broker does not have."""
     return {
-        **reader_options(settings, bootstrap, client_id),
+        **reader_options(settings, bootstrap),
         "auto_offset_reset": "none",
         "group_id": group,
         "group_instance_id": instance_name(member),
@@ -111,10 +111,10 @@ def member_options(settings: KafkaSettings, bootstrap: str, client_id: str, grou
     }
 
 
-def producer_options(settings: KafkaSettings, bootstrap: str, client_id: str, transactional_id: str) -> dict[str, Any]:
+def producer_options(settings: KafkaSettings, bootstrap: str, transactional_id: str) -> dict[str, Any]:
     """An idempotent, transactional producer with large batches."""
     return {
-        **connection_options(settings, bootstrap, client_id),
+        **connection_options(settings, bootstrap),
         "transactional_id": transactional_id,
         "transaction_timeout_ms": _ms(settings.transaction_timeout_s),
         "acks": "all",

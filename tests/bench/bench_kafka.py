@@ -97,7 +97,7 @@ class _Bench:
 
     def bare_come_in(self, count: int) -> None:
         """The same by the bare consumer, in a group as well."""
-        options = reader_options(self.settings, broker(), "bench")
+        options = reader_options(self.settings, broker())
         consumer = KafkaConsumer(f"{self.prefix}big", group_id=f"{self.prefix}{uuid.uuid4().hex[:8]}", **options)
         found = 0
         while found < count:
@@ -110,7 +110,7 @@ class _Bench:
         return member
 
     def _producer(self, name: str) -> Any:
-        producer = KafkaProducer(**producer_options(self.settings, broker(), "bench", f"{self.prefix}{name}"))
+        producer = KafkaProducer(**producer_options(self.settings, broker(), f"{self.prefix}{name}"))
         producer.init_transactions()
         return producer
 

@@ -222,7 +222,7 @@ def test_a_transaction_that_never_ends_is_told(own_broker: Broker, tmp_path: Pat
     log = _open(own_broker, tmp_path, msgspec.structs.replace(SETTINGS, transaction_timeout_s=1))
     _prepare(log, 10)
     lasting = msgspec.structs.replace(SETTINGS, transaction_timeout_s=PATIENCE_S)
-    stranger = build_producer(producer_options(lasting, own_broker.address, "test", f"{tmp_path.name}.stranger"))
+    stranger = build_producer(producer_options(lasting, own_broker.address, f"{tmp_path.name}.stranger"))
     stranger.begin_transaction()
     held = {TopicPartition(f"{tmp_path.name}.in", 0): OffsetAndMetadata(0, "", -1)}
     stranger.send_offsets_to_transaction(held, f"{tmp_path.name}.g")

@@ -77,7 +77,7 @@ def test_what_a_dead_process_left_open_holds_nobody_up(world: KafkaWorld) -> Non
     log.append([record("in", 0, "k") for _ in range(5)])
     log.reset("g", "in", [2])
     at, group = TopicPartition(f"{prefix}in", 0), f"{prefix}g"
-    options = producer_options(KafkaSettings(transaction_timeout_s=40), broker(), "dead", f"{prefix}dead")
+    options = producer_options(KafkaSettings(transaction_timeout_s=40), broker(), f"{prefix}dead")
     dying = build_producer(options)
     dying.begin_transaction()
     dying.send(at.topic, b"v", b"k", [], 0).get(timeout=30)

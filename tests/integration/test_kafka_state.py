@@ -110,7 +110,7 @@ def test_an_uncommitted_change_is_never_seen(home: Home) -> None:
     member = home.join()
     put(member, a="1")
     member.close()
-    options = producer_options(KafkaSettings(transaction_timeout_s=5), broker(), "dead", f"{home.prefix}dead")
+    options = producer_options(KafkaSettings(transaction_timeout_s=5), broker(), f"{home.prefix}dead")
     dying = build_producer(options)
     dying.begin_transaction()
     dying.send(f"{home.prefix}state.s", b"\0" * 8 + b"ghost", b"a", [], 0).get(timeout=30)
