@@ -257,6 +257,7 @@ def test_renewing_offsets_changes_none(world: World) -> None:
     end = world.log.end("in")[0]
     member.commit(Commit(offsets={At("in", 0): end}))
     assert not renew_offsets(world.log, "g", ["in", "side"])
+    assert not renew_offsets(world.log, "nobody", ["in", "side"])
     member.close()
     forgets = world.log.forgets_offsets
     assert renew_offsets(world.again(), "g", ["in", "side", "unread", "nowhere"]) == forgets
