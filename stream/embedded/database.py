@@ -159,11 +159,8 @@ def _check_version(database: sqlite3.Connection, folder: Path) -> None:
 
 
 def _holds_segments(folder: Path) -> bool:
-    try:
-        with os.scandir(folder / SEGMENTS) as entries:
-            return any(True for _ in entries)
-    except FileNotFoundError:
-        return False
+    place = folder / SEGMENTS
+    return place.is_dir() and any(place.iterdir())
 
 
 def _size(path: Path) -> int:
