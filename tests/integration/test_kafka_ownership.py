@@ -11,7 +11,7 @@ from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from stream.kafka.producer import build_producer
-from stream.kafka.settings import KafkaSettings, producer_options
+from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, Commit, StateChange
 from stream.log.errors import Fenced
 from tests.support.kafka_broker import broker
@@ -77,7 +77,7 @@ def test_what_a_dead_process_left_open_holds_nobody_up(world: KafkaWorld) -> Non
     log.append([record("in", 0, "k") for _ in range(5)])
     log.reset("g", "in", [2])
     at, group = TopicPartition(f"{prefix}in", 0), f"{prefix}g"
-    options = producer_options(KafkaSettings(transaction_timeout_s=40), broker(), f"{prefix}dead")
+    options = KafkaSettings(transaction_timeout_s=40).producer_options(broker(), f"{prefix}dead")
     dying = build_producer(options)
     dying.begin_transaction()
     dying.send(at.topic, b"v", b"k", [], 0).get(timeout=30)
