@@ -9,7 +9,7 @@ import pytest
 
 from stream.log.contract import RECORD_CAP_BYTES, At, Commit, Output, Topic
 from stream.log.errors import RecordTooLarge, StreamError, TopicMismatch, UnknownTopic
-from stream.log.idle_groups import renew_offsets
+from stream.log.offsets import renew_offsets
 from tests.support.worlds import NOON, World, drain, record, values
 
 
