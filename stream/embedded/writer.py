@@ -1,8 +1,8 @@
 """Group commit: the one way by which a process changes the embedded log.
 
-Callers queue their changes. The one that gets the lock commits all that are queued as a group: one append and fdatasync
-for their large values, then one SQLite transaction. So the cost of syncing is shared. Large values are on the disk
-before the transaction that names them, so a crash at any instant leaves at worst bytes that nothing refers to.
+Callers that arrive while one is at work wait in a queue; the first of them then commits all of them as a group: one
+append and fdatasync for their large values, then one SQLite transaction. So the cost of syncing is shared. Large values
+are on the disk before the transaction that names them: a crash leaves at worst bytes that nothing refers to.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ class _Task(Generic[T]):
     """One caller's change: values for the segments, and what to do within the transaction."""
 
     apply: Apply[T]
-    blobs: Sequence[tuple[int, bytes]]  # (topic id, value)
+    blobs: Sequence[tuple[int, bytes]] = ()  # (topic id, value)
     places: Sequence[Placed] = ()
     result: T | None = None
     error: BaseException | None = None
     done: bool = False
+    turn: threading.Event | None = None  # set when done, or when this caller has to lead; None: it leads at once
 
 
 class Writer:
@@ -52,8 +53,8 @@ class Writer:
         self._segments: dict[int, Segment] = {}
         self._queue: list[_Task[Any]] = []
         self._closed = False
+        self._leading = False  # a caller has the connection and the segments for itself
         self._mutex = threading.Lock()  # of the queue
-        self._committing = threading.Lock()  # of the connection and the segments
         self._news = threading.Condition()
         self._pid = os.getpid()
         self.committed = 0
@@ -63,32 +64,18 @@ class Writer:
 
         Its StreamError is raised, the others of its group commit without it; LogUnavailable: nothing is durable.
         """
-        if os.getpid() != self._pid:
-            raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
-        if self._read_only:
-            raise StreamError(f"the log in {self._folder} is open for reading only")
         task = _Task(apply, blobs)
-        with self._mutex:
-            if self._closed:
-                raise StreamError(f"the log in {self._folder} is closed")
-            self._queue.append(task)
-        try:
-            with self._committing:
-                if not task.done:
-                    self._commit_queued()
-        finally:
-            with self._mutex:
-                if task in self._queue:  # interrupted while it waited
-                    self._queue.remove(task)
-        if task.error is not None:
-            raise task.error
+        self._submit(task)
         return cast(T, task.result)
 
     def drop(self, topics: Iterable[int]) -> None:
         """Close the segments of removed topics, so that their files may go."""
-        with self._committing:
-            for topic in self._segments.keys() & set(topics):
-                self._segments.pop(topic).close()
+        gone: list[Segment] = []
+        try:
+            self.run(lambda *_: gone.extend(self._segments.pop(topic) for topic in self._segments.keys() & set(topics)))
+        finally:
+            for segment in gone:
+                segment.close()
 
     def wait(self, seen: int, timeout_s: float) -> None:
         with self._news:
@@ -98,21 +85,66 @@ class Writer:
     def close(self) -> None:
         if os.getpid() != self._pid:
             return
-        with self._mutex:
-            self._closed = True
-        with self._committing:
-            self._commit_queued()
-            for segment in self._segments.values():
-                segment.close()
-            self._segments.clear()
-            self._drop_connection()
+        with contextlib.suppress(StreamError):
+            self._submit(_Task(lambda *_: None), last=True)
+        for segment in self._segments.values():
+            segment.close()
+        self._segments.clear()
+        self._drop_connection()
 
-    def _commit_queued(self) -> None:
-        """Commit all that is queued as one group, with the lock held; errors go to the tasks."""
+    def _submit(self, task: _Task[Any], *, last: bool = False) -> None:
+        """Queue a task, and lead the queue if no other caller does. Raises the task's error."""
+        if os.getpid() != self._pid:
+            raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
+        if self._read_only:
+            raise StreamError(f"the log in {self._folder} is open for reading only")
+        with self._mutex:
+            if self._closed:
+                raise StreamError(f"the log in {self._folder} is closed")
+            self._closed = last
+            self._queue.append(task)
+            if self._leading:
+                task.turn = threading.Event()
+            self._leading = True
+        if task.turn is not None:
+            self._await_turn(task, task.turn)
+        if not task.done:
+            self._lead()
+        if task.error is not None:
+            raise task.error
+
+    def _await_turn(self, task: _Task[Any], turn: threading.Event) -> None:
+        """Wait until the task is done or has to lead; a caller that is interrupted meanwhile leaves the queue."""
+        try:
+            turn.wait()
+        except BaseException:
+            with self._mutex:
+                if task in self._queue:
+                    self._queue.remove(task)
+                    if turn.is_set():
+                        self._pass_lead()
+            raise
+
+    def _pass_lead(self) -> None:
+        """With the mutex held: the first in the queue leads next."""
+        self._leading = bool(self._queue)
+        if self._queue and self._queue[0].turn is not None:
+            self._queue[0].turn.set()
+
+    def _lead(self) -> None:
         with self._mutex:
             tasks, self._queue = self._queue, []
-        if not tasks:
-            return
+        try:
+            self._commit(tasks)
+        finally:
+            with self._mutex:
+                self._pass_lead()
+            for task in tasks:
+                if task.turn is not None:
+                    task.turn.set()
+
+    def _commit(self, tasks: Sequence[_Task[Any]]) -> None:
+        """Commit these as one group; errors go to the tasks."""
         failure: Exception = LogUnavailable(f"the log in {self._folder} was interrupted")
         written: list[tuple[Segment, int]] = []  # and its size before
         try:
