@@ -29,7 +29,7 @@ from stream.embedded.topics import Stored, Topics
 from stream.embedded.writer import Writer
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
-from stream.log.errors import StreamError
+from stream.log.errors import StreamError, UnknownTopic
 from stream.log.limits import check_needed, check_offsets
 
 T = TypeVar("T")
@@ -88,8 +88,15 @@ class EmbeddedLog:
     def append(self, outputs: Sequence[Output]) -> None:
         if not outputs:
             return
+        try:
+            self._append(outputs)
+        except UnknownTopic:  # perhaps another process removed it and made it again
+            self._topics.forget()
+            self._append(outputs)
+
+    def _append(self, outputs: Sequence[Output]) -> None:
         with self._reader() as reader:
-            found = self._topics.find_each(reader.database, outputs)
+            found = [(self._topics.known(reader.database, output.topic), output) for output in outputs]
         records = Records(found, self._clock())
         self._writer.run(records.insert, records.blobs)
 
@@ -228,6 +235,7 @@ class EmbeddedLog:
         ids, freed = self._writer.run(
             lambda database, _: take_out(database, self._prefix, topics, groups, stores, self._moment())
         )
+        self._topics.forget()
         self._writer.drop(ids)
         with self._reader() as reader:
             freed += clear(reader.database, self._writer)

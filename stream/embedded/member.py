@@ -13,7 +13,7 @@ from stream.embedded.reader import EmbeddedState, RecordReader, StoredRow
 from stream.embedded.topics import Stored, Topics
 from stream.embedded.writer import Placed, Writer
 from stream.log.contract import At, Commit, Message, StateReader
-from stream.log.errors import Fenced, StreamError
+from stream.log.errors import Fenced, StreamError, UnknownTopic
 from stream.log.offsets import expired, log_beyond_end, next_offset
 from stream.log.shares import Pauses, fair_part
 
@@ -90,12 +90,21 @@ class EmbeddedMember:
             return
         named = {at.partition for at in commit.offsets} | set(commit.state)
         self._require(named, state=bool(commit.state))
+        try:
+            self._write(commit, named)
+        except UnknownTopic:  # perhaps another process removed it and made it again
+            self._topics.forget()
+            self._write(commit, named)
+
+    def _write(self, commit: Commit, named: Collection[int]) -> None:
         with translated_errors(self._reader.folder):
+            known = self._topics.known
             database = self._reader.database
-            records = Records(self._topics.find_each(database, commit.outputs), self._moment().now_ms)
+            outputs = [(known(database, output.topic), output) for output in commit.outputs]
+            records = Records(outputs, self._moment().now_ms)
             joined = {topic.name: topic for topic in self._subscribed}
             offsets = {
-                (joined.get(at.topic) or self._topics.find(database, at.topic)).partition_id(at.partition): offset
+                (joined.get(at.topic) or known(database, at.topic)).partition_id(at.partition): offset
                 for at, offset in commit.offsets.items()
             }
         leases = {partition: self._leases[partition] for partition in named}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream.embedded.database import OFFSET_BITS, fresh_id
-from stream.log.contract import CleanupPolicy, Output, Topic
+from stream.log.contract import CleanupPolicy, Topic
 from stream.log.errors import UnknownTopic
 from stream.log.limits import check_partitions
 
@@ -42,21 +42,25 @@ def offset_of(row: int) -> int:
 
 
 class Topics:
-    """Topics under a prefix. One may be removed after it was found: a transaction checks its partitions."""
+    """Topics under a prefix. What `known` remembers may be removed since: a transaction checks its partitions."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
+        self._known: dict[str, Stored] = {}
+
+    def known(self, database: sqlite3.Connection, name: str) -> Stored:
+        """The topic `name`, as it was when it was found first. Raises UnknownTopic."""
+        return self._known.get(name) or self.find(database, name)
+
+    def forget(self) -> None:
+        self._known = {}
 
     def find(self, database: sqlite3.Connection, name: str) -> Stored:
         """The topic `name` as it is now. Raises UnknownTopic."""
         for stored in self._select(database, "t.name = ?", self._prefix + name):
+            self._known[name] = stored
             return stored
         raise UnknownTopic(f"there is no topic {name!r} under prefix {self._prefix!r}: run `farmwatch topics --create`")
-
-    def find_each(self, database: sqlite3.Connection, outputs: Sequence[Output]) -> list[tuple[Stored, Output]]:
-        """The outputs with their topics. Raises UnknownTopic."""
-        found = {name: self.find(database, name) for name in dict.fromkeys(output.topic for output in outputs)}
-        return [(found[output.topic], output) for output in outputs]
 
     def all(self, database: sqlite3.Connection) -> dict[str, Stored]:
         found = self._select(database, "substr(t.name, 1, ?) = ?", len(self._prefix), self._prefix)
@@ -64,8 +68,8 @@ class Topics:
 
     def _select(self, database: sqlite3.Connection, where: str, *values: object) -> list[Stored]:
         rows = database.execute(
-            "SELECT t.id, substr(t.name, ?), t.partitions, t.compact, p.id"
-            f" FROM topics t JOIN partitions p ON p.topic = t.id AND p.partition = 0 WHERE {where}",
+            "SELECT t.id, substr(t.name, ?), t.partitions, t.compact, min(p.id)"
+            f" FROM topics t JOIN partitions p ON p.topic = t.id WHERE {where} GROUP BY t.id",
             (len(self._prefix) + 1, *values),
         )
         return [Stored(*columns) for columns in rows.fetchall()]
