@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from stream.log.contract import RECORD_CAP_BYTES, Output, Topic
 from stream.log.errors import RecordTooLarge, StreamError, TopicMismatch
@@ -15,12 +15,6 @@ def check_size(output: Output) -> None:
             f"a record of {len(output.value)} bytes for topic {output.topic!r} is above the cap of "
             f"{RECORD_CAP_BYTES} bytes"
         )
-
-
-def check_needed(needed: Mapping[str, Sequence[int]], partitions: Mapping[str, int]) -> None:
-    """Raises StreamError where the offsets of a topic are not one for each of its partitions."""
-    for topic in needed.keys() & partitions.keys():
-        check_offsets(topic, needed[topic], partitions[topic])
 
 
 def check_partitions(topic: Topic, partitions: int) -> None:
