@@ -18,11 +18,12 @@ import structlog
 
 from crawler.crawl_stage import frontier_left
 from farmwatch.config.settings import UpSettings
+from farmwatch.daemon.kept_answer import LARGE, KeptAnswer, keep_answer
 from farmwatch.daemon.rate_series import SeriesKeeper
 from farmwatch.daemon.review_labels import read_review
 from replay.runs.retention import needed, renew_idle
 from replay.runs.run_rules import RunRules
-from replay.runs.site_table import SiteTable
+from replay.runs.site_table import SiteTable, counts_of
 from replay.runs.topology import lag_of, reads_of_live
 from scoring.rates.canary_errors import recent_canaries
 from scoring.rates.definitions import DEFINITIONS, SITES
@@ -42,6 +43,7 @@ from stream.schema.vocabulary import VERDICTS
 from stream.text.user_errors import FarmwatchError
 
 _log = structlog.get_logger()
+_BUSY = 0.05  # share of the time that a job may take: over a million sites a look takes longer than its interval
 _RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week
 _HOUR_S = 3600.0
 _MOST = 0.5  # share of a topic that retention may take before the clock is confirmed
@@ -129,9 +131,10 @@ class Upkeep:
     def round(self) -> None:
         """Do what is due now: series at full intervals of the wall clock, all else by the clock that nobody sets."""
         for name, every_s, job in self._jobs:
-            if self.monotonic() >= self._due[name]:
-                self._due[name] = self.monotonic() + every_s
+            if (started := self.monotonic()) >= self._due[name]:
                 self._do(name, job)
+                took_s = self.monotonic() - started
+                self._due[name] = started + max(every_s, took_s / _BUSY)
         look = self._clock_watch.look()
         end_s = self._end_of_interval(look.wall_s)
         if end_s == self._next_point_s or look.moved_s:
@@ -195,11 +198,12 @@ class Upkeep:
         self._series.keep(self._rows(), now_s, self._review())
 
     def look(self) -> None:
-        """Set the gauges of sites, share and canaries from the live run's rows. Raises BadRuleset.
+        """Set the gauges of sites, share and canaries from the live run's rows, and keep the answer. Raises BadRuleset.
 
         Labels have no digest, so only rows of the ruleset, detector and site method in force count, or lines of two
         digests would overwrite each other. Sites without a verdict count with the ruleset in force.
         """
+        started = self.monotonic()
         ruleset, run = self.live.ruleset, self.live.run.name
         rows, now_ms = self._rows(), int(self.clock() * 1000)
         review = self._review()
@@ -209,6 +213,8 @@ class Upkeep:
         self.metrics.clear("farm_rate")
         for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
             lines = rate_lines(rows, split, self.rate, now_ms=now_ms, run=run, review=review, definition=definition)
+            if not split and definition == SITES:
+                of_sites = lines
             for line in lines:
                 if not split and definition == SITES:
                     self._share = "none yet" if line.share is None else f"{line.share:.1%}"
@@ -227,6 +233,14 @@ class Upkeep:
                     if judged is not None and definition == SITES:
                         self.metrics.set("farm_rate", judged, **labels, bound=bound)
         self._look_at_canaries([row for row in rows if row.ruleset])
+        every = self._table.rows()
+        if len(every) >= LARGE:
+            if len(every) > len(rows):  # some are of other versions
+                of_sites = rate_lines(every, "", self.rate, now_ms=now_ms, review=review)
+            wait_s = max(self.settings.overview_s, (self.monotonic() - started) / _BUSY)
+            until = now_ms + round(2000 * wait_s)
+            answer = KeptAnswer(now_ms, until, self._table.ends, self.rate, of_sites, counts_of(every))
+            keep_answer(self.log, self.live.names.sites, answer)
 
     def _look_at_canaries(self, rows: Sequence[SiteState]) -> None:
         self.metrics.clear("canary_sites")

@@ -14,7 +14,7 @@ from farmwatch.audit.report import AuditReport
 from farmwatch.terminal.messages import put, put_columns, put_json, put_wrapped
 from replay.runs.site_table import COLUMNS
 from scoring.rates.settings import RateSettings
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, rate_lines, with_open_sites
 from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
 from stream.schema.vocabulary import VERDICTS
@@ -40,7 +40,7 @@ class DemoResult:
     @property
     def rates(self) -> list[RateLine]:
         """The rate over all sites; the demo has waited until the crawl had none open."""
-        return rate_lines(self.rows, "", self.rate, open_sites=0)
+        return [with_open_sites(line, 0) for line in rate_lines(self.rows, "", self.rate)]
 
     @property
     def agreeing(self) -> int:
@@ -66,18 +66,14 @@ def print_result(result: DemoResult) -> None:
         put_wrapped(f"Share of LLM sites: {line.text}", " " * 6)
         true = [result.truth.get(row.site) for row in result.rows if row.scored]
         put(f"      in truth {true.count('llm')} of {counted(len(true), 'site')} with scored articles")
-        put_wrapped(f"By site verdicts alone: {line.judged_text}", " " * 6)
-        put(
-            f"      {line.sites} sites = {line.llm} llm + {line.human} human + {line.undecided} undecided"
-            f" + {line.unclassifiable} unclassifiable"
-        )
+        put_wrapped(f"By site verdicts alone: {line.judged_short}", " " * 6)
     judged = [row for row in result.rows if row.verdict in ("llm", "human")]
     right = sum(result.truth.get(row.site) == row.verdict for row in judged)
     of_all = f"of all, {result.agreeing} of {len(result.rows)}"
     put(f"Truth: the verdicts of {right} of the {len(judged)} decided sites are right; {of_all}")
     put(f"Audit: {result.report.text}")
     put(f"Versions: ruleset {result.ruleset} {result.digest}, detector {result.detector}")
-    put_wrapped(f"Warning: {result.warning}")
+    put_wrapped(f"Warning: {result.warning.partition('. ')[0].removesuffix('.')}. In full: `farmwatch detectors`")
     put_wrapped(
         "This web was made on this machine for the demo: the share shows that the parts work, and says nothing about"
         " the real web."

@@ -41,6 +41,11 @@ class SiteTable:
                 self._rows[row.site] = row
         self._next = dict(enumerate(ends))  # behind the last record a transaction's marker may stand
 
+    @property
+    def ends(self) -> list[int]:
+        """How far each partition was read."""
+        return list(self._next.values())
+
     def rows(self) -> list[SiteState]:
         """All rows, by name of the site."""
         return [self._rows[site] for site in sorted(self._rows)]

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 import numpy as np
+import structlog
 import torch
 
-from scoring.errors import DeviceLost, OutOfDeviceMemory
+from scoring.errors import BadParameters, DeviceLost, OutOfDeviceMemory
 from scoring.pair.models import LanguageModel, PairModels, device_errors
 from scoring.pair.scores import PairReading, PerToken, readings
 from scoring.pair.tokens import Abstained
@@ -24,6 +25,11 @@ from scoring.pair.vocabulary_pass import Head, Kernel, vocab_pass
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+
+Wish = Literal["auto", "torch", "triton"]
+
+_log = structlog.get_logger()
 
 
 class DeviceMemory(msgspec.Struct, frozen=True):
@@ -57,9 +63,9 @@ class DeviceBatch:
 class PairDevice:
     """Runs batches on the device of the models."""
 
-    def __init__(self, models: PairModels) -> None:
+    def __init__(self, models: PairModels, kernel: Wish = "auto") -> None:
         self._models = models
-        self._kernel = choose_kernel(models.device)
+        self._kernel = choose_kernel(kernel, models.device)
         self._on_card = models.device.type == "cuda"
 
     def launch(self, texts: Sequence[Sequence[int]]) -> DeviceBatch:
@@ -106,17 +112,27 @@ class PairDevice:
         return tensor.pin_memory().to(self._models.device, non_blocking=True) if self._on_card else tensor
 
 
-def choose_kernel(device: torch.device) -> Kernel:
-    """Triton's kernel on a card where it compiles, which needs a C compiler at first use; torch's elsewhere."""
-    if device.type != "cuda":
+def choose_kernel(wished: Wish, device: torch.device) -> Kernel:
+    """Triton's kernel on a card where it compiles, which needs a C compiler at first use; torch's elsewhere.
+
+    Raises BadParameters where "triton" is wished for and does not run.
+    """
+    if wished == "torch" or (wished == "auto" and device.type != "cuda"):
         return "torch"
-    hidden = torch.zeros(2, 8, device=device)
-    head = Head(torch.zeros(16, 8, device=device))
-    targets = torch.zeros(2, dtype=torch.int64, device=device)
     try:
         with torch.inference_mode(), _current(device):
+            hidden = torch.zeros(2, 8, device=device)
+            head = Head(torch.zeros(16, 8, device=device))
+            targets = torch.zeros(2, dtype=torch.int64, device=device)
             vocab_pass(hidden, hidden, head, head, targets, kernel="triton").lse_p.cpu()
-    except Exception:  # noqa: BLE001  # no triton, no compiler, no permission to write: Triton has many types
+    except Exception as error:  # no triton, no compiler, no permission to write: Triton has many types
+        why = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
+        remedy = "install a C compiler and Python's headers"
+        if wished == "triton":
+            raise BadParameters(
+                f"score.pair.kernel is triton, which does not run on {device} ({why}): {remedy}, or set it to auto"
+            ) from error
+        _log.warning("slow_kernel", kernel="torch", device=str(device), why=why, remedy=remedy)
         return "torch"
     return "triton"
 

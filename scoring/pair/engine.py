@@ -77,17 +77,17 @@ class PairEngine:
         settings: PairSettings,
         *,
         reload: Callable[[], PairModels] | None = None,
-        device: Callable[[PairModels], PairDevice] = PairDevice,
+        device: Callable[[PairModels], PairDevice] | None = None,
         suspects: Path | None = None,
     ) -> None:
         """Read with `models`; `reload` loads them again after a loss, `suspects` is the file that remembers losses."""
         self._settings = settings
         self._reload = reload or (lambda: load_models(settings))
-        self._on = device
+        self._on = device or (lambda models: PairDevice(models, settings.kernel))
         self._rules = TextRules(settings.max_tokens, settings.min_tokens, settings.english_only)
         self._tokenizer: Any = models.tokenizer and plain_tokenizer(models.tokenizer, settings.max_tokens)
         self._words = models.words
-        self._device: PairDevice | None = device(models)
+        self._device: PairDevice | None = self._on(models)
         self._turn = threading.Lock()  # one thread at the device
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="pair-tokens")
         self._budget = settings.token_budget

@@ -34,6 +34,10 @@ _PROBES = (
 _FULL = ("out of memory", "can't allocate memory", "cublas_status_alloc_failed")
 
 
+# What configurations call a factor or a cap of the logits; a weak cap would pass the probe.
+_SCALES = ("final_logit_softcapping", "logit_scale", "logits_scaling", "lm_head_multiplier")
+
+
 class LanguageModel(NamedTuple):
     """One model of the pair."""
 
@@ -199,6 +203,12 @@ def _check(name: str, model: Any, settings: PairSettings, largest_id: int) -> No
     positions = getattr(model.config, "max_position_embeddings", None)
     if positions is not None and settings.max_tokens > positions:
         raise UnsupportedModel(f"{name} knows {positions} positions: set score.pair.max_tokens to at most that")
+    for field in _SCALES:
+        value = getattr(model.config, field, None)
+        if value is not None and value != 1:
+            raise UnsupportedModel(
+                f"{name} changes its logits behind the head ({field} = {value}): it cannot be scored with"
+            )
     output, kind = model.get_output_embeddings(), type(model).__name__
     if not isinstance(output, torch.nn.Linear) or model.base_model is model:
         raise UnsupportedModel(f"{name} ({kind}) has no linear head over a body: take another model")

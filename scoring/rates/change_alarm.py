@@ -28,10 +28,11 @@ _SHIFTS = np.linspace(-5.0, 5.0, 201)  # of log odds
 _SHIFT_SD = 0.5  # of the prior that shares are averaged over
 
 
-def find_change(cells_of_day: Mapping[int, CellCounts], fit: Fit) -> ShareChanged | None:
+def find_change(cells_of_day: Mapping[int, CellCounts], fit: Fit, design_effect: float = 1.0) -> ShareChanged | None:
     """The day of the last year since which new sites have another share; None where chance explains all.
 
-    `fit` is of all these sites together. Days are numbers since 1970.
+    `fit` is of all these sites together. Days are numbers since 1970. Likelihoods are taken to the power of one over
+    the design effect, so that many sites of one operator count as fewer; an e-process stays one (Jensen).
     """
     days = sorted(day for day, cells in cells_of_day.items() if any(n for n, _ in cells))
     if not days:
@@ -48,7 +49,7 @@ def find_change(cells_of_day: Mapping[int, CellCounts], fit: Fit) -> ShareChange
     chance = np.array([fit.chance[n] for n, _ in cells])
     shifted = 1 / (1 + np.exp(-(np.log(chance / (1 - chance)) + _SHIFTS[:, None])))  # shifts, cells
     likelihood = np.log((1 - shifted) / (1 - chance) * (1 - posterior) + shifted / chance * posterior)
-    of_block = counts @ likelihood.T  # blocks, shifts
+    of_block = counts @ likelihood.T / design_effect  # blocks, shifts
     before = np.cumsum(of_block, axis=0)[:-1]
     whole = of_block.sum(axis=0)
     weight = -0.5 * (_SHIFTS / _SHIFT_SD) ** 2

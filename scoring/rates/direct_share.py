@@ -26,7 +26,7 @@ FEWEST_SITES = 5  # with a scored article: of fewer no share is named
 FEW_SITES = 30  # with fewer, a change cannot be seen
 WIDEST = 0.6  # of an interval, beyond which no share is named
 DIRECT, REVIEWED, TOO_FEW, TOO_WIDE, NO_SCORES = "direct", "ppi", "too few sites", "too wide", "no scored articles"
-_TIGHTEST_AT = 500  # sites with which the interval of every look is relatively narrowest
+TIGHTEST_AT = 500  # sites with which the interval of every look is relatively narrowest
 _PLACES = 9  # the last digits depend on the processor
 
 
@@ -40,6 +40,7 @@ class DirectShare(msgspec.Struct, frozen=True, kw_only=True):
     look_high: float | None = None
     method: str = NO_SCORES  # direct | ppi | too few sites | too wide | no scored articles
     scored_sites: int = 0  # with at least one scored article: what the share is of
+    design_effect: float = 1.0  # factor of the variance, since sites of a domain or a query agree
     text: str = "no share yet: no site has a scored article"
 
 
@@ -103,7 +104,8 @@ def direct_share(
     if fit is None:
         return DirectShare(), None
     number = fit.sites if sites is None else len(sites.rows)
-    times = 1.0 if sites is None else math.sqrt(design_effect(sites, fit))
+    effect = 1.0 if sites is None else design_effect(sites, fit)
+    times = math.sqrt(effect)
     every = times * every_look(fit.sites, confidence)
     low, high, look_low, look_high = (
         round(_stretched(fit.share, end, by), _PLACES) for by in (times, every) for end in (fit.low, fit.high)
@@ -121,6 +123,11 @@ def direct_share(
             text += f"; fewer than {FEW_SITES}: too few for a change to show"
     if fit.misfit > 1:
         text += "; the sites scatter more than two kinds of sites would, so the interval is wider"
+    if known is not None and (unlike := fit.unlike(known)):
+        text += (
+            f"; {unlike.kind} sites are flagged in {unlike.here:.0%} of their articles, known ones in"
+            f" {unlike.known:.0%}: label some (`farmwatch review`)"
+        )
     named = share if method == DIRECT else None
     found = DirectShare(
         share=named,
@@ -130,6 +137,7 @@ def direct_share(
         look_high=look_high,
         method=method,
         scored_sites=number,
+        design_effect=effect,
         text=text,
     )
     return found, fit
@@ -171,11 +179,11 @@ def every_look(sites: int, confidence: float) -> float:
     """How many times as wide an interval must be to hold at every look while sites come in.
 
     The asymptotic confidence sequence of Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (Time-uniform central limit
-    theory and asymptotic confidence sequences, Annals of Statistics 52, 2024), tightest at _TIGHTEST_AT sites.
+    theory and asymptotic confidence sequences, Annals of Statistics 52, 2024), tightest at TIGHTEST_AT sites.
     """
     alpha = 1 - confidence
     longest = -2 * math.log(alpha)
-    sure = sites * (longest + math.log(longest + 1)) / _TIGHTEST_AT
+    sure = sites * (longest + math.log(longest + 1)) / TIGHTEST_AT
     half = math.sqrt(2 * (1 + 1 / sure) * math.log(math.sqrt(1 + sure) / alpha))
     return half / NormalDist().inv_cdf((1 + confidence) / 2)
 

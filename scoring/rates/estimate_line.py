@@ -34,6 +34,16 @@ class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
     more_sites: int | None = 0  # classifiable sites missing for the wanted half width; null: no number would do
     more_known_sites: int = 0  # sites of known truth missing, where more_sites is null
 
+    @property
+    def judged_short(self) -> str:
+        """The judged share with its interval, and the verdicts that it is of."""
+        counts = f"{self.llm:,} llm, {self.human:,} human, {self.undecided:,} undecided"
+        counts += f", {self.unclassifiable:,} unclassifiable"
+        if self.judged_share is None or self.judged_low is None or self.judged_high is None:
+            return f"no share; {counts}"
+        interval = f"{self.judged_low:.1%} to {self.judged_high:.1%}, {self.judged_method}"
+        return f"{self.judged_share:.1%} ({interval}); {counts}"
+
 
 def estimate_line(judged: SiteRate, direct: DirectShare) -> EstimateLine:
     """Both estimates as the fields that `estimate` and `rate --json` print."""

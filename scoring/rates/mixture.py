@@ -15,8 +15,8 @@ cost does not grow with their number.
 The interval is that of the profile likelihood. Its ends are found by tilting: the maximum of the log likelihood plus
 t * share moves along the profile as t grows (Lagrange multiplier).
 
-Sites of known truth: human ones have weight 1, LLM ones LLM_WEIGHT. A newer generation of models is flagged less often
-than the known LLM sites, and the sites that are measured must be able to say so.
+Sites of known truth weigh HUMAN_WEIGHT and LLM_WEIGHT. A newer generation of models is flagged less often than the
+known LLM sites, and a register of human pages more often; the sites that are measured must be able to say so.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 CellCounts = Mapping[tuple[int, int], float]  # (pages with a usable score, of them flagged) -> sites
 
-LLM_WEIGHT = 0.1  # of known LLM sites in the likelihood: by simulation, see docs
+HUMAN_WEIGHT, LLM_WEIGHT = 0.5, 0.1  # of sites of known truth in the likelihood: by simulation, see docs
 BUCKETS = (1, 2, 3, 5)  # first number of pages of each bucket: 1, 2, 3-4, 5 and more
 _BETAS = 4  # log a and log b of the human and of the LLM component; then the log odds of each bucket
 _BUCKET_SD = 1.0  # of a bucket's log odds around their mean
@@ -46,6 +46,7 @@ _TILTS = 25
 _STARTS = (-3.0, 0.0)  # log odds of LLM sites
 _LEAST_EXPECTED = 3.0  # sites of a group
 _MISFIT_Z = 2.326  # 1% of samples that fit are said not to
+_UNLIKE_Z, _FEWEST_KNOWN = 2.576, 5
 
 
 class Components(NamedTuple):
@@ -74,6 +75,14 @@ class KnownSites(NamedTuple):
 _NOTHING_KNOWN = KnownSites({}, {})
 
 
+class Unlike(NamedTuple):
+    """Sites of known truth that the others are unlike: mean flagged shares, further apart than chance explains."""
+
+    kind: str  # human | LLM
+    here: float
+    known: float
+
+
 class KnownInfluence(NamedTuple):
     """What one more site of known truth does to the share, by its (n, k)."""
 
@@ -94,6 +103,21 @@ class Fit(NamedTuple):
     misfit: float  # factor by which the sites scatter more than the mixture says; 1 = they fit
     influence: dict[tuple[int, int], float]  # (n, k) -> what one more such site does to the share, to first order
     known_influence: KnownInfluence
+
+    def unlike(self, known: KnownSites) -> Unlike | None:
+        """The kind of which these sites are flagged more or less often than the known ones."""
+        covariance = np.linalg.inv(self.components.precision)
+        for kind, at, cells in (("LLM", 2, known.llm), ("human", 0, known.human)):
+            sites = np.array(list(cells.values()), np.int64)
+            if sites.sum() < _FEWEST_KNOWN:
+                continue
+            a, b = np.exp(self.components.mean[at : at + 2])
+            here, each = a / (a + b), np.repeat([k / n for n, k in cells], sites)
+            slope = here * (1 - here) * np.array([1.0, -1.0])
+            variance = slope @ covariance[at : at + 2, at : at + 2] @ slope + each.var(ddof=1) / len(each)
+            if abs(here - each.mean()) > _UNLIKE_Z * math.sqrt(variance):
+                return Unlike(kind, float(here), float(each.mean()))
+        return None
 
 
 class _Cells(NamedTuple):
@@ -201,7 +225,7 @@ def _log_choose(n: Ints, k: Ints) -> Floats:
 class _Mixture:
     def __init__(self, cells: _Cells, human: _Cells, llm: _Cells, prior: Components) -> None:
         self._cells, self.human, self.llm = cells, human, llm
-        self._known = ((human, 0, 1.0), (llm, 2, LLM_WEIGHT))
+        self._known = ((human, 0, HUMAN_WEIGHT), (llm, 2, LLM_WEIGHT))
         bucket = np.searchsorted(BUCKETS, cells.n, side="right") - 1
         used, self._bucket = np.unique(bucket, return_inverse=True)
         self._buckets = len(used)
@@ -330,7 +354,7 @@ class _Mixture:
             step *= min(1.0, _LONGEST_STEP / max(float(np.abs(step).max()), 1e-12))
             there = self._at(np.clip(here.theta + step, floor, bound), tilt)
             if there.value >= here.value - 1e-10 * abs(here.value):
-                gain = float(here.gradient @ step)
+                gain = float(here.gradient @ (there.theta - here.theta))  # bounds cut steps short
                 here, damping = there, damping / 10 if damping > 1e-4 else 0.0
                 if gain < 1e-8:
                     break

@@ -78,7 +78,6 @@ def rate_lines(
     settings: RateSettings | None = None,
     *,
     now_ms: int = 0,
-    open_sites: int | None = None,
     cut: Cut | None = None,
     run: str = "",
     review: Review | None = None,
@@ -100,7 +99,9 @@ def rate_lines(
         known = known_sites(recent_canaries(settings, found_rows, now_ms))
         confidence = settings.confidence
         of_all, fit = share_of_rows(wanted, known, confidence, definition=definition)
-        change = _change(wanted, fit) if fit is not None and not by and definition == SITES else None
+        change = (
+            _change(wanted, fit, of_all.design_effect) if fit is not None and not by and definition == SITES else None
+        )
         groups = grouped(wanted, _key(by, settings, cut)) if by else {"": wanted}
         undated = cut.undated(found_rows, settings)
         for group, group_rows in groups.items():
@@ -112,9 +113,7 @@ def rate_lines(
             if review is not None and fit_of_group is not None and definition == SITES:
                 share = by_review(share, fit_of_group, group_rows, review, confidence)
             mixed = sum(row.mixed for row in group_rows)
-            line = _line(
-                estimate_line(judged, share), by, group, versions, open_sites, mixed, correction.remark, change
-            )
+            line = _line(estimate_line(judged, share), by, group, versions, mixed, correction.remark, change)
             lines.append(
                 msgspec.structs.replace(
                     line,
@@ -126,6 +125,12 @@ def rate_lines(
                 )
             )
     return lines
+
+
+def with_open_sites(line: RateLine, open_sites: int | None) -> RateLine:
+    """The line with what is still to come of the crawl; None where it was not looked at."""
+    still = f"; {counted(open_sites, 'site')} still open in the crawl" if open_sites and not line.by else ""
+    return msgspec.structs.replace(line, open_sites=open_sites, text=line.text + still)
 
 
 def llm_probabilities(
@@ -169,7 +174,7 @@ def _bounds(line: EstimateLine) -> dict[str, float | None]:
     return {"bound_low": round(line.low * judged, 9), "bound_high": round(1 - (1 - line.high) * judged, 9)}
 
 
-def _change(rows: Sequence[SiteState], fit: Fit) -> ShareChanged | None:
+def _change(rows: Sequence[SiteState], fit: Fit, design_effect: float) -> ShareChanged | None:
     """Of sites by the day on which search results first named them."""
     from scoring.rates.change_alarm import find_change  # it loads numpy
 
@@ -177,7 +182,7 @@ def _change(rows: Sequence[SiteState], fit: Fit) -> ShareChanged | None:
     for row in rows:
         if row.scored and row.days:
             cells_of_day.setdefault(row.days[0], Counter())[row.scored, row.flagged] += 1
-    return find_change(cells_of_day, fit)
+    return find_change(cells_of_day, fit, design_effect)
 
 
 def _key(by: str, settings: RateSettings, cut: Cut) -> GroupKey:
@@ -215,15 +220,12 @@ def _line(
     by: str,
     group: str,
     versions: Versions,
-    open_sites: int | None,
     mixed: int,
     correction: str,
     change: ShareChanged | None,
 ) -> RateLine:
     estimate = msgspec.structs.asdict(found)
     if not by:
-        still_open = f"{counted(open_sites, 'site')} still open in the crawl" if open_sites else ""
-        estimate["text"] = "; ".join(part for part in (found.text, still_open) if part)
         estimate["judged_text"] = "; ".join(part for part in (found.judged_text, correction) if part)
     return RateLine(
         **estimate,
@@ -236,7 +238,6 @@ def _line(
         site_method=versions.site_method,
         site_method_digest=versions.site_method_digest,
         without_pages=0,
-        open_sites=open_sites,
         mixed=mixed,
         change=change,
         correction=correction,

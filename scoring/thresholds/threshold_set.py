@@ -8,6 +8,7 @@ flags of two thresholds are never pooled.
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from typing import Literal
 
@@ -24,6 +25,10 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     slope: float
     offset: float
 
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.slope) and math.isfinite(self.offset)):
+            raise ValueError(f"slope and offset are numbers, not {self.slope} and {self.offset}")
+
     def p_llm(self, number: float) -> float:
         """Probability that a text with this number is a model's, were half of all texts."""
         from scoring.statistics.logistic import logistic  # numpy: not before a probability is wanted
@@ -32,7 +37,7 @@ class Curve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A detector's threshold, curve and site test. Raises ValueError for a bad name."""
+    """A detector's threshold, curve and site test. Raises ValueError for a bad name or number."""
 
     name: str  # up to 32 of a-z 0-9 - . and no dash or dot in front: the operator's word for it
     detector: str  # the identity without its threshold set, such as "binoculars/<pair>/bfloat16/512"
@@ -46,6 +51,8 @@ class ThresholdSet(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     def __post_init__(self) -> None:
         if not valid_name(self.name):
             raise ValueError(f"name is up to 32 of a-z, 0-9, - and ., not {self.name!r}")
+        if not math.isfinite(self.threshold):
+            raise ValueError(f"threshold is a number, not {self.threshold}")
         if self.curve is not None and self.number == "p_llm":
             raise ValueError("curve gives p_llm from the score, so number is score")
 

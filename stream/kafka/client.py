@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import errors as kafka_errors
 
 
 def position_of(consumer: KafkaConsumer, at: TopicPartition) -> int | None:
@@ -38,6 +39,14 @@ def free_slot(consumer: KafkaConsumer) -> None:
     fetcher = consumer._fetcher
     if fetcher._next_partition_records is not None and not fetcher._next_partition_records:
         fetcher._next_partition_records = None
+
+
+def left_while_joining(error: kafka_errors.InconsistentGroupProtocolError) -> bool:
+    """Whether the client, not the broker, raised this: a heartbeat of the generation before was refused meanwhile.
+
+    kafka-python 3.0 then forgets the generation that it is joining, and finds that the broker's answer is of another.
+    """
+    return "SyncGroupResponse" in str(error)
 
 
 def unpack_with(consumer: KafkaConsumer, records: type[Any]) -> None:

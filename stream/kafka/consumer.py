@@ -15,7 +15,7 @@ from kafka import errors as kafka_errors
 from kafka.structs import MemberState
 
 from stream.kafka.assignor import MirroringAssignor
-from stream.kafka.client import free_slot, learn_topics, position_of, run_on_network, unpack_with
+from stream.kafka.client import free_slot, learn_topics, left_while_joining, position_of, run_on_network, unpack_with
 from stream.kafka.damage import CheckedRecords
 from stream.kafka.errors import translated
 
@@ -48,6 +48,10 @@ class GroupConsumer(KafkaConsumer, ConsumerRebalanceListener):  # type: ignore[m
             except kafka_errors.OffsetOutOfRangeError as error:
                 self._astray.update(error.args[0])
                 return []
+            except kafka_errors.InconsistentGroupProtocolError as error:
+                if not left_while_joining(error):
+                    raise
+                return []  # the next poll joins anew
         return [record for records in polled.values() for record in records]
 
     def take_changes(self) -> tuple[set[TopicPartition], set[TopicPartition]]:

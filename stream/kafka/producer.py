@@ -63,6 +63,9 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]  # kafka-pytho
         except Exception as error:
             cause = self._transaction_manager.last_error or error
             self._give_up(error)
+            if isinstance(error, ValueError):  # "Unrecognized partition": the topic was made again, with more of them
+                self.kill()  # the next producer asks the broker
+                raise kafka_errors.UnknownTopicOrPartitionError(str(error)) from error
             raise cause from error
         return written
 

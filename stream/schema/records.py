@@ -171,7 +171,7 @@ class RatePoint(Record, frozen=True, kw_only=True):
     """One point of a series: the rate of a group of sites as it stood at `at`. `id` names series and time; no site."""
 
     at: int  # ms, start of its interval
-    by: str = ""  # "" = all sites; source | query | rank | week | …
+    by: str = ""  # "" = all sites; source | query | rank | week | …; "answer" = no point of a series
     group: str = ""
     rate: float | None = None  # by site verdicts alone: the judged share
     low: float | None = None
@@ -194,6 +194,7 @@ class RatePoint(Record, frozen=True, kw_only=True):
     share_high: float | None = None
     share_method: str = ""  # direct | ppi | too few sites | too wide | no scored articles
     scored_sites: int = 0
+    answer: bytes = b""  # of the point "answer": what `farmwatch rate` says of a large log, JSON
 
 
 class Decision(Record, frozen=True, kw_only=True):

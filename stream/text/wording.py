@@ -14,5 +14,5 @@ def one_line(cell: Any) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """A number with its noun: 1 hit, 2 hits."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    """A number with its noun: 1 hit, 2,000 hits."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

@@ -1,26 +1,28 @@
 """The direct estimate of the share beside classify-and-count, over many simulated webs; and what it costs.
 
 Run by `python -m tests.bench.bench_share [DRAWS]`, and with `looks` in place of a number for the alarm of a changed
-share. The truth is the share of LLM sites among those drawn. Lengths are
-geometric with mean 4, cut at 20 articles. A site's flagged share is a draw of a beta: of human sites with mean .045, of
-LLM sites with mean .8. Known sites have 5 to 19 articles. Classify-and-count is `llm / (llm + human + undecided)` by
-the test of Binoculars, uncorrected, with Wilson's interval.
+share. The truth is the share of LLM sites among those drawn. Lengths are geometric with mean 4, cut at 20 articles; a
+site that the test of Binoculars has decided gets no further article. A site's flagged share is a draw of a beta: of
+human sites with mean .045, of LLM sites with mean .8. Known sites have 5 to 19 articles. The oracle knows both betas.
+Classify-and-count is `llm / (llm + human + undecided)` by the same test, uncorrected, with Wilson's interval. A row is
+marked where its coverage is below .94 by more than chance (one-sided 1%, Holm over the rows).
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy.stats import binom
 
 from scoring.rates.change_alarm import find_change
-from scoring.rates.mixture import WIDE, CellCounts, KnownSites, estimate_share
+from scoring.rates.mixture import WIDE, CellCounts, Components, KnownSites, estimate_share
 from scoring.rates.site_rates import site_rate
 from scoring.sites.sprt import SiteTest, SprtParams, of_flags
 from tests.bench.bench_sites import ACCURACY, Site, read_sites
@@ -48,9 +50,10 @@ class Web(NamedTuple):
 
 
 WEBS = (
-    *(Web(sites, share) for sites in (50, 300, 1000) for share in (0.02, 0.05, 0.15, 0.3, 0.5)),
+    *(Web(sites, share) for sites in (50, 300, 600, 5000) for share in (0.02, 0.05, 0.15, 0.3, 0.5)),
     Web(300, 0.3, known=0),
     Web(300, 0.3, known=20),
+    Web(300, 0.3, known=100),
     Web(300, 0.15, llm=0.62),
     Web(300, 0.3, llm=0.62),
     Web(300, 0.3, human=0.08),
@@ -64,11 +67,13 @@ def main() -> None:
     if sys.argv[1:] == ["looks"]:
         return looks()
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-    print(f"{draws} draws a row: bias, RMSE, coverage and width of 95% intervals")
-    print(" sites share known  human   llm mixed      direct                       classify-and-count")
-    for web in WEBS:
-        rng = np.random.default_rng(1)
-        _row([_drawn(rng, web) for _ in range(draws)], web)
+    print(f"{draws} draws a row: bias, RMSE, coverage and width of 95% intervals; RMSE in parts of the oracle's")
+    print(" sites share known  human   llm mixed  direct                   / oracle  classify-and-count")
+    with ProcessPoolExecutor() as pool:
+        rows = list(pool.map(_simulated, WEBS, [draws] * len(WEBS)))
+    low = _too_low([row.covered for row in rows], draws)
+    for web, row, is_low in zip(WEBS, rows, low, strict=True):
+        _print(web, row, "  TOO LOW" if is_low else "")
     path = data_root() / "data" / "scores" / "page_scores.csv"
     if path.is_file():
         held_out(read_sites(path, 0), draws)
@@ -91,7 +96,7 @@ def held_out(sites: list[Site], draws: int) -> None:
                 for place in rng.integers(len(rest), size=count):
                     cells[_sample(rng, rest[place], min(int(rng.geometric(0.25)), 20))] += 1
             found.append(_Draw(cells, known, llm / web.sites))
-        _row(found, web._replace(known=len(sites) // 3))
+        _print(web._replace(known=len(sites) // 3), _estimated(found, web))
 
 
 def looks() -> None:
@@ -156,15 +161,28 @@ def _drawn(rng: np.random.Generator, web: Web) -> _Draw:
     is_llm = rng.random(web.sites) < web.share
     means = np.where(is_llm, web.llm_mean, web.human_mean)
     lengths = np.minimum(rng.geometric(1 / means), 20)
-    flags = np.where(is_llm, _flags(rng, lengths, web.llm, 24.0), _flags(rng, lengths, web.human, 11.5))
-    flags = np.where(rng.random(web.sites) < web.mixed, rng.binomial(lengths, 0.4), flags)
+    shares = np.where(is_llm, _shares(rng, web.sites, web.llm, 24.0), _shares(rng, web.sites, web.human, 11.5))
+    shares = np.where(rng.random(web.sites) < web.mixed, 0.4, shares)
+    flags = (rng.random((web.sites, 20)) < shares[:, None]).cumsum(axis=1)  # among the first articles
+    stopped = _decided()[np.arange(1, 21), flags] | (np.arange(1, 21) >= lengths[:, None])
+    lengths = stopped.argmax(axis=1) + 1
+    flags = flags[np.arange(web.sites), lengths - 1]
     sizes = rng.integers(5, 20, web.known)
-    known = KnownSites(_cells(sizes, _flags(rng, sizes, 0.045, 11.5)), _cells(sizes, _flags(rng, sizes, 0.8, 24.0)))
+    human, llm = (rng.binomial(sizes, _shares(rng, web.known, *of)) for of in ((0.045, 11.5), (0.8, 24.0)))
+    known = KnownSites(_cells(sizes, human), _cells(sizes, llm))
     return _Draw(_cells(lengths, flags), known, float(is_llm.mean()))
 
 
-def _flags(rng: np.random.Generator, lengths: Ints, mean: float, precision: float) -> Ints:
-    found: Ints = rng.binomial(lengths, rng.beta(mean * precision, (1 - mean) * precision, len(lengths)))
+def _shares(rng: np.random.Generator, sites: int, mean: float, precision: float) -> npt.NDArray[np.float64]:
+    return rng.beta(mean * precision, (1 - mean) * precision, sites)
+
+
+@cache
+def _decided() -> npt.NDArray[np.bool_]:
+    """[n, k]: whether the test decides a site by n articles of which k are flagged."""
+    found = np.zeros((21, 21), dtype=bool)
+    for n in range(1, 21):
+        found[n, : n + 1] = [_verdict(n, k) in ("llm", "human") for k in range(n + 1)]
     return found
 
 
@@ -177,23 +195,56 @@ def _sample(rng: np.random.Generator, flags: npt.NDArray[np.bool_], pages: int) 
     return len(chosen), int(chosen.sum())
 
 
-def _row(draws: list[_Draw], web: Web) -> None:
-    started = time.process_time()
-    direct = []
+class _Row(NamedTuple):
+    """Of the draws of a web: (share, low, high, truth) by each estimate."""
+
+    direct: list[tuple[float, float, float, float]]
+    oracle: list[float]  # errors of the share
+    judged: list[tuple[float, float, float, float]]
+
+    @property
+    def covered(self) -> int:
+        """Draws whose interval holds the truth."""
+        return sum(low <= truth <= high for _, low, high, truth in self.direct)
+
+
+def _simulated(web: Web, draws: int) -> _Row:
+    rng = np.random.default_rng(1)
+    return _estimated([_drawn(rng, web) for _ in range(draws)], web)
+
+
+def _estimated(draws: list[_Draw], web: Web) -> _Row:
+    betas = [11.5 * web.human, 11.5 * (1 - web.human), 24 * web.llm, 24 * (1 - web.llm)]
+    sure = Components(np.log(betas), np.eye(4) * 1e9)
+    row = _Row([], [], [])
     for draw in draws:
-        fit = estimate_share(draw.cells, WIDE, draw.known)
-        assert fit is not None
-        direct.append((fit.share, fit.low, fit.high, draw.truth))
-    took_ms = (time.process_time() - started) / len(draws) * 1000
-    judged = []
-    for draw in draws:
+        fit, best = estimate_share(draw.cells, WIDE, draw.known), estimate_share(draw.cells, sure)
+        assert fit is not None and best is not None
+        row.direct.append((fit.share, fit.low, fit.high, draw.truth))
+        row.oracle.append(best.share - draw.truth)
         verdicts = [verdict for (n, k), sites in draw.cells.items() for verdict in [_verdict(n, k)] * int(sites)]
         rate = site_rate(verdicts).rate
         if rate.rate is not None and rate.low is not None and rate.high is not None:
-            judged.append((rate.rate, rate.low, rate.high, draw.truth))
+            row.judged.append((rate.rate, rate.low, rate.high, draw.truth))
+    return row
+
+
+def _too_low(covered: list[int], draws: int) -> list[bool]:
+    """Holm's step-down test that the coverage of a row is below .94, at 1% over all rows."""
+    found = [False] * len(covered)
+    for rank, place in enumerate(sorted(range(len(covered)), key=lambda at: covered[at])):
+        if binom.cdf(covered[place], draws, 0.94) > 0.01 / (len(covered) - rank):
+            break
+        found[place] = True
+    return found
+
+
+def _print(web: Web, row: _Row, remark: str = "") -> None:
+    error, oracle = (float(np.sqrt(np.mean(np.square(of)))) for of in ([f[0] - f[3] for f in row.direct], row.oracle))
     print(
         f"{web.sites:6} {web.share:5.2f} {web.known:5} {web.human:6.3f} {web.llm:5.2f} {web.mixed:5.2f}"
-        f"  {_said(direct)}  {_said(judged)}  {took_ms:5.0f} ms"
+        f"  {_said(row.direct)}  {error / oracle:5.2f}  {_said(row.judged)}{remark}",
+        flush=True,
     )
 
 

@@ -49,3 +49,29 @@ def test_an_import_appends_what_is_not_there_yet(world: World, tmp_path: Path) -
     assert (last.pages, last.skipped, last.broken) == (0, {"known": 6}, 0)
     for topic in (HITS, PAGES):
         assert sum(1 for part in range(PARTITIONS) for _ in world.log.read(topic, part)) == 6
+
+
+def test_imports_side_by_side_append_a_record_once(world: World, tmp_path: Path) -> None:
+    """Two that began together, batch by batch in turns: what one has appended the other one knows at its next batch."""
+    captures = [
+        Capture(
+            kind=RequestKind.PAGE,
+            url=f"http://site{number}.test/",
+            started_ms=1_700_000_000_000,
+            status=200,
+            body=b"<html>%d</html>" % number,
+        )
+        for number in range(6)
+    ]
+    (file,) = write(tmp_path / "warc", captures)
+    pages = list(pages_of(io.BytesIO(file.read_bytes()), CrawlSettings(), now_ms=2 * 10**12))
+    world.log.create(all_topics(PARTITIONS, "e"))
+    logs = [world.log, world.again()]
+    both = [KnownHits(log, tmp_path / "lock") for log in logs]
+    appended = [
+        import_pages(logs[turn % 2], pages[start : start + 3], both[turn % 2], print).pages
+        for turn, start in enumerate((0, 1, 2, 3, 0))
+    ]
+    assert appended == [3, 1, 1, 1, 0]
+    for topic in (HITS, PAGES):
+        assert sum(1 for part in range(PARTITIONS) for _ in world.log.read(topic, part)) == 6

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kafka import TopicPartition
+from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.structs import OffsetAndMetadata
 
 from stream.kafka.producer import build_producer
 from stream.kafka.settings import KafkaSettings
-from stream.log.contract import At, Commit, StateChange
-from stream.log.errors import Fenced
+from stream.log.contract import At, Commit, StateChange, Topic
+from stream.log.errors import Fenced, StreamError
 from tests.support.kafka_broker import broker
 from tests.support.worlds import KafkaWorld, patiently, record, settle, values
 
@@ -70,6 +72,24 @@ def test_a_namesake_fences_and_the_first_comes_back_when_it_is_gone(world: Kafka
     first.commit(Commit([record("out", 1, "k", "back")], {At("a", 0): 0}))
 
 
+def test_a_late_heartbeat_while_joining_only_delays(world: KafkaWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A heartbeat of the generation before, refused during a join, makes the client forget the join: it joins anew."""
+    world.topics("a")
+    takes = ConsumerCoordinator._process_sync_group_response
+    joins: list[int] = []
+
+    def late(coordinator: Any, response: Any, sent_at: float) -> bytes:
+        joins.append(response.error_code)
+        if len(joins) == 1:
+            coordinator.reset_generation(coordinator._generation.member_id)  # as kafka-python does on the refusal
+        taken: bytes = takes(coordinator, response, sent_at)
+        return taken
+
+    monkeypatch.setattr(ConsumerCoordinator, "_process_sync_group_response", late)
+    world.owner(2, "a")
+    assert len(joins) > 1
+
+
 def test_what_a_dead_process_left_open_holds_nobody_up(world: KafkaWorld) -> None:
     """Offsets and records of its last transaction do not count: those before it are told, time and again."""
     log, prefix = world.log, world.prefix
@@ -88,3 +108,23 @@ def test_what_a_dead_process_left_open_holds_nobody_up(world: KafkaWorld) -> Non
         assert log.committed("g", "in") == [2]
         assert log.end("in") == end
     assert len(list(log.read("in", 0))) == 5
+
+
+def test_a_topic_that_is_made_again_with_more_partitions_is_written_to(world: KafkaWorld) -> None:
+    """A process that wrote to the old one meets an error of the contract at most, and then the new one."""
+    log, other = world.log, world.again()
+    world.topics("a", partitions=1)
+    log.append([record("a", 0, "k", "old")])
+    other.remove(topics=["a"])
+    patiently(lambda: "a" not in other.topics(), "the removal")
+    other.create([Topic("a", 3)])
+
+    def appended() -> bool:
+        try:
+            log.append([record("a", 2, "k", "new")])
+        except StreamError:
+            return False
+        return True
+
+    patiently(appended, "the new partitions")
+    assert values(other.read("a", 2)) == ["new"]

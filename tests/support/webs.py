@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -52,15 +52,18 @@ def labelled_pages(shared: Path, *, every: int = 1) -> Web:
     return web
 
 
-def sample_web(shared: Path) -> Web:
-    """60 sites of 15 texts, each with a home page, a sitemap and robots.txt; three hits a site."""
+def sample_web(shared: Path, lengths: Mapping[str, int] | None = None) -> Web:
+    """60 sites of 15 texts, each with a sitemap and robots.txt; three hits a site. `lengths`: so many of each."""
     web = Web()
     raw = (shared / "data" / "sampleweb" / "pages.jsonl.zst").read_bytes()
     sites: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for line in zstandard.ZstdDecompressor().stream_reader(raw).read().splitlines():
         page = json.loads(line)
         sites[page["site"]].append(page)
-    for name, pages in sites.items():
+    for name, texts in sites.items():
+        pages = texts if lengths is None else texts[: lengths.get(name, 0)]
+        if not pages:
+            continue
         host = f"{name}.sample.example"
         web.truth[host] = pages[0]["label"]
         urls = [f"http://{host}/articles/{n}" for n in range(len(pages))]

@@ -18,7 +18,7 @@ from scoring.calibration.labelled_scores import LabelledScores, ScoredLabel, com
 from scoring.calibration.report import CalibrationReport, summary, tables
 from scoring.calibration.threshold import calibrate as choose
 from scoring.detectors.registry import detector_identities, load_detectors
-from scoring.errors import BadIdentity, CalibrationRefused, PoisonText
+from scoring.errors import BadIdentity, CalibrationRefused, MissingModel, PoisonText
 from scoring.interface import Detector, TextScore, base_of, refuse_bad_identity
 from scoring.settings import ScoreSettings
 from scoring.thresholds.published import write_thresholds, write_whole
@@ -107,7 +107,15 @@ def _scores(config: Config, lines: Sequence[LabelledText], detector: str, file: 
         raise UsageError(f"--detector: {detector!r} is an identity; to score texts, take a name of score.detectors")
     default = detector
     if "/" not in detector and (detector or texts):
-        default = detector_identities(_only(config, detector))[0]
+        try:
+            default = detector_identities(_only(config, detector))[0]
+        except MissingModel as error:
+            if texts:
+                raise
+            raise UsageError(
+                f"--detector {detector!r}: scores need the detector's whole identity, as `farmwatch score` prints it;"
+                f" the name alone does not give it on this machine: {error}"
+            ) from error
     rows = _scored(_only(config, detector), texts, file) if texts else []
     for line in lines:
         if line.text is not None:

@@ -12,19 +12,21 @@ from cyclopts import Parameter
 
 from crawler.crawl_stage import frontier_left
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.results.why import show_why
 from farmwatch.config.config import Config
 from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
+from farmwatch.daemon.kept_answer import read_answer
 from farmwatch.daemon.rate_series import read_points
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.runs.lag import records_behind
-from replay.runs.lookup import find_run
-from replay.runs.site_table import counts_of, read_sites
+from replay.runs.lookup import find_run, names_to_read
+from replay.runs.site_table import Counts, counts_of, read_rows
 from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.site_rates import OTHER, day_of, group_order
-from scoring.rates.split_rates import RateLine, rate_lines
+from scoring.rates.split_rates import RateLine, rate_lines, with_open_sites
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import RatePoint, SiteState
@@ -59,6 +61,7 @@ def rate(
     history: Annotated[
         bool, Parameter(negative="", help="The series that were kept, of all sites or of source, rank or query-group.")
     ] = False,
+    why: Annotated[str, Parameter(help="Why the share has changed since this day, such as 2026-05-01; UTC.")] = "",
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
     verbose: Annotated[bool, Parameter(negative="", help="Also all that is known of the share by verdicts.")] = False,
     json: AsJson = False,
@@ -75,6 +78,9 @@ def rate(
 
     History: the share as it was at each point in time, by default of the last 7 days.
 
+    Why: the change since the first point of a day, split into new sites, other sources, sites known before, and
+    another ruleset, detector or method. The parts add up to the change.
+
     JSON: one object a line, with the fields of `estimate`, the group, the versions and the detector's warning.
     """
     config = common.load().config
@@ -82,26 +88,30 @@ def rate(
     cut = Cut(source, group, read_ranks(rank), *read_days(since, until, now_ms))
     if group:
         _require_group(group, config)
+    if why:
+        if by or history or cut != Cut() or of != "sites":
+            raise UsageError("--why explains the share of all sites: leave out --by, --of, --history and the cuts")
+        return show_why(config, why, run, as_json=json)
     if history:
         return _show_history(config, by or "", cut, json, run=run)
+    kept = None
     with opened(config) as log:
-        rows = read_sites(log, run)
+        topic = names_to_read(log, run).sites
+        if not by and of == "sites" and cut == Cut():
+            kept = read_answer(log, topic, config.rate, now_ms)
+        rows = read_rows(log, topic) if kept is None else []
         if source:
             _require_source(source, rows)
         open_sites, waiting = _still_to_come(log, config)
-    split = by or ""
-    lines = rate_lines(
-        rows,
-        split,
-        config.rate,
-        now_ms=now_ms,
-        open_sites=open_sites,
-        cut=cut,
-        review=read_review(config.rate, now_ms),
-        definition=of,
-    )
+    if kept is None:
+        review = read_review(config.rate, now_ms)
+        lines = rate_lines(rows, by or "", config.rate, now_ms=now_ms, cut=cut, review=review, definition=of)
+    else:
+        lines = kept.lines
+        message(f"as TALLY's process found it at {datetime.fromtimestamp(kept.at / 1000, UTC):%H:%M:%S} UTC")
+    lines = [with_open_sites(line, open_sites) for line in lines]
     warnings = caveats(config, (line.detector for line in lines))
-    if not rows and waiting:
+    if not rows and waiting and kept is None:
         message(f"{counted(waiting, 'hit')} {'waits' if waiting == 1 else 'wait'}; start `farmwatch up`")
     if json:
         for line in lines:
@@ -111,7 +121,7 @@ def rate(
     undated = cut.undated(rows, config.rate)
     if undated:
         message(f"left out: {counted(undated, 'site')} of which no day is known on which a search returned it")
-    _tell_unscored(cut.of(rows, config.rate), run)
+    _tell_unscored(counts_of(cut.of(rows, config.rate)) if kept is None else kept.counts, run)
     tell(warnings, short=not verbose)
     return Exit.OK
 
@@ -132,7 +142,9 @@ def _tell(lines: list[RateLine], cut: Cut, *, verbose: bool) -> None:
         if line.change is not None:
             since, before = day_of(line.change.day), f"{line.change.before:.1%} before"
             put_wrapped(f"  changed: {line.change.after:.1%} of sites first named since {since}, {before}", "    ")
-        put_wrapped(f"  by site verdicts alone: {line.judged_text if verbose else _judged(line)}", "    ")
+        mixed = f" ({line.mixed:,} of all mixed)" if line.mixed else ""
+        judged = line.judged_text if verbose else line.judged_short + mixed
+        put_wrapped(f"  by site verdicts alone: {judged}", "    ")
         put_wrapped(
             f"  ruleset {line.ruleset or '-'} {line.digest or '-'}; detector {line.detector or '-'};"
             f" site method {line.site_method or '-'} {line.site_method_digest or '-'}",
@@ -144,24 +156,14 @@ def _tell(lines: list[RateLine], cut: Cut, *, verbose: bool) -> None:
 
 def _not_judged(line: RateLine) -> str:
     """Sites without a scored article, which the share is not of, and why most of them have none."""
-    said = f"{line.sites - line.scored_sites} of {counted(line.sites, 'site')}"
+    said = f"{line.sites - line.scored_sites:,} of {counted(line.sites, 'site')}"
     why = [f"{sites} {reason}" for reason, sites in line.not_judged.items()]
     more = ["..."] if len(why) > _REASONS_SHOWN else []
     return f"{said} ({', '.join([*why[:_REASONS_SHOWN], *more])})" if why else said
 
 
-def _judged(line: RateLine) -> str:
-    counts = f"{line.llm} llm, {line.human} human, {line.undecided} undecided, {line.unclassifiable} unclassifiable"
-    mixed = f" ({line.mixed} of all mixed)" if line.mixed else ""
-    if line.judged_share is None or line.judged_low is None or line.judged_high is None:
-        return f"no share; {counts}{mixed}"
-    interval = f"{line.judged_low:.1%} to {line.judged_high:.1%}, {line.judged_method}"
-    return f"{line.judged_share:.1%} ({interval}); {counts}{mixed}"
-
-
-def _tell_unscored(rows: Iterable[SiteState], run: str) -> None:
+def _tell_unscored(found: Counts, run: str) -> None:
     """Articles that no verdict has in it yet; the rate changes when their scores come."""
-    found = counts_of(rows)
     if found.unscored:
         verb = "has" if found.unscored == 1 else "have"
         why = f"; `farmwatch runs show {run}` says why" if run else ""

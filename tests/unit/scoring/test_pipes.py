@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from scoring.detectors.testing import FakeDetector
@@ -15,6 +17,7 @@ from scoring.rates.site_rates import by_query_group, by_rank_band, by_source, ra
 from scoring.sites.gaussian import GaussianParams, GaussianTest
 from scoring.sites.sprt import SiteTest, SprtParams
 from stream.schema.records import SiteState
+from tests.bench.bench_sites import ACCURACY, read_sites
 
 
 def test_score_lines_have_the_documented_fields() -> None:
@@ -133,3 +136,34 @@ def test_no_classifiable_site_gives_no_rate() -> None:
     """Only unclassifiable sites: no rate, and the number of sites still shows."""
     found = site_rate(["unclassifiable"] * 3)
     assert (found.rate.rate, found.sites, found.classifiable) == (None, 3, 0)
+
+
+@pytest.mark.data
+@pytest.mark.slow
+def test_the_share_of_real_pages_through_the_pipes_is_in_its_interval(shared: Path) -> None:
+    """Flags of Binoculars on real pages of sites drawn at a known share, others as canaries: in 180 of 200 draws."""
+    sites = read_sites(shared / "data/scores/page_scores.csv", 0)
+    rng, method, covered = np.random.default_rng(13), SiteTest(SprtParams()), 0
+    errors = []
+    for draw in range(200):
+        llm = int(rng.binomial(120, (0.05, 0.15, 0.3, 0.5)[draw % 4]))
+        lines = []
+        for truth, count in (("human", 120 - llm), ("llm", llm)):
+            kind = [site for site in sites if site.llm is (truth == "llm")]
+            order = [kind[place] for place in rng.permutation(len(kind))]
+            known, rest = order[: len(kind) // 3], order[len(kind) // 3 :]
+            drawn = [rest[place] for place in rng.integers(len(rest), size=count)]
+            named = [(f"c.{number:016x}.20.1.{truth}.canary.invalid", site, 20) for number, site in enumerate(known)]
+            lengths = np.minimum(rng.geometric(0.25, count), 20).tolist()
+            named += [(f"{truth}{number}", *of) for number, of in enumerate(zip(drawn, lengths, strict=True))]
+            for name, site, most in named:
+                scores = rng.choice(site.scores, min(most, len(site.scores)), replace=False)
+                lines += [FlagLine(site=name, flag=bool(score < ACCURACY), score=float(score)) for score in scores]
+        tallied = [msgspec.convert(msgspec.to_builtins(line), SiteVerdictLine) for line in tally_scores(lines, method)]
+        found = estimate_sites(tallied)
+        assert found.low is not None and found.high is not None
+        covered += found.low <= llm / 120 <= found.high
+        if found.share is not None:
+            errors.append(found.share - llm / 120)
+    assert covered >= 180
+    assert abs(np.mean(errors)) < 0.03 and len(errors) > 150

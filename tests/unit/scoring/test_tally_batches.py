@@ -28,6 +28,8 @@ from stream.schema.runs import names_of
 from stream.schema.topics import DECISIONS, HITS, SCORES, SITES, VERDICTS, all_topics
 from tests.support.tally_desk import DETECTOR, SPRT, hit, page, score
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = TallySettings(sprt=SPRT)
 SITES_KNOWN = ("a.example", "b.example", "c.example")
 RUN = "r1"

@@ -162,6 +162,7 @@ def _queue_row(number: int) -> tuple[bytes, bytes]:
     return b"h%06d.d.example\0q\0\0\0\0\0\0\0\0\0" % number, b"p" * 16
 
 
+@pytest.mark.slow
 def test_a_large_frontier_is_reported_in_bounded_memory() -> None:
     """200,000 rows are read page by page: what is held at a time does not grow with them."""
     reader = FrontierReader(CrawlSettings(), 10_000_000, 10, lambda host: host, domains_kept=1000)

@@ -267,6 +267,7 @@ def test_a_truncated_file_loses_its_last_record_only() -> None:
         assert offsets == ([] if end == len(whole) else [len(whole)])
 
 
+@pytest.mark.slow
 def test_bombs_and_giants_stay_within_bounds() -> None:
     """A member of 300 MB of zeros, a record and a body as large: a few caps of memory, and the rest is read."""
     zeros = bytes(1_000_000)

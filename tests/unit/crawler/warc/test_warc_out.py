@@ -332,6 +332,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_kill_9_loses_nothing_that_was_settled(tmp_path: Path) -> None:
     """Ten processes killed at random moments: then all files check clean, and every settled page is there."""
     moments = random.Random(11)

@@ -43,6 +43,8 @@ from tests.support.tallied_log import (
 )
 from tests.support.tally_desk import Desk, hit, page, score
 
+pytestmark = pytest.mark.slow
+
 EMBEDDED = ["embedded"]
 ALL = ["memory", "embedded", pytest.param("kafka", marks=pytest.mark.kafka)]
 HUMAN = site_name(LLM_SITES)

@@ -377,3 +377,12 @@ def test_labelled_texts_as_they_lie(farmwatch: Runner, shared: Path) -> None:
     assert 0.5 < told["thresholds"]["threshold"] < 1
     assert told["all"]["sensitivity"]["share"] > 0.6 and told["all"]["auroc"]["value"] > 0.97
     assert {part["name"] for part in told["genres"]} >= {"news", "story", "web"}
+
+
+def test_scores_by_a_name_whose_models_are_elsewhere_want_the_identity(farmwatch: Runner, tmp_path: Path) -> None:
+    """A column of scores has no identity; the name gives one only where the models are."""
+    path = tmp_path / "labels.csv"
+    path.write_text("label,binoculars\nhuman,1.0\nllm,0.7\n")
+    setting = ["--set", "score.pair.observer=/nowhere/observer"]
+    ran = run(farmwatch, path, "--score-column", "binoculars", "--detector", "binoculars", *setting)
+    assert ran.code == 2 and "whole identity" in ran.err and "/nowhere/observer" in ran.err

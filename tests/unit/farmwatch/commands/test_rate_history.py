@@ -8,6 +8,7 @@ import tracemalloc
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -21,7 +22,7 @@ from stream.log.contract import Output
 from stream.memory.log import MemoryLog
 from stream.opening import open_log
 from stream.schema.records import SiteState, encode
-from stream.schema.topics import RATES, all_topics
+from stream.schema.topics import RATES, SITES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, Runner
 
@@ -186,3 +187,28 @@ class TestHistoryCommand:
         """No series by day, none of a cut: a usage error that says what there is."""
         ran = farmwatch("rate", "--history", *options, "--log", finished)
         assert (ran.code, said in ran.err) == (Exit.USAGE, True)
+
+
+def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) -> None:
+    """Twelve human sites were known; twelve LLM sites came: the parts are printed, and add up to the change."""
+    days = int(time.time() // DAY_S)
+    old = [row(f"h{n}", "human", scored=9, articles=9, days=[days - 30]) for n in range(12)]
+    new = [row(f"l{n}", scored=9, flagged=8, articles=9, days=[days]) for n in range(12)]
+    where = f"sqlite:{tmp_path / 'log'}"
+    with closing(open_log(where)) as log:
+        log.create(all_topics(1, "e"))
+        SeriesKeeper(log, SETTINGS).keep(old, (days - 2) * DAY_S)
+        log.append([Output(SITES, 0, found.site.encode(), encode(found)) for found in [*old, *new]])
+    since = (date(1970, 1, 1) + timedelta(days=days - 3)).isoformat()
+    found = json.loads(farmwatch("rate", "--why", since, "--json", "--log", where).out)
+    assert (found["new"], found["known"], found["seams"]) == (12, 12, [])
+    assert found["new_sites"] > 0.4 and found["instrument"] == 0
+    parts = [found[name] for name in ("new_sites", "sources", "known_sites", "instrument")]
+    assert sum(parts) == pytest.approx(found["after"] - found["before"], abs=1e-7)
+    printed = farmwatch("rate", "--why", since, "--log", where)
+    assert "12 new sites, against the sites known before of the same sources" in printed.out
+    assert f"{100 * found['new_sites']:+.1f}  12 new sites" in printed.out
+    for more in (["--by", "source"], ["--history"], ["--of", "articles"], ["--source", "file"]):
+        assert farmwatch("rate", "--why", since, *more, "--log", where).code == Exit.USAGE
+    nothing = farmwatch("rate", "--why", (date(1970, 1, 1) + timedelta(days=days)).isoformat(), "--log", where)
+    assert nothing.code == Exit.PROBLEM and "no share was kept since then" in nothing.err

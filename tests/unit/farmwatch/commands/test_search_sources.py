@@ -270,6 +270,24 @@ def test_the_daemon_keeps_its_schedule_over_a_restart(place: Callable[[Engine], 
         assert (second.returncode, len(engine.seen)) == (Exit.OK, asked)
 
 
+def test_a_source_that_refuses_does_not_hold_up_the_others(place: Callable[[Engine], str], tmp_path: Path) -> None:
+    """Brave knows no key: it is told and left alone, SearXNG's round is whole, and SIGTERM ends both at once."""
+
+    def refusing(asked: Asked) -> Reply:
+        return Reply(b"", 401) if asked.path == "/brave" else _engine(asked)
+
+    with Engine(refusing) as engine:
+        daemon = _daemon(tmp_path, place(engine))
+        assert daemon.stdout is not None
+        said = {one["source"]: one for one in (json.loads(daemon.stdout.readline()) for _ in range(2))}
+        daemon.send_signal(signal.SIGTERM)
+        _, err = daemon.communicate(timeout=20)
+    assert (said["brave"]["queries"], said["brave"]["unasked"]) == (0, 2)
+    assert (said["searxng"]["queries"], said["searxng"]["hits"], said["searxng"]["ended"]) == (2, 4, "")
+    assert "brave answers 401" in err
+    assert (daemon.returncode, [asked.path for asked in engine.seen].count("/brave")) == (Exit.OK, 1)
+
+
 def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tmp_path: Path) -> None:
     """kill -9 after the third of six queries: the next process asks the rest, at most one query twice."""
     wait = [True]

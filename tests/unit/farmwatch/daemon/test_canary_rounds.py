@@ -25,6 +25,8 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Page, Score, SiteState, Verdict, decode, encode
 from stream.schema.topics import DECISIONS, PAGES, SCORES, SITES, VERDICTS, all_topics
 
+pytestmark = pytest.mark.slow
+
 PARTITIONS = 3
 EVERY_S = 1000
 KEEP_MS = 5_000_000

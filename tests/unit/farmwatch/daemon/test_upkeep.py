@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -95,6 +96,23 @@ def test_each_job_runs_at_its_interval(log: _Log) -> None:
     clock.now += CONFIG.up.retention_s
     upkeep.round()
     assert log.expired == [int(clock.now * 1000)]
+
+
+def test_a_job_that_takes_long_is_done_less_often(log: _Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes a twentieth of the time at most: over a million sites a look takes longer than the interval of looks."""
+    clock, began = _Clock(), []
+
+    def expire(*_: Any, **__: Any) -> int:
+        began.append(clock.now)
+        clock.now += 60
+        return 0
+
+    monkeypatch.setattr(log, "expire", expire)
+    upkeep = _upkeep(log, clock, clock)
+    while len(began) < 3:
+        upkeep.round()
+        clock.now += 1
+    assert [round(later - earlier) for earlier, later in pairwise(began)] == [1200, 1200]
 
 
 YEAR_S = 365 * 86_400.0

@@ -67,6 +67,16 @@ def test_a_setting_that_names_nothing_ends_up_at_once(
     assert (list(tmp_path.iterdir()), starts) == ([], [])
 
 
+def test_another_number_of_partitions_ends_up_at_once(farmwatch: Runner, tmp_path: Path) -> None:
+    """Topics that were made with another log.partitions are told before any role starts."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    log = open_log(url)
+    log.create(all_topics(PARTITIONS + 1, "e"))
+    log.close()
+    ran = farmwatch("up", "--log", url)
+    assert (ran.code, "partitions" in ran.err) == (Exit.UNAVAILABLE, True)
+
+
 def test_a_folder_that_cannot_be_written_ends_up_at_once(farmwatch: Runner, tmp_path: Path) -> None:
     """The line names the folder and the setting."""
     (tmp_path / "file").touch()

@@ -130,6 +130,7 @@ def test_the_promise_holds_on_texts_to_come(texts: int, fpr: float) -> None:
     assert covered / rounds >= 0.94 and threshold_covered / rounds >= 0.92
 
 
+@pytest.mark.slow
 def test_intervals_hold_where_pages_of_a_site_agree() -> None:
     """200 calibrations at 5% on 47 sites whose pages correlate by .3: by site it covers, by page it cannot."""
     rng = np.random.default_rng(7)

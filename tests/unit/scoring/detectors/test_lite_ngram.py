@@ -120,6 +120,7 @@ def test_documentation_prose_is_never_flagged() -> None:
     assert np.median([found.p_llm for found in scores if found.p_llm is not None]) < 0.5
 
 
+@pytest.mark.slow
 def test_docstrings_are_rarely_flagged() -> None:
     """Human docstrings of the standard library, a register it was never trained on: at most 3% are flagged."""
     scores = DETECTOR.score(docstrings())

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from structlog.testing import capture_logs
 
 from scoring.errors import (
+    BadParameters,
     CannotScore,
     DeviceGone,
     DeviceLost,
@@ -411,19 +413,25 @@ def test_warm_up_refuses_what_cannot_work(start: Callable[..., PairEngine]) -> N
         start(Broken()).warm_up()
 
 
-def test_without_triton_the_kernel_is_torch_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Triton's kernel is tried on a few numbers on a card, and taken only if it runs; a CPU has torch's."""
+def test_without_a_compiler_auto_takes_torch_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a card where Triton cannot compile, auto is torch, and the log says why; triton is refused."""
     import torch
 
     def fails(*_: Any, **__: Any) -> None:
         raise RuntimeError("Failed to find C compiler.\nPlease specify via CC")
 
+    card, cpu = torch.device("cuda"), torch.device("cpu")
     monkeypatch.setattr("scoring.pair.device.vocab_pass", fails)
     monkeypatch.setattr("scoring.pair.device.torch.zeros", lambda *_, **__: None)
     monkeypatch.setattr("scoring.pair.device._current", lambda _: nullcontext())
-    assert choose_kernel(torch.device("cuda")) == choose_kernel(torch.device("cpu")) == "torch"
+    with capture_logs() as events:
+        assert choose_kernel("auto", card) == choose_kernel("torch", card) == choose_kernel("auto", cpu) == "torch"
+    (event,) = events
+    assert "Failed to find C compiler. Please" in event["why"] and "C compiler" in event["remedy"]
+    with pytest.raises(BadParameters, match="install a C compiler"):
+        choose_kernel("triton", card)
     monkeypatch.setattr("scoring.pair.device.vocab_pass", lambda *_, **__: SimpleNamespace(lse_p=torch.ones(1)))
-    assert choose_kernel(torch.device("cuda")) == "triton"
+    assert choose_kernel("auto", card) == "triton"
 
 
 def test_threads_take_turns(start: Callable[..., PairEngine]) -> None:

@@ -63,6 +63,7 @@ def test_four_hundred_subdomains_of_one_operator_are_no_four_hundred_draws() -> 
         assert least <= design_effect(sites, fit) <= most
 
 
+@pytest.mark.slow
 def test_clustered_intervals_cover_the_share_of_operators() -> None:
     """Of 25 webs of 40 operators with 20 sites each 22 or more are covered; unclustered, fewer than 20."""
     covered, alone = 0, 0
@@ -112,7 +113,7 @@ def test_what_counts_decides_the_share() -> None:
     assert found == pytest.approx(expected, abs=0.06)
     assert all(line.scored_sites == 120 for line in shares.values())
     assert "63 registrable domains of 120 sites" in shares["domains"].text
-    assert "2400 articles of 120 sites" in shares["articles"].text
+    assert "2,400 articles of 120 sites" in shares["articles"].text
     assert "600 search results of 120 sites" in shares["results"].text
 
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import math
 from collections import Counter
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from scoring.rates.change_alarm import find_change
-from scoring.rates.direct_share import direct_share, every_look
+from scoring.rates.direct_share import TIGHTEST_AT, direct_share, every_look
 from scoring.rates.intervals import Z95
 from scoring.rates.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
 from scoring.rates.split_rates import rate_lines
 from stream.schema.records import SiteState
 
+pytestmark = pytest.mark.slow
+
 Cells = Counter[tuple[int, int]]
 TODAY = 20_000
+ROOT = Path(__file__).parents[3]
 
 
 def drawn(rng: np.random.Generator, sites: int, share: float) -> Cells:
@@ -51,6 +57,25 @@ def test_an_interval_of_every_look_is_never_left_in_95_of_100_walks() -> None:
     assert (means > half * times).any(axis=1).mean() <= 0.05
     assert (means > half).any(axis=1).mean() > 0.5
     assert times.max() < 3 and 1.5 < times.min() < 1.6
+
+
+def test_the_factor_is_the_published_boundary_of_the_normal_mixture() -> None:
+    """Values of the tests of `confseq` (Howard, Ramdas, McAuliffe and Sekhon), at the time of the tightest boundary.
+
+    Its mixture gives the boundary of any time: where its logarithm reaches log(1 / alpha).
+    """
+    golden = json.loads((ROOT / "golden" / "normal_mixture.json").read_text(encoding="utf-8"))
+    v, rho = float(golden["variance"]), float(golden["best_rho"])
+
+    def log_mixture(s: float, v: float) -> float:
+        return 0.5 * math.log(rho / (v + rho)) + s * s / (2 * (v + rho))
+
+    assert log_mixture(golden["sum"], v) == pytest.approx(golden["log_mixture"], abs=1e-6)
+    assert every_look(TIGHTEST_AT, 0.95) * Z95 * math.sqrt(v) == pytest.approx(golden["bound"], abs=1e-4)
+    for sites in (20, 500, 5000, 100_000):
+        time = v * sites / TIGHTEST_AT
+        reached = log_mixture(every_look(sites, 0.95) * Z95 * math.sqrt(time), time)
+        assert reached == pytest.approx(math.log(1 / golden["alpha"]), abs=1e-5)
 
 
 def test_the_share_carries_both_intervals() -> None:
@@ -117,3 +142,19 @@ def test_rates_of_all_sites_carry_the_alarm() -> None:
     assert all(line.change is None for line in rate_lines(rows, "source"))
     undated = [SiteState(id=row.id, site=row.site, ruleset="r", scored=row.scored, flagged=row.flagged) for row in rows]
     assert rate_lines(undated)[0].change is None
+
+
+def test_subdomains_of_one_operator_raise_no_alarm_alone() -> None:
+    """Two hundred LLM subdomains on one day are one operator's doing; as sites of their own they are a change."""
+    days = days_of(np.random.default_rng(3), [0.15] * 30, per_day=15)
+    old = [(f"a{day}-{n}.test", cell, day) for day, of in days.items() for n, cell in enumerate(of.elements())]
+
+    def alarm(suffix: str) -> bool:
+        new = [(f"b{n}.{suffix.format(n)}", (9, 8), TODAY) for n in range(200)]
+        rows = [
+            SiteState(id=site, site=site, ruleset="r", scored=n, flagged=k, days=[day])
+            for site, (n, k), day in [*old, *new]
+        ]
+        return rate_lines(rows)[0].change is not None
+
+    assert alarm("own{}.test") and not alarm("operator.test")

@@ -7,6 +7,8 @@ import pytest
 
 from scoring.rates.reviewed_share import FEWEST_LABELS, reviewed_share
 
+pytestmark = pytest.mark.slow
+
 
 def web(rng: np.random.Generator, sites: int, share: float, blind: float) -> tuple[dict[str, float], dict[str, bool]]:
     """Probabilities and truths of sites; such a part of the LLM sites looks human."""

@@ -10,6 +10,8 @@ import pytest
 from scoring.rates.mixture import WIDE, Fit, KnownSites, estimate_share
 from scoring.rates.share_change import NO_CELL, Cell, share_change
 
+pytestmark = pytest.mark.slow
+
 Pairs = Counter[tuple[Cell, Cell]]
 
 

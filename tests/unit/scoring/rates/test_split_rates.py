@@ -13,7 +13,7 @@ from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.settings import RateSettings
-from scoring.rates.split_rates import SPLITS, rate_lines
+from scoring.rates.split_rates import SPLITS, rate_lines, with_open_sites
 from stream.schema.records import SiteState
 from stream.text.user_errors import UsageError
 
@@ -54,10 +54,12 @@ def test_the_unclassifiable_are_split_by_what_they_lack() -> None:
 
 def test_open_sites_are_told_of_the_whole_only() -> None:
     """The crawl's open sites belong to no group; where none is open nothing is said."""
-    (line,) = rate_lines(ROWS, open_sites=3)
+    (all_sites,) = rate_lines(ROWS)
+    line = with_open_sites(all_sites, 3)
     assert line.text.endswith("; 3 sites still open in the crawl")
     assert line.open_sites == 3
-    for other in (*rate_lines(ROWS, open_sites=0), *rate_lines(ROWS), *rate_lines(ROWS, "source", open_sites=3)):
+    groups = [with_open_sites(group, 3) for group in rate_lines(ROWS, "source")]
+    for other in (with_open_sites(all_sites, 0), with_open_sites(all_sites, None), *groups):
         assert "still open" not in other.text
 
 

@@ -1,0 +1,108 @@
+"""Why a share changed: new sites, other sources, known sites that are flagged otherwise, another instrument.
+
+The parts add up to the change from a kept point of the series to the share now:
+
+- instrument: the steps between points of which ruleset, detector, site method, run or method of the estimate differ;
+- new sites and sources: the mean probability (of being an LLM site) of all sites now, less that of the sites known
+  then. The sources' part is what it were if only their weights had changed, not their means (Kitagawa, Components of a
+  difference between two rates, Journal of the American Statistical Association 50, 1955);
+- known sites: the rest. More of their articles have scores, or the kinds of sites are told apart otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from scoring.errors import BadParameters
+from scoring.rates.split_rates import RateLine
+from stream.schema.records import RatePoint, SiteState
+
+_DAY_MS = 86_400_000
+_PLACES = 9
+
+
+class ChangeParts(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of the share, as differences of shares: the four parts add up to `after` - `before`."""
+
+    since: int  # ms, of the point that it is counted from
+    before: float
+    after: float
+    new_sites: float
+    sources: float
+    known_sites: float
+    instrument: float
+    new: int  # sites with a scored article that search results first named on the day of `since` or later
+    known: int  # the others
+    seams: list[int]  # ms, of the points from which on another instrument measured
+
+
+def change_parts(
+    points: Iterable[RatePoint], now: RateLine, rows: Sequence[SiteState], likely: Mapping[str, float]
+) -> ChangeParts:
+    """Split the change from the first point with a share of all sites to `now`.
+
+    `rows` are the sites of `now`; `likely` maps those with a scored article to their probability. Where points of one
+    time are of several instruments, that with the most sites counts. Raises BadParameters for no share then or now.
+    """
+    if now.share is None:
+        raise BadParameters(f"there is no share now: {now.text}")
+    kept: dict[int, RatePoint] = {}
+    for point in points:
+        most = kept.get(point.at)
+        if not point.by and point.share is not None and (most is None or point.scored_sites > most.scored_sites):
+            kept[point.at] = point
+    if not kept:
+        raise BadParameters("no share was kept since then; `farmwatch rate --history` lists those that were")
+    series = [
+        *((at, kept[at].share or 0.0, _instrument(kept[at], kept[at].share_method)) for at in sorted(kept)),
+        (max(kept), now.share, _instrument(now, now.method)),
+    ]
+    seams = [(after[0], after[1] - before[1]) for before, after in pairwise(series) if before[2] != after[2]]
+    since, before, _ = series[0]
+    new: list[SiteState] = []
+    known: list[SiteState] = []
+    for row in rows:
+        if row.site in likely:
+            (new if row.days and row.days[0] >= since // _DAY_MS else known).append(row)
+    by_sources, by_sites = _of_new(known, [*known, *new], likely)
+    instrument = sum(step for _, step in seams)
+    return ChangeParts(
+        since=since,
+        before=before,
+        after=now.share,
+        new_sites=round(by_sites, _PLACES),
+        sources=round(by_sources, _PLACES),
+        known_sites=round(now.share - before - instrument - by_sources - by_sites, _PLACES),
+        instrument=round(instrument, _PLACES),
+        new=len(new),
+        known=len(known),
+        seams=[at for at, _ in seams],
+    )
+
+
+def _instrument(found: RatePoint | RateLine, method: str) -> tuple[str, ...]:
+    return found.run, found.digest, found.detector, found.site_method, found.site_method_digest, method
+
+
+def _of_new(known: Sequence[SiteState], sites: Sequence[SiteState], likely: Mapping[str, float]) -> tuple[float, float]:
+    """What the sources' weights, and what their means, add to the mean of `known` to make that of all sites."""
+    if not known:
+        return 0.0, 0.0
+    of_known, of_all = _by_sources(known, likely), _by_sources(sites, likely)
+    weights = means = 0.0
+    for sources, (weight, mean) in of_all.items():
+        weight_then, mean_then = of_known.get(sources, (0.0, mean))
+        weights += (weight - weight_then) * (mean + mean_then) / 2
+        means += (mean - mean_then) * (weight + weight_then) / 2
+    return weights, means
+
+
+def _by_sources(rows: Sequence[SiteState], likely: Mapping[str, float]) -> dict[tuple[str, ...], tuple[float, float]]:
+    """Sources of a site -> part of the sites that have just these, and their mean probability."""
+    found: dict[tuple[str, ...], list[float]] = {}
+    for row in rows:
+        found.setdefault(tuple(row.sources), []).append(likely[row.site])
+    return {sources: (len(of) / len(rows), sum(of) / len(of)) for sources, of in found.items()}

@@ -1,0 +1,73 @@
+"""Served webs of known truth through the whole daemon: whether the interval of `farmwatch rate` covers the share.
+
+Run by `python -m tests.bench.bench_truth [RUNS]`. Each run draws 32 of the 60 sites of the sample web, a known part of
+them LLM sites, with lengths that are geometric with mean 6, and serves them on loopback to `farmwatch up` with the
+configuration of the demo: decided sites are crawled no further. No site is known to the estimate.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from farmwatch.demo.server import LoopbackWeb
+from tests.conftest import data_root
+from tests.support.farm import Farm, write_hits
+from tests.support.webs import sample_web
+
+SITES, MEAN, TIMEOUT_S = 32, 6, 300.0  # of the 60 sites 30 are LLM sites
+SHARES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8)
+
+
+def main() -> None:
+    """Print a line for each run."""
+    runs = int(sys.argv[1]) if len(sys.argv) > 1 else len(SHARES)
+    truths = sample_web(data_root()).truth
+    covered = 0
+    for run in range(runs):
+        rng = np.random.default_rng(run)
+        llm = round(SHARES[run % len(SHARES)] * SITES)
+        chosen: list[str] = []
+        for truth, count in (("llm", llm), ("human", SITES - llm)):
+            names = [host.split(".")[0] for host, of in truths.items() if of == truth]
+            chosen += rng.permutation(names)[:count].tolist()
+        lengths = {name: min(int(rng.geometric(1 / MEAN)), 15) for name in chosen}
+        covered += _run(lengths, llm / SITES)
+    print(f"covered in {covered} of {runs} runs")
+
+
+def _run(lengths: dict[str, int], truth: float) -> bool:
+    web = sample_web(data_root(), lengths)
+    settings = {"crawl.stop_when_decided": "true"}
+    with tempfile.TemporaryDirectory() as name, LoopbackWeb(web.hosts) as served:
+        folder = Path(name)
+        with Farm(folder, f"sqlite:{folder / 'log'}", served, settings) as farm:
+            farm.start(write_hits(folder, web))
+            farm.settle(TIMEOUT_S)
+            farm.stop()
+            said = subprocess.run(
+                [sys.executable, "-m", "farmwatch", "rate", "--json", "--log", f"sqlite:{folder / 'log'}"],
+                capture_output=True,
+                check=True,
+                cwd=folder,
+            )
+    found = max(map(json.loads, said.stdout.splitlines()), key=lambda line: int(line["scored_sites"]))
+    low, high = found["low"], found["high"]
+    is_in = bool(low <= truth <= high)
+    share = "-" if found["share"] is None else f"{found['share']:.3f}"
+    judged = "-" if found["judged_share"] is None else f"{found['judged_share']:.3f}"
+    print(
+        f"truth {truth:.3f}  share {share} ({low:.3f} to {high:.3f}) of {found['scored_sites']} sites"
+        f"  {'covered' if is_in else 'MISSED'}  judged {judged}",
+        flush=True,
+    )
+    return is_in
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,95 @@
+"""The answer of `rate` over a large log: kept by upkeep, equal to that of the rows, and believed while it is new."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from farmwatch.config.config import load
+from farmwatch.daemon.kept_answer import LARGE, keep_answer, read_answer
+from farmwatch.daemon.maintenance import Upkeep
+from filters.rules.ruleset import load_ruleset
+from replay.runs.run_rules import RunRules
+from scoring.rates.settings import RateSettings
+from stream.log.contract import Log, Output
+from stream.opening import open_log
+from stream.processing.metrics import Metrics
+from stream.schema.records import SiteState, encode
+from stream.schema.runs import Run
+from stream.schema.topics import SITES, all_topics
+from tests.support.front_door import DETECTOR, Runner
+
+pytestmark = pytest.mark.slow
+
+CONFIG = load(None, ["log.partitions=2"], {}).config
+RULES = load_ruleset(CONFIG.judge.ruleset)
+METHOD = ("sprt", "0123abcd")
+LIVE = RunRules(Run(name="live", ruleset=RULES.name, digest=RULES.digest, detector=DETECTOR, epoch="e"), RULES.source)
+
+
+def row(number: int) -> Output:
+    """Of every fifth site most articles are flagged."""
+    name = f"s{number}.example"
+    more = {"ruleset": RULES.name, "digest": RULES.digest, "method": METHOD[0], "method_digest": METHOD[1]}
+    flagged = 5 if number % 5 == 0 else 0
+    site = SiteState(id=name, site=name, detector=DETECTOR, articles=7, pages=9, scored=6, flagged=flagged, **more)  # type: ignore[arg-type]
+    return Output(SITES, number % 2, name.encode(), encode(site))
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A log with as many sites as make it large, over which upkeep has looked."""
+    url = f"sqlite:{tmp_path_factory.mktemp('large') / 'log'}"
+    with closing(open_log(url)) as log:
+        log.create(all_topics(2, "e"))
+        log.append([row(number) for number in range(LARGE)])
+        Upkeep(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD).look()
+    return url
+
+
+@pytest.fixture
+def log(large: str) -> Iterator[Log]:
+    """The log itself."""
+    with closing(open_log(large)) as log:
+        yield log
+
+
+@pytest.mark.usefixtures("no_weights")
+def test_rate_prints_the_kept_answer_and_it_is_that_of_the_rows(farmwatch: Runner, large: str) -> None:
+    """The same line, field by field, as with settings by which none was kept; the time is said."""
+    kept = farmwatch("rate", "--json", "--log", large)
+    read = farmwatch("rate", "--json", "--log", large, "--set", "rate.series_s=7200")
+    assert json.loads(kept.out) == json.loads(read.out) and json.loads(kept.out)["scored_sites"] == LARGE
+    assert "as TALLY's process found it at" in kept.err and "as TALLY's process" not in read.err
+    printed = farmwatch("rate", "--log", large)
+    assert printed.out.startswith("20.0% (") and "20,000 of 140,000 articles have no score yet" in printed.err
+
+
+def test_an_answer_is_believed_while_it_is_new_or_exact(log: Log) -> None:
+    """Past its time it is believed only if no row came since; and never for other settings, or other rows."""
+    now_ms = int(time.time() * 1000)
+    answer = read_answer(log, SITES, CONFIG.rate, now_ms)
+    assert answer is not None and answer.until > now_ms
+    assert read_answer(log, SITES, RateSettings(confidence=0.9), now_ms) is None
+    assert read_answer(log, "sites.other", CONFIG.rate, now_ms) is None
+    keep_answer(log, SITES, msgspec.structs.replace(answer, until=now_ms - 1))
+    assert read_answer(log, SITES, CONFIG.rate, now_ms) is not None
+    log.append([row(1)])
+    assert read_answer(log, SITES, CONFIG.rate, now_ms) is None
+    keep_answer(log, SITES, answer)
+    assert read_answer(log, SITES, CONFIG.rate, now_ms) == answer
+
+
+def test_of_a_small_log_no_answer_is_kept(tmp_path: Path) -> None:
+    """Its rows are read, and so the rate is of this moment."""
+    with closing(open_log(f"sqlite:{tmp_path / 'log'}")) as log:
+        log.create(all_topics(2, "e"))
+        log.append([row(number) for number in range(50)])
+        Upkeep(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD).look()
+        assert read_answer(log, SITES, CONFIG.rate, int(time.time() * 1000)) is None

@@ -1,0 +1,99 @@
+"""`change_parts`: the parts add up to the change, and each cause shows in its own part."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scoring.errors import BadParameters
+from scoring.rates.change_parts import ChangeParts, change_parts
+from scoring.rates.split_rates import RateLine, rate_lines
+from stream.schema.records import RatePoint, SiteState
+
+DAY = 20_000
+SINCE = DAY * 86_400_000
+VERSIONS = {"digest": "d1", "detector": "lite", "run": "live", "site_method": "sprt", "site_method_digest": "m"}
+(EMPTY,) = rate_lines([])
+
+
+def point(share: float, at: int = SINCE, **more: Any) -> RatePoint:
+    """A point of all sites."""
+    fields = {"share": share, "share_method": "direct", "scored_sites": 9, **VERSIONS, **more}
+    return RatePoint(id=str(at), site="", at=at, **fields)
+
+
+def line(share: float | None, **more: Any) -> RateLine:
+    """The share now."""
+    return msgspec.structs.replace(EMPTY, share=share, **{"method": "direct", **VERSIONS, **more})
+
+
+def row(site: str, day: int, *sources: str) -> SiteState:
+    """A site that search results first named on this day."""
+    return SiteState(id=site, site=site, scored=5, days=[day], sources=list(sources))
+
+
+def total(found: ChangeParts) -> float:
+    """The sum of the parts."""
+    return found.new_sites + found.sources + found.known_sites + found.instrument
+
+
+SHARES = st.floats(0, 1)
+
+
+@given(
+    st.lists(st.tuples(SHARES, st.sampled_from(["d1", "d2"])), min_size=1, max_size=5),
+    SHARES,
+    st.lists(st.tuples(SHARES, st.sampled_from([DAY - 1, DAY, DAY + 3]), st.sampled_from("ab")), max_size=9),
+)
+def test_the_parts_add_up(kept: list[tuple[float, str]], now: float, sites: list[tuple[float, int, str]]) -> None:
+    """Whatever the points, the sites and their sources."""
+    points = [point(share, SINCE + n, digest=digest) for n, (share, digest) in enumerate(kept)]
+    rows = [row(str(n), day, source) for n, (_, day, source) in enumerate(sites)]
+    found = change_parts(points, line(now), rows, {str(n): likely for n, (likely, *_) in enumerate(sites)})
+    assert total(found) == pytest.approx(found.after - found.before, abs=1e-7)
+    assert found.new + found.known == len(sites)
+
+
+def test_new_sites_that_differ_are_the_cause() -> None:
+    """One of two known sites is an LLM site, and both new ones of the same source are: 50% become 75%."""
+    rows = [row("a", DAY - 9, "s"), row("b", DAY - 1, "s"), row("c", DAY, "s"), row("d", DAY + 5, "s")]
+    found = change_parts([point(0.5)], line(0.75), rows, {"a": 0.0, "b": 1.0, "c": 1.0, "d": 1.0})
+    assert (found.new_sites, found.sources, found.known_sites, found.instrument) == (0.25, 0.0, 0.0, 0.0)
+    assert (found.new, found.known, found.seams) == (2, 2, [])
+
+
+def test_more_sites_of_a_source_with_a_larger_share_are_its_part() -> None:
+    """Each source keeps its own share; there are only more sites of the one with the larger."""
+    rows = [row("a", DAY - 9, "low"), row("b", DAY - 1, "high"), row("c", DAY, "high"), row("d", DAY, "new")]
+    found = change_parts([point(0.5)], line(0.75), rows, {"a": 0.0, "b": 1.0, "c": 1.0, "d": 1.0})
+    assert (found.new_sites, found.sources, found.known_sites) == (0.0, 0.25, 0.0)
+
+
+def test_what_known_sites_say_now_is_the_rest() -> None:
+    """No site is new: the change is theirs."""
+    found = change_parts([point(0.25)], line(0.5), [row("a", DAY - 1), row("b", DAY - 1)], {"a": 1.0, "b": 0.0})
+    assert (found.new_sites, found.sources, found.known_sites) == (0.0, 0.0, 0.25)
+
+
+@pytest.mark.parametrize("more", [{"digest": "d2"}, {"detector": "pair"}, {"run": "r2"}, {"share_method": "ppi"}])
+def test_a_step_where_the_instrument_changed_is_the_instruments(more: dict[str, str]) -> None:
+    """Between two points, and between the last point and now; steps of one instrument are not."""
+    points = [point(0.1), point(0.2, SINCE + 1), point(0.5, SINCE + 2, **more), point(0.6, SINCE + 3, **more)]
+    named = {("method" if name == "share_method" else name): value for name, value in more.items()}
+    found = change_parts(points, line(0.6, **named), [row("a", DAY - 1)], {"a": 0.6})
+    assert (round(found.instrument, 6), round(found.known_sites, 6), found.seams) == (0.3, 0.2, [SINCE + 2])
+    assert change_parts(points[:2], line(0.5, **named), [row("a", DAY - 1)], {"a": 0.5}).instrument == 0.3
+
+
+def test_without_a_share_then_or_now_nothing_is_split() -> None:
+    """Points of before the direct estimate have none, and groups are not all sites."""
+    old, group = point(0.5, SINCE), point(0.5, SINCE, by="source", group="a")
+    for points in ([], [msgspec.structs.replace(old, share=None)], [group]):
+        with pytest.raises(BadParameters, match="no share was kept"):
+            change_parts(points, line(0.5), [], {})
+    with pytest.raises(BadParameters, match="there is no share now: no share yet"):
+        change_parts([old], line(None), [], {})
