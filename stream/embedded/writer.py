@@ -1,8 +1,10 @@
 """Group commit: the one way by which a process changes the embedded log.
 
-Callers that arrive while one is at work wait in a queue; the first of them then commits all of them as a group: one
-append and fdatasync for their large values, then one SQLite transaction. So the cost of syncing is shared. Large values
-are on the disk before the transaction that names them: a crash leaves at worst bytes that nothing refers to.
+Callers that arrive while others are at work wait in a queue; the first of them then leads all of them as a group
+through two stages: one append and fdatasync for their large values, and one SQLite transaction. So the cost of syncing
+is shared. While a group is in its transaction, the next one already syncs its values; a third waits and grows.
+Large values are on the disk before the transaction that names them, so a crash at any instant leaves at worst bytes
+that nothing refers to.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import repeat
 from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
@@ -38,7 +40,27 @@ class _Task(Generic[T]):
     result: T | None = None
     error: BaseException | None = None
     done: bool = False
-    turn: threading.Event | None = None  # set when done, or when this caller has to lead; None: it leads at once
+    turn: threading.Event = field(default_factory=threading.Event)  # set when done, or when this caller has to lead
+
+
+class _Group:
+    """Tasks that are committed together."""
+
+    def __init__(self, tasks: Sequence[_Task[Any]]) -> None:
+        self.tasks = tasks
+        self.written: list[tuple[Segment, int, int]] = []  # segment, its size before and after
+        self.retired: list[Segment] = []  # full; to be closed once the groups before are committed
+        self.error: StreamError | None = None
+
+    def spoil(self) -> None:
+        for segment, _, _ in self.written:
+            segment.spoiled = True
+
+    def fail(self, error: StreamError) -> None:
+        self.error = error
+        for task in self.tasks:
+            task.error = error
+            task.done = True
 
 
 class Writer:
@@ -51,10 +73,13 @@ class Writer:
         self._lock_timeout_s = lock_timeout_s
         self._database: sqlite3.Connection | None = None
         self._segments: dict[int, Segment] = {}
+        self._dropped: set[int] = set()
         self._queue: list[_Task[Any]] = []
+        self._leading = False
         self._closed = False
-        self._leading = False  # a caller has the connection and the segments for itself
-        self._mutex = threading.Lock()  # of the queue
+        self._mutex = threading.Lock()
+        self._committing = threading.Lock()  # held for a transaction
+        self._appending = threading.Lock()  # held to write or cut segments
         self._news = threading.Condition()
         self._pid = os.getpid()
         self.committed = 0
@@ -70,12 +95,9 @@ class Writer:
 
     def drop(self, topics: Iterable[int]) -> None:
         """Close the segments of removed topics, so that their files may go."""
-        gone: list[Segment] = []
-        try:
-            self.run(lambda *_: gone.extend(self._segments.pop(topic) for topic in self._segments.keys() & set(topics)))
-        finally:
-            for segment in gone:
-                segment.close()
+        with self._appending:
+            self._dropped.update(topics)
+        self.run(lambda *_: None)  # its group retires them
 
     def wait(self, seen: int, timeout_s: float) -> None:
         with self._news:
@@ -103,162 +125,190 @@ class Writer:
                 raise StreamError(f"the log in {self._folder} is closed")
             self._closed = last
             self._queue.append(task)
-            if self._leading:
-                task.turn = threading.Event()
-            self._leading = True
-        if task.turn is not None:
-            self._await_turn(task, task.turn)
+            leads, self._leading = not self._leading, True
+        if not leads:
+            self._await_turn(task)
         if not task.done:
             self._lead()
         if task.error is not None:
             raise task.error
 
-    def _await_turn(self, task: _Task[Any], turn: threading.Event) -> None:
+    def _await_turn(self, task: _Task[Any]) -> None:
         """Wait until the task is done or has to lead; a caller that is interrupted meanwhile leaves the queue."""
         try:
-            turn.wait()
+            task.turn.wait()
         except BaseException:
             with self._mutex:
                 if task in self._queue:
                     self._queue.remove(task)
-                    if turn.is_set():
+                    if task.turn.is_set():
                         self._pass_lead()
             raise
 
     def _pass_lead(self) -> None:
         """With the mutex held: the first in the queue leads next."""
         self._leading = bool(self._queue)
-        if self._queue and self._queue[0].turn is not None:
+        if self._queue:
             self._queue[0].turn.set()
 
     def _lead(self) -> None:
+        """Take all that is queued through both stages; the next group starts when this one is in its transaction."""
         with self._mutex:
-            tasks, self._queue = self._queue, []
+            group, self._queue = self._queue, []
         try:
-            self._commit(tasks)
+            self._run_group(_Group(group))
         finally:
+            for task in group:
+                if not task.done:
+                    task.error = task.error or LogUnavailable(f"the log in {self._folder} was interrupted")
+                    task.done = True
+                task.turn.set()
+
+    def _run_group(self, group: _Group) -> None:
+        try:
+            self._place(group)
+            self._committing.acquire()
+        except BaseException:
             with self._mutex:
                 self._pass_lead()
-            for task in tasks:
-                if task.turn is not None:
-                    task.turn.set()
-
-    def _commit(self, tasks: Sequence[_Task[Any]]) -> None:
-        """Commit these as one group; errors go to the tasks."""
-        failure: Exception = LogUnavailable(f"the log in {self._folder} was interrupted")
-        written: list[tuple[Segment, int]] = []  # and its size before
+            raise
         try:
-            with translated_errors(self._folder):
-                self._place(tasks, written)
-                self._transact(tasks, written)
-            with self._news:
-                self.committed += 1
-                self._news.notify_all()
-        except Exception as error:  # noqa: BLE001  # it is raised to the callers
-            failure = error
-            for segment, before in written:
-                if not segment.spoiled:  # the next append overwrites these values, so that trying again fills no disk
-                    segment.cut(before)
+            with self._mutex:
+                self._pass_lead()
+            self._commit(group)
         finally:
-            for task in tasks:
-                if not task.done:
-                    task.error, task.done = failure, True
+            self._committing.release()
 
-    def _place(self, tasks: Sequence[_Task[Any]], written: list[tuple[Segment, int]]) -> None:
-        """Append the values of all tasks to segments, and sync these."""
+    def _place(self, group: _Group) -> None:
         values: dict[int, list[bytes]] = {}
-        for task in tasks:
+        for task in group.tasks:
             for topic, value in task.blobs:
                 values.setdefault(topic, []).append(value)
         places: dict[int, Iterator[Placed]] = {}
-        for topic, wanted in values.items():
-            segment = self._segment(topic)
-            before = segment.size
-            places[topic] = zip(repeat(segment), segment.append(wanted), strict=False)
-            written.append((segment, before))
-        for segment, _ in written:
-            segment.sync()
-        for task in tasks:
+        try:
+            with self._appending, translated_errors(self._folder):
+                group.retired += [self._segments.pop(topic) for topic in self._dropped & self._segments.keys()]
+                self._dropped.clear()
+                for topic, wanted in values.items():
+                    segment = self._segment(topic, group)
+                    before = segment.size
+                    places[topic] = zip(repeat(segment), segment.append(wanted), strict=False)
+                    group.written.append((segment, before, segment.size))
+                for segment, _, _ in group.written:
+                    segment.sync()
+        except StreamError as error:
+            group.fail(error)
+            return
+        for task in group.tasks:
             task.places = [next(places[topic]) for topic, _ in task.blobs]
 
-    def _segment(self, topic: int) -> Segment:
+    def _segment(self, topic: int, group: _Group) -> Segment:
         segment = self._segments.get(topic)
-        if segment is None or segment.spoiled or segment.size >= self._segment_bytes:
-            if segment is not None:
-                self._segments.pop(topic).close()
+        if segment is not None and (segment.spoiled or segment.size >= self._segment_bytes):
+            group.retired.append(segment)
+            segment = None
+        if segment is None:
             segment = self._segments[topic] = Segment(self._folder / SEGMENTS, topic, self._enter)
         return segment
 
     def _enter(self, file: str) -> int:
         """Enter a new segment before its first write: retention removes no file that the database does not know."""
-        with self._transaction() as database:
+        with contextlib.closing(self._connect()) as database:
+            _begin(database, self._lock_timeout_s)
             row = database.execute("INSERT INTO segments (file, live) VALUES (?, 0)", (file,)).lastrowid
+            database.execute("COMMIT")
         assert row is not None
         return row
 
-    def _transact(self, tasks: Sequence[_Task[Any]], written: Sequence[tuple[Segment, int]]) -> None:
+    def _connect(self) -> sqlite3.Connection:
+        """A connection whose `BEGIN` does not wait, see `_begin`."""
+        database = connect(self._folder, self._lock_timeout_s)
+        database.execute("PRAGMA busy_timeout = 0")
+        return database
+
+    def _commit(self, group: _Group) -> None:
+        for segment in group.retired:  # what the groups before placed there is committed by now
+            segment.close()
+        if group.error is None:
+            try:
+                with translated_errors(self._folder):
+                    self._transact(group)
+            except StreamError as error:
+                group.fail(error)
+        if group.error is not None:
+            self._take_back(group)
+            return
+        with self._news:
+            self.committed += 1
+            self._news.notify_all()
+
+    def _take_back(self, group: _Group) -> None:
+        """Let the next append overwrite the values of a group that failed, so that trying again fills no disk."""
+        with self._appending:
+            for segment, before, after in group.written:
+                if segment.size == after and not segment.spoiled:
+                    segment.cut(before)
+
+    def _transact(self, group: _Group) -> None:
         """All tasks in one transaction. Where a fault of one caller's data spoils it, each task has one of its own."""
         try:
-            self._transact_all(tasks, written)
+            self._transact_all(group, group.tasks)
         except Exception as error:
-            if len(tasks) == 1 or isinstance(translate(error, self._folder), StreamError):
+            if len(group.tasks) == 1 or isinstance(translate(error, self._folder), StreamError):
                 raise
+            for task in group.tasks:
+                try:
+                    self._transact_all(group, [task])
+                except Exception as own:  # noqa: BLE001  # it is raised to its caller
+                    task.error = translate(own, self._folder)
+                    task.done = True
+
+    def _transact_all(self, group: _Group, tasks: Sequence[_Task[Any]]) -> None:
+        database = self._database
+        if database is None:
+            database = self._database = self._connect()
+        _begin(database, self._lock_timeout_s)
+        try:
             for task in tasks:
                 try:
-                    self._transact_all([task], written)
-                except Exception as own:  # noqa: BLE001  # it is raised to its caller
-                    task.error, task.done = translate(own, self._folder), True
-
-    def _transact_all(self, tasks: Sequence[_Task[Any]], written: Sequence[tuple[Segment, int]]) -> None:
-        try:
-            with self._transaction() as database:
-                for task in tasks:
-                    try:
-                        task.result = task.apply(database, task.places)
-                    except StreamError as error:
-                        task.error = error
+                    task.result = task.apply(database, task.places)
+                except StreamError as error:
+                    task.error = error
+            self._end(database, group)
         except BaseException as error:
-            # Interrupted, or failed by the disk: the commit may be there, or come back in a crash. Its values stay.
-            if not isinstance(error, Exception) or _code(error) == sqlite3.SQLITE_IOERR:
-                for segment, _ in written:
-                    segment.spoiled = True
+            if not isinstance(error, Exception):  # interrupted, perhaps just after the commit: leave its values alone
+                group.spoil()
             for task in tasks:
                 task.error = task.result = None
+            self._roll_back(error)
             raise
         for task in tasks:
             task.done = True
 
-    @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction, rolled back where an error leaves the block; after one of SQLite the connection goes."""
-        if self._database is None:
-            self._database = connect(self._folder, self._lock_timeout_s)
-            self._database.execute("PRAGMA busy_timeout = 0")  # see `_begin`
-        database = self._database
-        _begin(database, self._lock_timeout_s)
+    def _end(self, database: sqlite3.Connection, group: _Group) -> None:
         try:
-            yield database
             database.execute("COMMIT")
-        except BaseException as error:
-            try:
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
-            except sqlite3.Error:
-                self._drop_connection()
-            if isinstance(error, sqlite3.DatabaseError):
-                self._drop_connection()
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
+                group.spoil()  # perhaps a crash now would bring the commit back: its values must not be overwritten
             raise
+
+    def _roll_back(self, error: BaseException) -> None:
+        """Undo the transaction; after an error of the disk, continue on a new connection."""
+        try:
+            if self._database is not None and self._database.in_transaction:
+                self._database.execute("ROLLBACK")
+        except sqlite3.Error:
+            self._drop_connection()
+            return
+        if isinstance(error, sqlite3.DatabaseError) and isinstance(translate(error, self._folder), StreamError):
+            self._drop_connection()
 
     def _drop_connection(self) -> None:
         database, self._database = self._database, None
         if database is not None:
             with contextlib.suppress(sqlite3.Error):
                 database.close()
-
-
-def _code(error: Exception) -> int:
-    """The primary code of an error of SQLite; 0 for another error."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def _begin(database: sqlite3.Connection, lock_timeout_s: float) -> None:
@@ -269,6 +319,6 @@ def _begin(database: sqlite3.Connection, lock_timeout_s: float) -> None:
             database.execute("BEGIN IMMEDIATE")
             return
         except sqlite3.OperationalError as error:
-            if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
                 raise
         time.sleep(random.uniform(0.0003, 0.0015))  # noqa: S311  # spreads the askers, no secret
