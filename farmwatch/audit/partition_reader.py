@@ -22,7 +22,7 @@ from replay.runs.offsets import is_record
 from stream.log.contract import CleanupPolicy as Policy
 from stream.log.contract import Log, Message
 from stream.log.errors import BadRecord
-from stream.log.unread import next_offset
+from stream.log.offsets import next_offset
 from stream.processing.dead_letters import DeadLetter
 from stream.processing.heartbeat import is_heartbeat
 from stream.processing.stage import BY_REPLAY

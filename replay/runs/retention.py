@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from replay.runs.lookup import ever_live
 from replay.runs.topology import reads_of_run
 from stream.log.contract import Log
-from stream.log.idle_groups import renew_offsets
+from stream.log.offsets import renew_offsets
 from stream.schema.control import Control
 from stream.schema.runs import Alias, Run, RunStatus
 from stream.schema.topics import SCORES

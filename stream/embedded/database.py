@@ -49,7 +49,7 @@ _TABLES = (
         id INTEGER PRIMARY KEY, topic INTEGER NOT NULL, partition INTEGER NOT NULL,
         first INTEGER NOT NULL DEFAULT 0, next INTEGER NOT NULL DEFAULT 0, bytes INTEGER NOT NULL DEFAULT 0,
         cleaned INTEGER NOT NULL DEFAULT 0, tombstone_at INTEGER, UNIQUE (topic, partition))""",
-    # a value is inline, or at (segment, position); both NULL: a tombstone; checksum: see is_intact
+    # a value is inline, or at (segment, position); both NULL: a tombstone; checksum: see row_checksum
     """CREATE TABLE records (
         id INTEGER PRIMARY KEY, key BLOB NOT NULL, value BLOB, headers BLOB, timestamp_ms INTEGER NOT NULL,
         segment INTEGER, position INTEGER, size INTEGER NOT NULL, checksum INTEGER)""",
@@ -159,11 +159,8 @@ def _check_version(database: sqlite3.Connection, folder: Path) -> None:
 
 
 def _holds_segments(folder: Path) -> bool:
-    try:
-        with os.scandir(folder / SEGMENTS) as entries:
-            return any(True for _ in entries)
-    except FileNotFoundError:
-        return False
+    place = folder / SEGMENTS
+    return place.is_dir() and any(place.iterdir())
 
 
 def _size(path: Path) -> int:
@@ -216,14 +213,6 @@ def row_checksum(content: int, id: int) -> int:
     """The checksum in a record's row, signed as SQLite stores integers: the same content in another row has another."""
     digest = (content ^ id * _SPREAD) & _MASK
     return digest - (1 << 64) if digest >> 63 else digest
-
-
-def is_intact(checksum: object, content: int, id: int) -> bool:
-    """True for the checksum of this row. Logs of the first days hold that of the content alone."""
-    if not isinstance(checksum, int):
-        return False
-    difference = checksum ^ content
-    return not ((difference ^ id * _SPREAD) & _MASK and difference & _MASK)
 
 
 def fresh_id(database: sqlite3.Connection, table: str) -> int:

@@ -30,7 +30,7 @@ from stream.embedded.writer import Writer
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
 from stream.log.errors import StreamError, UnknownTopic
-from stream.log.limits import check_needed, check_offsets
+from stream.log.limits import check_offsets
 
 T = TypeVar("T")
 _READ_ROWS, _READ_BYTES = 200, 8 * 1024 * 1024  # of `read`, at a time
@@ -182,7 +182,7 @@ class EmbeddedLog:
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
         check_offsets(topic, offsets, found.partitions)
-        wanted = {found.base + partition: offset for partition, offset in enumerate(offsets)}
+        wanted = dict(enumerate(offsets, found.base))
         self._writer.run(lambda database, _: groups.reset(database, self._prefix + group, wanted, self._moment()))
 
     def members(self, group: str) -> list[str]:
@@ -220,13 +220,10 @@ class EmbeddedLog:
             self._writer.run(lambda *_: None)  # raises
         with self._reader() as reader:
             known = self._topics.all(reader.database)
-            check_needed(needed, {name: topic.partitions for name, topic in known.items()})
-            stops = {
-                known[name].base + partition: offset
-                for name, offsets in needed.items()
-                if name in known
-                for partition, offset in enumerate(offsets)
-            }
+            stops: dict[int, int] = {}
+            for name in needed.keys() & known.keys():
+                check_offsets(name, needed[name], known[name].partitions)
+                stops |= enumerate(needed[name], known[name].base)
             clear(reader.database, self._writer)  # what a removal that was broken off has left
             return self._retention.expire(reader.database, now_ms, stops, most)
 

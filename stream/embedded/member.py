@@ -14,8 +14,8 @@ from stream.embedded.topics import Stored, Topics
 from stream.embedded.writer import Placed, Writer
 from stream.log.contract import At, Commit, Message, StateReader
 from stream.log.errors import Fenced, StreamError, UnknownTopic
+from stream.log.offsets import expired, log_beyond_end, next_offset
 from stream.log.shares import Pauses, fair_part
-from stream.log.unread import expired, log_beyond_end, next_offset
 
 PROBE_S = 0.02  # an idle poll looks this often whether another process has committed
 _GROUP_CHECK_S = 0.25  # and this often whether a member's lease has expired

@@ -21,8 +21,7 @@ from stream.embedded.segments import remove_if_unused, sync_folder
 from stream.embedded.topics import offset_of, row_id
 from stream.embedded.writer import Writer
 from stream.log.contract import RECORD_CAP_BYTES
-from stream.log.errors import LogUnavailable
-from stream.log.limits import too_much_expired
+from stream.log.errors import LogUnavailable, TooMuchExpired
 
 log = structlog.get_logger(__name__)
 TOMBSTONE_MS = 86_400_000  # a reader has this long to see a removal, as with Kafka's delete.retention.ms
@@ -88,7 +87,11 @@ class Retention:
             freed += self._attempt(topic, work)
         self.remove_segments(database, now_ms)
         if held:
-            raise too_much_expired({topic.removeprefix(self._prefix): (old[topic], records[topic]) for topic in held})
+            shares = [
+                f"{old[topic]} of the {records[topic]} records of topic {topic.removeprefix(self._prefix)!r}"
+                for topic in sorted(held)
+            ]
+            raise TooMuchExpired(f"{', '.join(shares)} are older than their retention; these were kept")
         return freed
 
     def _attempt(self, topic: str, work: Callable[[], int]) -> int:
@@ -148,9 +151,6 @@ class Retention:
 
     def _is_mostly_clean(self, database: sqlite3.Connection, rules: _Rules, dirty: int) -> bool:
         """True when so little is new that reading all keys of the partition is not worth it yet."""
-        span = rules.end - rules.first
-        if span <= _SMALL_ROWS or dirty >= span * _DIRTY_SHARE:
-            return False
         (kept,) = database.execute(
             "SELECT count(*) FROM records WHERE id >= ? AND id < ?",
             (row_id(rules.id, rules.first), row_id(rules.id, rules.end)),

@@ -7,7 +7,6 @@ remembered: a block whose greatest is too small is passed over. It is never too 
 from __future__ import annotations
 
 import sqlite3
-import threading
 
 from stream.embedded.database import TIME_MS
 from stream.embedded.topics import offset_of, row_id
@@ -20,39 +19,30 @@ class Times:
     """What one process knows of the timestamps. Thread safe; ids of partitions are never given again."""
 
     def __init__(self) -> None:
-        self._newest: dict[int, tuple[int, list[int]]] = {}  # partition id -> number of a block, and from it on
-        self._lock = threading.Lock()
+        self._greatest: dict[int, dict[int, int]] = {}  # partition id -> first offset of a full block -> timestamp
 
     def offset_at(self, database: sqlite3.Connection, partition: int, first: int, end: int, time_ms: int) -> int:
         """First offset in first <= offset < end whose timestamp is >= time_ms; the end if there is none."""
-        oldest = first // _BLOCK
-        with self._lock:
-            base, known = self._newest.get(partition, (oldest, []))
-        newest = known[oldest - base :] if base <= oldest else []  # of full blocks from `oldest` on, as far as read
+        oldest = first - first % _BLOCK
+        known = {start: time for start, time in self._greatest.get(partition, {}).items() if start >= oldest}
         answer = end
-        for number in range(end // _BLOCK + 1 - oldest):
-            if number < len(newest) and newest[number] < time_ms:
-                continue
-            start = (oldest + number) * _BLOCK
+        for start in range(oldest, end, _BLOCK):
             stop = min(start + _BLOCK, end)
             bounds = (row_id(partition, max(first, start)), row_id(partition, stop))
-            if number >= len(newest):
+            greatest = known.get(start)
+            if greatest is None:
                 (greatest,) = database.execute(
                     f"SELECT coalesce(max({TIME_MS}), ?) FROM records WHERE id >= ? AND id < ?", (_NONE, *bounds)
                 ).fetchone()
                 if stop == start + _BLOCK:
-                    newest.append(greatest)
-                if greatest < time_ms:
-                    continue
-            found = database.execute(
-                f"SELECT id FROM records WHERE id >= ? AND id < ? AND {TIME_MS} >= ? ORDER BY id LIMIT 1",
-                (*bounds, time_ms),
-            ).fetchone()
-            if found is not None:
-                answer = offset_of(found[0])
-                break
-        with self._lock:
-            base, known = self._newest.get(partition, (oldest, []))
-            if oldest > base or oldest + len(newest) > base + len(known):
-                self._newest[partition] = (oldest, newest)
+                    known[start] = greatest
+            if greatest >= time_ms:
+                found = database.execute(
+                    f"SELECT id FROM records WHERE id >= ? AND id < ? AND {TIME_MS} >= ? ORDER BY id LIMIT 1",
+                    (*bounds, time_ms),
+                ).fetchone()
+                if found is not None:
+                    answer = offset_of(found[0])
+                    break
+        self._greatest[partition] = known
         return answer

@@ -15,15 +15,7 @@ from stream.kafka.admin import KafkaAdmin
 from stream.kafka.damage import damage_of
 from stream.kafka.producer import ProducerRecord
 from stream.kafka.reader import Restore
-from stream.kafka.settings import (
-    LOCAL_STATE_MAX_AGE_MS,
-    KafkaSettings,
-    connection_options,
-    instance_name,
-    member_options,
-    producer_options,
-    reader_options,
-)
+from stream.kafka.settings import LOCAL_STATE_MAX_AGE_MS, KafkaSettings, instance_name
 from stream.kafka.state import LocalState
 from stream.log.clock import Clock
 from stream.log.contract import NO_HEADERS, Message, Output
@@ -39,11 +31,10 @@ class KafkaSite:
         self.prefix = prefix
         self.settings = settings
         self.clock = clock
-        client = (settings, bootstrap, "farmwatch")
-        self.reader_options = reader_options(*client)
-        self.member_options = partial(member_options, *client)  # group and member are full names
-        self.producer_options = partial(producer_options, *client)
-        self.admin = KafkaAdmin(connection_options(*client), settings.request_timeout_s)
+        self.reader_options = settings.reader_options(bootstrap)
+        self.member_options = partial(settings.member_options, bootstrap)  # group and member are full names
+        self.producer_options = partial(settings.producer_options, bootstrap)
+        self.admin = KafkaAdmin(settings.connection_options(bootstrap), settings.request_timeout_s)
         self._state_folder = state_folder
         self._partitions: Mapping[str, int] = {}
 

@@ -34,8 +34,8 @@ from stream.kafka.settings import UNAVAILABLE_AFTER_S, instance_name
 from stream.kafka.state import encode_change
 from stream.log.contract import At, Commit, Message, Output, StateReader
 from stream.log.errors import Fenced, LogUnavailable, StreamError
+from stream.log.offsets import expired, log_beyond_end, next_offset
 from stream.log.shares import Pauses
-from stream.log.unread import expired, log_beyond_end, next_offset
 
 log = structlog.get_logger(__name__)
 # Longest single wait of a poll, so that rebalances are followed and state is restored in between.

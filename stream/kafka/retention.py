@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from stream.kafka.cluster import KafkaSite
-from stream.log.limits import check_needed
+from stream.log.limits import check_offsets
 
 _BASES = {"retention.ms": 10**15, "retention.bytes": 10**18}  # 30,000 years; an exabyte a partition
 _POLICY = "cleanup.policy"
@@ -18,7 +18,8 @@ _POLICY = "cleanup.policy"
 def hold(site: KafkaSite, needed: Mapping[str, Sequence[int]]) -> None:
     """Keep all of the topics in `needed`; the others get their own limits back. Raises StreamError, LogUnavailable."""
     partitions = site.topics()
-    check_needed(needed, partitions)
+    for name in needed.keys() & partitions.keys():
+        check_offsets(name, needed[name], partitions[name])
     if not partitions:
         return
     names = {site.full(name): name in needed for name in partitions}

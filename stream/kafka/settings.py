@@ -45,6 +45,61 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replication_factor: Annotated[int, msgspec.Meta(ge=-1, le=32_767)] = -1  # of new topics; -1 = the broker's default
     client: dict[str, Any] = {}  # further options of kafka-python: security_protocol, ssl_cafile, sasl_mechanism, …
 
+    def connection_options(self, bootstrap: str) -> dict[str, Any]:
+        """What every client needs."""
+        return {
+            "bootstrap_servers": bootstrap.split(","),
+            "client_id": "farmwatch",
+            "bootstrap_timeout_ms": _ms(self.connect_timeout_s),
+            "request_timeout_ms": _ms(self.request_timeout_s),
+            **_NETWORK_BACKOFF_MS,
+            **self.client,
+        }
+
+    def reader_options(self, bootstrap: str) -> dict[str, Any]:
+        """A consumer of committed records, without a group."""
+        return {
+            **self.connection_options(bootstrap),
+            "isolation_level": "read_committed",
+            "enable_auto_commit": False,
+            "auto_offset_reset": "earliest",
+            "allow_auto_create_topics": False,
+            "fetch_max_wait_ms": _FETCH_MAX_WAIT_MS,
+            "fetch_max_bytes": 4 * BATCH_CAP_BYTES,
+            "max_partition_fetch_bytes": BATCH_CAP_BYTES,
+            "metrics_enabled": False,
+        }
+
+    def member_options(self, bootstrap: str, group: str, member: str) -> dict[str, Any]:
+        """A static member of a group, which decides itself where to resume from an offset that the broker lacks."""
+        return {
+            **self.reader_options(bootstrap),
+            "auto_offset_reset": "none",
+            "group_id": group,
+            "group_instance_id": instance_name(member),
+            "session_timeout_ms": _ms(self.session_timeout_s),
+            "heartbeat_interval_ms": _ms(self.heartbeat_s),
+            "max_poll_interval_ms": _ms(self.max_poll_interval_s),
+        }
+
+    def producer_options(self, bootstrap: str, transactional_id: str) -> dict[str, Any]:
+        """An idempotent, transactional producer with large batches."""
+        return {
+            **self.connection_options(bootstrap),
+            "transactional_id": transactional_id,
+            "transaction_timeout_ms": _ms(self.transaction_timeout_s),
+            "acks": "all",
+            "compression_type": self.compression,
+            "batch_size": _BATCH_BYTES,
+            "linger_ms": 20,  # gathers a commit's records; its flush sends at once, so nothing waits for this
+            "max_request_size": 2 * BATCH_CAP_BYTES,
+            "max_block_ms": _ms(self.request_timeout_s),
+            "delivery_timeout_ms": _ms(self.commit_timeout_s + self.request_timeout_s),
+            "retry_backoff_ms": _RETRY_BACKOFF_MS,
+            "allow_auto_create_topics": False,
+            "metrics_enabled": False,
+        }
+
 
 def require_crc32c() -> None:
     """Raise StreamError where kafka-python would checksum in pure Python, which is about 3700 times slower."""
@@ -69,65 +124,6 @@ def name_of(instance: str) -> str:
         return found[0] if number > sys.maxunicode or 0xD800 <= number <= 0xDFFF else chr(number)  # surrogates
 
     return re.sub(r"_([0-9a-f]{1,6})_", character, instance)
-
-
-def connection_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> dict[str, Any]:
-    """What every client needs."""
-    return {
-        "bootstrap_servers": bootstrap.split(","),
-        "client_id": client_id,
-        "bootstrap_timeout_ms": _ms(settings.connect_timeout_s),
-        "request_timeout_ms": _ms(settings.request_timeout_s),
-        **_NETWORK_BACKOFF_MS,
-        **settings.client,
-    }
-
-
-def reader_options(settings: KafkaSettings, bootstrap: str, client_id: str) -> dict[str, Any]:
-    """A consumer of committed records, without a group."""
-    return {
-        **connection_options(settings, bootstrap, client_id),
-        "isolation_level": "read_committed",
-        "enable_auto_commit": False,
-        "auto_offset_reset": "earliest",
-        "allow_auto_create_topics": False,
-        "fetch_max_wait_ms": _FETCH_MAX_WAIT_MS,
-        "fetch_max_bytes": 4 * BATCH_CAP_BYTES,
-        "max_partition_fetch_bytes": BATCH_CAP_BYTES,
-        "metrics_enabled": False,
-    }
-
-
-def member_options(settings: KafkaSettings, bootstrap: str, client_id: str, group: str, member: str) -> dict[str, Any]:
-    """A static member of a group. It decides itself where to resume from an offset that the broker does not have."""
-    return {
-        **reader_options(settings, bootstrap, client_id),
-        "auto_offset_reset": "none",
-        "group_id": group,
-        "group_instance_id": instance_name(member),
-        "session_timeout_ms": _ms(settings.session_timeout_s),
-        "heartbeat_interval_ms": _ms(settings.heartbeat_s),
-        "max_poll_interval_ms": _ms(settings.max_poll_interval_s),
-    }
-
-
-def producer_options(settings: KafkaSettings, bootstrap: str, client_id: str, transactional_id: str) -> dict[str, Any]:
-    """An idempotent, transactional producer with large batches."""
-    return {
-        **connection_options(settings, bootstrap, client_id),
-        "transactional_id": transactional_id,
-        "transaction_timeout_ms": _ms(settings.transaction_timeout_s),
-        "acks": "all",
-        "compression_type": settings.compression,
-        "batch_size": _BATCH_BYTES,
-        "linger_ms": 20,  # gathers a commit's records; its flush sends at once, so nothing waits for this
-        "max_request_size": 2 * BATCH_CAP_BYTES,
-        "max_block_ms": _ms(settings.request_timeout_s),
-        "delivery_timeout_ms": _ms(settings.commit_timeout_s + settings.request_timeout_s),
-        "retry_backoff_ms": _RETRY_BACKOFF_MS,
-        "allow_auto_create_topics": False,
-        "metrics_enabled": False,
-    }
 
 
 def configs_of(topic: Topic) -> dict[str, str]:

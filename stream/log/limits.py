@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from stream.log.contract import RECORD_CAP_BYTES, Output, Topic
-from stream.log.errors import RecordTooLarge, StreamError, TooMuchExpired, TopicMismatch
+from stream.log.errors import RecordTooLarge, StreamError, TopicMismatch
 
 
 def check_size(output: Output) -> None:
@@ -15,12 +15,6 @@ def check_size(output: Output) -> None:
             f"a record of {len(output.value)} bytes for topic {output.topic!r} is above the cap of "
             f"{RECORD_CAP_BYTES} bytes"
         )
-
-
-def check_needed(needed: Mapping[str, Sequence[int]], partitions: Mapping[str, int]) -> None:
-    """Raises StreamError where the offsets of a topic are not one for each of its partitions."""
-    for topic in needed.keys() & partitions.keys():
-        check_offsets(topic, needed[topic], partitions[topic])
 
 
 def check_partitions(topic: Topic, partitions: int) -> None:
@@ -42,9 +36,3 @@ def check_idle(group: str, members: Sequence[str], doing: str) -> None:
     """Raises StreamError while a group has live members; `doing`: what must wait for their end."""
     if members:
         raise StreamError(f"group {group!r} has live members ({', '.join(members)}): stop them before {doing}")
-
-
-def too_much_expired(topics: Mapping[str, tuple[int, int]]) -> TooMuchExpired:
-    """The error for topics of which too many records are old: topic -> (old records, all records)."""
-    shares = [f"{old} of the {records} records of topic {topic!r}" for topic, (old, records) in sorted(topics.items())]
-    return TooMuchExpired(f"{', '.join(shares)} are older than their retention; these were kept")

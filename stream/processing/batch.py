@@ -12,7 +12,7 @@ from stream.log.errors import BadRecord, RecordsExpired
 from stream.processing import heartbeat
 from stream.processing.dead_letters import dead_letter
 from stream.processing.metrics import Meter
-from stream.processing.stage import Context, Stage, passed_on
+from stream.processing.stage import PASSED_ON, Context, Stage
 from stream.processing.state import KeyedState
 from stream.schema.records import Record, read
 
@@ -66,7 +66,8 @@ class Batch:
 
     def _process_one(self, message: Message, prepared: Any) -> None:
         state = self._state(message.partition)
-        context = Context(message.partition, state, self.meter, self._now_ms, passed_on(message.headers))
+        headers = {name: message.headers[name] for name in PASSED_ON if name in message.headers}
+        context = Context(message.partition, state, self.meter, self._now_ms, headers)
         try:
             if isinstance(prepared, Exception):
                 raise prepared

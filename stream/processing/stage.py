@@ -23,11 +23,6 @@ PASSED_ON = ("traceparent", "run", "feature_epoch", "ruleset")  # headers that a
 Series = tuple[str, Mapping[str, str]]  # metric, labels
 
 
-def passed_on(headers: Headers) -> Headers:
-    """The headers of a record that its outputs carry on."""
-    return {name: headers[name] for name in PASSED_ON if name in headers}
-
-
 @dataclass(eq=False, slots=True)
 class Context:
     """What `process` and `tick` may touch of one partition: state, outputs and counters, staged until the commit."""

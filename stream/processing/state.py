@@ -125,16 +125,15 @@ class KeyedState:
             after = rows[-1][0]
 
 
-class _Values(OrderedDict[bytes, bytes | None]):
-    """None: the key is not there."""
+_Values = OrderedDict[bytes, bytes | None]  # None: the key is not there
 
-    def keep(self, key: bytes, value: bytes | None) -> None:
-        if value is not None and len(value) > _VALUE_CAP_BYTES:
-            self.pop(key, None)
-            return
-        self[key] = value
-        if len(self) > _ROOM:
-            self.popitem(last=False)
+
+def _keep(values: _Values, key: bytes, value: bytes | None) -> None:
+    values[key] = value
+    if value is not None and len(value) > _VALUE_CAP_BYTES:
+        del values[key]
+    elif len(values) > _ROOM:
+        values.popitem(last=False)
 
 
 class StateMemory:
@@ -153,7 +152,7 @@ class StateMemory:
             values = self._partitions.setdefault(partition, _Values())
             for change in changes:
                 if change.key in values:
-                    values.keep(change.key, change.value)
+                    _keep(values, change.key, change.value)
 
     def forget(self, partitions: Iterable[int]) -> None:
         for partition in partitions:
@@ -179,5 +178,5 @@ class _Remembered:
             values.move_to_end(key)
             return values[key]
         value: bytes | None = self._read(key)
-        values.keep(key, value)
+        _keep(values, key, value)
         return value

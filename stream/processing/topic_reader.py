@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 import structlog
 
@@ -16,8 +17,10 @@ from stream.log.errors import BadRecord
 from stream.processing.dead_letters import DeadLetter
 from stream.processing.heartbeat import is_heartbeat
 from stream.schema.records import R, read
+from stream.text.wording import counted
 
 log = structlog.get_logger(__name__)
+T = TypeVar("T")
 OnBad = Callable[[Message, BadRecord], None]
 
 
@@ -30,29 +33,25 @@ def rows_of(
     kind: type[R], messages: Iterable[Message], on_bad: OnBad | None = None
 ) -> Iterator[tuple[Message, R | None]]:
     """As `records_of`, with tombstones: their record is None."""
-    for message in messages:
-        if is_heartbeat(message):
-            continue
-        if message.value is None:
-            yield message, None
-            continue
-        try:
-            record = read(kind, message)
-        except BadRecord as error:
-            report(message, error, on_bad)
-            continue
-        yield message, record
+    rows = (message for message in messages if not is_heartbeat(message))
+    return _parsed(lambda message: None if message.value is None else read(kind, message), rows, on_bad)
 
 
 def dead_letters_of(messages: Iterable[Message], on_bad: OnBad | None = None) -> Iterator[tuple[Message, DeadLetter]]:
     """As `records_of`, of the topic of dead letters."""
+    return _parsed(DeadLetter.read, messages, on_bad)
+
+
+def _parsed(
+    parse: Callable[[Message], T], messages: Iterable[Message], on_bad: OnBad | None
+) -> Iterator[tuple[Message, T]]:
     for message in messages:
         try:
-            letter = DeadLetter.read(message)
+            parsed = parse(message)
         except BadRecord as error:
             report(message, error, on_bad)
-            continue
-        yield message, letter
+        else:
+            yield message, parsed
 
 
 def report(message: Message, error: BadRecord, on_bad: OnBad | None = None) -> None:
@@ -84,7 +83,7 @@ class UnreadableCounter:
     def lines(self) -> list[str]:
         """A line a topic: how many records could not be read, where the first one is, and why."""
         return [
-            f"{len(places)} record{'s' if len(places) > 1 else ''} of {topic} could not be read:"
+            f"{counted(len(places), 'record')} of {topic} could not be read:"
             f" {'the first is ' if len(places) > 1 else ''}{self._first[topic]}; see `farmwatch doctor`"
             for topic, places in self._places.items()
         ]

@@ -25,7 +25,7 @@ class DamagedFile(ValueError):
 @contextmanager
 def open_packed(file: Path) -> Iterator[BinaryIO]:
     """The bytes, inflated by the name's .zst or .gz; no line of a damaged file. Raises OSError, DamagedFile."""
-    packing = _packing(file)
+    packing = file.suffix.lower()
     with file.open("rb") as raw:
         try:
             if packing in _SUFFIXES and raw.seekable():
@@ -51,11 +51,7 @@ def _inflated(raw: BinaryIO, packing: str) -> BinaryIO:
 
 def unpacked_name(file: Path) -> str:
     """The file's name without what says how it is packed."""
-    return file.stem if _packing(file) in _SUFFIXES else file.name
-
-
-def _packing(file: Path) -> str:
-    return file.suffix.lower()
+    return file.stem if file.suffix.lower() in _SUFFIXES else file.name
 
 
 def _decompressor() -> zstandard.ZstdDecompressor:

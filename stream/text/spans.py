@@ -4,23 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from itertools import pairwise
 
-_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"))
+_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def lasting(span_s: float) -> str:
     """A span: 0.4 s, 35 s, 3 min 20 s, 2 h 5 min, 4 d 1 h; two units at most, rounded down."""
     if span_s < 10:
         return f"{max(0.0, span_s):.1f} s".replace(".0 s", " s")
-    if span_s < 60:
-        return f"{span_s:.0f} s" if span_s < 59.5 else "1 min"
-    for place, (size_s, unit) in enumerate(_UNITS):
-        if span_s >= size_s:
-            whole, rest_s = divmod(int(span_s), size_s)
-            less_s, less = (*_UNITS, (1, "s"))[place + 1]
-            rest = f" {rest_s // less_s} {less}" if rest_s // less_s else ""
-            return f"{whole} {unit}{rest}"
-    raise AssertionError("a span below a minute was returned above")
+    if span_s < 59.5:
+        return f"{span_s:.0f} s"
+    seconds = max(60, int(span_s))
+    (size_s, unit), (less_s, less) = next(pair for pair in pairwise(_UNITS) if seconds >= pair[0][0])
+    whole, rest_s = divmod(seconds, size_s)
+    return f"{whole} {unit}" + (f" {rest_s // less_s} {less}" if rest_s >= less_s else "")
 
 
 def when(at_ms: int, now_ms: int) -> str:

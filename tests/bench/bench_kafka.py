@@ -18,7 +18,7 @@ from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
 from stream.kafka.log import KafkaLog
-from stream.kafka.settings import KafkaSettings, producer_options, reader_options
+from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Output, StateChange, Topic
 from tests.bench.timing import wall_and_cpu_s
 from tests.support.kafka_broker import broker
@@ -97,7 +97,7 @@ class _Bench:
 
     def bare_come_in(self, count: int) -> None:
         """The same by the bare consumer, in a group as well."""
-        options = reader_options(self.settings, broker(), "bench")
+        options = self.settings.reader_options(broker())
         consumer = KafkaConsumer(f"{self.prefix}big", group_id=f"{self.prefix}{uuid.uuid4().hex[:8]}", **options)
         found = 0
         while found < count:
@@ -110,7 +110,7 @@ class _Bench:
         return member
 
     def _producer(self, name: str) -> Any:
-        producer = KafkaProducer(**producer_options(self.settings, broker(), "bench", f"{self.prefix}{name}"))
+        producer = KafkaProducer(**self.settings.producer_options(broker(), f"{self.prefix}{name}"))
         producer.init_transactions()
         return producer
 

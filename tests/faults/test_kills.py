@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -84,19 +84,15 @@ KILLS = [
 
 
 @pytest.mark.parametrize("kills", KILLS)
-def test_kills_on_the_embedded_log(web: Web, tmp_path: Path, undisturbed: Outcome, kills: int) -> None:
-    """After the kills every verdict, score and row equals those of the undisturbed run, and the audit is clean."""
-    with LoopbackWeb(web.hosts) as served, Farm(tmp_path, f"sqlite:{tmp_path / 'log'}", served, slowed(kills)) as farm:
-        kill_and_compare(farm, write_hits(tmp_path, web), kills, undisturbed)
+@pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
+def test_kills(web: Web, tmp_path: Path, undisturbed: Outcome, kind: str, kills: int) -> None:
+    """After the kills every verdict, score and row equals those of the undisturbed run, and the audit is clean.
 
-
-@pytest.mark.parametrize("kills", KILLS)
-@pytest.mark.kafka
-def test_kills_on_kafka(web: Web, tmp_path: Path, undisturbed: Outcome, kills: int) -> None:
-    """The same on Kafka, where the broker is killed and restarted too."""
-    with (
-        closing(Broker().start()) as broker,
-        LoopbackWeb(web.hosts) as served,
-        Farm(tmp_path, f"kafka:{broker.address}", served, slowed(kills)) as farm,
-    ):
+    On Kafka the broker is killed and restarted too.
+    """
+    with ExitStack() as stack:
+        broker = stack.enter_context(closing(Broker().start())) if kind == "kafka" else None
+        url = f"sqlite:{tmp_path / 'log'}" if broker is None else f"kafka:{broker.address}"
+        served = stack.enter_context(LoopbackWeb(web.hosts))
+        farm = stack.enter_context(Farm(tmp_path, url, served, slowed(kills)))
         kill_and_compare(farm, write_hits(tmp_path, web), kills, undisturbed, broker)

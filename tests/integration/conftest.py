@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from tests.support.worlds import KINDS, World
+from tests.support.worlds import KINDS, KafkaWorld, World
 
 if TYPE_CHECKING:
     from stream.kafka.log import KafkaLog
@@ -41,13 +40,15 @@ def world(make_log: Callable[[], World]) -> World:
 
 
 @pytest.fixture
-def kafka_log(tmp_path: Path) -> Iterator[KafkaLog]:
-    """One fresh log on Kafka, its local state in `tmp_path`."""
-    from stream.kafka.log import KafkaLog
-    from tests.support.kafka_broker import broker
+def kafka_world(tmp_path: Path) -> Iterator[KafkaWorld]:
+    with closing(KafkaWorld(tmp_path)) as world:
+        yield world
 
-    with closing(KafkaLog(broker(), prefix=f"c{uuid.uuid4().hex[:10]}.", state_folder=tmp_path)) as log:
-        yield log
+
+@pytest.fixture
+def kafka_log(kafka_world: KafkaWorld) -> KafkaLog:
+    """One fresh log on Kafka, its local state in `state-0` of `tmp_path`."""
+    return cast("KafkaLog", kafka_world.log)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
 from stream.schema.records import Decision, Hit, Record, encode
-from tests.support.worlds import World, drain, gather, patiently, record, settle, turn_over, values
+from tests.support.worlds import World, drain, gather, patiently, record, turn_over, values
 
 ROOM = 1 << 20
 
@@ -20,8 +20,7 @@ ROOM = 1 << 20
 def joined(world: World) -> Member:
     """A member that owns both partitions of a live topic and of one in the background."""
     world.topics("live", "later", partitions=2)
-    member = world.join("live", "later", background=["later"])
-    settle([member], 2)
+    member = world.owner(2, "live", "later", background=["later"])
     return member
 
 
@@ -135,8 +134,7 @@ def test_a_live_request_waits_for_the_batches_in_flight_at_most(world: World) ->
 
     hits("later", *(f"later {n}" for n in range(20)))
     stage, stop = Slow(), threading.Event()
-    member = world.join("live", "later", background=["later"])
-    settle([member], 1)
+    member = world.owner(1, "live", "later", background=["later"])
     loop = StageLoop(stage, member, metrics=Metrics(), settings=LoopSettings(linger_s=0.0))
     thread = threading.Thread(target=loop.run, args=(stop,))
     thread.start()

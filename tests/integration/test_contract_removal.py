@@ -77,8 +77,7 @@ def test_a_topic_may_be_made_again_with_other_partitions(world: World) -> None:
 def test_a_commit_of_another_process_finds_the_new_topic(world: World) -> None:
     """Outputs to a topic that was removed and made again lie in the new one, though the member used the old one."""
     world.topics("in", "out")
-    member = world.join("in", log=world.again())
-    settle([member], 2)
+    member = world.owner(2, "in", log=world.again())
     member.commit(Commit([record("out", 0, "k", "old")]))
     world.log.remove(["out"])
     world.topics("other", "out")
@@ -91,8 +90,7 @@ def test_a_member_of_a_removed_topic_reads_nothing_of_it(world: World) -> None:
     """A member of another group gets UnknownTopic or nothing, never an old record or one of another topic."""
     world.topics("b", "a")
     world.log.append([record("a", 0, "k", "old"), record("b", 0, "k", "b")])
-    member = world.join("a", group="another", log=world.again())
-    settle([member], 2)
+    member = world.owner(2, "a", group="another", log=world.again())
     world.log.remove(["a"])
     world.topics("c")
     world.log.append([record("c", 0, "k", "c"), record("b", 0, "k", "b")])
@@ -121,8 +119,7 @@ def test_a_removed_group_and_store_begin_anew(world: World) -> None:
 def test_a_group_with_live_members_is_not_removed(world: World) -> None:
     """StreamError naming the member; topics, offsets and state are as they were. After close it goes."""
     write_all(world)
-    member = world.join("in", name="judge.1@host", store="s", log=world.again())
-    settle([member], 2)
+    member = world.owner(2, "in", name="judge.1@host", store="s", log=world.again())
     with pytest.raises(StreamError, match=r"judge\.1@host"):
         world.log.remove(["out"], ["idle", "g"], ["s"])
     assert values(world.log.read("out", 1)) == ["old"]
@@ -147,8 +144,7 @@ def test_a_store_beside_the_removed_one_stays(world: World) -> None:
     world.topics("in", store="s")
     world.topics("state.s.run", kept=CleanupPolicy.COMPACT)
     for store in ("s", "s.run"):
-        member = world.join("in", group=store, store=store)
-        settle([member], 2)
+        member = world.owner(2, "in", group=store, store=store)
         member.commit(Commit(state={0: [StateChange(b"of", store.encode())]}))
         member.close()
     world.log.remove(stores=["s.run"])
@@ -201,14 +197,12 @@ def test_a_member_that_comes_back_too_late_is_fenced(world: World) -> None:
     if not world.turns_clock:
         pytest.skip("sessions of Kafka end by the broker's clock")
     world.topics("in", "out", store="s")
-    stopped = world.join("in", store="s", log=world.again())
-    settle([stopped], 2)
+    stopped = world.owner(2, "in", store="s", log=world.again())
     world.clock.turn(LEASE_MS + 1)
     assert world.log.members("g") == []
     world.log.remove(["out"], ["g"], ["s"])
     world.topics("out", store="s")
-    fresh = world.join("in", store="s")
-    settle([fresh], 2)
+    fresh = world.owner(2, "in", store="s")
     with pytest.raises(Fenced):
         stopped.commit(Commit([record("out", 0, "k", "late")], {At("in", 0): 1}, {0: [StateChange(b"late", b"v")]}))
     fresh.commit(Commit(offsets={At("in", 0): 0}))

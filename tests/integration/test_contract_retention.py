@@ -5,32 +5,22 @@ from __future__ import annotations
 import pytest
 
 from stream.log.contract import At, CleanupPolicy, Commit, Topic
-from stream.log.errors import StreamError, TooMuchExpired
+from stream.log.errors import TooMuchExpired
 from tests.support.worlds import NOON, World, drain, record, settle, values
 
 DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def expiring(world: World) -> World:
+def world(world: World) -> World:
     """A log that removes records when expire() is called."""
     if not world.expires:
         pytest.skip("Kafka's broker removes records in its own time")
     return world
 
 
-def test_expire_is_harmless_on_every_log(world: World) -> None:
-    """expire() of young records removes nothing."""
-    world.topics("a", retention_ms=DAY_MS)
-    world.log.append([record("a", 0, "k", "v")])
-    assert world.log.expire(world.clock.now_ms) == world.log.expire(world.clock.now_ms, most=0.5) == 0
-    assert world.log.expire(world.clock.now_ms, {"a": [1, 0]}) == 0  # below what is needed, and young
-    assert values(world.log.read("a", 0)) == ["v"]
-
-
-def test_old_records_are_removed(expiring: World) -> None:
+def test_old_records_are_removed(world: World) -> None:
     """Records older than retention_ms go, small and large; the beginning moves, offsets and the end stay."""
-    world = expiring
     world.topics("a", retention_ms=DAY_MS)
     world.log.append([record("a", 0, "k", b"o" * 5000), record("a", 0, "k", "old")])
     world.clock.turn(DAY_MS)
@@ -47,9 +37,8 @@ def test_old_records_are_removed(expiring: World) -> None:
     assert [(m.offset, m.value) for m in world.log.read("a", 0)] == [(3, b"next")]
 
 
-def test_a_partition_is_held_to_its_bytes(expiring: World) -> None:
+def test_a_partition_is_held_to_its_bytes(world: World) -> None:
     """The oldest records of a partition go until it is within retention_bytes; other partitions keep theirs."""
-    world = expiring
     world.topics("a", retention_bytes=35_000)
     world.log.append([record("a", 0, "k", f"{n}".ljust(10_000)) for n in range(6)])
     world.log.append([record("a", 1, "k", "small")])
@@ -61,9 +50,8 @@ def test_a_partition_is_held_to_its_bytes(expiring: World) -> None:
     assert [int(v) for v in values(world.log.read("a", 0))] == [4, 5, 6]
 
 
-def test_without_limits_all_is_kept(expiring: World) -> None:
+def test_without_limits_all_is_kept(world: World) -> None:
     """A topic without retention keeps its records for ever; a new limit on it takes effect."""
-    world = expiring
     world.topics("a")
     world.log.append([record("a", 0, "k", "v")])
     assert world.log.expire(NOON + 10_000 * DAY_MS) == 0
@@ -72,9 +60,8 @@ def test_without_limits_all_is_kept(expiring: World) -> None:
     assert values(world.log.read("a", 0)) == []
 
 
-def test_a_group_behind_the_beginning_reads_on_there(expiring: World) -> None:
+def test_a_group_behind_the_beginning_reads_on_there(world: World) -> None:
     """Committed offsets are left alone; a member behind the beginning is told what it missed, and reads on there."""
-    world = expiring
     world.topics("a", retention_ms=DAY_MS)
     world.log.append([record("a", 0, "k", "0"), record("a", 0, "k", "1"), record("a", 0, "k", "2")])
     member = world.join("a")
@@ -91,9 +78,8 @@ def test_a_group_behind_the_beginning_reads_on_there(expiring: World) -> None:
     assert (gap.offset, gap.expired, kept.value) == (2, 2, b"3")
 
 
-def test_compaction_keeps_the_newest_of_each_key(expiring: World) -> None:
+def test_compaction_keeps_the_newest_of_each_key(world: World) -> None:
     """Of each key the newest record stays, at its offset; reading over the gaps works."""
-    world = expiring
     world.topics("a", kept=CleanupPolicy.COMPACT)
     large = "L" * 10_000
     world.log.append([record("a", 0, key, value) for key, value in [("x", "1"), ("y", large), ("x", "2"), ("z", "3")]])
@@ -108,9 +94,8 @@ def test_compaction_keeps_the_newest_of_each_key(expiring: World) -> None:
     assert world.log.expire(world.clock.now_ms) == 0
 
 
-def test_what_is_needed_stays(expiring: World) -> None:
+def test_what_is_needed_stays(world: World) -> None:
     """Records from the needed offset of their partition on stay, too old or too many; those before it and others go."""
-    world = expiring
     world.topics("old", "other", retention_ms=DAY_MS)
     world.topics("many", retention_bytes=15_000)
     for topic in ("old", "other", "many"):
@@ -126,9 +111,8 @@ def test_what_is_needed_stays(expiring: World) -> None:
     assert world.log.beginning("old") == [1, 4]
 
 
-def test_what_is_needed_no_more_goes_with_the_next_call(expiring: World) -> None:
+def test_what_is_needed_no_more_goes_with_the_next_call(world: World) -> None:
     """A call that does not name the topic, or a later offset, applies its own rules again."""
-    world = expiring
     world.topics("a", retention_ms=DAY_MS)
     world.log.append([record("a", 0, "k", str(n)) for n in range(4)])
     world.clock.turn(DAY_MS + 1)
@@ -139,21 +123,8 @@ def test_what_is_needed_no_more_goes_with_the_next_call(expiring: World) -> None
     assert values(world.log.read("a", 0)) == []
 
 
-def test_needed_offsets_are_one_for_each_partition(world: World) -> None:
-    """Another number raises StreamError and removes nothing; a topic that is missing is passed over."""
-    world.topics("a", retention_ms=DAY_MS)
-    world.log.append([record("a", 0, "k", "v")])
-    world.clock.turn(DAY_MS + 1)
-    with pytest.raises(StreamError, match="'a' has 2"):
-        world.log.expire(world.clock.now_ms, {"a": [0]})
-    assert values(world.log.read("a", 0)) == ["v"]
-    world.log.expire(world.clock.now_ms, {"nowhere": [0], "a": [0, 0]})
-    assert values(world.log.read("a", 0)) == ["v"]
-
-
-def test_most_of_a_topic_goes_only_when_it_may(expiring: World) -> None:
+def test_most_of_a_topic_goes_only_when_it_may(world: World) -> None:
     """A topic that would lose more by age than `most` keeps it all, and TooMuchExpired names it; the others shrink."""
-    world = expiring
     world.topics("a", "b", retention_ms=DAY_MS)
     world.topics("newest", partitions=1, kept=CleanupPolicy.COMPACT)
     world.topics("capped", partitions=1, retention_ms=DAY_MS, retention_bytes=15_000)
@@ -173,18 +144,8 @@ def test_most_of_a_topic_goes_only_when_it_may(expiring: World) -> None:
     assert world.log.beginning("b") == [2, 2]
 
 
-def test_a_cap_on_bytes_is_not_for_the_clock_to_confirm(expiring: World) -> None:
-    """Records that are too many go whatever share of the topic they are."""
-    world = expiring
-    world.topics("a", retention_bytes=15_000)
-    world.log.append([record("a", 0, "k", f"{n}".ljust(10_000)) for n in range(6)])
-    world.log.expire(world.clock.now_ms, most=0.1)
-    assert [int(v) for v in values(world.log.read("a", 0))] == [5]
-
-
-def test_records_of_a_clock_that_was_ahead_do_not_stay_for_ever(expiring: World) -> None:
+def test_records_of_a_clock_that_was_ahead_do_not_stay_for_ever(world: World) -> None:
     """A record dated a year ahead goes with the next one behind it that is too old, and not before it."""
-    world = expiring
     world.topics("a", retention_ms=DAY_MS)
     ahead = world.clock.now_ms + 365 * DAY_MS
     world.log.append([record("a", 0, "k", "ahead", timestamp_ms=ahead) for _ in range(2500)])
@@ -199,9 +160,8 @@ def test_records_of_a_clock_that_was_ahead_do_not_stay_for_ever(expiring: World)
     assert values(world.log.read("a", 0)) == []
 
 
-def test_tombstones_are_removed_later(expiring: World) -> None:
+def test_tombstones_are_removed_later(world: World) -> None:
     """A tombstone removes its key at once, and goes itself after readers had a day to see it."""
-    world = expiring
     world.topics("a", kept=CleanupPolicy.COMPACT)
     world.log.append([record("a", 0, "k", "v"), record("a", 0, "k", None), record("a", 0, "other", "v")])
     world.log.expire(world.clock.now_ms)

@@ -12,8 +12,7 @@ from tests.support.worlds import World, settle
 def joined(world: World) -> Member:
     """A member with a store that owns both partitions."""
     world.topics("in", store="s")
-    member = world.join("in", store="s")
-    settle([member], 2)
+    member = world.owner(2, "in", store="s")
     return member
 
 
@@ -100,8 +99,7 @@ def test_state_comes_back_after_a_loss_of_local_files(world: World) -> None:
         member.commit(Commit(state={0: puts, 1: [StateChange(b"large", large + bytes([n]))]}))
     member.commit(Commit(state={0: [StateChange(f"{n}x".encode(), None) for n in range(10)]}))
     member.close()
-    restored = world.join("in", store="s", name="elsewhere", log=world.again())
-    settle([restored], 2)
+    restored = world.owner(2, "in", store="s", name="elsewhere", log=world.again())
     state = restored.state(0)
     assert state.scan(b"", 99) == [(f"{n}".encode(), f"{n}".encode()) for n in range(10)]
     assert [key for key, _, _ in state.due(4, 99)] == [b"0", b"1", b"2", b"3", b"4"]
@@ -125,8 +123,7 @@ def test_state_goes_with_its_partition(world: World) -> None:
 def test_state_needs_a_store(world: World) -> None:
     """A member that joined without a store can neither read nor commit state."""
     world.topics("in")
-    member = world.join("in")
-    settle([member], 2)
+    member = world.owner(2, "in")
     with pytest.raises(StreamError):
         member.state(0)
     with pytest.raises(StreamError):

@@ -9,8 +9,8 @@ import pytest
 
 from stream.log.contract import RECORD_CAP_BYTES, At, Commit, Output, Topic
 from stream.log.errors import RecordTooLarge, StreamError, TopicMismatch, UnknownTopic
-from stream.log.idle_groups import renew_offsets
-from tests.support.worlds import NOON, World, drain, record, settle, values
+from stream.log.offsets import renew_offsets
+from tests.support.worlds import NOON, World, drain, record, values
 
 
 def test_created_topics_are_listed_with_their_partitions(world: World) -> None:
@@ -56,14 +56,6 @@ def test_unknown_topics_are_named(world: World) -> None:
         world.log.join("g", ["a", "nowhere"], member="m")
     with pytest.raises(UnknownTopic, match="nowhere"):
         world.log.end("nowhere")
-
-
-def test_a_partition_out_of_range_is_refused(world: World) -> None:
-    """Appending to a partition that the topic does not have raises UnknownTopic; nothing of the append is visible."""
-    world.topics("a", partitions=2)
-    with pytest.raises(UnknownTopic):
-        world.log.append([record("a", 0, "k"), record("a", 2, "k")])
-    assert list(world.log.read("a", 0)) == []
 
 
 def test_a_record_is_read_as_it_was_appended(world: World) -> None:
@@ -130,11 +122,18 @@ def test_records_up_to_the_cap_pass(world: World) -> None:
     assert (small.value, large.value == body) == (b"small", True)
 
 
-def test_records_above_the_cap_are_refused_whole(world: World) -> None:
-    """One record above the cap: RecordTooLarge, and nothing of the append is visible."""
+@pytest.mark.parametrize(
+    ("bad", "error"),
+    [(record("a", 0, "k", b"x" * (RECORD_CAP_BYTES + 1)), RecordTooLarge), (record("a", 2, "k"), UnknownTopic)],
+    ids=["above the cap", "no such partition"],
+)
+def test_an_append_with_a_record_that_is_refused_leaves_nothing(
+    world: World, bad: Output, error: type[Exception]
+) -> None:
+    """One record above the cap, or of a partition that the topic does not have: nothing of the append is visible."""
     world.topics("a")
-    with pytest.raises(RecordTooLarge):
-        world.log.append([record("a", 0, "k"), record("a", 0, "k", b"x" * (RECORD_CAP_BYTES + 1))])
+    with pytest.raises(error):
+        world.log.append([record("a", 0, "k"), bad])
     assert list(world.log.read("a", 0)) == []
 
 
@@ -201,16 +200,6 @@ def test_offset_at_is_exact_when_the_clock_steps_back(world: World) -> None:
             assert found == first or (is_marker and found < first)
 
 
-def test_offset_at_after_retention(world: World) -> None:
-    """A time before the first record that is kept gives the beginning; a topic that never had one gives its end."""
-    world.topics("a", "empty", retention_ms=1000)
-    world.log.append([record("a", 0, "k", str(n), timestamp_ms=NOON + n) for n in range(4)])
-    if world.expires:
-        world.log.expire(NOON + 1002)
-    assert world.log.offset_at("a", 0)[0] == world.log.beginning("a")[0]
-    assert world.log.offset_at("empty", NOON) == world.log.end("empty") == [0, 0]
-
-
 def test_a_group_begins_where_it_was_set_to(world: World) -> None:
     """Offsets set before anyone joined: the group begins there, on every topic and partition, in any process."""
     world.topics("in", "side")
@@ -235,8 +224,7 @@ def test_a_group_set_to_the_end_reads_what_comes_then(world: World) -> None:
     world.topics("in")
     world.log.append([record("in", 0, "k", "old")])
     world.log.reset("g", "in", world.log.end("in"))
-    member = world.join("in")
-    settle([member], 2)
+    member = world.owner(2, "in")
     assert member.poll(0.3, 10, 1 << 20) == []
     world.log.append([record("in", p, "k", "new") for p in range(2)])
     assert values(drain(member, 2)) == ["new", "new"]
@@ -269,6 +257,7 @@ def test_renewing_offsets_changes_none(world: World) -> None:
     end = world.log.end("in")[0]
     member.commit(Commit(offsets={At("in", 0): end}))
     assert not renew_offsets(world.log, "g", ["in", "side"])
+    assert not renew_offsets(world.log, "nobody", ["in", "side"])
     member.close()
     forgets = world.log.forgets_offsets
     assert renew_offsets(world.again(), "g", ["in", "side", "unread", "nowhere"]) == forgets
@@ -290,3 +279,24 @@ def test_several_partitions_are_read_at_once(world: World) -> None:
         found.setdefault(At(message.topic, message.partition), []).append(message.value)
     assert found == {At("a", 0): [b"0", b"1"], At("b", 0): [b"1", b"2", b"3"]}
     assert list(world.log.read_all({})) == []
+
+
+def test_expire_is_harmless_on_every_log(world: World) -> None:
+    """expire() of young records removes nothing."""
+    world.topics("a", retention_ms=86_400_000)
+    world.log.append([record("a", 0, "k", "v")])
+    assert world.log.expire(world.clock.now_ms) == world.log.expire(world.clock.now_ms, most=0.5) == 0
+    assert world.log.expire(world.clock.now_ms, {"a": [1, 0]}) == 0  # below what is needed, and young
+    assert values(world.log.read("a", 0)) == ["v"]
+
+
+def test_needed_offsets_are_one_for_each_partition(world: World) -> None:
+    """Another number raises StreamError and removes nothing; a topic that is missing is passed over."""
+    world.topics("a", retention_ms=86_400_000)
+    world.log.append([record("a", 0, "k", "v")])
+    world.clock.turn(86_400_001)
+    with pytest.raises(StreamError, match="'a' has 2"):
+        world.log.expire(world.clock.now_ms, {"a": [0]})
+    assert values(world.log.read("a", 0)) == ["v"]
+    world.log.expire(world.clock.now_ms, {"nowhere": [0], "a": [0, 0]})
+    assert values(world.log.read("a", 0)) == ["v"]

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Message
-from tests.support.worlds import World, drain, gather, patiently, record, settle, values
+from tests.support.worlds import World, drain, gather, patiently, record, values
 
 FIRST = At("a", 0)
 
@@ -125,33 +125,23 @@ def test_of_a_compacted_topic_nothing_is_unread(world: World) -> None:
     assert spans(read(member, lambda found: values(found)[-1:] == ["3"])) == []
 
 
-def test_a_group_beyond_the_end_reports_nothing_expired(world: World) -> None:
-    """Retention has taken the first records: a group beyond the end begins at the first kept one, without a report."""
-    put(world, 4)
-    kept = offsets(world)[2]
-    member = world.join("a")
-    settle([member], 1)
+@pytest.mark.parametrize("lost", [0, 2])
+def test_a_group_beyond_the_end_begins_anew(world: World, lost: int) -> None:
+    """The partition is read from its first kept record, and the log says so; nothing is reported as expired."""
+    put(world, lost + 2)
+    kept = offsets(world)[lost]
+    member = world.owner(1, "a")
     member.commit(Commit(offsets={FIRST: 1000}))
     member.close()
-    world.lose("a", [kept])
-    found = drain(world.join("a", log=world.again()), 2)
-    assert (spans(found), values(found)) == ([], ["2", "3"])
-
-
-def test_a_group_beyond_the_end_begins_anew(world: World) -> None:
-    """An offset beyond the end is not waited for: the partition is read from its beginning, and the log says so."""
-    put(world, 2)
-    member = world.join("a")
-    settle([member], 1)
-    member.commit(Commit(offsets={FIRST: 1000}))
-    member.close()
+    if lost:
+        world.lose("a", [kept])
     again = world.join("a", log=world.again())
     with capture_logs() as logged:
         found = drain(again, 2)
-    assert values(found) == ["0", "1"]
+    assert (spans(found), values(found)) == ([], [f"{lost}", f"{lost + 1}"])
     (said,) = [line for line in logged if line["event"] == "offset_beyond_end"]
     assert (said["topic"], said["committed"], said["log_level"]) == ("a", 1000, "warning")
     assert said["group"].endswith("g")
-    assert again.lag()[FIRST] == world.log.end("a")[0]
+    assert again.lag()[FIRST] == world.log.end("a")[0] - world.log.beginning("a")[0]
     again.commit(Commit(offsets={FIRST: found[-1].offset + 1}))
     assert again.lag()[FIRST] == 0

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import threading
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +14,6 @@ from aiohttp.web import Request, Response, StreamResponse
 from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.frontier.rows import SiteRow, site_key, unpack
 from crawler.settings import CrawlSettings
-from stream.kafka.log import KafkaLog
 from stream.kafka.settings import KafkaSettings
 from stream.log.contract import Output, partition_of
 from stream.log.errors import StreamError
@@ -25,9 +22,8 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Page, decode, encode
 from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, all_topics
 from tests.support.crawl_driver import hits_of, settings_for
-from tests.support.kafka_broker import broker
 from tests.support.loopback import Web, page
-from tests.support.worlds import patiently
+from tests.support.worlds import KafkaWorld, patiently
 
 pytestmark = pytest.mark.kafka
 
@@ -43,25 +39,18 @@ HITS_ = hits_of("http://busy.test/x", *(f"http://{site}/{n}" for n in range(5) f
 class Crawl:
     """A crawl on a log of its own, by processes that are threads here, each with its own local files."""
 
-    def __init__(self, folder: Path, web: Web) -> None:
-        self.folder = folder
+    def __init__(self, world: KafkaWorld, web: Web) -> None:
+        self.world = world
         self.web = web
-        self.prefix = f"c{uuid.uuid4().hex[:10]}."
         self.settings: CrawlSettings = settings_for(web.target, delay_s=DELAY_S, use_sitemaps=False, retry_s=0.5)
-        self.opened: list[KafkaLog] = []
         self.owned: dict[str, int] = {}  # most partitions that a process had at once
         self.running: list[tuple[threading.Event, threading.Thread]] = []
-        self.log = self.open("looking on")
+        self.log = world.log
         self.log.create(all_topics(PARTITIONS, "none"))
         self.log.append([Output(HITS, partition_of(h.site, PARTITIONS), h.site.encode(), encode(h)) for h in HITS_])
 
-    def open(self, name: str) -> KafkaLog:
-        """The log with the local files of one process."""
-        self.opened.append(KafkaLog(broker(), prefix=self.prefix, state_folder=self.folder / name, settings=QUICK))
-        return self.opened[-1]
-
     def start(self, name: str) -> threading.Event:
-        """Start a process; setting the event makes it vanish: nothing is drained, and nobody is told."""
+        """Start a process without local files; setting the event makes it vanish: nothing is drained."""
         gone = threading.Event()
         thread = threading.Thread(target=self._work, args=(name, gone), name=name)
         self.running.append((gone, thread))
@@ -72,7 +61,7 @@ class Crawl:
         metrics = Metrics()
         stage = CrawlStage(self.settings, metrics, partitions=PARTITIONS)
         try:
-            member = self.open(name).join("crawl", list(stage.inputs), member=name, store=stage.store)
+            member = self.world.again().join("crawl", list(stage.inputs), member=name, store=stage.store)
             loop = StageLoop(stage, member, metrics=metrics)
             while not gone.is_set():
                 loop.cycle(gone)
@@ -121,12 +110,6 @@ class Crawl:
         busy = [seen.began for seen in self.web.seen if seen.path == "/x"]
         assert len(busy) == 2 and busy[1] - busy[0] > PARK_S - 0.2
 
-    def close(self) -> None:
-        self.vanish()
-        for log in self.opened:
-            with contextlib.suppress(StreamError):  # a member that vanished is fenced by then
-                log.close()
-
 
 @pytest.fixture
 def crawl(tmp_path: Path) -> Iterator[Crawl]:
@@ -140,9 +123,12 @@ def crawl(tmp_path: Path) -> Iterator[Crawl]:
             return Response(text="<p>at last", content_type="text/html")
 
         web.routes["busy.test/x"] = busy
-        begun = Crawl(tmp_path, web)
+        world = KafkaWorld(tmp_path, QUICK)
+        begun = Crawl(world, web)
         yield begun
-        begun.close()
+        begun.vanish()
+        with contextlib.suppress(StreamError):  # a member that vanished is fenced by then
+            world.close()
 
 
 def test_the_frontier_outlives_its_local_files(crawl: Crawl) -> None:
@@ -151,7 +137,6 @@ def test_the_frontier_outlives_its_local_files(crawl: Crawl) -> None:
     crawl.wait(pages=8)
     crawl.vanish()
     assert len(crawl.pages()) < len(HITS_)
-    shutil.rmtree(crawl.folder / "one")
     crawl.start("one")
     crawl.finish()
     crawl.check()

@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from stream.embedded.database import content_checksum, row_checksum
 from stream.embedded.log import EmbeddedLog
 from stream.embedded.reader import RecordReader, StoredRow
 from stream.embedded.segments import LogDamaged
@@ -65,7 +64,7 @@ def lines(process: subprocess.Popen[str]) -> Iterator[str]:
 
 
 @pytest.mark.kill
-def test_nothing_reported_is_lost_and_nothing_half_is_seen(folder: Path, start: Start) -> None:
+def test_nothing_reported_is_lost_and_nothing_half_is_seen(log: EmbeddedLog, start: Start) -> None:
     """A process is killed ten times amid its commits: what it reported is there once, and every commit whole or not."""
     dice = random.Random(7)
     reported = {"count": 0, "x": 0, "y": 0}
@@ -80,7 +79,7 @@ def test_nothing_reported_is_lost_and_nothing_half_is_seen(folder: Path, start: 
         for line in said:
             note(line, reported)
         worker.wait()
-        _check_whole(folder, reported)
+        _check_whole(log, reported)
     assert min(reported.values()) > 0
 
 
@@ -89,8 +88,7 @@ def note(line: str, reported: dict[str, int]) -> None:
     reported[what] = int(number)
 
 
-def _check_whole(folder: Path, reported: dict[str, int]) -> None:
-    log = EmbeddedLog(folder)
+def _check_whole(log: EmbeddedLog, reported: dict[str, int]) -> None:
     state = dict(log.scan_state("s", 0))
     count = int(state.get(b"count", b"0"))
     small, large = (values(log.read("out", p)) for p in range(2))
@@ -103,10 +101,9 @@ def _check_whole(folder: Path, reported: dict[str, int]) -> None:
         pairs = [int(value) for value in values(log.read("pairs", partition))]
         assert pairs == [n for n in range(len(pairs) // 2) for _ in range(2)]
         assert len(pairs) // 2 >= reported[name]
-    log.close()
 
 
-def test_segments_of_killed_processes_are_cleaned_up(folder: Path, start: Start) -> None:
+def test_segments_of_killed_processes_are_cleaned_up(folder: Path, log: EmbeddedLog, start: Start) -> None:
     """Values that a killed process wrote and never committed go after a day; records keep theirs."""
     for _ in range(3):
         worker = start("count")
@@ -118,14 +115,12 @@ def test_segments_of_killed_processes_are_cleaned_up(folder: Path, start: Start)
     start("die").wait()
     (orphan,) = segments(folder) - kept
     assert orphan.read_bytes() == b"never committed"
-    log = EmbeddedLog(folder)
     before = [len(value) for value in values(log.read("out", 1))]
     log.expire(wall_ms() + DAY_MS - 60_000)
     assert orphan in segments(folder)
     log.expire(wall_ms() + DAY_MS + 1)
     assert orphan not in segments(folder)
     assert [len(value) for value in values(log.read("out", 1))] == before
-    log.close()
 
 
 def test_segments_that_the_database_never_knew_stay(folder: Path, log: EmbeddedLog) -> None:
@@ -204,7 +199,7 @@ def test_a_new_folder_is_opened_by_many_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [200_000, 1000], ids=["segments", "database"])
-def test_a_full_disk_is_said_and_left_behind(folder: Path, start: Start, size: int) -> None:
+def test_a_full_disk_is_said_and_left_behind(folder: Path, log: EmbeddedLog, start: Start, size: int) -> None:
     """A full disk: LogUnavailable says what, where and how to mend; nothing half is visible; with room it goes on."""
     worker = start("fill", size)
     said = list(lines(worker))
@@ -214,10 +209,8 @@ def test_a_full_disk_is_said_and_left_behind(folder: Path, start: Start, size: i
     (count,) = (int(line.split()[1]) for line in said if line.startswith("count"))
     assert f"visible {2 * count}" in said
     assert said[-1] == "done"
-    log = EmbeddedLog(folder)
     found = [value.strip() for value in values(log.read("pairs", 0))]
     assert found == [str(n) for n in range(count) for _ in range(2)] + ["room", "room"]
-    log.close()
 
 
 def test_an_owned_partition_is_left_alone_until_its_owner_dies(log: EmbeddedLog, start: Start) -> None:
@@ -236,17 +229,15 @@ def test_an_owned_partition_is_left_alone_until_its_owner_dies(log: EmbeddedLog,
     second.close()
 
 
-def test_processes_append_side_by_side(folder: Path, start: Start) -> None:
+def test_processes_append_side_by_side(log: EmbeddedLog, start: Start) -> None:
     """Three processes append at once: no record is lost, offsets have no gap, and each writer's order holds."""
     workers = [start("many", n) for n in range(3)]
     assert [worker.wait() for worker in workers] == [0, 0, 0]
-    log = EmbeddedLog(folder)
     for partition, writers in ((0, (0, 2)), (1, (1,))):
         found = list(log.read("pairs", partition))
         assert [m.offset for m in found] == list(range(100 * len(writers)))
         for writer in writers:
             assert values(m for m in found if m.key == b"%d" % writer) == [str(n) for n in range(100)]
-    log.close()
 
 
 def test_a_locked_database_is_said_and_waited_for(folder: Path, log: EmbeddedLog) -> None:
@@ -304,13 +295,14 @@ def test_damaged_values_are_told_and_the_others_read(
     member.close()
 
 
-def test_rows_that_retention_takes_meanwhile_are_no_damage(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_that_retention_takes_meanwhile_are_no_damage(
+    folder: Path, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A segment that is gone with its rows, removed between the reading of the two, is left out without a word."""
-    log = EmbeddedLog(folder)
     log.create([Topic("old", 1, retention_ms=1000)])
     log.append([record("old", 0, "k", "x" * 8000, timestamp_ms=0), record("old", 0, "k", "kept", timestamp_ms=9000)])
     log.close()
-    log, other = EmbeddedLog(folder), EmbeddedLog(folder)
+    reading, other = EmbeddedLog(folder), EmbeddedLog(folder)
     rows = RecordReader.rows
 
     def then_expired(self: RecordReader, *args: Any) -> list[StoredRow]:
@@ -319,9 +311,9 @@ def test_rows_that_retention_takes_meanwhile_are_no_damage(folder: Path, monkeyp
         return found
 
     monkeypatch.setattr(RecordReader, "rows", then_expired)
-    assert [(m.offset, m.value, m.damage) for m in log.read("old", 0)] == [(1, b"kept", "")]
-    log.close()
-    other.close()
+    assert [(m.offset, m.value, m.damage) for m in reading.read("old", 0)] == [(1, b"kept", "")]
+    for opened in (reading, other):
+        opened.close()
 
 
 INLINE = [
@@ -447,16 +439,6 @@ def test_a_partition_that_cannot_be_read_does_not_stop_retention(folder: Path, l
     assert opened.beginning("last") == opened.end("last") == [1]
     assert segment not in segments(folder)
     opened.close()
-
-
-def test_checksums_without_the_offset_are_read(folder: Path, log: EmbeddedLog) -> None:
-    """Rows of the first logs hold the checksum of the content alone: they are whole, and damage shows."""
-    log.append([record("in", 0, "k", "valu", timestamp_ms=7) for _ in range(2)])
-    content = row_checksum(content_checksum(7, b"k", None, b"valu"), 0)
-    alter(folder, "checksum", str(content), 0)
-    alter(folder, "checksum", str(content), 1)
-    alter(folder, "key", "x'6c'", 1)
-    assert [bool(m.damage) for m in log.read("in", 0)] == [False, True]
 
 
 def test_a_damaged_database_is_said(tmp_path: Path) -> None:

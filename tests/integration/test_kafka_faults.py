@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 import threading
 import time
-import traceback
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +17,7 @@ from kafka.structs import OffsetAndMetadata
 
 from stream.kafka.log import KafkaLog
 from stream.kafka.producer import build_producer
-from stream.kafka.settings import KafkaSettings, producer_options
+from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Message, Output, StateChange, Topic
 from stream.log.errors import LogUnavailable, StreamError
 from tests.support.kafka_broker import Broker
@@ -61,11 +59,10 @@ class Worker:
         self._member.close()
 
     def told(self) -> str:
-        """What it has done, and where it stands, for a test that fails."""
-        frame = sys._current_frames().get(self._thread.ident or 0)
-        stands = "".join(traceback.format_stack(frame)) if frame else "its thread has ended"
-        ready = self._member.assignment()
-        return f"{self.commits} commits, ready {ready}, {dict(self.failures)}, the last: {self.last}\n{stands}"
+        """What it has done, for a test that fails."""
+        return (
+            f"{self.commits} commits, ready {self._member.assignment()}, {dict(self.failures)}, the last: {self.last}"
+        )
 
     def _run(self) -> None:
         try:
@@ -114,7 +111,7 @@ def _prepare(log: KafkaLog, count: int) -> None:
     log.append([Output("in", n % PARTITIONS, b"k%06d" % n, b"v" * 100) for n in range(count)])
 
 
-def _await_all(log: KafkaLog, worker: Worker, broker: Broker) -> None:
+def _await_all(log: KafkaLog, worker: Worker) -> None:
     """Wait till the worker has committed the whole input."""
     last = {p: [m.offset for m in log.read("in", p)][-1] + 1 for p in range(PARTITIONS)}
 
@@ -124,21 +121,7 @@ def _await_all(log: KafkaLog, worker: Worker, broker: Broker) -> None:
             return all((done or 0) >= last[p] for p, done in enumerate(log.committed("g", "in")))
         return False
 
-    patiently(done, lambda: _story(log, worker, broker), PATIENCE_S, every_s=0.1)
-
-
-def _story(log: KafkaLog, worker: Worker, broker: Broker) -> str:
-    """All there is to know of a worker that does not get on."""
-    lines = [f"no progress: {worker.told()}"]
-    for what, look in (
-        ("committed", lambda: log.committed("g", "in")),
-        ("last stable offsets", lambda: {topic: log.end(topic) for topic in ("in", "out", "state.s")}),
-    ):
-        try:
-            lines.append(f"{what}: {look()}")
-        except StreamError as error:
-            lines.append(f"{what}: {error}")
-    return "\n".join([*lines, "the broker since its last start:", broker.output()])
+    patiently(done, worker.told, PATIENCE_S, every_s=0.1)
 
 
 def _assert_exactly_once(log: KafkaLog, count: int) -> None:
@@ -166,7 +149,7 @@ def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: P
         enough = before + 3
         patiently(
             lambda enough=enough: worker.commits >= enough or worker.broken is not None,  # type: ignore[misc]
-            lambda: _story(log, worker, own_broker),
+            worker.told,
             PATIENCE_S,
             every_s=0.005,
         )
@@ -174,7 +157,7 @@ def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: P
         own_broker.kill()
         own_broker.start()
     worker.largest = 500  # the rest goes quickly
-    _await_all(log, worker, own_broker)
+    _await_all(log, worker)
     worker.stop()
     print("commits", worker.commits, dict(worker.failures))
     _assert_exactly_once(log, count)
@@ -194,7 +177,7 @@ def test_a_broker_that_stays_away_is_reported_and_work_resumes(own_broker: Broke
     commits = worker.commits
     worker.largest = 500
     own_broker.start()
-    _await_all(log, worker, own_broker)
+    _await_all(log, worker)
     assert worker.commits > commits
     worker.stop()
     _assert_exactly_once(log, count)
@@ -222,7 +205,7 @@ def test_a_transaction_that_never_ends_is_told(own_broker: Broker, tmp_path: Pat
     log = _open(own_broker, tmp_path, msgspec.structs.replace(SETTINGS, transaction_timeout_s=1))
     _prepare(log, 10)
     lasting = msgspec.structs.replace(SETTINGS, transaction_timeout_s=PATIENCE_S)
-    stranger = build_producer(producer_options(lasting, own_broker.address, "test", f"{tmp_path.name}.stranger"))
+    stranger = build_producer(lasting.producer_options(own_broker.address, f"{tmp_path.name}.stranger"))
     stranger.begin_transaction()
     held = {TopicPartition(f"{tmp_path.name}.in", 0): OffsetAndMetadata(0, "", -1)}
     stranger.send_offsets_to_transaction(held, f"{tmp_path.name}.g")

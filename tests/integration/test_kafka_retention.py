@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from stream.kafka.log import KafkaLog
 from stream.log.contract import CleanupPolicy, Topic
-from tests.support.kafka_broker import broker
+from tests.support.worlds import KafkaWorld
 
 pytestmark = pytest.mark.kafka
 OWN = {"retention.ms": "86400000", "retention.bytes": "1000000"}
@@ -19,25 +19,10 @@ CENTURY_MS = 100 * 365 * 86_400_000
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Callable[[], KafkaLog]]:
-    opened: list[KafkaLog] = []
-    prefix = f"r{uuid.uuid4().hex[:10]}."
-
-    def make() -> KafkaLog:
-        opened.append(KafkaLog(broker(), prefix=prefix, state_folder=tmp_path / str(len(opened))))
-        return opened[-1]
-
-    yield make
-    for log in opened:
-        log.close()
-
-
-@pytest.fixture
-def log(make: Callable[[], KafkaLog]) -> KafkaLog:
+def log(kafka_log: KafkaLog) -> KafkaLog:
     """A log with topics of all kinds."""
-    log = make()
-    log.create([PAGES, Topic("for-ever", 2), Topic("newest", 2, CleanupPolicy.COMPACT)])
-    return log
+    kafka_log.create([PAGES, Topic("for-ever", 2), Topic("newest", 2, CleanupPolicy.COMPACT)])
+    return kafka_log
 
 
 def limits(log: KafkaLog, topic: str) -> dict[str, str]:
@@ -45,15 +30,15 @@ def limits(log: KafkaLog, topic: str) -> dict[str, str]:
     return found
 
 
-def test_a_needed_topic_has_no_limit_until_it_is_not_named(log: KafkaLog, make: Callable[[], KafkaLog]) -> None:
+def test_a_needed_topic_has_no_limit_until_it_is_not_named(log: KafkaLog, kafka_world: KafkaWorld) -> None:
     """While it is named the broker removes nothing, however often it is told; another process gives the limits back."""
     log.expire(0, {"pages": [0, 0]})
     held = limits(log, "pages")
     assert int(held["retention.ms"]) > CENTURY_MS
     assert int(held["retention.bytes"]) > 1 << 50
-    make().expire(0, {"pages": [5, 0]})
+    kafka_world.again().expire(0, {"pages": [5, 0]})
     assert limits(log, "pages") == held
-    make().expire(0)
+    kafka_world.again().expire(0)
     assert limits(log, "pages") == OWN
     log.expire(0)
     assert limits(log, "pages") == OWN
@@ -79,13 +64,13 @@ def test_topics_without_a_limit_and_compacted_ones_stay_as_they_are(log: KafkaLo
 
 def test_other_farmwatches_of_the_broker_are_left_alone(log: KafkaLog, tmp_path: Path) -> None:
     """Another prefix neither lifts nor gives back."""
-    other = KafkaLog(broker(), prefix=f"o{uuid.uuid4().hex[:10]}.", state_folder=tmp_path / "other")
-    other.create([PAGES])
-    log.expire(0, {"pages": [0, 0]})
-    assert limits(other, "pages") == OWN
-    held = limits(log, "pages")
-    other.expire(0)
-    other.close()
+    with closing(KafkaWorld(tmp_path / "other")) as world:
+        other = cast(KafkaLog, world.log)
+        other.create([PAGES])
+        log.expire(0, {"pages": [0, 0]})
+        assert limits(other, "pages") == OWN
+        held = limits(log, "pages")
+        other.expire(0)
     assert limits(log, "pages") == held
 
 
@@ -93,10 +78,6 @@ def test_check_sees_through_what_is_held(log: KafkaLog) -> None:
     """For the doctor a held topic has the limits that are its own, and a wrong one is told as it is."""
     log.expire(0, {"pages": [0, 0]})
     assert [told for _, right, told in log.check([PAGES]) if not right] == []
-    wrong = [
-        told
-        for _, right, told in log.check([Topic("pages", 2, retention_ms=1, retention_bytes=1_000_000)])
-        if not right
-    ]
-    assert len(wrong) == 1
-    assert "retention.ms is 86400000, should be 1" in wrong[0]
+    wrong = log.check([Topic("pages", 2, retention_ms=1, retention_bytes=1_000_000)])
+    (told,) = [told for _, right, told in wrong if not right]
+    assert "retention.ms is 86400000, should be 1" in told

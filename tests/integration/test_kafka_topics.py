@@ -17,7 +17,7 @@ from stream.kafka.log import KafkaLog
 from stream.kafka.settings import LOCAL_STATE_MAX_AGE_MS, KafkaSettings
 from stream.log.contract import RECORD_CAP_BYTES, At, CleanupPolicy, Commit, Output, StateChange, Topic
 from stream.log.errors import StreamError
-from stream.log.idle_groups import renew_offsets
+from stream.log.offsets import renew_offsets
 from stream.schema.control import Control, exclusive
 from stream.schema.runs import Alias, Run
 from stream.schema.topics import CONTROL, all_topics
@@ -142,10 +142,11 @@ def test_local_state_of_a_removed_store_is_deleted(kafka_log: KafkaLog, tmp_path
             member.close()
     assert len(list(tmp_path.rglob("*.sqlite"))) == 4
     kafka_log.remove(groups=["tally.a"], stores=["tally.a"])
-    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.sqlite")}
+    states = tmp_path / "state-0"
+    left = {str(path.relative_to(states)) for path in states.rglob("*.sqlite")}
     assert len(left) == 2
     assert all(path.startswith(f"{kafka_log._site.prefix}tally/") for path in left)
-    assert [folder.name for folder in tmp_path.iterdir()] == [f"{kafka_log._site.prefix}tally"]
+    assert [folder.name for folder in states.iterdir()] == [f"{kafka_log._site.prefix}tally"]
     assert dict(kafka_log.scan_state("tally", 0)) == {b"k": b"tally.2@host"}
 
 

@@ -209,41 +209,29 @@ def test_a_fatal_fault_ends_the_run_and_buries_nothing(memory: MemoryLog) -> Non
     assert [m for p in range(PARTITIONS) for m in memory.read("dead-letters", p)] == []
 
 
-def run_and_stop(memory: MemoryLog, stage: Ahead, release: threading.Event, drain_s: float = 10.0) -> None:
-    """Run until two batches are in flight, tell the loop to stop, then let the batches end."""
-    stop = threading.Event()
-    settings = LoopSettings(linger_s=0.0, drain_s=drain_s)
+@pytest.mark.parametrize("in_time", [True, False])
+def test_stop_drains_both_batches_in_flight_and_reads_no_more(memory: MemoryLog, in_time: bool) -> None:
+    """Told to stop with two in flight, the loop commits both, begins no third, leaves, and closes the stage.
+
+    The drain is one for all that is in flight: past it nothing of either is committed.
+    """
+    put(memory, 8)
+    release, stop = threading.Event(), threading.Event()
+    stage = Ahead(lambda *_: release.wait(20))
+    settings = LoopSettings(linger_s=0.0, drain_s=10.0 if in_time else 0.2)
     thread = threading.Thread(target=loop_on(memory, stage, settings=settings).run, args=(stop,))
     thread.start()
     patiently(lambda: stage.running == 2, "two batches in flight")
     stop.set()
-    if drain_s > 1:
+    if in_time:
         release.set()
     thread.join(20)
     release.set()
     assert not thread.is_alive()
-
-
-def test_stop_commits_both_batches_in_flight_and_reads_no_more(memory: MemoryLog) -> None:
-    """Told to stop with two in flight, the loop commits both, begins no third, leaves, and closes the stage."""
-    put(memory, 8)
-    release = threading.Event()
-    stage = Ahead(lambda *_: release.wait(20))
-    run_and_stop(memory, stage, release)
-    assert out(memory) == ids(0, 1, 2, 3)
+    assert out(memory) == (ids(0, 1, 2, 3) if in_time else [])
+    assert memory.committed("group", "in")[0] == (4 if in_time else None)
     assert len(stage.begun) == 2
-    assert memory.committed("group", "in")[0] == 4
     assert (stage.closed, memory.members("group")) == (True, [])
-
-
-def test_both_batches_are_given_up_when_the_drain_is_over(memory: MemoryLog) -> None:
-    """The drain is one for all that is in flight: past it nothing of either is committed."""
-    put(memory, 8)
-    release = threading.Event()
-    stage = Ahead(lambda *_: release.wait(20))
-    run_and_stop(memory, stage, release, drain_s=0.2)
-    assert out(memory) == []
-    assert memory.committed("group", "in") == [None, None]
 
 
 def test_a_crash_with_two_in_flight_costs_no_record_and_doubles_none(memory: MemoryLog) -> None:

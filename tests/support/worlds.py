@@ -10,10 +10,13 @@ import uuid
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import CleanupPolicy, Log, Member, Message, Output, Topic
+
+if TYPE_CHECKING:
+    from stream.kafka.settings import KafkaSettings
 
 PATIENCE_S = 30.0  # a test that waits for longer has failed
 LEASE_MS = 60_000  # of the logs whose clock the tests turn
@@ -82,6 +85,12 @@ class World:
         self.members.append(member)
         return member
 
+    def owner(self, partitions: int, *topics: str, **options: Any) -> Member:
+        """Join, and poll until all partitions are owned."""
+        member = self.join(*topics, **options)
+        settle([member], partitions)
+        return member
+
     def lose(self, topic: str, offsets: Sequence[int]) -> None:
         """Let retention take what lies below these offsets, one per partition, of a topic with `retention_ms=1`."""
         self.log.expire(NOON * 2, {topic: offsets})
@@ -119,8 +128,9 @@ class KafkaWorld(World):
     expires = False
     examples = 3
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: KafkaSettings | None = None) -> None:
         self.prefix = f"t{uuid.uuid4().hex[:12]}."
+        self._settings = settings
         self._states = (folder / f"state-{number}" for number in itertools.count())
         super().__init__(folder)
 
@@ -137,8 +147,7 @@ class KafkaWorld(World):
         from stream.kafka.log import KafkaLog
         from tests.support.kafka_broker import broker
 
-        opened: Log = KafkaLog(broker(), prefix=self.prefix, state_folder=next(self._states))
-        return opened
+        return KafkaLog(broker(), prefix=self.prefix, state_folder=next(self._states), settings=self._settings)
 
 
 KINDS: dict[str, type[World]] = {"embedded": EmbeddedWorld, "kafka": KafkaWorld}

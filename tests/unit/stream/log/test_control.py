@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 import pytest
 from msgspec.structs import replace
 
-from stream.embedded.member import EmbeddedMember
 from stream.log.contract import CleanupPolicy, Commit, Message, Output, Topic
 from stream.log.errors import BadRecord, Fenced, LogUnavailable, SchemaTooNew, StreamError
 from stream.memory.log import MemoryLog
 from stream.schema.control import Control, exclusive
 from stream.schema.runs import Alias, Cutover, Run
 from stream.schema.topics import CONTROL
+from tests.support.loops import Around
 
 RUN = Run(name="a", ruleset="r", digest="d", detector="x", epoch="e")
 CUTOVER = Cutover(number=1, at=1, by="b", from_run="a", to_run="c")
@@ -28,6 +28,8 @@ class _Log(MemoryLog):
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[str] = []
+        self.answers = True  # to commits that move the alias
+        self.keeps = True  # what they write
         self.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
 
     def topics(self) -> dict[str, int]:
@@ -37,6 +39,18 @@ class _Log(MemoryLog):
     def end(self, topic: str) -> list[int]:
         self.asked.append("end")
         return super().end(topic)
+
+    def join(self, group: str, topics: Sequence[str], **options: Any) -> Any:
+        member = super().join(group, topics, **options)
+
+        def commit(commit: Commit) -> None:
+            moves = any(output.key.startswith(b"alias/") for output in commit.outputs)
+            if self.keeps or not moves:
+                member.commit(commit)
+            if moves and not self.answers:
+                raise LogUnavailable("no answer")
+
+        return Around(member, commit=commit)
 
 
 @pytest.fixture
@@ -121,66 +135,50 @@ def test_a_refresh_without_news_asks_for_the_end_only(log: _Log) -> None:
     assert log.asked == ["end"]
 
 
-class _Forgetful(EmbeddedMember):
-    """Loses the answers of its commits: what it writes is there, or not, as told."""
-
-    keeps = True
-
-    def commit(self, commit: Commit) -> None:
-        if any(output.key.startswith(b"alias/") for output in commit.outputs):
-            if self.keeps:
-                super().commit(commit)
-            raise LogUnavailable("no answer")
-        super().commit(commit)
-
-
 @pytest.fixture
-def forgetful(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+def forgetful(log: _Log, monkeypatch: pytest.MonkeyPatch) -> _Log:
     """Members lose the answers of commits that move the alias; nobody waits for what may come later."""
-    monkeypatch.setattr("stream.embedded.log.EmbeddedMember", _Forgetful)
     monkeypatch.setattr("stream.schema.control._LOOK_S", 0.0)
-    return monkeypatch
+    log.answers = False
+    return log
 
 
-def test_a_change_whose_answer_got_lost_counts(log: _Log, forgetful: pytest.MonkeyPatch) -> None:
+def test_a_change_whose_answer_got_lost_counts(forgetful: _Log) -> None:
     """Where the rows are there the change was made, and the writer goes on."""
-    del forgetful
-    with exclusive(log) as writer:
+    with exclusive(forgetful) as writer:
         writer.put(Alias(run="a"))
         writer.put(RUN)
-    control = Control(log)
+    control = Control(forgetful)
     assert (control.alias.run, control.runs) == ("a", {"a": RUN})
 
 
-def test_a_change_that_got_lost_is_told(log: _Log, forgetful: pytest.MonkeyPatch) -> None:
+def test_a_change_that_got_lost_is_told(forgetful: _Log) -> None:
     """Where the rows are not there the error is the log's own, and the writer is refused from then on."""
-    forgetful.setattr(_Forgetful, "keeps", False)
-    with exclusive(log) as writer:
+    forgetful.keeps = False
+    with exclusive(forgetful) as writer:
         with pytest.raises(LogUnavailable, match="no answer"):
             writer.put(Alias(run="a"))
         with pytest.raises(StreamError, match="begin anew"):
             writer.put(RUN)
-    assert (Control(log).alias, Control(log).runs) == (Alias(), {})
+    assert (Control(forgetful).alias, Control(forgetful).runs) == (Alias(), {})
 
 
-def test_what_was_written_before_does_not_tell_of_a_change_that_got_lost(
-    log: _Log, forgetful: pytest.MonkeyPatch
-) -> None:
+def test_what_was_written_before_does_not_tell_of_a_change_that_got_lost(forgetful: _Log) -> None:
     """The alias goes to a, to b, and back to a: the first row is no answer to the third change."""
-    with exclusive(log) as writer:
+    with exclusive(forgetful) as writer:
         writer.put(Alias(run="a"))
         writer.put(Alias(run="b"))
-        forgetful.setattr(_Forgetful, "keeps", False)
+        forgetful.keeps = False
         with pytest.raises(LogUnavailable, match="no answer"):
             writer.put(Alias(run="a"))
-    assert Control(log).alias.run == "b"
+    assert Control(forgetful).alias.run == "b"
 
 
-def test_who_is_fenced_without_an_answer_is_told_so(log: _Log, forgetful: pytest.MonkeyPatch) -> None:
+def test_who_is_fenced_without_an_answer_is_told_so(forgetful: _Log) -> None:
     """Where another writer began meanwhile, a change without an answer was fenced, though that one wrote the same."""
-    forgetful.setattr(_Forgetful, "keeps", False)
-    with exclusive(log) as writer:
-        append(log, b"writer", b"another")
-        append(log, b"alias/live", msgspec.msgpack.encode(Alias(run="a")))
+    forgetful.keeps = False
+    with exclusive(forgetful) as writer:
+        append(forgetful, b"writer", b"another")
+        append(forgetful, b"alias/live", msgspec.msgpack.encode(Alias(run="a")))
         with pytest.raises(Fenced, match="nothing of this change was written"):
             writer.put(Alias(run="a"))

@@ -6,63 +6,51 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream.log.contract import StateChange
+from stream.memory.state import MemoryState
 from stream.processing.state import StateMemory
-from tests.support.crawl_driver import Committed
 
 _KEYS = st.integers(0, 2500).map(lambda n: b"%d" % n)
 _VALUES = st.one_of(st.none(), st.binary(max_size=8), st.just(bytes(2000)))
 
 
-def _write(committed: Committed, changes: list[StateChange]) -> None:
-    for change in changes:
-        if change.value is None:
-            committed.rows.pop(change.key, None)
-        else:
-            committed.rows[change.key] = (change.value, change.due_at)
-
-
 @given(st.lists(st.one_of(_KEYS, st.lists(st.tuples(_KEYS, _VALUES), max_size=400)), max_size=30))
 def test_a_look_up_is_always_what_is_committed(steps: list[bytes | list[tuple[bytes, bytes | None]]]) -> None:
     """Whatever is read and committed in whichever order, large values and more keys than there is room for included."""
-    committed, memory = Committed(), StateMemory()
+    committed, memory = MemoryState(), StateMemory()
+    rows: dict[bytes, bytes | None] = {}
     for step in steps:
         if isinstance(step, bytes):
-            row = committed.rows.get(step)
-            assert memory.over(0, committed).get(step) == (row[0] if row else None)
+            assert memory.over(0, committed).get(step) == rows.get(step)
         else:
-            changes = list({key: StateChange(key, value) for key, value in step}.values())
-            _write(committed, changes)
+            rows.update(step)
+            changes = [StateChange(key, value) for key, value in dict(step).items()]
+            committed.apply(changes)
             memory.committed({0: changes})
     for number in range(2501):
-        key = b"%d" % number
-        assert memory.over(0, committed).get(key) == (committed.rows[key][0] if key in committed.rows else None)
+        assert memory.over(0, committed).get(b"%d" % number) == rows.get(b"%d" % number)
 
 
 def test_a_second_look_up_asks_nobody() -> None:
     """What was looked up once is answered from memory, a missing key too, and as the last commit has left it."""
-    committed, memory = Committed(), StateMemory()
+    committed, memory = MemoryState(), StateMemory()
     assert [memory.over(0, committed).get(key) for key in (b"read", b"written")] == [None, None]
     memory.committed({0: [StateChange(b"written", b"1")]})
-    committed.rows[b"read"] = (b"behind its back", None)
+    committed.apply([StateChange(b"read", b"behind its back")])
     assert memory.over(0, committed).get(b"written") == b"1"
     assert memory.over(0, committed).get(b"read") is None
 
 
 def test_what_may_have_changed_is_forgotten() -> None:
     """A partition that was lost is read anew, and all of them after a commit that failed."""
-    states, memory = [Committed(), Committed()], StateMemory()
+    states, memory = [MemoryState(), MemoryState()], StateMemory()
 
-    def look_up() -> list[bytes | None]:
+    def look_up_after(value: bytes) -> list[bytes | None]:
+        for state in states:
+            state.apply([StateChange(b"k", value)])
         return [memory.over(partition, state).get(b"k") for partition, state in enumerate(states)]
 
-    def write(value: bytes) -> None:
-        for state in states:
-            state.rows[b"k"] = (value, None)
-
-    write(b"1")
-    assert look_up() == [b"1", b"1"]
-    write(b"2")
+    assert look_up_after(b"1") == [b"1", b"1"]
     memory.forget([0])
-    assert look_up() == [b"2", b"1"]
+    assert look_up_after(b"2") == [b"2", b"1"]
     memory.forget_all()
-    assert look_up() == [b"2", b"2"]
+    assert look_up_after(b"3") == [b"3", b"3"]

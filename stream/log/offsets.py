@@ -1,0 +1,68 @@
+"""Offsets of groups: where a group resumes, what expired before it was read, and offsets that a broker would forget."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import structlog
+
+from stream.log.contract import NO_HEADERS, At, Log, Message
+from stream.log.errors import LogUnavailable, StreamError
+
+log = structlog.get_logger(__name__)
+
+
+def expired(at: At, first: int, stop: int, group: str, now_ms: int) -> Message:
+    """The message in place of offsets first <= offset < stop, which retention removed before `group` read them."""
+    span = f"offset {first}" if stop - first == 1 else f"offsets {first} to {stop - 1}"
+    said = f"retention removed {span} of {at.topic}-{at.partition} before the group {group} read them"
+    return Message(*at, stop - 1, b"", b"", NO_HEADERS, now_ms, damage=said, expired=stop - first)
+
+
+def next_offset(committed: int | None, end: int, first: int = 0) -> int:
+    """Where a group resumes: at its committed offset, at 0 without one, at `first` where that is beyond the end.
+
+    An offset beyond the end is of a topic that was made anew or cut: to wait there would skip records in silence.
+    """
+    if committed is None:
+        return 0
+    return committed if committed <= end else first
+
+
+def log_beyond_end(at: At, committed: int, end: int, group: str) -> None:
+    """Log that a group reads a partition again, since its offset lies beyond the end, see `next_offset`."""
+    log.warning(
+        "offset_beyond_end",
+        group=group,
+        topic=at.topic,
+        partition=at.partition,
+        committed=committed,
+        end=end,
+        effect="the partition is read again from its beginning",
+    )
+
+
+def renew_offsets(log: Log, group: str, topics: Sequence[str]) -> bool:
+    """Set the offsets of a group without members to their present values, so that they stay; True if that was done.
+
+    Kafka forgets what members committed after `offsets.retention.minutes` without a member (a week), not what was set.
+    Call it once a day: a member that joins, commits and leaves meanwhile reads records again. Raises LogUnavailable.
+    """
+    if not log.forgets_offsets or log.members(group):
+        return False
+    existing = log.topics()
+    renewed = False
+    for topic in [topic for topic in topics if topic in existing]:
+        committed = log.committed(group, topic)
+        if all(offset is None for offset in committed):
+            continue
+        first = log.beginning(topic)
+        offsets = [start if offset is None else offset for offset, start in zip(committed, first, strict=True)]
+        try:
+            log.reset(group, topic, offsets)
+        except LogUnavailable:
+            raise
+        except StreamError:  # somebody joined, or the topic was removed meanwhile
+            continue
+        renewed = True
+    return renewed
