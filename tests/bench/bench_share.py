@@ -1,11 +1,12 @@
 """The direct estimate of the share beside classify-and-count, over many simulated webs; and what it costs.
 
-Run by `python -m tests.bench.bench_share [DRAWS]`, and with `looks` in place of a number for the alarm of a changed
-share. The truth is the share of LLM sites among those drawn. Lengths are geometric with mean 4, cut at 20 articles; a
-site that the test of Binoculars has decided gets no further article. A site's flagged share is a draw of a beta: of
-human sites with mean .045, of LLM sites with mean .8. Known sites have 5 to 19 articles. The oracle knows both betas.
-Classify-and-count is `llm / (llm + human + undecided)` by the same test, uncorrected, with Wilson's interval. A row is
-marked where its coverage is below .94 by more than chance (one-sided 1%, Holm over the rows).
+Run by `python -m tests.bench.bench_share [DRAWS]`, with `looks` in place of a number for the alarm of a changed share,
+and with `scores` for a mixture of densities of scores in place of flags. The truth is the share of LLM sites among
+those drawn. Lengths are geometric with mean 4, cut at 20 articles; a site that the test of Binoculars has decided gets
+no further article. A site's flagged share is a draw of a beta: of human sites with mean .045, of LLM sites with mean
+.8. Known sites have 5 to 19 articles. The oracle knows both betas. Classify-and-count is `llm / (llm + human +
+undecided)` by the same test, uncorrected, with Wilson's interval. A row is marked where its coverage is below .94 by
+more than chance (one-sided 1%, Holm over the rows).
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom
+from scipy.optimize import minimize_scalar
+from scipy.stats import binom, gaussian_kde
 
 from scoring.rates.change_alarm import find_change
 from scoring.rates.mixture import WIDE, CellCounts, Components, KnownSites, estimate_share
@@ -32,6 +34,7 @@ from tests.conftest import data_root
 YEARS = 20
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 IsAlarmed = Callable[[list[CellCounts], KnownSites], bool]
 _TEST = SiteTest(SprtParams())
 
@@ -66,6 +69,8 @@ def main() -> None:
     """Print every table."""
     if sys.argv[1:] == ["looks"]:
         return looks()
+    if sys.argv[1:] == ["scores"]:
+        return scores(read_sites(data_root() / "data" / "scores" / "page_scores.csv", 0))
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     print(f"{draws} draws a row: bias, RMSE, coverage and width of 95% intervals; RMSE in parts of the oracle's")
     print(" sites share known  human   llm mixed  direct                   / oracle  classify-and-count")
@@ -97,6 +102,57 @@ def held_out(sites: list[Site], draws: int) -> None:
                     cells[_sample(rng, rest[place], min(int(rng.geometric(0.25)), 20))] += 1
             found.append(_Draw(cells, known, llm / web.sites))
         _print(web._replace(known=len(sites) // 3), _estimated(found, web))
+
+
+def scores(sites: list[Site], draws: int = 100) -> None:
+    """Flags beside scores, real pages, a third of the sites known; pages of a newer model score nearer to human ones.
+
+    A page's scores say log of its density among LLM pages over that among human pages, of known sites; a site's sum is
+    tempered so that it tells known sites apart (logistic regression). The share then has the highest likelihood.
+    """
+    print(f"real pages, {draws} draws: bias, RMSE, coverage and width by flags, then by densities of scores")
+    kinds = [[np.array(site.scores) for site in sites if site.llm is llm] for llm in (False, True)]
+    for count, share, newer in ((200, 0.05, 0.0), (200, 0.15, 0), (200, 0.3, 0), (1000, 0.3, 0), (200, 0.3, 0.04)):
+        rng, found = np.random.default_rng(2), _Row([], [], [])
+        for _ in range(draws):
+            order = [[kind[place] for place in rng.permutation(len(kind))] for kind in kinds]
+            known = [[_until_decided(rng, pages, 20) for pages in of[: len(of) // 3]] for of in order]
+            llm = int(rng.binomial(count, share))
+            drawn = []
+            for of, number, shift in zip(order, (count - llm, llm), (0.0, newer), strict=True):
+                rest = of[len(of) // 3 :]
+                for place in rng.integers(len(rest), size=number):
+                    drawn.append(_until_decided(rng, rest[place] + shift, min(int(rng.geometric(0.25)), 20)))
+            fit = estimate_share(_flagged(drawn), WIDE, KnownSites(*map(_flagged, known)))
+            assert fit is not None
+            found.direct.append((fit.share, fit.low, fit.high, llm / count))
+            found.judged.append((*_share_by_densities(known, drawn), llm / count))
+        print(f"{count:6} {share:5.2f} {newer:5.2f}  {_said(found.direct)}  {_said(found.judged)}", flush=True)
+
+
+def _until_decided(rng: np.random.Generator, pages: Floats, most: int) -> Floats:
+    pages = rng.permutation(pages)[:most]
+    decided = _decided()[np.arange(1, len(pages) + 1), (pages < ACCURACY).cumsum()]
+    return pages[: decided.argmax() + 1] if decided.any() else pages
+
+
+def _flagged(sites: list[Floats]) -> CellCounts:
+    return Counter((len(pages), int((pages < ACCURACY).sum())) for pages in sites)
+
+
+def _share_by_densities(known: list[list[Floats]], drawn: list[Floats]) -> tuple[float, float, float]:
+    grid = np.linspace(0.5, 1.4, 400)
+    human, llm = (np.log(gaussian_kde(np.concatenate(sites))(grid) + 1e-3) for sites in known)
+    of_known, of_drawn = (
+        np.array([np.interp(pages, grid, llm - human).sum() for pages in sites])
+        for sites in ([*known[0], *known[1]], drawn)
+    )
+    signs = np.repeat([-1, 1], [len(sites) for sites in known])
+    temper = minimize_scalar(lambda by: np.logaddexp(0, -signs * by * of_known).sum(), bounds=(0.05, 1)).x
+    shares = np.linspace(1e-4, 1 - 1e-4, 1000)[:, None]
+    value = np.logaddexp(np.log1p(-shares), np.log(shares) + temper * of_drawn).sum(axis=1)
+    inside = shares[value > value.max() - 1.92, 0]
+    return float(shares[value.argmax(), 0]), float(inside[0]), float(inside[-1])
 
 
 def looks() -> None:
