@@ -42,6 +42,7 @@ def read_review(settings: RateSettings, now_ms: int) -> Review | None:
         if label.label in (LLM, HUMAN) and label.site:
             votes.setdefault(label.site, []).append(label.label == LLM)
     newest = max((label.labelled_at for label in newest_of_page.values()), default=0)
-    if now_ms - newest > settings.review_days * _DAY_MS:
+    until = newest + int(settings.review_days * _DAY_MS)
+    if now_ms > until:
         return None
-    return Review({site: sum(found) / len(found) for site, found in votes.items()}, newest)
+    return Review({site: sum(found) / len(found) for site, found in votes.items()}, newest, until)

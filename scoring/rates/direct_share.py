@@ -171,9 +171,9 @@ def by_review(
         for value in (*found, *(_stretched(found.point, end, times) for end in (found.low, found.high)))
     )
     labelled = counted(len(is_llm.keys() & likely.keys()), "labelled site")
-    day = datetime.fromtimestamp(review.at_ms / 1000, UTC).date()
+    day, until = (datetime.fromtimestamp(ms / 1000, UTC).date() for ms in (review.at_ms, review.until_ms))
     text = f"{share:.1%} ({confidence:.0%} interval {low:.1%} to {high:.1%}) of {counted(direct.scored_sites, 'site')}"
-    text += f" with scored articles{_LABELLED.get(definition, '')}, by {labelled} of {day}"
+    text += f" with scored articles{_LABELLED.get(definition, '')}, by {labelled} of {day}, to renew by {until}"
     if definition == SITES:
         text += f"; without these {direct.text}"
     return msgspec.structs.replace(

@@ -33,6 +33,7 @@ class Review(NamedTuple):
 
     llm_shares: Mapping[str, float]  # site -> of its labelled articles those by a language model
     at_ms: int  # of the newest label
+    until_ms: int  # the labels are too old from then on
 
     def is_llm(self, definition: str = SITES) -> dict[str, bool]:
         """Site -> whether it is an LLM site: at least half of its labelled articles are, or any, or every one."""

@@ -133,13 +133,16 @@ def test_labels_tell_any_from_every_article() -> None:
     """Sites with any, with half, with every article by a language model; without labels there is no such share."""
     rows = web(np.random.default_rng(1), 200, 1, 0.3)
     scored = sorted(row.site for row in rows)[:100]
-    review = Review({site: (number % 4) / 3 for number, site in enumerate(scored)}, 86_400_000)
+    review = Review({site: (number % 4) / 3 for number, site in enumerate(scored)}, 86_400_000, 2 * 86_400_000)
     lines = {name: rate_lines(rows, definition=name, review=review)[0] for name in BY_LABELS}
     found = {name: line.share for name, line in lines.items()}
     assert found == pytest.approx({"sites": 0.5, "any-article": 0.75, "every-article": 0.25}, abs=0.06)
-    assert "have an article by a language model, by 100 labelled sites of 1970-01-02" in lines["any-article"].text
+    assert (
+        "have an article by a language model, by 100 labelled sites of 1970-01-02, to renew by 1970-01-03"
+        in lines["any-article"].text
+    )
     assert "have only articles by language models, by 100" in lines["every-article"].text
-    for none in (None, Review({scored[0]: 1.0}, 0)):
+    for none in (None, Review({scored[0]: 1.0}, 0, 1)):
         line = rate_lines(rows, definition="any-article", review=none)[0]
         assert (line.share, line.low, line.method, line.scored_sites) == (None, None, "too few labels", 200)
         assert line.text.startswith("no share: only labelled sites")
