@@ -7,19 +7,20 @@ STAMP := $(VENV)/.lock-$(shell sha256sum requirements.lock | cut -c1-16)
 DEMO_VENV := .venv-demo
 PEERS := $(VENV)/.peers-$(shell sha256sum requirements-bench.lock | cut -c1-16)
 BROKER := .broker/libs
+TOOLS := .tools/compose-go
 # Processes that run the tests, each with a broker of its own (0.2 GB)
 JOBS ?= 2
 RUN_TESTS := $(BIN)/python -m pytest
 # Side by side, threads of OpenMP would wait for each other's cores more than they work. The order of files stays: the longest come first
 SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test test-quick lint bench gpu card chaos real lock clean
+.PHONY: demo test test-quick lint bench gpu card chaos real image lock clean
 
 demo: $(DEMO_VENV)/.ready            ## the main job on a small web made on this machine, with the base install
 	$(DEMO_VENV)/bin/farmwatch demo
 
 test: lint $(BROKER)                 ## all checks and tests, a real Apache Kafka broker included
-	FARMWATCH_REQUIRE_KAFKA=1 $(SIDE_BY_SIDE) -m "not chaos and not bench"
+	FARMWATCH_REQUIRE_KAFKA=1 $(SIDE_BY_SIDE) -m "not chaos and not bench and not image"
 
 test-quick: $(STAMP)                 ## under two minutes: no broker, no language model, no labelled pages
 	$(SIDE_BY_SIDE) -m "not kafka and not kill and not chaos and not bench and not data and not slow" tests/unit
@@ -47,6 +48,15 @@ chaos: $(STAMP) $(BROKER)            ## the long form of the kill tests: 50 kill
 	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) tests/integration/test_kafka_faults.py
 	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -s tests/faults/test_replay_kills.py
 
+image: $(STAMP) $(TOOLS)             ## the container image in a bare root, Kustomize and compose: as root, with debootstrap and Go
+	$(RUN_TESTS) -m image tests/deploy
+
+$(TOOLS):
+	mkdir -p .tools
+	GOBIN=$(CURDIR)/.tools go install sigs.k8s.io/kustomize/kustomize/v5@v5.7.1
+	GOBIN=$(CURDIR)/.tools go install github.com/compose-spec/compose-go/v2/cmd@v2.9.1
+	mv .tools/cmd $@
+
 lock:                                ## resolve the dependencies anew
 	$(BIN)/python -m pip install -q uv
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --generate-hashes --python-version 3.11 -q \
@@ -55,6 +65,10 @@ lock:                                ## resolve the dependencies anew
 		-c requirements.lock --custom-compile-command "make lock" -o requirements-base.lock
 	$(BIN)/uv pip compile pyproject.toml --extra bench --universal --generate-hashes --python-version 3.11 -q \
 		-c requirements.lock --custom-compile-command "make lock" -o requirements-bench.lock
+	$(BIN)/uv pip compile pyproject.toml --extra kafka --universal --generate-hashes --python-version 3.11 -q \
+		-c requirements.lock --custom-compile-command "make lock" -o deploy/requirements.lock
+	$(BIN)/uv pip compile pyproject.toml --extra kafka --extra gpu --universal --generate-hashes --python-version 3.11 -q \
+		-c requirements.lock --custom-compile-command "make lock" -o deploy/requirements-gpu.lock
 
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "farmwatch needs Python 3.11 or newer: make PYTHON=/path/to/python3.11")'
@@ -78,4 +92,4 @@ $(BROKER): tests/broker/pom.xml tests/broker/install.sh
 	tests/broker/install.sh
 
 clean:
-	rm -rf $(VENV) $(DEMO_VENV) .broker .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(DEMO_VENV) .broker .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis

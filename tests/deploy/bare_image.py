@@ -1,7 +1,7 @@
 """The steps of `deploy/Dockerfile`, carried out in bare roots of this machine, where there is no container daemon.
 
-Knows the instructions that the file has: ARG, FROM, RUN, COPY, ENV, WORKDIR, USER, EXPOSE, ENTRYPOINT, CMD. A base image
-is what debootstrap makes of its release of Debian. Needs root.
+Knows the instructions that the file has: ARG, FROM, RUN, COPY, ENV, WORKDIR, USER, EXPOSE, ENTRYPOINT, CMD. A base
+image is what debootstrap makes of its release of Debian. Needs root.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The image's build steps in a bare root, and its entry point there: not root, and nothing but /tmp and /data to write."""
+"""The image's build steps in a bare root, and its entry point there: not as root, writing to /tmp and /data alone."""
 
 from __future__ import annotations
 

@@ -1,0 +1,195 @@
+"""What `deploy/` describes, as far as it can be checked without a cluster, a container daemon and systemd as init."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from farmwatch.config.config import Config
+from farmwatch.config.settings import MetricsSettings
+from stream.schema.roles import Role
+from stream.schema.topics import FEATURES, PAGES, SCORE_REQUESTS
+from tests.support.paths import ROOT
+
+DEPLOY = ROOT / "deploy"
+OVERLAYS = ("small", "cluster")
+KUBERNETES = "1.31"
+EXPOSED_MOST = 2.0  # of 10, by systemd
+
+
+def manifests(overlay: str) -> list[dict[str, Any]]:
+    """The resources of an overlay and of its base, as kustomize puts them together."""
+    return [one for file in _resources(DEPLOY / "kubernetes" / "overlays" / overlay) for one in _documents(file)]
+
+
+def _resources(folder: Path) -> Iterator[Path]:
+    for name in _documents(folder / "kustomization.yaml")[0]["resources"]:
+        place = folder / name
+        yield from _resources(place) if place.is_dir() else [place]
+
+
+def _documents(file: Path) -> list[dict[str, Any]]:
+    return list(yaml.safe_load_all(file.read_text()))
+
+
+def services() -> dict[str, dict[str, Any]]:
+    """The services of the compose file that are farmwatch's own."""
+    found: dict[str, dict[str, Any]] = _documents(DEPLOY / "compose.yaml")[0]["services"]
+    return {name: service for name, service in found.items() if "farmwatch" in service["image"]}
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_manifests_have_the_schema_of_kubernetes(overlay: str) -> None:
+    """Strictly: an unknown field is an error. The schema of KEDA's kind is not in the package."""
+    import kubernetes_validate
+
+    for one in manifests(overlay):
+        if one["kind"] != "ScaledObject":
+            kubernetes_validate.validate(one, KUBERNETES, strict=True)
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_pods_are_nobody_and_write_to_their_volumes_alone(overlay: str) -> None:
+    """Not root, no capability, no token of the cluster, a root file system for reading."""
+    pods = [one["spec"]["template"]["spec"] for one in manifests(overlay) if "template" in one.get("spec", {})]
+    assert pods
+    for pod in pods:
+        assert pod["automountServiceAccountToken"] is False
+        assert pod["securityContext"]["runAsNonRoot"] and pod["securityContext"]["runAsUser"] == 10001
+        for container in pod["containers"]:
+            wanted = {
+                "allowPrivilegeEscalation": False,
+                "readOnlyRootFilesystem": True,
+                "capabilities": {"drop": ["ALL"]},
+            }
+            assert container["securityContext"] == wanted
+    for name, service in services().items():
+        assert service["read_only"] and service["cap_drop"] == ["ALL"], name
+        assert service["security_opt"] == ["no-new-privileges:true"]
+
+
+def test_each_role_has_a_workload_that_is_asked_on_its_port() -> None:
+    """On Kubernetes and in the compose file; the network lets nobody else in."""
+    settings = MetricsSettings()
+    workloads = {one["metadata"]["name"]: one for one in manifests("cluster") if "template" in one.get("spec", {})}
+    assert set(workloads) == {role.value for role in Role}
+    for role in Role:
+        (container,) = workloads[role.value]["spec"]["template"]["spec"]["containers"]
+        assert container["args"][:4] == ["up", "--in-process", "--role", role.value]
+        assert container["ports"] == [{"name": "metrics", "containerPort": settings.port_of(role)}]
+        service = services()[role.value]
+        assert service["command"][:4] == container["args"][:4]
+        assert f":{settings.port_of(role)}/healthz" in service["healthcheck"]["test"][-1]
+    ports = [settings.port_of(role) for role in Role]
+    policy = next(one for one in manifests("small") if one["kind"] == "NetworkPolicy")
+    assert policy["spec"]["ingress"] == [{"ports": [{"port": min(ports), "endPort": max(ports)}]}]
+
+
+def test_pods_are_added_for_what_a_role_reads() -> None:
+    """The groups are those of the roles, the topics their inputs, and no pod is added beyond the partitions."""
+    scaled = {one["metadata"]["name"]: one["spec"] for one in manifests("cluster") if one["kind"] == "ScaledObject"}
+    kinds = {one["metadata"]["name"]: one["kind"] for one in manifests("cluster") if "template" in one.get("spec", {})}
+    topics = {"measure": PAGES, "judge": FEATURES, "score": SCORE_REQUESTS}
+    assert set(scaled) == set(topics)
+    for role, spec in scaled.items():
+        asked = spec["triggers"][0]["metadata"]
+        assert (asked["consumerGroup"], asked["topic"]) == (role, topics[role])
+        assert spec["maxReplicaCount"] == Config().log.partitions
+        assert spec["scaleTargetRef"] == {"kind": kinds[role], "name": role}
+
+
+def test_the_crawler_cannot_reach_the_cluster() -> None:
+    """Its pods may reach every address but the private ones; they carry the label that says so, and no other does."""
+    crawler = next(one for one in manifests("cluster") if one["metadata"]["name"] == "farmwatch-crawler")
+    blocks = [to["ipBlock"] for rule in crawler["spec"]["egress"] for to in rule["to"]]
+    private = {
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "169.254.0.0/16",
+        "127.0.0.0/8",
+        "fc00::/7",
+        "fe80::/10",
+    }
+    assert private <= {network for block in blocks for network in block["except"]}
+    wanted = crawler["spec"]["podSelector"]["matchLabels"]
+    for one in manifests("cluster"):
+        if "template" in one.get("spec", {}):
+            labels = one["spec"]["template"]["metadata"]["labels"]
+            assert (wanted.items() <= labels.items()) == (one["metadata"]["name"] == "crawl")
+
+
+@pytest.mark.parametrize("file", sorted(DEPLOY.rglob("farmwatch.toml")), ids=lambda file: file.parent.name)
+def test_the_configurations_name_settings_that_exist(file: Path) -> None:
+    """`farmwatch config show` reads each of them."""
+    shown = subprocess.run(
+        [sys.executable, "-m", "farmwatch", "config", "show", "--config", str(file)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert shown.returncode == 0, shown.stderr
+
+
+def systemd_units(folder: Path) -> list[Path]:
+    """The units, with the program where it is here."""
+    for unit in (DEPLOY / "systemd").iterdir():
+        text = unit.read_text().replace("/opt/farmwatch/bin/farmwatch", sys.executable)
+        (folder / unit.name).write_text(text)
+    return [folder / "farmwatch.target", folder / "farmwatch@.service"]
+
+
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here")
+def test_systemd_units_are_clean_and_closed(tmp_path: Path) -> None:
+    """`systemd-analyze verify` says nothing, and `security` finds little that a role may do beside its work."""
+    units = systemd_units(tmp_path)
+    verified = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
+    assert (verified.returncode, verified.stdout, verified.stderr) == (0, "", "")
+    command = ["systemd-analyze", "security", "--offline=true", str(units[1])]
+    score = re.search(
+        r"exposure level for \S+: ([\d.]+)", subprocess.run(command, capture_output=True, text=True).stdout
+    )
+    assert score is not None and float(score[1]) <= EXPOSED_MOST
+    assert {f"farmwatch@{role.value}.service" for role in Role} == set(
+        re.findall(r"farmwatch@\w+\.service", units[0].read_text())
+    )
+
+
+@pytest.mark.image
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_kustomize_renders(overlay: str) -> None:
+    """The overlay is put together by kustomize itself, with the configuration as a Secret."""
+    kustomize = _tool("kustomize")
+    made = subprocess.run(
+        [kustomize, "build", DEPLOY / "kubernetes" / "overlays" / overlay], capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr
+    rendered = list(yaml.safe_load_all(made.stdout))
+    assert {one["kind"] for one in rendered} == {one["kind"] for one in manifests(overlay)} | {"Secret"}
+
+
+@pytest.mark.image
+def test_the_compose_file_is_read_by_compose(tmp_path: Path) -> None:
+    """By the library that Docker Compose reads it with; a service with an unknown key would be refused."""
+    compose = _tool("compose-go")
+    file = DEPLOY / "compose.yaml"
+    read = subprocess.run([compose, file], capture_output=True, text=True, check=False)
+    assert read.returncode == 0, read.stderr
+    wrong = tmp_path / "compose.yaml"
+    wrong.write_text(file.read_text().replace("read_only: true", "readonly: true"))
+    assert subprocess.run([compose, wrong], capture_output=True, check=False).returncode != 0
+
+
+def _tool(name: str) -> Path:
+    tool = ROOT / ".tools" / name
+    if not tool.exists():
+        pytest.skip(f"{name} is not here: make image builds it with Go")
+    return tool
