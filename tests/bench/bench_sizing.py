@@ -1,0 +1,84 @@
+"""What a page costs a deployment: CPU and memory of each role, bytes of the log by topic, on the labelled pages.
+
+Run by `python -m tests.bench.bench_sizing`: crawls the labelled pages over loopback on the embedded log, all roles as
+processes. CPU includes the start of each process, measured on a run without hits and taken off.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from farmwatch.demo.server import LoopbackWeb
+from stream.log.contract import Log
+from tests.conftest import data_root
+from tests.support.farm import ROLES, Farm, wait_for, write_hits
+from tests.support.webs import Web, labelled_pages
+
+TICKS = os.sysconf("SC_CLK_TCK")
+MILLION = 1_000_000
+
+
+def main() -> None:
+    """Print both tables."""
+    web = labelled_pages(data_root())
+    with tempfile.TemporaryDirectory() as folder:
+        idle, _, _, _ = run(Path(folder) / "idle", Web(web.hosts))
+        cpu_s, resident, sizes, pages = run(Path(folder) / "run", web)
+    print(f"{pages} pages on {len(web.hosts)} hosts")
+    print(f"{'role':10} {'CPU ms a page':>14} {'pages a day, one core':>22} {'resident MiB':>13}")
+    for role in ROLES:
+        each = max(cpu_s[role] - idle[role], 0.01) / pages
+        print(f"{role:10} {each * 1000:14.2f} {86400 / each:22,.0f} {resident[role] / 2**20:13.0f}")
+    print(f"\n{'topic':28} {'records':>9} {'GB a million pages':>19}")
+    for topic, (records, size) in sorted(sizes.items()):
+        if records:
+            print(f"{topic:28} {records:9} {size / pages * MILLION / 1e9:19.2f}")
+
+
+def run(folder: Path, web: Web) -> tuple[dict[str, float], dict[str, int], dict[str, tuple[int, int]], int]:
+    """CPU seconds and resident bytes of each role, (records, bytes) of each topic, and pages."""
+    hits = write_hits(folder, web)
+    settings = {"crawl.use_links": "false", "crawl.use_sitemaps": "false"}
+    with LoopbackWeb(web.hosts) as served, Farm(folder, f"sqlite:{folder / 'log'}", served, settings) as farm:
+        farm.start(hits if web.hits else None)
+        wait_for(
+            lambda: len(set(re.findall(r"http://127\.0\.0\.1:\d+", farm.output.read_text()))) == len(ROLES), 60, "roles"
+        )
+        farm.settle(900)
+        cpu_s = dict.fromkeys(ROLES, 0.0)
+        resident = dict.fromkeys(ROLES, 0)
+        for role, pid in farm.roles().items():
+            for process in (pid, *children(pid)):
+                fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+                cpu_s[role] += (int(fields[11]) + int(fields[12])) / TICKS
+                found = re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process}/status").read_text())
+                resident[role] += int(found[1]) * 1024 if found else 0
+        farm.stop()
+        with farm.log() as log:
+            sizes = {topic: sized(log, topic) for topic in log.topics()}
+            return cpu_s, resident, sizes, sizes["pages"][0]
+
+
+def children(pid: int) -> list[int]:
+    """Of all threads of a process."""
+    found = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for file in found for child in file.read_text().split()]
+
+
+def sized(log: Log, topic: str) -> tuple[int, int]:
+    """Records and bytes of keys, values and headers."""
+    records = size = 0
+    for partition in range(log.topics()[topic]):
+        for message in log.read(topic, partition):
+            records += 1
+            size += (
+                len(message.key) + len(message.value or b"") + sum(len(k) + len(v) for k, v in message.headers.items())
+            )
+    return records, size
+
+
+if __name__ == "__main__":
+    main()
