@@ -49,7 +49,7 @@ class World(NamedTuple):
         flags = [
             f"log.url=sqlite:{self.folder / 'log'}",
             "log.partitions=1",
-            f"metrics.port={_free_ports() - list(Role).index(Role.SCORE)}",
+            f"metrics.port={free_ports() - list(Role).index(Role.SCORE)}",
             f"score.detectors={detectors}",
             f"score.pair.observer={self.pair.observer}",
             f"score.pair.performer={self.pair.performer}",
@@ -93,7 +93,7 @@ def world(pair: Pair, tmp_path: Path) -> World:
     return World(pair, tmp_path)
 
 
-def _free_ports() -> int:
+def free_ports() -> int:
     """A port that is free, as is the one after it: SCORE's and TALLY's."""
     while True:
         with socket.socket() as first, socket.socket() as second:

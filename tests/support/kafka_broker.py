@@ -21,6 +21,7 @@ import subprocess
 import tempfile
 import time
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -90,15 +91,23 @@ _LOGGING = """\
 class Broker:
     """One broker on fixed loopback ports. Not started by the constructor; `close` stops it and removes its data."""
 
-    def __init__(self, *properties: str) -> None:
-        """Choose ports and format the data folder; `properties` are added. Skips where Java or the jars are missing."""
+    def __init__(self, *properties: str, guarded_port: int = 0) -> None:
+        """Choose ports and format the data folder; `properties` are added, to the controller's too where they are of
+        access. Skips where Java or the jars are missing.
+        """
         require_installed()
         self._home = Path(tempfile.mkdtemp(prefix="farmwatch-broker-"))
-        self._port, controller = _free_ports(2)
+        self._port, controller = free_ports(2)
         self._config, self._controller_config = self._home / "broker.properties", self._home / "controller.properties"
         for path, text in ((self._config, _PROPERTIES), (self._controller_config, _CONTROLLER_PROPERTIES)):
             path.write_text(text.format(port=self._port, controller=controller, home=self._home))
-        self._config.write_text("\n".join([self._config.read_text(), *properties, ""]))
+        for path, added in ((self._config, properties), (self._controller_config, _access(properties))):
+            path.write_text("\n".join([path.read_text(), *added, ""]))
+        if guarded_port:  # a listener for clients that the broker does not trust
+            text = self._config.read_text()
+            for name in ("listeners", "advertised.listeners"):
+                text += f"{name}=PLAINTEXT://127.0.0.1:{self._port},GUARDED://localhost:{guarded_port}\n"
+            self._config.write_text(text)
         self._logging = self._home / "log4j2.xml"
         self._logging.write_text(_LOGGING)
         self._output = self._home / "broker.log"
@@ -201,6 +210,10 @@ class Broker:
             raise RuntimeError(f"StorageTool format {config.name} failed: {done.stderr or done.stdout}")
 
 
+def _access(properties: Sequence[str]) -> list[str]:
+    return [line for line in properties if line.startswith(("authorizer.", "super.users"))]
+
+
 def require_installed() -> None:
     """Skip where Java or the jars are missing; fail where FARMWATCH_REQUIRE_KAFKA is set."""
     if shutil.which("java") is None:
@@ -226,7 +239,7 @@ def _session_broker() -> Broker:
     return started.start()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     probes = [socket.socket() for _ in range(count)]
     try:
         for probe in probes:

@@ -1,0 +1,119 @@
+"""The log on a broker that asks for TLS, a password and rights: those that docs/how-to/kafka.md names suffice."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ACL, ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourcePattern, ResourceType
+
+from stream.kafka.log import KafkaLog
+from stream.kafka.settings import KafkaSettings
+from stream.log.contract import At, CleanupPolicy, Commit, StateChange, Topic
+from stream.log.errors import StreamError
+from tests.support.kafka_broker import Broker, free_ports
+from tests.support.paths import DOCS
+from tests.support.worlds import drain, patiently, record, settle, values
+
+pytestmark = pytest.mark.kafka
+PREFIX, USER, PASSWORD = "fw.", "farmwatch", "a password"
+PAGE = (DOCS / "how-to" / "kafka.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Path]]:
+    """Address of a broker with TLS, SASL and the rights of the page, and the certificate that it shows."""
+    folder = tmp_path_factory.mktemp("tls")
+    key, certificate = folder / "key.pem", folder / "ca.pem"
+    make_certificate(key, certificate, "localhost")
+    (folder / "store.pem").write_text(key.read_text() + certificate.read_text())
+    (port,) = free_ports(1)
+    login = "org.apache.kafka.common.security.plain.PlainLoginModule required"
+    with_tls = Broker(
+        "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,GUARDED:SASL_SSL",
+        "inter.broker.listener.name=PLAINTEXT",
+        "sasl.enabled.mechanisms=PLAIN",
+        f'listener.name.guarded.plain.sasl.jaas.config={login} user_{USER}="{PASSWORD}";',
+        "ssl.keystore.type=PEM",
+        f"ssl.keystore.location={folder / 'store.pem'}",
+        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "super.users=User:ANONYMOUS",
+        guarded_port=port,
+    )
+    try:
+        with_tls.start()
+        admin = KafkaAdminClient(bootstrap_servers=with_tls.address)
+        admin.create_acls(list(rights()))
+        admin.close()
+        yield f"localhost:{port}", certificate
+    finally:
+        with_tls.close()
+
+
+def make_certificate(key: Path, certificate: Path, name: str) -> None:
+    """Signed by itself."""
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", f"/CN={name}", "-days", "2"]
+    names = ["-addext", "subjectAltName=DNS:localhost", "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run([*made, *names], check=True, capture_output=True)
+
+
+def rights() -> Iterator[ACL]:
+    """The rights that the page names: 'on topics …: Create, Describe; on groups …: Read'."""
+    (said,) = re.findall(r"The user needs, (.+?)\.\n", PAGE, re.DOTALL)
+    kinds = {"topics": "TOPIC", "groups": "GROUP", "transactional": "TRANSACTIONAL_ID", "the": "CLUSTER"}
+    for part in " ".join(said.split()).split("; "):
+        where, names = part.removeprefix("on ").split(": ")
+        kind = ResourceType[kinds[where.split()[0]]]
+        of_prefix = (ACLResourcePatternType.PREFIXED, PREFIX), (ACLResourcePatternType.LITERAL, "kafka-cluster")
+        pattern, name = of_prefix[kind is ResourceType.CLUSTER]
+        for right in names.split(", "):
+            operation = ACLOperation[re.sub(r"(?<!^)(?=[A-Z])", "_", right).upper()]
+            yield ACL(f"User:{USER}", "*", operation, ACLPermissionType.ALLOW, ResourcePattern(kind, name, pattern))
+
+
+def settings(certificate: Path, **changed: Any) -> KafkaSettings:
+    """The page's [kafka.client], with this broker's certificate and password."""
+    (block,) = re.findall(r"```toml\n(\[kafka\.client\].+?)```", PAGE, re.DOTALL)
+    client = tomllib.loads(block)["kafka"]["client"]
+    client |= {"ssl_cafile": str(certificate), "sasl_plain_password": PASSWORD} | changed
+    return KafkaSettings(client=client, connect_timeout_s=10)
+
+
+def test_all_that_farmwatch_does_is_allowed(guarded: tuple[str, Path], tmp_path: Path) -> None:
+    """Topics are made and removed, records written and read, a stage commits with state, groups are reset, removed."""
+    address, certificate = guarded
+    log = KafkaLog(address, prefix=PREFIX, state_folder=tmp_path / "state", settings=settings(certificate))
+    log.create([Topic("in", 2, retention_ms=86_400_000), Topic("out", 2), Topic("state.s", 2, CleanupPolicy.COMPACT)])
+    log.append([record("in", p, "k", f"v{p}") for p in range(2)])
+    member = log.join("g", ["in"], member="m", store="s")
+    settle([member], 2)
+    drain(member, 2)
+    member.commit(Commit([record("out", 0, "k", "done")], {At("in", 0): 1}, {0: [StateChange(b"k", b"s")]}))
+    assert values(log.read("out", 0)) == ["done"]
+    assert log.committed("g", "in")[0] == log.end("in")[0]
+    assert list(log.scan_state("s", 0)) == [(b"k", b"s")]
+    member.close()
+    patiently(lambda: log.members("g") == [], "the group to be empty")
+    log.reset("g", "in", [0, 0])
+    log.expire(0, {"in": [0, 0]})
+    log.remove(topics=["out"], groups=["g"])
+    patiently(lambda: "out" not in log.topics(), "the removal")
+    log.close()
+
+
+def test_a_wrong_password_and_an_unknown_certificate_are_said(guarded: tuple[str, Path], tmp_path: Path) -> None:
+    """Neither is retried for ever, and no message holds the password."""
+    address, certificate = guarded
+    other = tmp_path / "other.pem"
+    make_certificate(tmp_path / "key.pem", other, "other")
+    for wrong in (settings(certificate, sasl_plain_password="not this one"), settings(other)):
+        with pytest.raises(StreamError) as caught:
+            KafkaLog(address, prefix=PREFIX, state_folder=tmp_path / "state", settings=wrong).topics()
+        assert "not this one" not in str(caught.value) and PASSWORD not in str(caught.value)
+        assert address in str(caught.value)
