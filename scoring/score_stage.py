@@ -1,15 +1,15 @@
 """SCORE: articles' texts → scores. Stateless: a text's score depends on the text and the detector's identity only.
 
 The topic of the scores is compacted: of the records under one key only the last stays. A score's `id` names the text
-and the detector, and is the same wherever the text stands; but a score is on its way to one site's tally. So the key
+and the detector, and is the same wherever the text appears; but a score is on its way to one site's tally. So the key
 names the site too: were it the id alone, a site's score could be compacted away by another site's with the same text
 before TALLY has read it. Under one key then stand only records that say the same to the same tally.
 
 Two batches are in flight: while the device works on one, the texts of the next are read and tokenised. A text is read
-once, in whichever batches it stands (`scoring.score_memory`); only canary pages are always read anew, for they measure
+once, in whichever batches it appears (`scoring.score_memory`); only canary pages are always read anew, for they measure
 the live path. Requests of replays are scored when no live one waits. They name the detector that is wanted: where
 SCORE does not run it, nobody would use what its own detectors say, so the text is not read and the request counts as
-`unanswered`. A replay that goes on finds its text without a score, and asks again.
+`unanswered`. A replay that resumes finds its text without a score, and asks again.
 
 The detectors are loaded in a thread of their own, for large models take minutes, and this process must hold its
 partitions and answer meanwhile. /readyz turns to 200 when they have scored something. If they cannot be loaded, the
@@ -40,10 +40,10 @@ REMEMBERED_TEXTS = 20_000
 
 
 class Scored(NamedTuple):
-    """What is known of a request's text. The batch's time stands with its first request, to be observed once."""
+    """What is known of a request's text. The first request carries the batch's time, which is observed once."""
 
     scores: Scores  # none: another detector is wanted than those that there are
-    read: bool  # for this request; False: it was known, or stood in the batch before
+    read: bool  # for this request; False: it was known, or was in the batch before
     batch_s: float | None
 
 
@@ -141,7 +141,7 @@ class ScoreStage(Stage):
             self._publish(self._panel.result().work())
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """A batch was rolled back, perhaps because a device failed: that is told at once."""
+        """A batch was rolled back, perhaps because a device failed: that is reported at once."""
         del partitions
         if self._works():
             self._publish(self._panel.result().work())

@@ -46,7 +46,7 @@ class TallyStage(Stage):
     """Folds what is known of each site into one row. State: a `SiteTally` per site, and a mark per counted hit.
 
     Emits a row when it differs from the one emitted last, and a stop decision once per site: as soon as the site is
-    decided, or has articles enough; a mixed site goes on for longer. Until the site closes, later pages may still
+    decided, or has articles enough; a mixed site stays open for longer. Until the site closes, later pages may still
     correct the row. Scores of another detector than `detector` are kept, counted apart, and left out of the row:
     identities are never pooled. Canary sites are sites like any other here.
 

@@ -19,7 +19,7 @@ from stream.schema.topics import RATES
 
 _VERSIONS = ("ruleset", "digest", "detector", "site_method", "site_method_digest", "run", "mixed")
 _THIN_BACK_DAYS = 7  # days that are thinned again, in case nobody was there to do it
-_EARLY = timedelta(days=1)  # a point may have been appended a little before or after the time that it stands for
+_EARLY = timedelta(days=1)  # a point may have been appended a little before or after its time
 
 _log = structlog.get_logger()
 

@@ -4,7 +4,7 @@ A canary site is sent again every round under a new name, with the same texts; a
 score every time says nothing new on it. So the rounds of one content are one site. So are those of one label, whose
 texts may be edited from round to round and are no draw of a new site: of each label, and of each content, one round
 counts, the newest. Only while that is on its way the one before it counts in its place; a round that a newer one
-follows has had its time, and counts however it ended. What is counted is what rates are made of: classifiable sites,
+follows has had its time, and counts however it ended. Rates are made of the same: classifiable sites,
 the undecided as not llm.
 
 Canaries have more articles than most sites, and a site with few articles is seldom called llm. `counts_as_long_as`
@@ -154,7 +154,7 @@ def _chosen(rows: Iterable[SiteState]) -> list[_Round]:
         else:
             chosen.append(_Round(row, True))
             taken |= _same(row)
-    # Where there is no round before it, one under way counts as it stands.
+    # Where there is no round before it, one under way counts as it is.
     return chosen + [_Round(row, False) for row in under_way if taken.isdisjoint(_same(row))]
 
 

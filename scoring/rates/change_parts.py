@@ -6,7 +6,7 @@ The parts add up to the change from a kept point of the series to the share now:
 - new sites and sources: the mean probability (of being an LLM site) of all sites now, less that of the sites known
   then. The sources' part is what it were if only their weights had changed, not their means (Kitagawa, Components of a
   difference between two rates, Journal of the American Statistical Association 50, 1955);
-- known sites: the rest. More of their articles have scores, or the kinds of sites are told apart otherwise.
+- known sites: the rest. More of their articles have scores, or the two kinds of sites are fitted otherwise.
 """
 
 from __future__ import annotations

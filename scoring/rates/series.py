@@ -1,8 +1,8 @@
 """Series of rates over time: a point for each group of sites at each full interval, and which points are kept.
 
-A point says how a rate stood at the start of an interval of `rate.series_s` seconds since 1970. Its key names the
+A point holds a rate at the start of an interval of `rate.series_s` seconds since 1970. Its key names the
 series (split, group, run, ruleset, detector, site method) and that time, so that a point written twice, by two
-processes or after a restart, stands once on its compacted topic. A point is about 250 bytes: 24 a day of 20 series are
+processes or after a restart, is on its compacted topic once. A point is about 250 bytes: 24 a day of 20 series are
 120 KB a day. After THIN_AFTER_DAYS only the first point of each day is kept, 5 KB a day; of a split with more groups
 than GROUPS_CAP, only those with the most sites have series.
 """

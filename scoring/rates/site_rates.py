@@ -4,7 +4,7 @@ Each rate has all its denominators. Canary sites never count. Rows of two detect
 refused: their verdicts mean different things. A site without a page so far has no ruleset yet, and counts with any one
 and with any site method. A row of before methods had digests is of none that has one.
 
-A window counts the sites that search results have returned in it, each with its verdict as it stands now: a row is a
+A window counts the sites that search results have returned in it, each with its present verdict: a row is a
 site's present state, not its history. A site that was returned in several windows counts in each of them.
 """
 
@@ -39,7 +39,7 @@ class SiteRate(msgspec.Struct, frozen=True, kw_only=True):
     undecided: int
     unclassifiable: int
     sites: int
-    without_pages: int | None = None  # of the unclassifiable: no page so far; None where pages were not told
+    without_pages: int | None = None  # of the unclassifiable: no page so far; None where pages are not known
 
     @property
     def text(self) -> str:
@@ -153,7 +153,7 @@ OTHER = "other"  # the group of queries that no pattern matches
 def query_groups(patterns: Mapping[str, Sequence[str]]) -> Callable[[str], str]:
     """Query id -> name of the first group with a pattern that matches it, or OTHER.
 
-    A pattern is a query id in which `*` stands for any characters, `?` for one and `[abc]` for one of these.
+    A pattern is a query id in which `*` matches any characters, `?` for one and `[abc]` for one of these.
     """
 
     @lru_cache(maxsize=100_000)

@@ -1,4 +1,4 @@
-"""How many more sites an interval of a wanted half width takes, by the estimate as it stands.
+"""How many more sites an interval of a wanted half width takes, by the present estimate.
 
 The share of sites called llm is supposed to stay as it is while n grows, and the interval is computed anew: it narrows
 with n, so the least n is found by doubling and halving. A corrected interval cannot become narrower than what the

@@ -6,7 +6,7 @@ dimension, by a running sum). The groups are clear when
     D = sqrt(2) |m1 - m2| / sqrt(s1^2 + s2^2) > 4           (Ashman, Bird and Zepf, Astron. J. 108, 1994)
 
 with means m and standard deviations s of the groups. Ashman's bound of 2 is for groups of a mixture model. A cut makes
-groups of anything: two halves of a bell curve have D = 2.7, of a flat one 3.5. Hence 4.
+groups of anything: two halves of a bell curve have D = 2.7, of a flat one 3.5. So the bound is 4.
 
 Each group must hold at least a quarter of the scores and at least 4; of one group at most a quarter and of the other at
 least three quarters must be flagged: two kinds of human prose make no site mixed. docs/explanation/sites.md has the

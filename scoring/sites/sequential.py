@@ -14,7 +14,7 @@ whatever came before. Then exp(sum) is a supermartingale, and by Ville's inequal
 
     P(exp(sum) >= x at any time at all) <= 1 / x.
 
-Hence a human site is ever called llm with probability at most alpha / (1 - beta); for LLM sites exp(-sum) gives
+So the probability that a human site is ever called llm is at most alpha / (1 - beta); for LLM sites exp(-sum) gives
 beta / (1 - alpha). A correction can only mend. The full likelihood ratio has the mean 1. `sprt` shrinks its steps and
 keeps to the condition for every p0 and p1; `gaussian` cuts them, and has only measured it. A site whose pages are
 flagged more often than p0 is beyond the condition.

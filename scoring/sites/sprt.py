@@ -81,8 +81,8 @@ def fewest_pages(params: SprtParams) -> FewestPages:
     return FewestPages(max(to_llm, least), max(to_human, least))
 
 
-# The built-in detector ranks sites well, but its zero point shifts with a site's register: hence the wide p0. How many
-# pages of an LLM site it flags varies with generator and length: hence p1 far below the mean of .8, at which too many
+# The built-in detector ranks sites well, but its zero point shifts with a site's register: so p0 is wide. How many
+# pages of an LLM site it flags varies with generator and length: so p1 is far below the mean of .8, at which too many
 # LLM sites were called human. With both, alpha and beta hold for sites whose shares scatter as stated in
 # docs/explanation/sites.md.
 LITE_NGRAM_PARAMS = SprtParams(p0=0.32, p1=0.63, min_pages=8, min_articles=8)

@@ -1,4 +1,4 @@
-"""Batches of a topic that are not what was written: their offsets become records with damage, and reading goes on.
+"""Damaged batches of a topic: their offsets become records with damage, and reading continues.
 
 kafka-python raises CorruptRecordError where the CRC of a batch fails or a record of it cannot be parsed, and never gets
 past that batch. What it iterates over is wrapped here. The CRC covers all of a batch but its first offset, its size and

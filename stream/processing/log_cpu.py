@@ -1,6 +1,6 @@
 """CPU time that the log costs a process: in the loop's thread by operation, and in the log's own threads.
 
-Measured, reads of state on a sample: the share of `process_cpu_seconds_total` is what exactly-once costs.
+Measured, reads of state on a sample: the share of `process_cpu_seconds_total` is the cost of exactly-once.
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Stage:
         return False
 
     def advanced(self) -> int:
-        """A number that grows while slow work goes on, which distinguishes a long batch from one that hangs."""
+        """A number that grows during slow work: it distinguishes a long batch from one that hangs."""
         return 0
 
     def metric_series(self, run: str) -> Iterator[Series]:  # noqa: ARG002 - for those that override it

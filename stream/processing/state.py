@@ -28,7 +28,7 @@ class KeyedState:
         self._committed = committed
         self._staged: dict[bytes, StateChange] = {}
         self._order: list[bytes] = []  # the staged keys, sorted, so that a scan costs what it finds
-        self._journal: list[tuple[bytes, StateChange | None]] = []  # what stood before each change, to undo it
+        self._journal: list[tuple[bytes, StateChange | None]] = []  # the value before each change, to undo it
 
     def get(self, key: bytes) -> bytes | None:
         change = self._staged.get(key)

@@ -44,7 +44,7 @@ Row = TypeVar("Row", Run, Alias, Cutover, Scorers)
 
 
 class Control:
-    """Runs, rulesets, the alias `live` and its moves, as they stood at the last `refresh`."""
+    """Runs, rulesets, the alias `live` and its moves, as of the last `refresh`."""
 
     def __init__(self, log: Log) -> None:
         self._log = log

@@ -168,7 +168,7 @@ class SiteState(Record, frozen=True, kw_only=True):
 
 
 class RatePoint(Record, frozen=True, kw_only=True):
-    """One point of a series: the rate of a group of sites as it stood at `at`. `id` names series and time; no site."""
+    """One point of a series: the rate of a group of sites at the time `at`. `id` names series and time; no site."""
 
     at: int  # ms, start of its interval
     by: str = ""  # "" = all sites; source | query | rank | week | …; "answer" = no point of a series
