@@ -21,13 +21,13 @@ from filters.rules.ruleset import Ruleset
 from replay.engine.bounded_member import BoundedMember
 from replay.engine.lifecycle import finish, measured, record_error, record_gap
 from replay.engine.plan import refuse_other_epoch
-from replay.engine.stages import loop_settings, stage_of
+from replay.engine.stages import RECORDS, loop_settings, stage_of
 from replay.engine.throttle import LiveFirstThrottle, LiveLag
 from replay.runs.lookup import names_of_live
 from replay.runs.offsets import NO_STOPS, Stops, reached
 from replay.runs.phases import ASK, MEASURE, Phase, RunProgress, ask_phase, phases_of, progress_of
 from replay.runs.scored_texts import count_unrequested
-from replay.runs.scorers import is_scored
+from replay.runs.scorers import LOOK_S, is_scored
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
 from stream.log.errors import LogUnavailable, StreamError
@@ -40,9 +40,18 @@ from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted
 
 _log = structlog.get_logger()
-_LOOK_S = 0.2  # between checks for a stop and for the end of a phase
-_CONTROL_S = 1.0  # and of `control`, the lag of live and the progress
 _RATE_S = 30.0  # time over which rate and ETA are taken
+
+
+@dataclass(slots=True)
+class Tempo:
+    """How often a replay checks what, and how much it does in one go."""
+
+    look_s: float = 0.2  # between checks for a stop and for the end of a phase
+    control_s: float = 1.0  # and of `control`, the lag of live and the progress
+    scorers_s: float = LOOK_S  # and of the detectors that SCORE runs
+    records: int = RECORDS  # of a batch of JUDGE or TALLY
+    most_owed_s: float = 10.0  # longest wait for live in one go
 
 
 class Ending(enum.Enum):
@@ -102,6 +111,7 @@ class Replay:
         on_progress: Callable[[ReplayStatus], None] = lambda _: None,
         on_message: Callable[[str], None] = lambda _: None,
         monotonic: Callable[[], float] = time.monotonic,
+        tempo: Tempo | None = None,
     ) -> None:
         """`member` is the process's name in the groups; `on_progress` gets the status, `on_message` texts."""
         self._log = log
@@ -114,6 +124,7 @@ class Replay:
         self._on_progress = on_progress
         self._on_message = on_message
         self._monotonic = monotonic
+        self._tempo = tempo or Tempo()
         self._live = None if full_speed else LiveLag(log, monotonic)
         self._loops: Sequence[StageLoop] = ()
         self._ending: Ending | None = None
@@ -200,9 +211,9 @@ class Replay:
                 self._asks = False
                 return
             self._on_message("waits: another process of the run requests scores, or was killed while it did")
-            self._stop.wait(_CONTROL_S)
+            self._stop.wait(self._tempo.control_s)
             while self._look() and self._log.members(phase.group):
-                self._stop.wait(_CONTROL_S)
+                self._stop.wait(self._tempo.control_s)
 
     def _begin_pass(self, phase: Phase) -> bool:
         """Set the offsets of a request pass to the begin; False where the group has members."""
@@ -243,7 +254,8 @@ class Replay:
         with ThreadPoolExecutor(len(self._loops)) as pool:
             running = [pool.submit(loop.run, ends) for loop in self._loops]
             try:
-                while not wait(running, _LOOK_S, FIRST_EXCEPTION).done and self._look() and not self._at_stops(phases):
+                look_s = self._tempo.look_s
+                while not wait(running, look_s, FIRST_EXCEPTION).done and self._look() and not self._at_stops(phases):
                     pass
             finally:
                 ends.set()
@@ -257,7 +269,17 @@ class Replay:
             return False
 
     def _loop(self, phase: Phase, stops: Stops) -> StageLoop:
-        stage = stage_of(phase, self._log, self._config, self._run, self._ruleset, self._metrics)
+        tempo, run, metrics = self._tempo, self._run.name, self._metrics
+        stage = stage_of(
+            phase,
+            self._log,
+            self._config,
+            self._run,
+            self._ruleset,
+            metrics,
+            records=tempo.records,
+            scorers_s=tempo.scorers_s,
+        )
         try:
             joined = self._log.join(
                 phase.group, list(stage.inputs), member=self._member, store=stage.store, background=stage.background
@@ -265,10 +287,12 @@ class Replay:
         except BaseException:
             stage.close()
             raise
-        run, metrics, throttle = self._run.name, self._metrics, None
+        throttle = None
         if self._live is not None:
             on_wait = partial(metrics.count, "replay_yield_seconds", run=run)
-            throttle = LiveFirstThrottle(self._live, on_wait=on_wait, monotonic=self._monotonic)
+            throttle = LiveFirstThrottle(
+                self._live, on_wait=on_wait, monotonic=self._monotonic, most_owed_s=tempo.most_owed_s
+            )
         member = BoundedMember(
             joined,
             self._log,
@@ -280,14 +304,14 @@ class Replay:
             on_advance=partial(metrics.count, "replay_records", run=run, phase=phase.name),
             monotonic=self._monotonic,
         )
-        return StageLoop(stage, member, metrics=metrics, settings=loop_settings(self._config))
+        return StageLoop(stage, member, metrics=metrics, settings=loop_settings(self._config, tempo.records))
 
     def _look(self) -> bool:
         """Check for a stop, and now and then the run's row and the lag of live; whether the work at hand goes on."""
         if self._stop.is_set():
             self._ending = self._ending or Ending.STOPPED
         now_s = self._monotonic()
-        if now_s - self._looked_s >= _CONTROL_S:
+        if now_s - self._looked_s >= self._tempo.control_s:
             self._looked_s = now_s
             try:
                 self._control = self._control or Control(self._log)

@@ -8,7 +8,7 @@ from filters.rules.ruleset import Ruleset
 from replay.runs.configured import site_method_of
 from replay.runs.phases import ASK, JUDGE, MEASURE, Phase
 from replay.runs.scored_texts import known_texts, unrequested_texts
-from replay.runs.scorers import scorers_watch
+from replay.runs.scorers import LOOK_S, scorers_watch
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
 from stream.processing.loop import LoopSettings
@@ -16,11 +16,21 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.runs import Run
 
-_RECORDS = 4000  # of a batch of JUDGE or TALLY: a commit costs a few ms however much it holds
+RECORDS = 4000  # of a batch of JUDGE or TALLY: a commit costs a few ms however much it holds
 _BATCH_BYTES = 24 * 1024 * 1024
 
 
-def stage_of(phase: Phase, log: Log, config: ReplaySettings, run: Run, ruleset: Ruleset, metrics: Metrics) -> Stage:
+def stage_of(
+    phase: Phase,
+    log: Log,
+    config: ReplaySettings,
+    run: Run,
+    ruleset: Ruleset,
+    metrics: Metrics,
+    *,
+    records: int = RECORDS,
+    scorers_s: float = LOOK_S,
+) -> Stage:
     """The stage of a phase; what it starts ends with its `close`. Raises as its settings do."""
     names = run.names()
     if phase.name == MEASURE:
@@ -38,7 +48,7 @@ def stage_of(phase: Phase, log: Log, config: ReplaySettings, run: Run, ruleset: 
             known=known_texts(log, run.detector),
             replays=True,
             detector=run.detector,
-            can_ask=scorers_watch(log, config, run.detector),
+            can_ask=scorers_watch(log, config, run.detector, scorers_s),
         )
     elif phase.name == ASK:
         from filters.judge_stage import ScoreRequestStage
@@ -51,13 +61,13 @@ def stage_of(phase: Phase, log: Log, config: ReplaySettings, run: Run, ruleset: 
 
         method = site_method_of(config, run)
         stage = TallyStage(run.detector, config.tally, run=run.name, method=method, names=names, decides=False)
-    stage.max_records = _RECORDS
+    stage.max_records = records
     return stage
 
 
-def loop_settings(config: ReplaySettings) -> LoopSettings:
+def loop_settings(config: ReplaySettings, records: int = RECORDS) -> LoopSettings:
     """Those of [loop], with larger batches: nobody waits for a single record of a replay."""
     loop = config.loop
     return msgspec.structs.replace(
-        loop, max_records=max(loop.max_records, _RECORDS), max_bytes=max(loop.max_bytes, _BATCH_BYTES)
+        loop, max_records=max(loop.max_records, records), max_bytes=max(loop.max_bytes, _BATCH_BYTES)
     )

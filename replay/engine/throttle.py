@@ -20,7 +20,6 @@ _FEW = 50  # records behind that are no reason to wait: less than a batch of MEA
 _USUAL_S = 120.0  # time over which the usual lag is taken
 _MEMBERS_S = 5.0  # between checks for members of the live groups: a replay does not wait for a daemon that is down
 _SLICE_S = 0.1  # of a wait
-_MOST_OWED_S = 10.0  # longest wait in one go
 
 
 class LiveLag:
@@ -72,13 +71,14 @@ class LiveFirstThrottle:
         on_wait: Callable[[float], None] = lambda _: None,
         monotonic: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        most_owed_s: float = 10.0,
     ) -> None:
-        """`on_wait` gets the seconds of each wait."""
+        """`on_wait` gets the seconds of each wait; `most_owed_s` is the longest wait in one go."""
         self._live = live
         self._on_wait = on_wait
         self._monotonic = monotonic
         self._sleep = sleep
-        self._owed_s = _MOST_OWED_S  # of waiting
+        self._owed_s = self._most_owed_s = most_owed_s  # of waiting
         self._worked_from = monotonic()
 
     def hold(self, longest_s: float) -> bool:
@@ -86,7 +86,7 @@ class LiveFirstThrottle:
         began = self._monotonic()
         worked_s = began - self._worked_from
         self._worked_from = began
-        self._owed_s = min(_MOST_OWED_S, self._owed_s + worked_s * (1 / LEAST_SHARE - 1))
+        self._owed_s = min(self._most_owed_s, self._owed_s + worked_s * (1 / LEAST_SHARE - 1))
         slice_s = min(_SLICE_S, longest_s, self._owed_s)
         if slice_s <= 0 or not self._live.behind:
             return False

@@ -14,10 +14,12 @@ from stream.schema.runs import RunNames
 from stream.schema.topics import PAGES, SCORES
 
 # Of a site TALLY keeps 256 scores whose verdicts have not come. Where as many came, some of them may be forgotten.
-_SURELY_KEPT = 200
+SURELY_KEPT = 200
 
 
-def scores_of_backlog(log: Log, names: RunNames, detector: str, few: int = MAX_LAG) -> KnownScores | None:
+def scores_of_backlog(
+    log: Log, names: RunNames, detector: str, few: int = MAX_LAG, surely_kept: int = SURELY_KEPT
+) -> KnownScores | None:
     """The texts scored since the first record came in that the run of these names has still to measure or to judge.
 
     A run that is live again judges what another one was live for, and most of that has its score. None where no more
@@ -38,7 +40,7 @@ def scores_of_backlog(log: Log, names: RunNames, detector: str, few: int = MAX_L
         from_there = {partition: max(first[partition], offset) for partition, offset in after.items()}
         end = f":{detector}".encode()
         of_site = Counter(_site(key) for _, _, key in score_keys(log)(from_there) if key.endswith(end))
-        many = {site for site, scores in of_site.items() if scores > _SURELY_KEPT}
+        many = {site for site, scores in of_site.items() if scores > surely_kept}
         return (found for found in score_keys(log)(from_there) if _site(found[2]) not in many)
 
     return KnownScores(detector, keys)

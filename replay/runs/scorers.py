@@ -15,7 +15,7 @@ from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.schema.control import Control, Scorers, tell_scorers
 
-_LOOK_S = 5.0  # between looks of a replay at work
+LOOK_S = 5.0  # between looks of a replay at work
 
 
 def announce_detectors(log: Log, detectors: Sequence[str], clock: Clock = wall_ms) -> None:
@@ -50,14 +50,18 @@ def is_scored(control: Control, config: ReplaySettings, detector: str) -> bool:
 
 
 def scorers_watch(
-    log: Log, config: ReplaySettings, detector: str, monotonic: Callable[[], float] = time.monotonic
+    log: Log,
+    config: ReplaySettings,
+    detector: str,
+    look_s: float = LOOK_S,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> Callable[[], bool]:
     """`is_scored` as a function for one thread, which looks at the log every few seconds. It raises LogUnavailable."""
     looked_s, found = float("-inf"), False
 
     def is_scored_now() -> bool:
         nonlocal looked_s, found
-        if monotonic() - looked_s >= _LOOK_S:
+        if monotonic() - looked_s >= look_s:
             found = is_scored(Control(log), config, detector)
             looked_s = monotonic()
         return found

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from replay.engine.runner import Ending, ReplayStatus
+from replay.engine.runner import Ending, ReplayStatus, Tempo
 from replay.runs.overview import run_state
 from replay.runs.phases import progress_of
 from replay.runs.removal import remove, what_it_frees
@@ -29,7 +29,7 @@ from tests.support.worlds import KafkaWorld, patiently
 pytestmark = [pytest.mark.kafka]
 
 
-def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path) -> None:
     """Verdicts and rows are those of live, which has not moved; cut off and resumed; its topics go with it."""
     kafka = KafkaWorld(tmp_path)
     try:
@@ -46,11 +46,9 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path, monkeypatc
             if standing.progress.done:
                 stop.set()
 
-        with monkeypatch.context() as slow:
-            slow.setattr("replay.engine.stages._RECORDS", 2)
-            slow.setattr("replay.engine.runner._LOOK_S", 0.01)
-            slow.setattr("replay.engine.runner._CONTROL_S", 0.01)
-            assert world.resume(run, ruleset, stop=stop, on_progress=stop_at_first_commit) is Ending.STOPPED
+        slow = Tempo(look_s=0.01, control_s=0.01, records=2)
+        ending = world.resume(run, ruleset, stop=stop, on_progress=stop_at_first_commit, tempo=slow)
+        assert ending is Ending.STOPPED
         stopped = progress_of(kafka.log, world.row("same"))
         assert stopped.done > 0 < stopped.effort_left
         run, ruleset = world.begin(name="same")

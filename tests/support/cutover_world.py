@@ -26,7 +26,7 @@ from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from replay.engine.lifecycle import begin
 from replay.engine.plan import ReplayRequest, plan
-from replay.engine.runner import Ending, Replay
+from replay.engine.runner import Ending, Replay, Tempo
 from replay.live.live_run import live_or_begun
 from scoring.tally_stage import TallyStage
 from stream.log.contract import CleanupPolicy, Log, Output, Topic, partition_of
@@ -61,6 +61,7 @@ class CutoverWorld:
     log: Log
     config: Config
     put: list[str] = field(default_factory=list)  # ids of features, in the order in which they were appended
+    tempo: Tempo = field(default_factory=Tempo)  # of its replays
 
     def features(self, number: int, site: str = "") -> None:
         """Append so many features records, of ten sites, every third of a page that is too short for an article."""
@@ -128,7 +129,7 @@ class CutoverWorld:
         return begin(self.log, planned), planned.ruleset
 
     def resume(self, run: Run, ruleset: Ruleset, **more: Any) -> Ending:
-        given = {"metrics": Metrics(), "stop": threading.Event(), "full_speed": True, **more}
+        given = {"metrics": Metrics(), "stop": threading.Event(), "full_speed": True, "tempo": self.tempo, **more}
         return Replay(self.log, self.config, run, ruleset, "replay-1", **given).run()
 
     def work(self, group: str, stage: Stage) -> None:

@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Sequence
+from functools import partial
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from filters import judge_stage, known_scores
 from filters.measure_stage import MeasureStage
 from replay.engine import progress_line as telling
 from replay.engine import runner as engine
-from replay.engine import stages, summary
+from replay.engine import summary
 from replay.engine.bounded_member import BoundedMember
 from replay.live import cutover
 from scoring import tally_stage
@@ -101,7 +102,7 @@ def _carry_out(arguments: Sequence[str], said: Path, records: int, dies: Dies) -
     with said.open("ab") as output:
         for descriptor in (1, 2):
             os.dup2(output.fileno(), descriptor)
-    stages._RECORDS = records
+    setattr(engine, "Tempo", partial(engine.Tempo, records=records))  # noqa: B010
     MeasureStage.max_records = min(records, MeasureStage.max_records)
     if dies in _IN_COMMITS:
         _die_in_commits_of(dies)

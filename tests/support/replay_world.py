@@ -8,11 +8,12 @@ from __future__ import annotations
 import random
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 import xxhash
 
 from farmwatch.config.config import Config, load
@@ -21,7 +22,7 @@ from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, parse_ruleset
 from replay.engine.lifecycle import begin
 from replay.engine.plan import ReplayRequest, plan
-from replay.engine.runner import Ending, Replay
+from replay.engine.runner import Ending, Replay, Tempo
 from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
 from stream.log.contract import At, Log, Output, partition_of
@@ -29,7 +30,7 @@ from stream.processing.heartbeat import HEADER, KEY, is_heartbeat
 from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
-from stream.schema.control import Control, Scorers, tell_scorers
+from stream.schema.control import Control, ControlWriter, Scorers, exclusive, tell_scorers
 from stream.schema.records import Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.runs import Alias, Run, names_of
 from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
@@ -116,6 +117,7 @@ class LiveWorld:
             ]
         )
         self.fed: list[str] = []  # ids of features
+        self.tempo = Tempo()  # of its replays
         self._score_starts = 0
         self._scored: dict[str, list[int]] = {}
         self.score_runs(DETECTOR, OTHER_DETECTOR)
@@ -199,7 +201,7 @@ class LiveWorld:
             member,
             metrics=metrics or Metrics(),
             stop=stop or threading.Event(),
-            **{"full_speed": True, **more},
+            **{"full_speed": True, "tempo": self.tempo, **more},
         ).run()
 
     def row(self, run: str) -> Run:
@@ -346,3 +348,15 @@ def write_rules(folder: Path, least: int) -> str:
     file = folder / f"rules-{least}.toml"
     file.write_text(rules_text(least))
     return str(file)
+
+
+def count_writers(monkeypatch: pytest.MonkeyPatch) -> list[Log]:
+    """The logs whose `control` was taken for an update, once for each attempt from now on."""
+    taken: list[Log] = []
+
+    def counting(log: Log) -> AbstractContextManager[ControlWriter]:
+        taken.append(log)
+        return exclusive(log)
+
+    monkeypatch.setattr("replay.runs.control_update.exclusive", counting)
+    return taken

@@ -21,7 +21,7 @@ from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import Ruleset
 from replay.engine.lifecycle import begin, cancel
 from replay.engine.plan import OtherParameters, ReplayRequest, plan
-from replay.engine.runner import Ending, ReplayStatus
+from replay.engine.runner import Ending, ReplayStatus, Tempo
 from replay.engine.stages import stage_of
 from replay.runs.phases import JUDGE, RunProgress, is_done, phases_of, progress_of
 from replay.runs.site_table import counts_of, read_rows
@@ -57,13 +57,6 @@ pytestmark = pytest.mark.slow
 later_pages = partial(pages_later, sites=8, pages=5)
 
 
-@pytest.fixture(autouse=True)
-def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody waits here for a second until a replay looks whether it goes on."""
-    monkeypatch.setattr("replay.engine.runner._LOOK_S", 0.02)
-    monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.05)
-
-
 @pytest.fixture
 def log() -> Iterator[Log]:
     """A fresh log."""
@@ -76,6 +69,7 @@ def log() -> Iterator[Log]:
 def world(log: Log, tmp_path: Path) -> LiveWorld:
     """A log on which live judged 200 pages of 8 sites by `rules(20)`, all texts scored."""
     made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
+    made.tempo = Tempo(look_s=0.02, control_s=0.05)
     made.feed(features_of_pages(8, 25, made.epoch))
     made.carry_on()
     return made
@@ -146,12 +140,11 @@ def test_a_change_of_the_detector_is_a_replay(world: LiveWorld) -> None:
     assert counts_of(read_rows(world.log, "sites.detector")).unscored == 0
 
 
-def test_a_stopped_replay_is_gone_on_with(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stopped_replay_is_resumed(world: LiveWorld, tmp_path: Path) -> None:
     """Stopped in between, however often, and begun again by its name alone, it ends as an undisturbed one."""
     file = write_rules(tmp_path, 5)
     world.replay(ruleset=file, name="whole")
-    monkeypatch.setattr("replay.engine.stages._RECORDS", 4)
-    monkeypatch.setattr("replay.engine.runner._LOOK_S", 0.005)
+    world.tempo = Tempo(look_s=0.005, control_s=0.05, records=4)
     run, ruleset = world.begin(ruleset=file, name="cut")
     endings = []
     for turn in range(20):
@@ -266,7 +259,7 @@ def test_a_first_look_that_fails_leaves_the_watch_alive(
 
     run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), end="follow", name="follower")
     monkeypatch.setattr("replay.engine.runner.Control", away_at_first)
-    monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
+    world.tempo.control_s = 0.01
     work = Working(world, (run, ruleset))
     patiently(lambda: len(looks) > 1, "a second look")
     cancel(world.log, "follower")
@@ -359,7 +352,7 @@ def test_progress_ends_at_the_whole(world: LiveWorld, tmp_path: Path) -> None:
 
 def test_a_replay_makes_way_for_live(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While live JUDGE is behind, the replay tells so and judges nothing; then it goes on, and ends as one alone."""
-    monkeypatch.setattr("replay.engine.throttle._MOST_OWED_S", 1000.0)  # it does not move on while live is behind
+    world.tempo.most_owed_s = 1000.0  # it does not move on while live is behind
     expected, (run, ruleset) = world.outcome(), world.begin(ruleset=write_rules(tmp_path, 20), name="polite")
     metrics, told = Metrics(), list[ReplayStatus]()
     value, labels = metrics.registry.get_sample_value, {"run": "polite"}

@@ -160,7 +160,7 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
     world: LiveWorld, monkeypatch: pytest.MonkeyPatch, is_written: bool
 ) -> None:
     """Killed just before or just after each of its commits, and resumed, it asks for each text once."""
-    monkeypatch.setattr("replay.engine.stages._RECORDS", 15)
+    world.tempo.records = 15
     world.replay(detector=OTHER_DETECTOR, name="b")
     world.score_runs(OTHER_DETECTOR)
     run, ruleset = world.begin(name="b")
@@ -190,10 +190,9 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
 
 
 @pytest.fixture
-def looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+def looks_often(world: LiveWorld) -> None:
     """Replays look at the log often."""
-    monkeypatch.setattr("replay.engine.runner._CONTROL_S", 0.01)
-    monkeypatch.setattr("replay.runs.scorers._LOOK_S", 0.01)
+    world.tempo.control_s = world.tempo.scorers_s = 0.01
 
 
 def left_unanswered(world: LiveWorld) -> None:
@@ -361,8 +360,7 @@ def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
     before = len(requests_of(world, "live", SCORE_REQUESTS))
     assert scores_of_backlog(world.log, live, DETECTOR) is None  # too few to be worth a look
     for most in (1, 1000):
-        monkeypatch.setattr("replay.live.score_backlog._SURELY_KEPT", most)
-        known = scores_of_backlog(world.log, live, DETECTOR, few=0)
+        known = scores_of_backlog(world.log, live, DETECTOR, few=0, surely_kept=most)
         assert known is not None
         found = {text for text in meanwhile if known.has(partition_of(text[0], PARTITIONS), *text)}
         assert (found == set(meanwhile)) == (most == 1000)

@@ -99,10 +99,10 @@ def test_a_sparse_partition_refuses_nothing(log: Log, clock: TestClock, beat: bo
 
 
 @pytest.fixture
-def world(log: Log, tmp_path: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch) -> LiveWorld:
+def world(log: Log, tmp_path: Path, clock: TestClock) -> LiveWorld:
     """A log on which live judged 60 pages of 6 sites in an hour of May, again as many in the second, and the third."""
-    monkeypatch.setattr("replay.engine.runner._LOOK_S", 0.02)
     made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
+    made.tempo.look_s = 0.02
     for hour in (1, 2, 3):
         clock.now_ms = MAY + hour * HOUR_MS
         pages = features_of_pages(6, 10, made.epoch, seed=hour)

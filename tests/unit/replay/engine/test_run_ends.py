@@ -18,7 +18,7 @@ from stream.memory.log import MemoryLog
 from stream.schema.control import exclusive
 from stream.schema.records import SiteState
 from stream.schema.runs import RunStatus
-from tests.support.replay_world import LiveWorld, config_of, features_of_pages, write_rules
+from tests.support.replay_world import LiveWorld, config_of, count_writers, features_of_pages, write_rules
 
 
 @pytest.fixture
@@ -62,12 +62,13 @@ def test_a_count_of_rows_is_not_undone_by_who_changes_runs_meanwhile(
             writer.put(world.row("live"))
 
     _while_counting(monkeypatch, change_another)
-    monkeypatch.setattr("replay.runs.control_update._ATTEMPTS", 1)
+    writers = count_writers(monkeypatch)
     done = finish(world.log, "mine", lambda: 9_000)
     assert (done.state, done.ended_at) == (RunStatus.DONE, 9_000)
     assert done == world.row("mine")
     articles = sum(row.articles for row in world.outcome("mine")[1].values())
     assert done.articles == articles > 0
+    assert len(writers) == 1, "nobody has undone it"
 
 
 def test_processes_of_a_run_that_end_together_all_end(

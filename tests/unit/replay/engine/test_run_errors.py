@@ -85,7 +85,7 @@ def test_by_what_a_run_ended_is_told_until_it_is_gone_on_with(
     """In one line without control characters: by `runs`, `runs show`, doctor and the replay that goes on with it."""
     log = ("--log", world.config.log.url)
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(_HOSTILE)
 
     with monkeypatch.context() as patched:

@@ -10,10 +10,12 @@ import pytest
 from replay.engine.lifecycle import record_error, record_gap
 from replay.live.cutover import CutoverRequest, OtherCutover, cut_over
 from replay.runs.lag import lag_by_group
+from stream.log.contract import Log
 from stream.schema.control import exclusive
 from stream.schema.runs import Gap, RunStatus
 from stream.text.user_errors import FarmwatchError, NotFound
 from tests.support.cutover_world import CutoverWorld
+from tests.support.replay_world import count_writers
 
 
 @pytest.fixture(autouse=True)
@@ -24,13 +26,17 @@ def _begun(world: CutoverWorld) -> None:
     world.replay(world.begin("r1", created_at=1))
 
 
-def _while_looking(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> None:
+def _while_looking(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> list[Log]:
+    """The logs whose `control` is taken for an update after that."""
+    taken = count_writers(monkeypatch)
+
     def looked(*arguments: object) -> dict[str, int]:
         happen()
+        taken.clear()
         return lag_by_group(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr("replay.live.cutover.lag_by_group", looked)
-    monkeypatch.setattr("replay.runs.control_update._ATTEMPTS", 1)
+    return taken
 
 
 def _write(world: CutoverWorld, **changes: object) -> None:
@@ -56,9 +62,10 @@ def test_others_change_runs_while_it_looks(
     world: CutoverWorld, monkeypatch: pytest.MonkeyPatch, happen: Callable[[CutoverWorld], object]
 ) -> None:
     """However long the look takes, it keeps nobody out, and nobody undoes it: the first attempt to write succeeds."""
-    _while_looking(monkeypatch, lambda: happen(world))
+    taken = _while_looking(monkeypatch, lambda: happen(world))
     moved = cut_over(world.log, CutoverRequest("r1", "me"))
     assert moved.cutover is not None
+    assert len(taken) == 1
     assert (world.control().alias.run, world.control().alias.number) == ("r1", 1)
 
 

@@ -11,7 +11,7 @@ from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
 from filters.rules.ruleset import load_ruleset
-from replay.engine import runner as engine
+from replay.engine.runner import Ending
 from replay.live import handover as following
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.configured import configured_site_method
@@ -102,18 +102,16 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
     )
 
 
-def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(
-    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(world: CutoverWorld) -> None:
     """While features come, the replay and the live roles are in the groups of the run at once, and then it leaves.
 
     There, back and there again: under the run each record has one verdict, and under `live` each that it has passed.
     """
-    monkeypatch.setattr(engine, "_CONTROL_S", 3600.0)  # the replay sees the cutover when both have worked
+    world.tempo.control_s = 3600.0  # the replay sees the cutover when both have worked
     first, ended, looked = world.begin_live(), threading.Event(), threading.Event()
     world.features(30)
     run, ruleset = world.plan_run("r1", end="follow")
-    endings: list[engine.Ending] = []
+    endings: list[Ending] = []
 
     def replay() -> None:
         endings.append(world.resume(run, ruleset, stop=ended, on_progress=lambda _: looked.set()))
@@ -137,9 +135,9 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(
             members = {"replay-1", "judge-1"}
             patiently(lambda: set(world.log.members("judge.r1")) == members, "both are in the group")
             judge_more(run.names())
-            monkeypatch.setattr(engine, "_CONTROL_S", 0.1)
+            world.tempo.control_s = 0.1
             threads[0].join(30)
-            assert endings == [engine.Ending.LIVE]
+            assert endings == [Ending.LIVE]
             judge_more(run.names())
             cut_over(world.log, CutoverRequest("", "me"))
             _goes_on_as(metrics, "live")
