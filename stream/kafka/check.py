@@ -22,10 +22,10 @@ def check_broker(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
     """All findings; the later questions are left out where the broker does not answer."""
     findings = [("crc32c", True, "in C")]  # or the log would not be open
     try:
-        version = site.admin.broker_version()
+        version, broker = site.admin.broker()
         new_enough = tuple(int(part) for part in version.split(".")[:2]) >= _OLDEST
         findings.append(("kafka version", new_enough, version if new_enough else f"{version}: 2.5 or later is needed"))
-        findings += _times(site.settings, site.admin.broker_settings())
+        findings += _times(site.settings, broker)
         findings += _topics(site, topics)
     except StreamError as error:
         findings.append((f"kafka broker {site.bootstrap}", False, str(error)))

@@ -12,8 +12,8 @@ from typing import Any
 from kafka import TopicPartition
 
 from stream.kafka.admin import KafkaAdmin
+from stream.kafka.client import ProducerRecord
 from stream.kafka.damage import damage_of
-from stream.kafka.producer import ProducerRecord
 from stream.kafka.reader import Restore
 from stream.kafka.settings import LOCAL_STATE_MAX_AGE_MS, KafkaSettings, instance_name
 from stream.kafka.state import LocalState

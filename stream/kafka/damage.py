@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from kafka import TopicPartition
 from kafka import errors as kafka_errors
-from kafka.consumer.fetcher import Fetcher
 
 _FORMAT = 2
 _LARGEST = 1 << 20  # records of a batch: one of 4.5 MiB cannot have more
@@ -36,20 +35,8 @@ def damage_of(record: Any) -> str:
     return record.checksum if isinstance(record.checksum, str) else ""
 
 
-class CheckedRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python has no types
-    """Fetched records; those that cannot be read become records with damage, see `damage_of`."""
-
-    def __init__(self, fetch_offset: int, tp: TopicPartition, records: Any, **options: Any) -> None:
-        options["check_crcs"] = False  # the batches do it
-        super().__init__(fetch_offset, tp, _Batches(tp, records, fetch_offset), **options)
-
-    def _contains_abort_marker(self, batch: Any) -> bool:
-        # a marker that cannot be read ends a transaction all the same, and only aborted ones are waited for
-        return bool(batch.is_marker if batch.fault else super()._contains_abort_marker(batch))
-
-
-class _Batches:
-    """The batches of a fetch, checked."""
+class CheckedBatches:
+    """The batches of a fetch, checked; those that cannot be read become records with damage, see `damage_of`."""
 
     def __init__(self, tp: TopicPartition, records: Any, fetch_offset: int) -> None:
         self._tp = tp

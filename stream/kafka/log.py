@@ -21,10 +21,10 @@ from kafka import TopicPartition
 from kafka import errors as kafka_errors
 
 from stream.kafka.check import Finding, check_broker
+from stream.kafka.client import TransactionalProducer, build_producer
 from stream.kafka.cluster import KafkaSite
 from stream.kafka.errors import translated
 from stream.kafka.member import KafkaMember
-from stream.kafka.producer import TransactionalProducer, build_producer
 from stream.kafka.reader import read_all
 from stream.kafka.retention import hold
 from stream.kafka.settings import KafkaSettings, configs_of, name_of, require_crc32c

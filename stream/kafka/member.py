@@ -24,12 +24,10 @@ from kafka import errors as kafka_errors
 from kafka.structs import OffsetAndMetadata
 
 from stream.kafka.buffer import FetchBuffer
-from stream.kafka.client import position_of
+from stream.kafka.client import GroupConsumer, ProducerRecord, TransactionalProducer, build_producer
 from stream.kafka.cluster import KafkaSite
-from stream.kafka.consumer import GroupConsumer
 from stream.kafka.errors import FENCING, translated
 from stream.kafka.ownership import Ownership
-from stream.kafka.producer import ProducerRecord, TransactionalProducer, build_producer
 from stream.kafka.settings import UNAVAILABLE_AFTER_S, instance_name
 from stream.kafka.state import encode_change
 from stream.log.contract import At, Commit, Message, Output, StateReader
@@ -198,7 +196,7 @@ class KafkaMember:
         """True when these partitions of a topic that is no background topic have more than was fetched."""
         live = [at for at in self._owned.inputs(flowing) if self._site.short(at.topic) not in self._background]
         ends = self._site.admin.stable_end(live)
-        positions = {at: position_of(consumer, at) for at in live}
+        positions = {at: consumer.next_offset(at) for at in live}
         return any(position is None or position < ends[at] for at, position in positions.items())
 
     def _fetch(self, consumer: GroupConsumer, timeout_s: float, max_records: int) -> None:
@@ -250,7 +248,7 @@ class KafkaMember:
 
     def _rest(self, at: TopicPartition, done: int) -> int:
         """`done`, or behind what was read past after it, where all that was delivered lies before it."""
-        position = (self._consumer and position_of(self._consumer, at)) or 0
+        position = (self._consumer and self._consumer.next_offset(at)) or 0
         if position <= done or self._owned.delivered.get(at, done) > done or self._buffer.holds(at.partition):
             return done
         return position

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import structlog
 from kafka import TopicPartition
 
+from stream.kafka.client import GroupConsumer
 from stream.kafka.cluster import KafkaSite
-from stream.kafka.consumer import GroupConsumer
 from stream.kafka.reader import Restore
 from stream.kafka.state import LocalState
 from stream.log.contract import At, StateChange

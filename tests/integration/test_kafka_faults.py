@@ -15,8 +15,8 @@ import pytest
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
+from stream.kafka.client import build_producer
 from stream.kafka.log import KafkaLog
-from stream.kafka.producer import build_producer
 from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Message, Output, StateChange, Topic
 from stream.log.errors import LogUnavailable, StreamError

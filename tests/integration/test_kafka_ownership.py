@@ -12,7 +12,7 @@ from kafka import TopicPartition
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.structs import OffsetAndMetadata
 
-from stream.kafka.producer import build_producer
+from stream.kafka.client import build_producer
 from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, Commit, StateChange, Topic
 from stream.log.errors import Fenced, StreamError

@@ -12,7 +12,7 @@ from kafka.admin import NewTopic
 from kafka.record import util
 from kafka.structs import OffsetAndMetadata
 
-from stream.kafka.admin import _Client
+from stream.kafka.client import AdminClient
 from stream.kafka.log import KafkaLog
 from stream.kafka.settings import LOCAL_STATE_MAX_AGE_MS, KafkaSettings
 from stream.log.contract import RECORD_CAP_BYTES, At, CleanupPolicy, Commit, Output, StateChange, Topic
@@ -97,7 +97,7 @@ def test_several_records_at_the_cap_in_one_transaction(kafka_log: KafkaLog, comp
 def test_offsets_that_are_set_name_a_time_of_their_own() -> None:
     """The request keeps them for years, in the last version that can say so."""
     at = TopicPartition("in", 0)
-    request = _Client._alter_group_offsets_request("g", {at: OffsetAndMetadata(7, "", -1)})
+    request = AdminClient._alter_group_offsets_request("g", {at: OffsetAndMetadata(7, "", -1)})
     assert request.retention_time_ms > YEAR_MS
     assert request._max_version == 4
     (topic,) = request.topics

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -17,15 +16,17 @@ class _Consumer:
 
     closed = 0
 
-    def __init__(self, **options: Any) -> None:
+    def __init__(self, options: Any) -> None:
         self.options = options
-        self._fetcher = SimpleNamespace()
 
     def assign(self, partitions: Any) -> None:
         """Nothing is to be done."""
 
     def seek(self, partition: Any, offset: int) -> None:
         """Nothing is to be done."""
+
+    def learn_topics(self) -> None:
+        raise kafka.errors.KafkaTimeoutError("no answer")
 
     def close(self, *, autocommit: bool) -> None:
         assert autocommit is False
@@ -36,12 +37,8 @@ def test_a_reader_that_cannot_begin_leaves_no_connection(monkeypatch: pytest.Mon
     """Where the broker does not tell where the topics lie, the error is typed, and the client is closed."""
     from stream.kafka import reader as kafka_reader
 
-    def fail(_: Any) -> None:
-        raise kafka.errors.KafkaTimeoutError("no answer")
-
     monkeypatch.setattr(_Consumer, "closed", 0)
-    monkeypatch.setattr(kafka_reader, "KafkaConsumer", _Consumer)
-    monkeypatch.setattr(kafka_reader, "learn_topics", fail)
+    monkeypatch.setattr(kafka_reader, "Consumer", _Consumer)
     records = kafka_reader.read_all({}, {kafka.TopicPartition("t", 0): (0, 1)}, 1.0)
     with pytest.raises(LogUnavailable, match="no answer"):
         next(records)
