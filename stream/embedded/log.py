@@ -27,10 +27,8 @@ from stream.embedded.retention import Retention
 from stream.embedded.time_index import Times
 from stream.embedded.topics import Stored, Topics
 from stream.embedded.writer import Writer
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
+from stream.log.contract import NONE_NEEDED, At, Clock, Message, Output, Topic, TopicSize, check_offsets, wall_ms
 from stream.log.errors import StreamError, UnknownTopic
-from stream.log.limits import check_offsets
 
 T = TypeVar("T")
 _READ_ROWS, _READ_BYTES = 200, 8 * 1024 * 1024  # of `read`, at a time

@@ -15,8 +15,7 @@ from stream.embedded.groups import Moment, dissolve, members
 from stream.embedded.retention import forget_records
 from stream.embedded.topics import row_id
 from stream.embedded.writer import Writer
-from stream.log.contract import TopicSize
-from stream.log.limits import check_idle
+from stream.log.contract import TopicSize, check_idle
 
 _ROWS = 2000  # a transaction
 _RECORDS, _STATE = "records", "state"  # kinds of what is removed

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream.embedded.database import OFFSET_BITS, fresh_id
-from stream.log.contract import CleanupPolicy, Topic
+from stream.log.contract import CleanupPolicy, Topic, check_partitions
 from stream.log.errors import UnknownTopic
-from stream.log.limits import check_partitions
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,10 +17,8 @@ from stream.kafka.damage import damage_of
 from stream.kafka.reader import Restore
 from stream.kafka.settings import LOCAL_STATE_MAX_AGE_MS, KafkaSettings, instance_name
 from stream.kafka.state import LocalState
-from stream.log.clock import Clock
-from stream.log.contract import NO_HEADERS, Message, Output
+from stream.log.contract import NO_HEADERS, Clock, Message, Output, check_size
 from stream.log.errors import UnknownTopic
-from stream.log.limits import check_size
 
 
 class KafkaSite:

@@ -29,10 +29,20 @@ from stream.kafka.reader import read_all
 from stream.kafka.retention import hold
 from stream.kafka.settings import KafkaSettings, configs_of, name_of, require_crc32c
 from stream.kafka.state import LocalState
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
+from stream.log.contract import (
+    NONE_NEEDED,
+    At,
+    Clock,
+    Message,
+    Output,
+    Topic,
+    TopicSize,
+    check_idle,
+    check_offsets,
+    check_partitions,
+    wall_ms,
+)
 from stream.log.errors import StreamError
-from stream.log.limits import check_idle, check_offsets, check_partitions
 
 log = structlog.get_logger(__name__)
 _MARKERS_AT_END = 8  # so near to the end it is looked whether a record follows

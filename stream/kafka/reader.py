@@ -14,7 +14,7 @@ from stream.kafka.client import Consumer
 from stream.kafka.damage import damage_of
 from stream.kafka.errors import translated
 from stream.kafka.state import LocalState, decode_change
-from stream.log.clock import Clock
+from stream.log.contract import Clock
 from stream.log.errors import LogUnavailable, StreamError
 
 log = structlog.get_logger(__name__)

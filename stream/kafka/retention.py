@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from stream.kafka.cluster import KafkaSite
-from stream.log.limits import check_offsets
+from stream.log.contract import check_offsets
 
 _BASES = {"retention.ms": 10**15, "retention.bytes": 10**18}  # 30,000 years; an exabyte a partition
 _POLICY = "cleanup.policy"

@@ -7,7 +7,8 @@ The same test suite (tests/integration) runs against both.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
@@ -15,6 +16,9 @@ from typing import ClassVar, NamedTuple, Protocol
 import msgspec
 import xxhash
 
+from stream.log.errors import RecordTooLarge, StreamError, TopicMismatch
+
+Clock = Callable[[], int]  # milliseconds since 1970 UTC; a parameter wherever time matters, so that tests can turn it
 Headers = Mapping[str, str]
 NO_HEADERS: Headers = {}
 RECORD_CAP_BYTES = 4 * 1024 * 1024  # spec: record <= 4 MiB
@@ -24,6 +28,11 @@ def partition_of(key: str | bytes, partitions: int) -> int:
     """Stable partition of a site: xxh3-64 modulo the number of partitions. The same in every log and process."""
     data = key.encode() if isinstance(key, str) else key
     return xxhash.xxh3_64_intdigest(data) % partitions
+
+
+def wall_ms() -> int:
+    """Milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
 
 
 class CleanupPolicy(enum.Enum):
@@ -255,3 +264,33 @@ class Log(Protocol):
 
     def close(self) -> None:
         """Release files and connections."""
+
+
+def check_size(output: Output) -> None:
+    """Raises RecordTooLarge when the value of a record is above the log's cap."""
+    if output.value is not None and len(output.value) > RECORD_CAP_BYTES:
+        raise RecordTooLarge(
+            f"a record of {len(output.value)} bytes for topic {output.topic!r} is above the cap of "
+            f"{RECORD_CAP_BYTES} bytes"
+        )
+
+
+def check_partitions(topic: Topic, partitions: int) -> None:
+    """Raises TopicMismatch where a topic exists with another number of partitions than is wanted."""
+    if partitions != topic.partitions:
+        raise TopicMismatch(
+            f"topic {topic.name!r} has {partitions} partitions, {topic.partitions} are configured: "
+            "restore the old number, or start a new topic prefix"
+        )
+
+
+def check_offsets(topic: str, offsets: Sequence[int], partitions: int) -> None:
+    """Raises StreamError where the offsets are not one for each partition."""
+    if len(offsets) != partitions:
+        raise StreamError(f"topic {topic!r} has {partitions} partitions, {len(offsets)} offsets were given")
+
+
+def check_idle(group: str, members: Sequence[str], doing: str) -> None:
+    """Raises StreamError while a group has live members; `doing`: what must wait for their end."""
+    if members:
+        raise StreamError(f"group {group!r} has live members ({', '.join(members)}): stop them before {doing}")

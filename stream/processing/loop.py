@@ -19,8 +19,7 @@ from typing import Annotated, Any
 import msgspec
 import structlog
 
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Member, Message, StateReader
+from stream.log.contract import Clock, Member, Message, StateReader, wall_ms
 from stream.log.errors import Fenced, StreamError
 from stream.processing.batch import Batch, InFlightBatch, decoded, prepare
 from stream.processing.dead_letters import Breaker, BreakerOpen

@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from stream.log.contract import NO_HEADERS, RECORD_CAP_BYTES, Headers, Output
-from stream.log.errors import RecordTooLarge
+from stream.log.contract import NO_HEADERS, Headers, Output, check_size
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Record, encode
@@ -51,10 +50,9 @@ class Context:
     def emit(self, topic: str, record: Record, *, key: str | None = None, headers: Headers = NO_HEADERS) -> None:
         """Append a record in the partition at hand; `key` defaults to its site. Raises RecordTooLarge."""
         name = (record.site if key is None else key).encode()
-        value = encode(record)
-        if len(value) > RECORD_CAP_BYTES:
-            raise RecordTooLarge(f"{type(record).__name__} of {len(value)} bytes for {topic}, cap {RECORD_CAP_BYTES}")
-        self.outputs.append(Output(topic, self.partition, name, value, {**self.headers, **headers}))
+        output = Output(topic, self.partition, name, encode(record), {**self.headers, **headers})
+        check_size(output)
+        self.outputs.append(output)
 
     def tombstone(self, topic: str, key: str) -> None:
         self.outputs.append(Output(topic, self.partition, key.encode(), None))

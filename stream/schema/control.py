@@ -14,8 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Commit, Log, Member, Message, Output
+from stream.log.contract import Clock, Commit, Log, Member, Message, Output, wall_ms
 from stream.log.errors import BadRecord, Fenced, LogUnavailable, SchemaTooNew, StreamError
 from stream.schema.runs import Alias, Cutover, Run
 from stream.schema.topics import CONTROL

@@ -23,8 +23,7 @@ from structlog.testing import capture_logs
 from stream.embedded.log import EmbeddedLog
 from stream.embedded.reader import RecordReader, StoredRow
 from stream.embedded.segments import LogDamaged
-from stream.log.clock import wall_ms
-from stream.log.contract import At, CleanupPolicy, Message, Topic
+from stream.log.contract import At, CleanupPolicy, Message, Topic, wall_ms
 from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
 from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS, worker_process
 from tests.support.log_files import lose_page, segments, sql

@@ -9,8 +9,7 @@ from typing import Any, cast
 import pytest
 
 from farmwatch.daemon.deleted_groups import StartOver, groups_starting_over, remedy
-from stream.log.clock import wall_ms
-from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, Topic, TopicSize
+from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, Topic, TopicSize, wall_ms
 from stream.schema.roles import Role
 from stream.schema.topics import FEATURES, HITS, SCORES, VERDICTS
 from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages
