@@ -18,7 +18,7 @@ from farmwatch.config.opening import log_exists, opened
 from farmwatch.crawl.append_hits import input_lines, report_bad_line
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
 from stream.log.contract import Log, StateReader, partition_of
-from stream.memory.state import MemoryState
+from stream.log.sql_state import MemoryState
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Decision, Hit, Record
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS

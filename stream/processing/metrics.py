@@ -149,11 +149,7 @@ class Metrics:
         self._child(name, labels).set(value)
 
     def observe(self, name: str, value: float, **labels: str) -> None:
-        self.histogram(name, **labels).observe(value)
-
-    def histogram(self, name: str, **labels: str) -> Histogram:
-        histogram: Histogram = self._child(name, labels)
-        return histogram
+        self._child(name, labels).observe(value)
 
     def clear(self, name: str) -> None:
         """Forget all label sets of a gauge before it is set anew; other threads may add label sets meanwhile."""

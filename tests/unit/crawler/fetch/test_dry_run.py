@@ -10,7 +10,7 @@ import pytest
 from crawler.dry_run import DryRun, SitePlan
 from crawler.fetch.jobs import Job, RequestKind
 from crawler.frontier.rows import site_key
-from stream.memory.state import MemoryState
+from stream.log.sql_state import MemoryState
 from stream.schema.records import Decision, Hit
 from tests.support.crawl_driver import hits_of
 from tests.support.frontier_site import SETTINGS, Site, fail

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream.log.contract import StateChange
-from stream.memory.state import MemoryState
+from stream.log.sql_state import MemoryState
 from stream.processing.state import StateMemory
 
 _KEYS = st.integers(0, 2500).map(lambda n: b"%d" % n)
