@@ -8,7 +8,6 @@ over outputs, state and offsets that also checks the leases it relies on; the la
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import threading
 import weakref
@@ -60,7 +59,6 @@ class EmbeddedLog:
         self._clock = clock
         self._lease_ms = lease_ms
         self._lock_timeout_s = lock_timeout_s
-        self._pid = os.getpid()
         self._read_only = read_only
         (require_readable if read_only else prepare)(self._folder, lock_timeout_s)
         self._topics = Topics(prefix)
@@ -253,10 +251,7 @@ class EmbeddedLog:
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[RecordReader]:
-        if os.getpid() != self._pid:
-            raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
-        if self._stop.is_set():
-            raise StreamError(f"the log in {self._folder} is closed")
+        self._writer.check_usable()
         with translated_errors(self._folder, read_only=self._read_only):
             rest = at_rest(self._folder) if self._read_only else None
             with self._lock:

@@ -189,8 +189,8 @@ class KafkaAdmin:
             if result["error"] is not kafka_errors.NoError:
                 raise typed(result["error"](), f"reset of {group} on {at.topic}-{at.partition}")
 
-    def members(self, group: str) -> dict[str, str]:
-        """Member id -> static name of the members that a group has now, of others their client's name."""
+    def members(self, group: str) -> list[str]:
+        """Static names of the members that a group has now, of others their client's name."""
 
         def ask(client: AdminClient) -> Any:
             described = client.describe_groups([group]).get(group, {})
@@ -199,8 +199,7 @@ class KafkaAdmin:
                 raise kafka_errors.CoordinatorNotAvailableError(error)
             return described.get("members") or ()
 
-        found = self._ask(f"members of {group}", ask)
-        return {str(m["member_id"]): str(m.get("group_instance_id") or m.get("client_id")) for m in found}
+        return [str(m.get("group_instance_id") or m.get("client_id")) for m in self._ask(f"members of {group}", ask)]
 
     def delete_groups(self, groups: Sequence[str]) -> None:
         """Delete groups with their offsets, those that exist. Raises StreamError where one has members."""

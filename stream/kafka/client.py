@@ -18,7 +18,6 @@ from typing import Any, NamedTuple
 from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka import errors as kafka_errors
 from kafka.consumer.fetcher import Fetcher
-from kafka.protocol.consumer import OffsetCommitRequest
 from kafka.structs import MemberState
 
 from stream.kafka.assignor import MirroringAssignor
@@ -45,14 +44,8 @@ class AdminClient(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has n
     @staticmethod
     def _alter_group_offsets_request(group_id: str, offsets: Any) -> Any:
         request = KafkaAdminClient._alter_group_offsets_request(group_id, offsets)
-        return OffsetCommitRequest(
-            group_id=request.group_id,
-            generation_id_or_member_epoch=request.generation_id_or_member_epoch,
-            member_id=request.member_id,
-            retention_time_ms=_OFFSETS_KEPT_MS,
-            topics=request.topics,
-            max_version=4,
-        )
+        request.retention_time_ms, request._max_version = _OFFSETS_KEPT_MS, 4
+        return request
 
     def _list_group_offsets_requests(self, group_specs: Any) -> Iterator[Any]:
         for group, request in super()._list_group_offsets_requests(group_specs):

@@ -167,7 +167,7 @@ class KafkaLog:
         self._site.admin.reset(self._site.full(group), dict(zip(partitions, offsets, strict=True)))
 
     def members(self, group: str) -> list[str]:
-        return sorted(name_of(name) for name in self._site.admin.members(self._site.full(group)).values())
+        return sorted(name_of(name) for name in self._site.admin.members(self._site.full(group)))
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         with self.read_state(store, partition) as state:

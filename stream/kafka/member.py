@@ -337,7 +337,7 @@ class KafkaMember:
         now = time.monotonic()
         if now - self._name_checked_at >= _NAME_CHECK_S:
             self._name_checked_at = now
-            if instance_name(self._name) not in self._site.admin.members(self._site.full(self._group)).values():
+            if instance_name(self._name) not in self._site.admin.members(self._site.full(self._group)):
                 log.info("member_name_free", member=self._said)
                 self._superseded = False
                 return

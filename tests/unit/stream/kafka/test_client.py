@@ -13,6 +13,7 @@ kafka = pytest.importorskip("kafka")
 from kafka.consumer.fetcher import Fetcher  # noqa: E402
 from kafka.coordinator.base import BaseCoordinator  # noqa: E402
 from kafka.coordinator.consumer import ConsumerCoordinator  # noqa: E402
+from kafka.protocol.consumer import OffsetCommitRequest  # noqa: E402
 
 import stream.kafka  # noqa: E402
 
@@ -20,6 +21,7 @@ PARTS = [
     (kafka.KafkaConsumer, ["_subscription", "_cluster", "_net", "_manager", "_fetcher", "_coordinator"]),
     (kafka.KafkaAdminClient, ["_manager", "_alter_group_offsets_request", "_list_group_offsets_requests"]),
     (kafka.KafkaProducer, ["_transaction_manager", "_sender", "_unregister_cleanup", "_closed"]),
+    (OffsetCommitRequest, ["_max_version"]),
     (Fetcher, ["_next_partition_records"]),
     (Fetcher.PartitionRecords, ["_contains_abort_marker"]),
     (BaseCoordinator, ["_join_task", "_heartbeat_enabled", "_enable_heartbeat", "_generation", "_lock"]),
