@@ -14,8 +14,8 @@ from kafka.structs import OffsetAndMetadata
 
 from stream.kafka.client import build_producer
 from stream.kafka.settings import KafkaSettings
-from stream.log.contract import At, Commit, StateChange, Topic
-from stream.log.errors import Fenced, StreamError
+from stream.log.contract import At, Commit, StateChange
+from stream.log.errors import Fenced
 from tests.support.kafka_broker import broker
 from tests.support.worlds import KafkaWorld, patiently, record, settle, values
 
@@ -108,23 +108,3 @@ def test_what_a_dead_process_left_open_holds_nobody_up(world: KafkaWorld) -> Non
         assert log.committed("g", "in") == [2]
         assert log.end("in") == end
     assert len(list(log.read("in", 0))) == 5
-
-
-def test_a_topic_that_is_made_again_with_more_partitions_is_written_to(world: KafkaWorld) -> None:
-    """A process that wrote to the old one meets an error of the contract at most, and then the new one."""
-    log, other = world.log, world.again()
-    world.topics("a", partitions=1)
-    log.append([record("a", 0, "k", "old")])
-    other.remove(topics=["a"])
-    patiently(lambda: "a" not in other.topics(), "the removal")
-    other.create([Topic("a", 3)])
-
-    def appended() -> bool:
-        try:
-            log.append([record("a", 2, "k", "new")])
-        except StreamError:
-            return False
-        return True
-
-    patiently(appended, "the new partitions")
-    assert values(other.read("a", 2)) == ["new"]

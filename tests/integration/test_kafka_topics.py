@@ -22,7 +22,7 @@ from stream.schema.control import Control, exclusive
 from stream.schema.runs import Alias, Run
 from stream.schema.topics import CONTROL, all_topics
 from tests.support.kafka_broker import Broker, broker
-from tests.support.worlds import patiently, record, settle
+from tests.support.worlds import patiently, settle
 
 pytestmark = pytest.mark.kafka
 YEAR_MS = 365 * 86_400_000
@@ -148,15 +148,6 @@ def test_local_state_of_a_removed_store_is_deleted(kafka_log: KafkaLog, tmp_path
     assert all(path.startswith(f"{kafka_log._site.prefix}tally/") for path in left)
     assert [folder.name for folder in states.iterdir()] == [f"{kafka_log._site.prefix}tally"]
     assert dict(kafka_log.scan_state("tally", 0)) == {b"k": b"tally.2@host"}
-
-
-def test_bytes_freed_are_those_on_disk(kafka_log: KafkaLog) -> None:
-    """remove() tells what sizes() told: bytes of one replica, of the changelog too."""
-    kafka_log.create([Topic("in", 2), Topic("state.s", 2, CleanupPolicy.COMPACT)])
-    kafka_log.append([record("in", 0, "k", bytes(range(256)) * 100)])
-    sizes = kafka_log.sizes(["in", "state.s"])
-    assert sizes["in"].bytes > 0
-    assert kafka_log.remove(["in"], stores=["s"]) == sum(size.bytes for size in sizes.values())
 
 
 def test_control_is_read_though_its_beginning_moved(kafka_log: KafkaLog) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,12 +11,11 @@ from structlog.testing import capture_logs
 from stream.log.contract import Log, Output
 from stream.log.errors import LogUnavailable
 from stream.processing.dead_letters import DeadLetter
-from stream.processing.loop import LoopSettings, StageLoop
+from stream.processing.loop import LoopSettings
 from stream.processing.metrics import Metrics
-from stream.processing.stage import Context, Stage
-from stream.schema.records import Decision, Hit, Record, encode
+from stream.schema.records import Decision, Hit, encode
 from stream.schema.topics import DEAD_LETTERS
-from tests.support.loops import count, decisions, refusing
+from tests.support.loops import Copying, count, decisions, loop_on, put_hits, refusing
 from tests.support.worlds import World, patiently
 
 RECORDS = 6
@@ -34,26 +32,12 @@ BAD = {
 }
 
 
-class Copying(Stage):
-    name = "copying"
-    run = "live"
-    inputs: Mapping[str, type[Record]] = {"in": Hit}
-    poll_s = 0.1
-
-    def process(self, record: Hit, prepared: Any, ctx: Context) -> None:
-        ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason="copied"))
-
-
 @pytest.fixture
 def world(world: World) -> World:
     """A log with an input that can be taken away, an output and dead letters, of one partition each."""
     world.topics("in", partitions=1, retention_ms=1)
     world.topics("out", DEAD_LETTERS, partitions=1)
     return world
-
-
-def put(world: World, *ids: str) -> None:
-    world.log.append([Output("in", 0, SITE, encode(Hit(id=one, site="a.example", url="u"))) for one in ids])
 
 
 def letters(log: Log) -> list[DeadLetter]:
@@ -70,7 +54,9 @@ def run(world: World, metrics: Metrics, last: str, *, copies: int = 1, **options
     if options.pop("fails", False):
         member = refusing(member, LogUnavailable("away"))
     settings = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, **options)
-    loop, stop = StageLoop(Copying(), member, metrics=metrics, settings=settings), threading.Event()
+    stage, stop = Copying(), threading.Event()
+    stage.run = "live"
+    loop = loop_on(log, stage, metrics, settings, member)
 
     def done() -> bool:
         loop.cycle(stop)
@@ -102,7 +88,7 @@ def test_each_bad_value_becomes_one_dead_letter(world: World) -> None:
 @pytest.mark.parametrize("fails", [False, True], ids=["at once", "after a rollback"])
 def test_expired_records_are_one_dead_letter_and_the_rest_is_processed(world: World, fails: bool) -> None:
     """The letter names the offsets and the cause, the counter has them, the breaker stays closed, the rest is done."""
-    put(world, *map(str, range(RECORDS)))
+    put_hits(world.log, *map(str, range(RECORDS)))
     world.lose("in", [4])
     metrics = Metrics()
     with capture_logs() as logged:  # the breaker would open at the first record that fails
@@ -123,10 +109,10 @@ def test_expired_records_are_one_dead_letter_and_the_rest_is_processed(world: Wo
 
 def test_a_stage_that_falls_behind_reports_each_gap(world: World) -> None:
     """Retention that overtakes a group again is reported again, with the records it took this time, none twice."""
-    put(world, *map(str, range(RECORDS)))
+    put_hits(world.log, *map(str, range(RECORDS)))
     world.lose("in", [2])
     run(world, Metrics(), str(RECORDS - 1))
-    put(world, *(f"more-{n}" for n in range(3)))
+    put_hits(world.log, *(f"more-{n}" for n in range(3)))
     begun = world.log.committed("g", "in")[0]
     assert begun is not None
     last = [message.offset for message in world.log.read("in", 0)][-1]

@@ -100,14 +100,6 @@ def fill(folder: Path, size: int) -> None:
     say("done")
 
 
-def many(folder: Path, partition: int) -> None:
-    """Append 100 records to a partition, one at a time, beside other processes that do the same."""
-    log = EmbeddedLog(folder)
-    for number in range(100):
-        log.append([Output("pairs", partition % 2, b"%d" % partition, b"%d" % number)])
-    log.close()
-
-
 def remove(folder: Path) -> None:
     log = EmbeddedLog(folder)
     say("ready")
@@ -121,7 +113,7 @@ def die(folder: Path) -> None:
     log._writer.run(lambda *_: os._exit(0), [(1, b"never committed")])
 
 
-ROLES = {"die": die, "remove": remove, "count": count, "hold": hold, "fill": fill, "many": many}
+ROLES = {"die": die, "remove": remove, "count": count, "hold": hold, "fill": fill}
 
 if __name__ == "__main__":
     ROLES[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:]))  # type: ignore[operator]

@@ -57,17 +57,6 @@ def same(state: KeyedState, model: Model, now_ms: int, limit: int, prefix: bytes
 reads = (st.integers(-3, 12), st.integers(0, 12), st.sampled_from([b"", b"a", b"b", b"zz"]), st.none() | keys)
 
 
-@given(many, many, *reads)
-def test_staged_changes_read_as_if_committed(
-    below: list[StateChange], above: list[StateChange], now_ms: int, limit: int, prefix: bytes, after: bytes | None
-) -> None:
-    """get, scan and due over committed and staged rows equal those of one dict; next_due is never late."""
-    base, model = committed(below)
-    state = KeyedState(base)
-    stage(state, model, above)
-    same(state, model, now_ms, limit, prefix, after)
-
-
 @given(many, many, many, many, *reads)
 def test_what_was_staged_since_a_mark_is_undone_whole(
     below: list[StateChange],
