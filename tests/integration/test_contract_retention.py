@@ -95,7 +95,10 @@ def test_compaction_keeps_the_newest_of_each_key(world: World) -> None:
 
 
 def test_what_is_needed_stays(world: World) -> None:
-    """Records from the needed offset of their partition on stay, too old or too many; those before it and others go."""
+    """Records from the needed offset of their partition on stay, too old or too many; those before it and others go.
+
+    A call that does not name the topic, or a later offset, applies its own rules again.
+    """
     world.topics("old", "other", retention_ms=DAY_MS)
     world.topics("many", retention_bytes=15_000)
     for topic in ("old", "other", "many"):
@@ -109,18 +112,10 @@ def test_what_is_needed_stays(world: World) -> None:
     assert world.log.beginning("other") == [4, 4]
     world.log.expire(world.clock.now_ms, needed)
     assert world.log.beginning("old") == [1, 4]
-
-
-def test_what_is_needed_no_more_goes_with_the_next_call(world: World) -> None:
-    """A call that does not name the topic, or a later offset, applies its own rules again."""
-    world.topics("a", retention_ms=DAY_MS)
-    world.log.append([record("a", 0, "k", str(n)) for n in range(4)])
-    world.clock.turn(DAY_MS + 1)
-    assert world.log.expire(world.clock.now_ms, {"a": [0, 0]}) == 0
-    world.log.expire(world.clock.now_ms, {"a": [3, 0]})
-    assert values(world.log.read("a", 0)) == ["3"]
-    assert world.log.expire(world.clock.now_ms) == 2
-    assert values(world.log.read("a", 0)) == []
+    world.log.expire(world.clock.now_ms, {"old": [3, 4]})
+    assert world.log.beginning("old") == [3, 4]
+    assert world.log.expire(world.clock.now_ms) == 10_001
+    assert world.log.beginning("old") == [4, 4]
 
 
 def test_most_of_a_topic_goes_only_when_it_may(world: World) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,7 @@ from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
 from stream.processing.dead_letters import DeadLetter
+from stream.processing.loop import collect_rarely
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
 from stream.schema.records import Decision, Hit, Record, encode
@@ -229,3 +231,15 @@ def test_what_the_log_costs_is_counted(memory: MemoryLog) -> None:
     cycle(loop_on(memory, Counting(), metrics))
     for operation in ("poll", "commit", "state"):
         assert count(metrics, "log_cpu_seconds_total", operation=operation) > 0
+
+
+@pytest.mark.parametrize(("set_by_user", "then"), [(700, 10_000), (10_000, 10_000), (50_000, 50_000), (0, 0)])
+def test_only_a_collector_that_runs_often_is_slowed(set_by_user: int, then: int) -> None:
+    """Python's own number is raised; a user who has set a higher one, or switched the collector off, is obeyed."""
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(set_by_user, 11, 12)
+        collect_rarely()
+        assert gc.get_threshold() == (then, 11, 12)
+    finally:
+        gc.set_threshold(*before)
