@@ -28,7 +28,7 @@ _FENCED = (
     "another process began to change the runs of this log: nothing of this change was written; "
     "look at them, and try again"
 )
-_LOOK_S, _LOOK_EVERY_S = 2.0, 0.1  # a writer that fenced this one writes its row soon after
+_LOOK_EVERY_S = 0.1
 
 
 class Scorers(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,10 +114,11 @@ class Control:
 class ControlWriter:
     """Appends changes until another writer begins."""
 
-    def __init__(self, log: Log, member: Member, name: bytes) -> None:
+    def __init__(self, log: Log, member: Member, name: bytes, look_s: float) -> None:
         self._log = log
         self._member = member
         self._name = name
+        self._look_s = look_s
         self._first = log.end(CONTROL)[0]
         self._failed = False
 
@@ -150,7 +151,7 @@ class ControlWriter:
 
     def _look_up(self, outputs: Sequence[Output]) -> bool:
         """Whether they are there after all; Fenced where another took over, LogUnavailable where the log is away."""
-        give_up_at = time.monotonic() + _LOOK_S
+        give_up_at = time.monotonic() + self._look_s
         while True:
             found: dict[bytes, bytes | None] = {}  # the last row of each key
             writer: bytes | None = None
@@ -174,10 +175,13 @@ def tell_scorers(log: Log, scorers: Scorers) -> None:
 
 
 @contextmanager
-def exclusive(log: Log, clock: Clock = wall_ms) -> Iterator[ControlWriter]:
-    """The one that may change `control`, until another begins; read a `Control` inside. Fenced, LogUnavailable."""
+def exclusive(log: Log, clock: Clock = wall_ms, look_s: float = 2.0) -> Iterator[ControlWriter]:
+    """The one that may change `control`, until another begins; read a `Control` inside. Fenced, LogUnavailable.
+
+    `look_s`: how long a change without an answer is looked for; a writer that fenced this one writes its row sooner.
+    """
     with closing(log.join(_GROUP, [CONTROL], member=_WRITER)) as member:
-        writer = ControlWriter(log, member, f"{clock()} {uuid.uuid4()}".encode())
+        writer = ControlWriter(log, member, f"{clock()} {uuid.uuid4()}".encode(), look_s)
         writer.claim()
         yield writer
 

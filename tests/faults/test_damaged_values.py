@@ -23,7 +23,7 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.records import Features, Hit, Page, Record, SiteState, Verdict, decode, encode
 from stream.schema.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORES, SITES, VERDICTS, all_topics
-from tests.support.log_files import sql
+from tests.support.embedded_worker import sql
 from tests.support.page_records import fetched_page, text_score
 from tests.support.worlds import patiently
 

@@ -25,8 +25,7 @@ from stream.embedded.reader import RecordReader, StoredRow
 from stream.embedded.segments import LogDamaged
 from stream.log.contract import At, CleanupPolicy, Message, Topic, wall_ms
 from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
-from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS, worker_process
-from tests.support.log_files import lose_page, segments, sql
+from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS, lose_page, segments, sql, worker_process
 from tests.support.worlds import patiently, record, settle, values
 
 KILLS = 10

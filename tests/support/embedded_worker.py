@@ -1,16 +1,21 @@
-"""Processes that the fault tests start, and kill: `python -m tests.support.embedded_worker ROLE FOLDER [NUMBER]`."""
+"""Fault tests of the embedded log: files to change behind its back, and processes to start and kill.
+
+A process is `python -m tests.support.embedded_worker ROLE FOLDER [NUMBER]`.
+"""
 
 from __future__ import annotations
 
 import os
 import resource
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, Commit, Output, StateChange
@@ -30,6 +35,26 @@ def worker_process(role: str, folder: Path, *more: object) -> Iterator[subproces
             yield process
         finally:
             process.kill()
+
+
+def sql(folder: Path, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Run one statement on the log's database, and commit it."""
+    with closing(sqlite3.connect(folder / "log.sqlite", isolation_level=None)) as database:
+        return database.execute(statement, values).fetchall()
+
+
+def lose_page(folder: Path, value: bytes) -> None:
+    """Break the first page of 16 KiB that is all `value`: the bytes of a long value go on over such pages."""
+    sql(folder, "PRAGMA wal_checkpoint(TRUNCATE)")
+    file = folder / "log.sqlite"
+    data = bytearray(file.read_bytes())
+    page = data.index(value * 16_000) // 16_384 * 16_384
+    data[page : page + 4] = b"\xff\xff\xff\xff"  # the number of the next page
+    file.write_bytes(data)
+
+
+def segments(folder: Path) -> set[Path]:
+    return set((folder / "segments").iterdir())
 
 
 def say(line: str) -> None:
