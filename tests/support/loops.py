@@ -27,6 +27,20 @@ class Copying(Stage):
         ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason=""))
 
 
+class Counting(Copying):
+    """Counts the hits of a site in its state, and says so on `out`."""
+
+    name = "counting"
+    forward = "out"
+    store = "counts"
+
+    def process(self, record: Hit, prepared: Any, ctx: Context) -> None:
+        count = int(ctx.state.get(record.site.encode()) or b"0") + 1
+        ctx.state.put(record.site.encode(), str(count).encode())
+        ctx.meter.count("search_results", source="test", outcome="read")
+        ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason=str(count)))
+
+
 Gate = Callable[["Ahead", Sequence[str]], object]
 
 
