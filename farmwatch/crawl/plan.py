@@ -22,9 +22,8 @@ from stream.log.sql_state import MemoryState
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Decision, Hit, Record
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
-from stream.text.spans import lasting, moment, queue_in_words, when
 from stream.text.user_errors import Exit, NotFound
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, lasting, moment, one_line, queue_in_words, when
 
 R = TypeVar("R", bound=Record)
 _ALL = 10**9

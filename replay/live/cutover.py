@@ -23,9 +23,8 @@ from stream.log.contract import Clock, Log, wall_ms
 from stream.log.errors import Fenced
 from stream.schema.control import Control
 from stream.schema.runs import Alias, Cutover, Run, RunStatus, shown_run
-from stream.text.spans import moment
 from stream.text.user_errors import Exit, FarmwatchError, RunRefused
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, moment, one_line
 
 
 class CutoverRefused(RunRefused):

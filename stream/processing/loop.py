@@ -24,8 +24,7 @@ from stream.log.errors import Fenced, StreamError
 from stream.processing.batch import Batch, InFlightBatch, decoded, prepare
 from stream.processing.dead_letters import Breaker, BreakerOpen
 from stream.processing.health import Health, Watchdog
-from stream.processing.log_cpu import LogCpu
-from stream.processing.metrics import Metrics
+from stream.processing.metrics import LogCpu, Metrics
 from stream.processing.stage import Stage
 from stream.processing.state import StateMemory
 from stream.text.ranges import PositiveBytes, PositiveCount, PositiveSeconds, Seconds
