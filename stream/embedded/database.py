@@ -131,7 +131,7 @@ def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
     database.execute("PRAGMA page_size = 16384")
     _enter_wal(database)
     database.execute("BEGIN IMMEDIATE")
-    try:
+    with database:
         if not _has_tables(database):
             if _holds_segments(folder):
                 raise _without_database(folder)
@@ -139,10 +139,6 @@ def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
                 database.execute(statement)
             database.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
         _check_version(database, folder)
-    except BaseException:
-        database.execute("ROLLBACK")
-        raise
-    database.execute("COMMIT")
 
 
 def _has_tables(database: sqlite3.Connection) -> bool:

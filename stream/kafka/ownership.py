@@ -81,8 +81,7 @@ class Ownership:
         restore = self._restore
         assert restore is not None
         try:
-            if not restore.finished:
-                restore.advance(timeout_s)
+            restore.advance(timeout_s)
         except StreamError:
             self._end_restore()
             raise

@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from stream.log.contract import At, Commit, Member, Message, Output, StateChange, partition_of
 from stream.log.errors import Fenced
-from tests.support.worlds import KINDS, World, patiently, record, remove
+from tests.support.worlds import KINDS, World, patiently, record
 
 PARTITIONS = 3
 NAMES = ("left", "right")
@@ -80,8 +80,8 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
 
         @initialize()
         def start(self) -> None:
-            self.folder = Path(tempfile.mkdtemp(prefix="farmwatch-machine-"))
-            self.world = kind(self.folder)
+            self.folder = tempfile.TemporaryDirectory(prefix="farmwatch-")
+            self.world = kind(Path(self.folder.name))
             self.world.topics("in", "out", partitions=PARTITIONS, store="s")
             self.sent: dict[str, list[str]] = {}
             self.workers = {}
@@ -165,7 +165,7 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
                 self._finish()
             finally:
                 self.world.close()
-                remove(self.folder)
+                self.folder.cleanup()
 
         def _finish(self) -> None:
             due = sum(map(len, self.sent.values()))

@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -39,18 +40,17 @@ def folder() -> Iterator[Path]:
 
 def look(folder: Path) -> int:
     """Read all that there is; returns the number of records of `in`."""
-    log = EmbeddedLog(folder, read_only=True)
-    found = [len(value) for value in values(log.read("in", 0))]
-    assert found[:2] == [5, 5000]
-    assert (log.beginning("in"), log.end("in"), log.committed("g", "in")) == ([0], [len(found)], [1])
-    assert (log.topics(), log.members("g")) == ({"in": 1, "out": 2, "pairs": 2}, [])
-    assert list(log.scan_state("s", 0)) == [(b"k", b"v")]
-    with log.read_state("s", 0) as state:
-        assert state.get(b"k") == b"v"
-    assert log.offset_at("in", 0) == [0]
-    assert log.sizes(["in"])["in"].records == len(found)
-    log.close()
-    return len(found)
+    with closing(EmbeddedLog(folder, read_only=True)) as log:
+        found = [len(value) for value in values(log.read("in", 0))]
+        assert found[:2] == [5, 5000]
+        assert (log.beginning("in"), log.end("in"), log.committed("g", "in")) == ([0], [len(found)], [1])
+        assert (log.topics(), log.members("g")) == ({"in": 1, "out": 2, "pairs": 2}, [])
+        assert list(log.scan_state("s", 0)) == [(b"k", b"v")]
+        with log.read_state("s", 0) as state:
+            assert state.get(b"k") == b"v"
+        assert log.offset_at("in", 0) == [0]
+        assert log.sizes(["in"])["in"].records == len(found)
+        return len(found)
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:

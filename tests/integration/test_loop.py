@@ -13,12 +13,11 @@ from stream.log.contract import Log, Message, Output, Topic, partition_of
 from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
-from stream.processing.dead_letters import DeadLetter
 from stream.processing.loop import collect_rarely
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context
 from stream.schema.records import Decision, Hit, Record, encode
-from tests.support.loops import Around, Counting, Transient, count, cycle, decisions, loop_on, refusing
+from tests.support.loops import Around, Counting, Transient, count, cycle, decisions, letters, loop_on, refusing
 
 PARTITIONS = 2
 
@@ -102,7 +101,7 @@ def test_a_poison_record_is_buried_with_its_origin(memory: MemoryLog) -> None:
     put(memory, ("a.example", "x"), ("a.example", "poison"), ("a.example", "x"))
     cycle(loop_on(memory, Troubled()))
     assert [d.reason for d in decisions(memory)] == ["1", "2"]
-    (letter,) = [DeadLetter.read(m) for p in range(PARTITIONS) for m in memory.read("dead-letters", p)]
+    (letter,) = letters(memory)
     assert (letter.topic, letter.offset, letter.stage) == ("in", 1, "counting")
     assert "cannot be processed" in letter.error
 
@@ -112,7 +111,7 @@ def test_the_breaker_stops_a_stage_that_buries_everything(memory: MemoryLog) -> 
     put(memory, *[("a.example", "poison")] * 10)
     loop = loop_on(memory, Troubled())
     cycle(loop, 4)
-    assert [m for p in range(PARTITIONS) for m in memory.read("dead-letters", p)] == []
+    assert letters(memory) == []
     assert memory.committed("group", "in") == [None, None]
     assert "BreakerOpen" in loop.health().detail
 
@@ -129,8 +128,7 @@ def test_damage_that_stays_does_not_open_the_breaker(memory: MemoryLog, may_retu
 
     loop = loop_on(memory, Troubled(), member=Around(member, poll=poll))
     cycle(loop, 4)
-    letters = [m for p in range(PARTITIONS) for m in memory.read("dead-letters", p)]
-    assert len(letters) == (0 if may_return else 60)
+    assert len(letters(memory)) == (0 if may_return else 60)
     assert ("BreakerOpen" in loop.health().detail) is may_return
 
 

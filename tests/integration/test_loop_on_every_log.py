@@ -8,14 +8,13 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from stream.log.contract import Log, Output
+from stream.log.contract import Output
 from stream.log.errors import LogUnavailable
-from stream.processing.dead_letters import DeadLetter
 from stream.processing.loop import LoopSettings
 from stream.processing.metrics import Metrics
 from stream.schema.records import Decision, Hit, encode
 from stream.schema.topics import DEAD_LETTERS
-from tests.support.loops import Copying, count, decisions, loop_on, put_hits, refusing
+from tests.support.loops import Copying, count, decisions, letters, loop_on, put_hits, refusing
 from tests.support.worlds import World, patiently
 
 RECORDS = 6
@@ -38,10 +37,6 @@ def world(world: World) -> World:
     world.topics("in", partitions=1, retention_ms=1)
     world.topics("out", DEAD_LETTERS, partitions=1)
     return world
-
-
-def letters(log: Log) -> list[DeadLetter]:
-    return [DeadLetter.read(message) for message in log.read(DEAD_LETTERS, 0)]
 
 
 def run(world: World, metrics: Metrics, last: str, *, copies: int = 1, **options: Any) -> None:
@@ -76,7 +71,7 @@ def test_each_bad_value_becomes_one_dead_letter(world: World) -> None:
     bad = [message for message in world.log.read("in", 0) if message.value != GOOD]
     run(world, Metrics(), "good", copies=len(BAD) + 1)
     assert len(list(world.log.read("out", 0))) == len(BAD) + 1
-    found = letters(world.log)
+    found = letters(world.log, [0])
     assert [(letter.topic, letter.partition, letter.offset) for letter in found] == [("in", 0, m.offset) for m in bad]
     assert [letter.value for letter in found] == list(BAD.values())
     assert {(letter.stage, letter.key, letter.run) for letter in found} == {("copying", SITE, "live")}
@@ -95,7 +90,7 @@ def test_expired_records_are_one_dead_letter_and_the_rest_is_processed(world: Wo
         run(world, metrics, "5", fails=fails, breaker_least=1, breaker_share=0.0)
     log = world.again()
     assert [d.id for d in decisions(log, [0])] == ["4", "5"]
-    (letter,) = letters(log)
+    (letter,) = letters(log, [0])
     assert (letter.topic, letter.partition, letter.offset, letter.expired) == ("in", 0, 0, 4)
     assert (letter.stage, letter.run, letter.key, letter.value) == ("copying", "live", b"", b"")
     assert letter.error.startswith("RecordsExpired: retention removed offsets 0 to 3 of in-0 before the group")
@@ -118,4 +113,7 @@ def test_a_stage_that_falls_behind_reports_each_gap(world: World) -> None:
     last = [message.offset for message in world.log.read("in", 0)][-1]
     world.lose("in", [last])
     run(world, Metrics(), "more-2")
-    assert [(letter.offset, letter.expired) for letter in letters(world.again())] == [(0, 2), (begun, last - begun)]
+    assert [(one.offset, one.expired) for one in letters(world.again(), [0])] == [
+        (0, 2),
+        (begun, last - begun),
+    ]

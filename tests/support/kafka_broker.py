@@ -21,7 +21,6 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -99,15 +98,16 @@ class Broker:
         self._home = Path(tempfile.mkdtemp(prefix="farmwatch-broker-"))
         self._port, controller = free_ports(2)
         self._config, self._controller_config = self._home / "broker.properties", self._home / "controller.properties"
-        for path, text in ((self._config, _PROPERTIES), (self._controller_config, _CONTROLLER_PROPERTIES)):
-            path.write_text(text.format(port=self._port, controller=controller, home=self._home))
-        for path, added in ((self._config, properties), (self._controller_config, _access(properties))):
-            path.write_text("\n".join([path.read_text(), *added, ""]))
+        access = [line for line in properties if line.startswith(("authorizer.", "super.users"))]
         if guarded_port:  # a listener for clients that the broker does not trust
-            text = self._config.read_text()
-            for name in ("listeners", "advertised.listeners"):
-                text += f"{name}=PLAINTEXT://127.0.0.1:{self._port},GUARDED://localhost:{guarded_port}\n"
-            self._config.write_text(text)
+            both = f"PLAINTEXT://127.0.0.1:{self._port},GUARDED://localhost:{guarded_port}"
+            properties = (*properties, f"listeners={both}", f"advertised.listeners={both}")
+        for path, text, added in (
+            (self._config, _PROPERTIES, properties),
+            (self._controller_config, _CONTROLLER_PROPERTIES, access),
+        ):
+            text = text.format(port=self._port, controller=controller, home=self._home)
+            path.write_text("\n".join([text, *added, ""]))
         self._logging = self._home / "log4j2.xml"
         self._logging.write_text(_LOGGING)
         self._output = self._home / "broker.log"
@@ -208,10 +208,6 @@ class Broker:
         )
         if done.returncode != 0:
             raise RuntimeError(f"StorageTool format {config.name} failed: {done.stderr or done.stdout}")
-
-
-def _access(properties: Sequence[str]) -> list[str]:
-    return [line for line in properties if line.startswith(("authorizer.", "super.users"))]
 
 
 def require_installed() -> None:

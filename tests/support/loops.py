@@ -8,10 +8,12 @@ from typing import Any
 
 from stream.log.contract import Commit, Log, Member, Output
 from stream.processing import heartbeat
+from stream.processing.dead_letters import DeadLetter
 from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
 from stream.schema.records import Decision, Hit, Record, decode, encode
+from stream.schema.topics import DEAD_LETTERS
 
 FAST = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, breaker_least=3, breaker_window=20)
 
@@ -137,6 +139,10 @@ def decisions(log: Log, partitions: Iterable[int] = (0, 1), topic: str = "out") 
     """What is on the output, heartbeats left out."""
     found = [m for p in partitions for m in log.read(topic, p) if m.value and not heartbeat.is_heartbeat(m)]
     return [decode(Decision, m.value or b"") for m in found]
+
+
+def letters(log: Log, partitions: Iterable[int] = (0, 1)) -> list[DeadLetter]:
+    return [DeadLetter.read(message) for p in partitions for message in log.read(DEAD_LETTERS, p)]
 
 
 def count(metrics: Metrics, name: str, **labels: str) -> float:

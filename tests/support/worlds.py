@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import shutil
 import tempfile
 import time
 import uuid
@@ -110,15 +109,17 @@ class EmbeddedWorld(World):
     """The embedded log in a folder; in memory where that can be had: what is visible does not depend on the disk."""
 
     def __init__(self, folder: Path) -> None:
-        self._place = Path(tempfile.mkdtemp(prefix="farmwatch-log-", dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None))
+        self._place = tempfile.TemporaryDirectory(
+            prefix="farmwatch-", dir=MEMORY_DISK if MEMORY_DISK.is_dir() else None
+        )
         super().__init__(folder)
 
     def close(self) -> None:
         super().close()
-        remove(self._place)
+        self._place.cleanup()
 
     def _open(self) -> Log:
-        return EmbeddedLog(self._place / "log", clock=self.clock, lease_ms=LEASE_MS)
+        return EmbeddedLog(Path(self._place.name) / "log", clock=self.clock, lease_ms=LEASE_MS)
 
 
 class KafkaWorld(World):
@@ -215,7 +216,3 @@ def record(topic: str, partition: int, key: str, value: str | bytes | None = "v"
 def values(messages: Iterable[Message]) -> list[str]:
     """The values as text, tombstones as a dash."""
     return ["-" if m.value is None else m.value.decode() for m in messages]
-
-
-def remove(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)

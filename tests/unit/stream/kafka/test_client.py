@@ -1,10 +1,11 @@
-"""The private parts of kafka-python on which the Kafka log relies: each is there, and used in one module."""
+"""The clients of kafka-python: their private parts on which the Kafka log relies, and what a reader leaves behind."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,8 @@ from kafka.coordinator.consumer import ConsumerCoordinator  # noqa: E402
 from kafka.protocol.consumer import OffsetCommitRequest  # noqa: E402
 
 import stream.kafka  # noqa: E402
+from stream.kafka import reader as kafka_reader  # noqa: E402
+from stream.log.errors import LogUnavailable  # noqa: E402
 
 PARTS = [
     (kafka.KafkaConsumer, ["_subscription", "_cluster", "_net", "_manager", "_fetcher", "_coordinator"]),
@@ -46,3 +49,35 @@ def test_private_parts_are_used_in_one_module() -> None:
     assert {module: re.findall(r"(?<!self)\._[a-z]\w*", text) for module, text in texts.items()} == {
         module: [] for module in texts
     }
+
+
+class _Consumer:
+    """A client that can do everything but learn where its topics lie."""
+
+    closed = 0
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    def assign(self, partitions: Any) -> None:
+        """Nothing is to be done."""
+
+    def seek(self, partition: Any, offset: int) -> None:
+        """Nothing is to be done."""
+
+    def learn_topics(self) -> None:
+        raise kafka.errors.KafkaTimeoutError("no answer")
+
+    def close(self, *, autocommit: bool) -> None:
+        assert autocommit is False
+        _Consumer.closed += 1
+
+
+def test_a_reader_that_cannot_begin_leaves_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the broker does not tell where the topics lie, the error is typed, and the client is closed."""
+    monkeypatch.setattr(_Consumer, "closed", 0)
+    monkeypatch.setattr(kafka_reader, "Consumer", _Consumer)
+    records = kafka_reader.read_all({}, {kafka.TopicPartition("t", 0): (0, 1)}, 1.0)
+    with pytest.raises(LogUnavailable, match="no answer"):
+        next(records)
+    assert _Consumer.closed == 1
