@@ -111,7 +111,6 @@ class Broker:
         self._logging = self._home / "log4j2.xml"
         self._logging.write_text(_LOGGING)
         self._output = self._home / "broker.log"
-        self._starts_at = 0  # byte of the output at which the last start begins
         self._process: subprocess.Popen[bytes] | None = None
         self._controller: subprocess.Popen[bytes] | None = None
         cluster = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
@@ -135,13 +134,14 @@ class Broker:
         """Start and wait till it answers; raises with its output where it does not."""
         if self._controller is None:
             self._controller = self._java(_CONTROLLER_MEMORY, self._controller_config, self._home / "controller.log")
-        self._starts_at = self._output.stat().st_size if self._output.exists() else 0
         self._process = self._java(_JAVA_MEMORY, self._config, self._output)
         deadline = time.monotonic() + timeout_s
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(f"the broker does not answer; its output:\n{self.output()}")
+                raise RuntimeError(
+                    f"the broker does not answer; its output:\n{self._output.read_text(errors='replace')}"
+                )
             time.sleep(0.1)
         return self
 
@@ -158,15 +158,9 @@ class Broker:
             self._controller.wait()
         shutil.rmtree(self._home, ignore_errors=True)
 
-    def output(self) -> str:
-        """What the broker printed since its last start: warnings, and what became of transaction markers."""
-        if not self._output.exists():
-            return ""
-        return self._output.read_bytes()[self._starts_at :].decode(errors="replace")
-
     def _java(self, memory: tuple[str, ...], config: Path, output: Path) -> subprocess.Popen[bytes]:
         logging = f"-Dlog4j2.configurationFile={self._logging}"
-        with output.open("ab") as sink:
+        with output.open("wb") as sink:
             return subprocess.Popen(
                 ["java", *memory, logging, "-cp", f"{LIBS}/*", "kafka.Kafka", str(config)],
                 stdout=sink,
