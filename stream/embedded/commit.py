@@ -1,4 +1,4 @@
-"""What a commit writes within the transaction: records, state and offsets, after the leases were checked."""
+"""The writes of a commit within its transaction: records, state and offsets, after the leases were checked."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class EmbeddedLog:
         return [end for _, end in self._bounds(topic)]
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        """The first call of a process reads up to the answer, later ones what is new."""
+        """The first call of a process reads up to the answer, later ones read new records only."""
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
             return [
@@ -206,7 +206,7 @@ class EmbeddedLog:
                 reader.database.execute("ROLLBACK")
 
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
-        """What these topics hold. The state of a store is read through for it."""
+        """See `Log.sizes`. The state of a store is read through for it."""
         with self._reader() as reader:
             found = {topic: size_of(reader.database, self._prefix, topic) for topic in topics}
         return {topic: size for topic, size in found.items() if size is not None}
@@ -220,7 +220,7 @@ class EmbeddedLog:
             for name in needed.keys() & known.keys():
                 check_offsets(name, needed[name], known[name].partitions)
                 stops |= enumerate(needed[name], known[name].base)
-            clear(reader.database, self._writer)  # what a removal that was broken off has left
+            clear(reader.database, self._writer)  # the rest of an interrupted removal
             return self._retention.expire(reader.database, now_ms, stops, most)
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
@@ -255,7 +255,7 @@ class EmbeddedLog:
         with translated_errors(self._folder, read_only=self._read_only):
             rest = at_rest(self._folder) if self._read_only else None
             with self._lock:
-                if rest != self._rest:  # a writer came or went: what was read without regard to it is out of date
+                if rest != self._rest:  # a writer came or went: the readers' caches are out of date
                     self._close_idle()
                     self._rest = rest
                 reader = self._idle.pop() if self._idle else None

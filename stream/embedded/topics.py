@@ -74,7 +74,7 @@ class Topics:
         return [Stored(*columns) for columns in rows.fetchall()]
 
     def create(self, database: sqlite3.Connection, topics: Sequence[Topic]) -> None:
-        """Create what is missing and bring retention up to date, within a transaction. Raises TopicMismatch."""
+        """Create missing topics and bring retention up to date, within a transaction. Raises TopicMismatch."""
         for topic in topics:
             row = database.execute(
                 "SELECT partitions FROM topics WHERE name = ?", (self._prefix + topic.name,)

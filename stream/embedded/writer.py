@@ -32,7 +32,7 @@ Apply = Callable[[sqlite3.Connection, Sequence[Placed]], T]
 
 @dataclass(eq=False)
 class _Task(Generic[T]):
-    """One caller's change: values for the segments, and what to do within the transaction."""
+    """One caller's change: values for the segments, and its part of the transaction."""
 
     apply: Apply[T]
     blobs: Sequence[tuple[int, bytes]] = ()  # (topic id, value)
@@ -232,7 +232,7 @@ class Writer:
         return database
 
     def _commit(self, group: _Group) -> None:
-        for segment in group.retired:  # what the groups before placed there is committed by now
+        for segment in group.retired:  # values that earlier groups placed there are committed by now
             segment.close()
         if group.error is None:
             try:

@@ -37,7 +37,7 @@ class KafkaAdmin:
         self._patience_s = patience_s
         self._client: AdminClient | None = None
         self._lock = threading.Lock()
-        # What a process that died has left open is waited for once: partition -> the end that it holds, and groups.
+        # Open transactions of a dead process are waited for once: partition -> the end that one holds, and groups.
         self._held: dict[TopicPartition, int] = {}
         self._open: set[str] = set()
 

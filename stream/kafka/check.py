@@ -1,4 +1,4 @@
-"""Is the broker fit for farmwatch? Questions only; nothing is changed."""
+"""Checks of the broker and its topics. Questions only; nothing is changed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stream.kafka.settings import KafkaSettings, configs_of
 from stream.log.contract import Topic
 from stream.log.errors import StreamError
 
-Finding = tuple[str, bool, str]  # what, is it right, what was found and how to mend it
+Finding = tuple[str, bool, str]  # subject, whether it is right, the finding and its remedy
 _OLDEST = (2, 5)  # transactional offset commits are checked against the group's generation from here on (KIP-447)
 # A differing value is right where it keeps more; the rest must be as configured.
 _AT_LEAST = ("max.message.bytes", "delete.retention.ms")
@@ -67,7 +67,7 @@ def _topics(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
 def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
     wrong = []
     for key in _COMPARED:
-        value = own(key, found[key]) if key in found else None  # what runs need is held beyond it
+        value = own(key, found[key]) if key in found else None  # a held limit is beyond it
         if key not in wanted or value == wanted[key]:
             continue
         if key in _AT_LEAST and int(value or "0") > int(wanted[key]):

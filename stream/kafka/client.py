@@ -102,13 +102,13 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
         self.learn_topics()  # or the first join would run into a second one, when the topics' metadata comes in
 
     def fetch(self, timeout_s: float, max_records: int) -> list[Any]:
-        """Next records of what is held and not paused; keeps the membership. Raises LogUnavailable or Fenced."""
+        """Next records of held, unpaused partitions; keeps the membership. Raises LogUnavailable or Fenced."""
         with translated(f"poll of group {self.config['group_id']}"):
             self._take_in_join()
             self._free_slot()
             try:
                 polled = self.poll(timeout_ms=max(0, int(timeout_s * 1000)), max_records=max_records)
-            except kafka_errors.NoOffsetForPartitionError as error:  # of what was won just now: it is placed later
+            except kafka_errors.NoOffsetForPartitionError as error:  # of partitions won just now: they are placed later
                 self.place(dict.fromkeys(error.args[0], 0))
                 return []
             except kafka_errors.OffsetOutOfRangeError as error:
@@ -123,7 +123,7 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
         return [record for records in polled.values() for record in records]
 
     def take_changes(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
-        """(lost, won) since the last call, to be followed in this order; what was lost and won again is in both."""
+        """(lost, won) since the last call, to be followed in this order; partitions lost and won again are in both."""
         with self._noting:
             lost, won = self._lost, self._won
             self._lost, self._won = set(), set()
@@ -155,7 +155,7 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
         return bool(self._coordinator.stable() and not self._coordinator.rejoin_needed)
 
     def displaced(self) -> bool:
-        """True when a heartbeat was answered with: another process has your name. kafka-python only stops beating."""
+        """True when a heartbeat was refused since another process has the name. kafka-python only stops beating."""
         coordinator = self._coordinator
         return bool(coordinator.stable() and not coordinator._heartbeat_enabled and not coordinator.rejoining)
 
@@ -290,7 +290,7 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
             ended = self._transaction_manager.begin_abort()
             self._sender.wakeup()
             self._await(ended, time.monotonic() + _ABORT_S)
-        except Exception:  # noqa: BLE001  # whatever it is, this producer's state is unknown; the cause is raised above
+        except Exception:  # noqa: BLE001  # after any error its state is unknown; the cause is raised above
             self.kill()
 
 

@@ -1,4 +1,4 @@
-"""What the Kafka log and its members share: address, names, settings, and the shape of records on the wire."""
+"""Shared by the Kafka log and its members: address, names, settings, and the shape of records on the wire."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class KafkaSite:
         return ProducerRecord(topic, partition, output.key, output.value, headers, output.timestamp_ms)
 
     def message(self, record: Any) -> Message:
-        """A record as it was read; what other writers may leave out (key, header values) is empty."""
+        """A record as it was read; key and header values, which other writers may leave out, are empty then."""
         damage = damage_of(record)
         try:
             headers = {name: (value or b"").decode() for name, value in record.headers or ()}

@@ -1,7 +1,7 @@
 """Damaged batches of a topic: their offsets become records with damage, and reading continues.
 
 kafka-python raises CorruptRecordError where the CRC of a batch fails or a record of it cannot be parsed, and never gets
-past that batch. What it iterates over is wrapped here. The CRC covers all of a batch but its first offset, its size and
+past that batch. This module wraps the batches. The CRC covers all of a batch but its first offset, its size and
 its format. Where one of these is damaged, neither the broker nor kafka-python finds the next batch: the error stays.
 """
 
@@ -31,7 +31,7 @@ class _Damaged(NamedTuple):
 
 
 def damage_of(record: Any) -> str:
-    """What is wrong with a record that was read; "" = nothing."""
+    """The damage of a record that was read; "" = none."""
     return record.checksum if isinstance(record.checksum, str) else ""
 
 
@@ -70,7 +70,7 @@ class _Batch:
         self.last_offset = last_offset
         self.next_offset = last_offset + 1
         self.is_marker = batch.is_control_batch
-        self.is_control_batch = self.is_marker and not fault  # what says that nothing is to be read may be the damage
+        self.is_control_batch = self.is_marker and not fault  # the control bit itself may be the damage
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batch, name)

@@ -1,4 +1,4 @@
-"""What an error of kafka-python means on the contract of the log."""
+"""Errors of kafka-python as errors of the contract."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FENCING = (
 )
 _TOO_LARGE = (kafka_errors.MessageSizeTooLargeError, kafka_errors.RecordListTooLargeError)
 _UNKNOWN_TOPIC = (kafka_errors.UnknownTopicOrPartitionError, kafka_errors.InvalidTopicError)
-# What waiting does not mend: the operator has to.
+# Waiting does not help: the operator must act.
 _REFUSED = (
     kafka_errors.AuthorizationError,
     kafka_errors.SaslAuthenticationFailedError,
@@ -36,7 +36,7 @@ _REFUSED = (
 
 
 def typed(error: BaseException, doing: str) -> StreamError:
-    """`error` as the contract's error; `doing` says what was tried ("commit of group judge")."""
+    """`error` as the contract's error; `doing` names the attempt ("commit of group judge")."""
     said = f"{doing}: {type(error).__name__}: {error}"
     if isinstance(error, StreamError):
         return error

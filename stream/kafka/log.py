@@ -2,7 +2,7 @@
 
 Topics are Kafka topics, groups are consumer groups with static members, commits are transactions, and keyed state is a
 compacted changelog topic with a local copy. Everything read is read_committed. Retention is the broker's work; `expire`
-says what it may not touch.
+names the records to keep.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ class KafkaLog:
             yield state
 
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
-        """What these topics hold: bytes on disk of one replica, transaction markers among the records."""
+        """See `Log.sizes`: bytes on disk of one replica, transaction markers among the records."""
         known = self._site.topics()
         found = [topic for topic in topics if topic in known]
         sizes = self._site.admin.sizes([self._site.full(topic) for topic in found])
@@ -199,7 +199,7 @@ class KafkaLog:
         }
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:  # noqa: ARG002  # the contract's
-        """Tell the broker, which applies retention and compaction, what to keep; see `stream.kafka.retention`."""
+        """Keep the needed topics; the broker applies retention and compaction. See `stream.kafka.retention`."""
         hold(self._site, needed)
         return 0
 

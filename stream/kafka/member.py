@@ -6,7 +6,7 @@ Rebalances happen inside `poll` only. A partition that was won is *pending* unti
   3. the state is read up to everything written by then, so it holds exactly what those offsets belong to.
 
 A commit without an answer may have happened or not. All partitions then become pending again, and the three steps find
-out. A commit of outputs alone leaves no such trace: `stream.schema.control` looks up what became of its own.
+out. A commit of outputs alone leaves no such trace: `stream.schema.control` looks up its own.
 
 Two members of one name share a transactional id, so the second fences the first. A partition that moved to another name
 is fenced by the group's generation, which every commit that names a partition carries: with its input offsets, or,
@@ -221,7 +221,7 @@ class KafkaMember:
             raise LogUnavailable(f"{self._said}: no broker at {self._site.bootstrap}; check that it is up")
 
     def _find_way(self, consumer: GroupConsumer) -> None:
-        """Go on where the broker has not the offset that was to be read: retention overtook it, or it is no more."""
+        """Resume where the broker lacks the offset to read: retention overtook it, or the topic was made anew."""
         astray = {at: offset for at, offset in consumer.take_astray().items() if at.partition in self._owned.epochs}
         if not astray:
             return
@@ -247,7 +247,7 @@ class KafkaMember:
         return found
 
     def _rest(self, at: TopicPartition, done: int) -> int:
-        """`done`, or behind what was read past after it, where all that was delivered lies before it."""
+        """`done`, or the position where only markers were read since, and all delivered records lie before it."""
         position = (self._consumer and self._consumer.next_offset(at)) or 0
         if position <= done or self._owned.delivered.get(at, done) > done or self._buffer.holds(at.partition):
             return done

@@ -1,4 +1,4 @@
-"""What a member owns: partitions that are ready, those that are being made so, and the state and offsets of each."""
+"""The partitions of a member: ready ones, those that are being made ready, and the state and offsets of each."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stream.log.errors import LogUnavailable, StreamError
 
 log = structlog.get_logger(__name__)
 _OFFSETS_WAIT_S = 1.0  # for open transactions of an earlier owner; asked again in the next poll
-_SURELY_ENDED = 2.0  # transaction timeouts, after which the broker has aborted whatever was left open
+_SURELY_ENDED = 2.0  # transaction timeouts, after which the broker has aborted open ones
 
 
 class Ownership:

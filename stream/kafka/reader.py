@@ -124,7 +124,7 @@ class Restore(KafkaReader):
         self._logged_at = time.monotonic()
 
     def advance(self, timeout_s: float) -> None:
-        """Apply what comes within `timeout_s`. Raises LogUnavailable, and StreamError for a damaged changelog."""
+        """Apply records that come within `timeout_s`. Raises LogUnavailable; StreamError for a damaged changelog."""
         self._apply(self.step(timeout_s))
 
     def run(self, silence_s: float) -> None:

@@ -1,4 +1,4 @@
-"""Keeping what runs need on Kafka: of a topic that is needed, all stays.
+"""Topics that runs need, on Kafka: all records of such a topic stay.
 
 To `retention.ms` and `retention.bytes` a number is added that makes them endless, and taken off again later. So nothing
 has to be remembered elsewhere, and the operator may change a held topic's settings.

@@ -1,4 +1,4 @@
-"""How farmwatch talks to Apache Kafka: one struct, and the options of kafka-python that follow from it."""
+"""Settings of the Kafka log: one struct, and the options of kafka-python that follow from it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     client: dict[str, Any] = {}  # further options of kafka-python: security_protocol, ssl_cafile, sasl_mechanism, …
 
     def connection_options(self, bootstrap: str) -> dict[str, Any]:
-        """What every client needs."""
+        """The options of every client."""
         return {
             "bootstrap_servers": bootstrap.split(","),
             "client_id": "farmwatch",
@@ -117,7 +117,7 @@ def instance_name(name: str) -> str:
 
 
 def name_of(instance: str) -> str:
-    """The name of which `instance_name` made `instance`; what it cannot have made, as others' names may be, stays."""
+    """The reverse of `instance_name`; a name that it cannot have made, such as a stranger's, stays."""
 
     def character(found: re.Match[str]) -> str:
         number = int(found[1], 16)

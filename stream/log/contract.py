@@ -36,7 +36,7 @@ def wall_ms() -> int:
 
 
 class CleanupPolicy(enum.Enum):
-    """What retention does with old records of a topic."""
+    """How retention treats the old records of a topic."""
 
     DELETE = "delete"  # after `retention_ms`, or beyond `retention_bytes` a partition
     COMPACT = "compact"  # the newest of each key stays; a None value (tombstone) removes the key
@@ -61,9 +61,9 @@ class At(NamedTuple):
 
 
 class TopicSize(NamedTuple):
-    """What a topic holds, all partitions together. For the changelog of a store: what the store holds."""
+    """The size of a topic, all partitions together. For the changelog of a store: the size of the store."""
 
-    records: int  # offsets from beginning to end: what compaction removed and Kafka's transaction markers count too
+    records: int  # offsets from beginning to end, with those of compacted records and transaction markers
     bytes: int  # of one replica
 
 
@@ -110,7 +110,7 @@ class StateChange:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What becomes visible together. `offsets`: the next ones to read; `state`: partition -> changes, in order."""
+    """Changes that become visible together. `offsets`: the next to read; `state`: partition -> changes, in order."""
 
     outputs: Sequence[Output] = ()
     offsets: Mapping[At, int] = field(default_factory=dict)
@@ -134,7 +134,7 @@ class StateReader(Protocol):
 
 
 class Member(Protocol):
-    """One member of a consumer group: what a stage's loop holds. Used from one thread only.
+    """One member of a consumer group, held by a stage's loop. Used from one thread only.
 
     Of a group's topics with the same number of partitions, a member owns partition p of all of them or of none.
     """
@@ -241,7 +241,7 @@ class Log(Protocol):
         """Committed state of a store now, outside of any group, for one thread; Kafka reads the changelog for it."""
 
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
-        """What these topics hold; those that do not exist are left out."""
+        """The sizes of these topics; those that do not exist are left out."""
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
         """Apply retention and compaction; returns the bytes freed (0 on Kafka, whose broker does it).
@@ -257,7 +257,7 @@ class Log(Protocol):
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """Delete topics with their records, groups with their offsets, stores with state and changelog.
 
-        Returns the bytes freed, as far as known; what is missing is passed over. A topic that is created again begins
+        Returns the bytes freed, as far as known; missing ones are passed over. A topic that is created again begins
         at offset 0; a member that reads the old one gets UnknownTopic. Raises StreamError, and removes nothing, while a
         group has live members.
         """

@@ -32,7 +32,7 @@ class Batch:
         self.outcomes: list[bool] = []  # for the breaker: whether a record failed
         self.dead_letters = 0
         self.heartbeats: list[int] = []  # their starts, ms
-        self.expired: list[Message] = []  # what retention took before it was read
+        self.expired: list[Message] = []  # spans that retention took unread
         self.last_error: Exception | None = None
 
     def process(self, messages: Sequence[Message], prepared: Mapping[int, Any]) -> None:
@@ -74,10 +74,10 @@ class Batch:
             record, result = prepared
             with context.savepoint():
                 self._stage.process(record, result, context)
-        except Exception as error:  # the error says itself what it concerns
+        except Exception as error:  # its class tells whether it concerns one record
             if not concerns_one_record(error):
                 raise
-            if not message.damage or message.may_return:  # else waiting cannot mend it: no fault of the stage
+            if not message.damage or message.may_return:  # else waiting does not help: no fault of the stage
                 self.outcomes.append(True)
             self.dead_letters += 1
             self.last_error = error
@@ -108,12 +108,12 @@ class Batch:
 
 
 def concerns_one_record(error: Exception) -> bool:
-    """Whether only its record goes to the dead letters: what is `retriable` or `fatal` ends the batch."""
+    """Whether only its record goes to the dead letters: a `retriable` or `fatal` error ends the batch."""
     return not (getattr(error, "retriable", False) or getattr(error, "fatal", False))
 
 
 def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exception]:
-    """Records by index, or their errors; without heartbeats, tombstones and what expired unread."""
+    """Records by index, or their errors; without heartbeats, tombstones and spans that expired unread."""
     records: dict[int, Record | Exception] = {}
     for index, message in enumerate(messages):
         if message.value is None or message.expired or heartbeat.is_heartbeat(message):
@@ -144,7 +144,7 @@ def prepare(stage: Stage, records: Mapping[int, Record | Exception]) -> dict[int
 
 @dataclass(frozen=True, slots=True)
 class InFlightBatch:
-    """The messages of one batch in the order of their reading, and what the stage's `prepare` makes of them."""
+    """The messages of one batch in the order of their reading, and the stage's slow work on them."""
 
     messages: Sequence[Message]
     epochs: Sequence[int]  # of ownership, under which the messages were read
@@ -155,7 +155,7 @@ class InFlightBatch:
         return self.work is None or bool(wait([self.work], timeout=timeout_s).done)
 
     def still_owned(self, owned: Mapping[int, int]) -> tuple[list[Message], dict[int, Any]]:
-        """The messages of partitions not lost since, with what was prepared; raises what the slow work raised."""
+        """The messages of partitions not lost since, with their results; raises the error of the slow work."""
         prepared = self.work.result() if self.work is not None else {}
         kept: list[Message] = []
         results: dict[int, Any] = {}

@@ -151,7 +151,7 @@ class Metrics:
             )
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        """Add to a counter at once. For what belongs to a batch, use a Meter."""
+        """Add to a counter at once. For counts of a batch, use a Meter."""
         self._child(name, labels).inc(amount)
 
     def set(self, name: str, value: float, **labels: str) -> None:
@@ -257,7 +257,7 @@ class LogCpu:
         return call
 
     def look_at_threads(self) -> None:
-        """Count what the log's own threads have spent since the last look (Linux; nothing elsewhere)."""
+        """Count the time of the log's own threads since the last look (Linux; nothing elsewhere)."""
         for thread in threading.enumerate():
             number = thread.native_id
             if number is None or not any(part in thread.name for part in _LOG_THREADS):

@@ -1,4 +1,4 @@
-"""What `control` says of runs: read cheaply, and changed by one process at a time.
+"""The runs on the topic `control`: read cheaply, and changed by one process at a time.
 
 A writer joins the group `control` under one name, which fences the writer before it, and then writes the row `writer`:
 all rows of earlier writers stand before that row. So of two writers at once, one commit is refused (`Fenced`).
@@ -54,11 +54,11 @@ class Control:
         self.rulesets: dict[str, str] = {}  # digest -> TOML text
         self.alias = Alias()
         self.cutovers: list[Cutover] = []
-        self.scorers: Scorers | None = None  # None = SCORE never said what it runs
+        self.scorers: Scorers | None = None  # None = SCORE never wrote its row
         self.refresh()
 
     def refresh(self) -> bool:
-        """Take in what was appended; whether any. SchemaTooNew, BadRecord while a key's newest row is unreadable."""
+        """Take in new rows; True if there were any. SchemaTooNew, BadRecord while a key's newest row is unreadable."""
         if not self._exists and CONTROL not in self._log.topics():
             return False
         self._exists = True

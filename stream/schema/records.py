@@ -15,7 +15,7 @@ from stream.log.errors import BadRecord, SchemaTooNew
 
 
 class Record(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """What all records share. `v` is the schema version that wrote it; `VERSION` the newest that this code reads."""
+    """The fields of all records. `v` is the schema version of the writer, `VERSION` the newest that this code reads."""
 
     VERSION: ClassVar[int] = 1
 
@@ -65,7 +65,7 @@ class Page(Record, frozen=True, kw_only=True):
 
 
 class Features(Record, frozen=True, kw_only=True):
-    """What was measured on a page; never a decision. `id` is the fetch id."""
+    """The measurements of a page, never a decision. `id` is the fetch id."""
 
     page_id: str
     url: str
@@ -93,7 +93,7 @@ class RuleOutcome(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Verdict(Record, frozen=True, kw_only=True):
-    """What a ruleset says of a page. `id` is the fetch id."""
+    """The verdict of a ruleset on a page. `id` is the fetch id."""
 
     page_id: str
     url: str
@@ -124,7 +124,7 @@ class ScoreRequest(Record, frozen=True, kw_only=True):
 
 
 class Score(Record, frozen=True, kw_only=True):
-    """What a detector says of a text. `id` = text digest + ":" + detector identity; flag is None where it abstains."""
+    """A detector's score of a text. `id` = text digest + ":" + detector identity; flag is None where it abstains."""
 
     page_id: str
     fetch_id: str
@@ -140,7 +140,7 @@ class Score(Record, frozen=True, kw_only=True):
 
 
 class SiteState(Record, frozen=True, kw_only=True):
-    """One row per site: the site verdict and what it rests on. `id` is the site."""
+    """One row per site: the site verdict and its evidence. `id` is the site."""
 
     verdict: str = "unclassifiable"  # llm | human | undecided | unclassifiable
     detector: str = ""
@@ -194,7 +194,7 @@ class RatePoint(Record, frozen=True, kw_only=True):
     share_high: float | None = None
     share_method: str = ""  # direct | ppi | too few sites | too wide | no scored articles
     scored_sites: int = 0
-    answer: bytes = b""  # of the point "answer": what `farmwatch rate` says of a large log, JSON
+    answer: bytes = b""  # of the point "answer": the answer of `farmwatch rate` for a large log, JSON
 
 
 class Decision(Record, frozen=True, kw_only=True):
