@@ -86,7 +86,7 @@ def measured(log: EmbeddedLog) -> list[str]:
 
 
 def test_a_flipped_bit_under_measure_costs_one_page(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """One bit of a segment file flips: MEASURE buries that page, naming file and byte, and measures all the others."""
+    """One bit of a segment file flips: that page is dead-lettered with file and byte, and all the others are measured."""
     append(folder, [(PAGES, page(number)) for number in range(PAGES_MADE)])
     (segment,) = (folder / "segments").iterdir()
     (position,) = sql(folder, "SELECT position FROM records WHERE segment IS NOT NULL ORDER BY id")[7]
@@ -103,7 +103,7 @@ def test_a_flipped_bit_under_measure_costs_one_page(folder: Path, reopen: Callab
 
 
 def test_a_missing_segment_opens_the_breaker(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """Every page of a segment that is gone is damaged: MEASURE waits and says why; with the file back it goes on."""
+    """Every page of a missing segment is damaged: MEASURE waits, with the cause in its health, until the file is back."""
     append(folder, [(PAGES, page(number)) for number in range(PAGES_MADE)])
     (segment,) = (folder / "segments").iterdir()
     segment.rename(folder / "elsewhere")
@@ -122,7 +122,7 @@ def test_a_missing_segment_opens_the_breaker(folder: Path, reopen: Callable[[], 
 
 
 def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """A bit of a verdict in the database flips, and it still reads as one: TALLY buries it, and counts the others."""
+    """A bit of a verdict flips, and it still reads as one: it is dead-lettered, and the others are counted."""
     hit = Hit(id="h", site=SITE, url=f"https://{SITE}/0", query_id="q")
     by: dict[str, Any] = {"verdict": "article", "ruleset": "r", "digest": "d"}
     verdicts = [
@@ -146,10 +146,10 @@ def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, reopen: Callabl
 
 
 @pytest.mark.parametrize("garbage", [b"\xc1", b"", b"\x93\x01\xa2\xff\xfe"])
-def test_state_that_cannot_be_decoded_buries_the_records_of_its_site(
+def test_state_that_cannot_be_decoded_costs_the_records_of_its_site(
     folder: Path, reopen: Callable[[], EmbeddedLog], garbage: bytes
 ) -> None:
-    """TALLY's row of one site is damaged: the records of that site are buried, and the other sites go on."""
+    """TALLY's row of one site is damaged: the records of that site are dead-lettered, and the others processed."""
     sites = [SITE, "lake.test", "sea.test"]
 
     def hits(source: str) -> list[tuple[str, Record]]:
@@ -170,8 +170,8 @@ def test_state_that_cannot_be_decoded_buries_the_records_of_its_site(
     assert rows == {SITE: 1, "lake.test": 2, "sea.test": 2}
 
 
-def test_a_damaged_site_memory_buries_the_pages_of_its_site(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """MEASURE's memory of one site is damaged: its later pages are buried, and those of another site measured."""
+def test_a_damaged_site_memory_costs_the_pages_of_its_site(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
+    """MEASURE's memory of one site is damaged: its later pages are dead-lettered, and those of others measured."""
     append(folder, [(PAGES, page(1))])
     work(reopen(), MeasureStage(MEASURE))
     assert sql(folder, "UPDATE state SET value = x'c1' RETURNING 1")

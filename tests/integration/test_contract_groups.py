@@ -82,7 +82,7 @@ def test_a_partition_won_again_is_read_from_its_committed_offset(world: World) -
 
 
 def test_topics_of_a_group_are_owned_together(world: World) -> None:
-    """Who owns a partition gets its records of every topic with that number of partitions, and only those."""
+    """The owner of a partition gets its records of every topic with that number of partitions, and only those."""
     world.topics("left", "right", partitions=4)
     members = [world.join("left", "right", name=name, log=world.again()) for name in ("one", "two")]
     settle(members, 4)

@@ -131,7 +131,7 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
 
         @rule()
         def lease_runs_out(self) -> None:
-            """Everybody was silent for longer than the lease; who polls first wins."""
+            """All were silent for longer than the lease; the first to poll wins."""
             self.world.clock.turn(61_000)
 
         @invariant()

@@ -1,4 +1,4 @@
-"""The contract of all logs: what remove() takes away, what it leaves, and what others see who knew the old topics."""
+"""The contract of all logs: what remove() removes and leaves, and what users of the old topics see."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_a_store_beside_the_removed_one_stays(world: World) -> None:
     assert list(world.again().scan_state("s", 0)) == [(b"of", b"s")]
 
 
-def test_members_are_told_by_name(world: World) -> None:
+def test_members_are_listed_by_name(world: World) -> None:
     """members() of another process gives the names of those in the group, whatever is in them, and none after close."""
     world.topics("in")
     assert world.log.members("g") == []

@@ -61,7 +61,7 @@ def test_without_limits_all_is_kept(world: World) -> None:
 
 
 def test_a_group_behind_the_beginning_reads_on_there(world: World) -> None:
-    """Committed offsets are left alone; a member behind the beginning is told what it missed, and reads on there."""
+    """Committed offsets are left alone; a member behind the beginning gets the gap, and reads on there."""
     world.topics("a", retention_ms=DAY_MS)
     world.log.append([record("a", 0, "k", "0"), record("a", 0, "k", "1"), record("a", 0, "k", "2")])
     member = world.join("a")

@@ -14,7 +14,7 @@ from tests.support.worlds import NOON, World, drain, record, values
 
 
 def test_a_topic_made_later_works_at_once_in_other_processes(world: World) -> None:
-    """Who has listed, read and written topics before finds one that another process makes: it reads, writes, joins.
+    """A process that used topics before finds one that another process makes: it reads, writes, joins.
 
     Making a topic again changes nothing.
     """

@@ -1,4 +1,4 @@
-"""The contract of all logs: what a group never reads is told, and nothing is passed over in silence."""
+"""The contract of all logs: records that expired unread are reported; nothing is skipped in silence."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read(member: Member, until: Callable[[Sequence[Message]], bool]) -> list[Mes
 
 
 def spans(messages: Sequence[Message]) -> list[tuple[int, int]]:
-    """First offset and number of offsets of what is told to have expired."""
+    """First offset and number of offsets of each expired span."""
     return [(m.offset + 1 - m.expired, m.expired) for m in messages if m.expired]
 
 
@@ -39,7 +39,7 @@ def world(world: World) -> World:
     return world
 
 
-def test_what_expired_before_a_group_began_is_told_once(world: World) -> None:
+def test_what_expired_before_a_group_began_is_reported_once(world: World) -> None:
     """A group without offsets gets one message for all that is gone, then the rest; it is committed like any other."""
     put(world, 5)
     kept = offsets(world)[3]
@@ -59,7 +59,7 @@ def test_what_expired_before_a_group_began_is_told_once(world: World) -> None:
 
 
 def test_it_comes_again_until_it_is_committed(world: World) -> None:
-    """After a rewind, and for the next owner, what was not committed is told anew."""
+    """After a rewind, and for the next owner, an uncommitted span is reported again."""
     put(world, 3)
     world.lose("a", [offsets(world)[2]])
     member = world.join("a")
@@ -70,7 +70,7 @@ def test_it_comes_again_until_it_is_committed(world: World) -> None:
     assert spans(read(world.join("a"), lambda found: len(found) >= 2)) == spans(first)
 
 
-def test_what_retention_overtakes_while_a_member_reads_is_told(world: World) -> None:
+def test_what_retention_overtakes_while_a_member_reads_is_reported(world: World) -> None:
     """The message stands where the records would: between what was read and what is kept."""
     put(world, 6)
     at = offsets(world)
@@ -89,7 +89,7 @@ def test_what_retention_overtakes_while_a_member_reads_is_told(world: World) -> 
 
 
 def test_all_of_a_partition_may_be_gone(world: World) -> None:
-    """Where nothing is kept, what is gone is told all the same, and what comes later is read."""
+    """Where nothing is kept, the gap is reported all the same, and later records are read."""
     put(world, 3)
     end = world.log.end("a")[0]
     world.lose("a", [end])
@@ -102,7 +102,7 @@ def test_all_of_a_partition_may_be_gone(world: World) -> None:
     assert values(drain(member, 1)) == ["next"]
 
 
-def test_what_was_read_and_expired_later_is_not_told(world: World) -> None:
+def test_what_was_read_and_expired_later_is_not_reported(world: World) -> None:
     """A group that has read all has lost nothing, whatever retention takes: transaction markers are no records."""
     put(world, 3)
     member = world.join("a")

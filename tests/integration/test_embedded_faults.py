@@ -177,7 +177,7 @@ def test_an_opening_that_was_killed_is_resumed(tmp_path: Path, left: str) -> Non
 
 
 def test_a_new_folder_is_opened_by_many_at_once(tmp_path: Path) -> None:
-    """Nobody who opens a new log takes the segments of a faster one for those of a lost database."""
+    """No process that opens a new log mistakes the segments of a faster one for those of a lost database."""
     for number in range(10):
         folder, start = tmp_path / str(number), threading.Barrier(6)
 
@@ -195,8 +195,8 @@ def test_a_new_folder_is_opened_by_many_at_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("size", [200_000, 1000], ids=["segments", "database"])
-def test_a_full_disk_is_said_and_left_behind(folder: Path, log: EmbeddedLog, start: Start, size: int) -> None:
-    """A full disk: LogUnavailable says what, where and how to mend; nothing half is visible; with room it goes on."""
+def test_a_full_disk_is_reported_and_left_behind(folder: Path, log: EmbeddedLog, start: Start, size: int) -> None:
+    """A full disk: LogUnavailable names place and remedy; nothing half is visible; with room the log resumes."""
     worker = start("fill", size)
     said = list(lines(worker))
     full = [line for line in said if line.startswith("full")]
@@ -225,7 +225,7 @@ def test_an_owned_partition_is_left_alone_until_its_owner_dies(log: EmbeddedLog,
     second.close()
 
 
-def test_a_locked_database_is_said_and_waited_for(folder: Path, log: EmbeddedLog) -> None:
+def test_a_locked_database_is_reported_and_waited_for(folder: Path, log: EmbeddedLog) -> None:
     """While another process holds the database, appends raise LogUnavailable naming it; afterwards they work."""
     holder = sqlite3.connect(folder / "log.sqlite", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
@@ -258,7 +258,7 @@ def flip(segment: Path) -> None:
     [(flip, "checksum"), (lambda path: os.truncate(path, 8000), "3000 of 5000 bytes"), (Path.unlink, "missing")],
     ids=["flipped", "torn", "missing"],
 )
-def test_damaged_values_are_told_and_the_others_read(
+def test_damaged_values_are_reported_and_the_others_read(
     folder: Path, log: EmbeddedLog, change: Callable[[Path], object], what: str
 ) -> None:
     """A value whose bytes changed or are gone is a message with its file, byte and fault, for every way of reading.
@@ -322,7 +322,7 @@ def alter(folder: Path, column: str, value: str, offset: int = 1) -> None:
 
 
 @pytest.mark.parametrize(("column", "value", "fault"), INLINE)
-def test_a_small_record_that_changed_is_told(
+def test_a_small_record_that_changed_is_reported(
     folder: Path, log: EmbeddedLog, column: str, value: str, fault: str
 ) -> None:
     """A change of key, headers or value in the database is damage that names the file and the row; others are read."""
@@ -357,7 +357,7 @@ def test_a_row_that_sqlite_cannot_return_is_one_damaged_record(folder: Path, log
 
 
 def test_a_value_in_lost_pages_is_one_damaged_record(folder: Path, log: EmbeddedLog, again: Open) -> None:
-    """The pages on which a long value goes on are overwritten: that record is damaged, and the others are read."""
+    """Overflow pages of a long value are overwritten: that record is damaged, and the others are read."""
     log.create([Topic("newest", 1, CleanupPolicy.COMPACT)])
     log.append([record("newest", 0, f"{n}", f"{n}" * 100_000) for n in range(3)])
     log.close()
@@ -420,7 +420,7 @@ def test_a_partition_that_cannot_be_read_does_not_stop_retention(folder: Path, l
     assert segment not in segments(folder)
 
 
-def test_a_damaged_database_is_said(tmp_path: Path) -> None:
+def test_a_damaged_database_is_reported(tmp_path: Path) -> None:
     """A file that is no database raises LogDamaged naming it."""
     (tmp_path / "log.sqlite").write_bytes(b"this is no database" * 1000)
     with pytest.raises(LogDamaged, match=r"log\.sqlite is damaged"):
@@ -464,7 +464,7 @@ def test_retention_unlinks_segments_that_nobody_needs(folder: Path, again: Open)
 
 
 def test_no_offset_is_passed_over_while_retention_runs_beside(again: Open) -> None:
-    """Each offset comes as a record or is told as expired, once and in order, whatever goes between two looks."""
+    """Each offset comes as a record or is reported as expired, once and in order, at any pace of retention."""
     log = again(segment_bytes=12_000)
     log.create([Topic("old", 1, retention_ms=1)])
     count = 400
@@ -512,7 +512,7 @@ def test_a_forked_child_must_open_its_own(log: EmbeddedLog) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
 
 
-def test_a_closed_log_says_so(log: EmbeddedLog) -> None:
+def test_a_closed_log_refuses_every_use(log: EmbeddedLog) -> None:
     """After close every use raises StreamError; closing again is allowed."""
     log.close()
     log.close()

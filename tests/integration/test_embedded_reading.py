@@ -93,12 +93,12 @@ def test_reading_changes_no_file(folder: Path) -> None:
 
 
 def test_a_log_at_rest_is_read_without_the_right_to_write(folder: Path) -> None:
-    """A user who may not write the folder reads all of it."""
+    """A user without the right to write the folder reads all of it."""
     assert as_another_user(folder, lambda: look(folder)) == 2
 
 
 def test_a_log_at_work_is_read_without_the_right_to_write(folder: Path) -> None:
-    """While another process writes, a user who may not write the folder sees what it has committed."""
+    """While another process writes, a user without the right to write the folder sees its commits."""
     writer = EmbeddedLog(folder)
     writer.append([record("in", 0, "k", "third")])
     assert as_another_user(folder, lambda: look(folder)) == 3
@@ -120,8 +120,8 @@ def test_a_killed_log_is_read_without_the_right_to_write(folder: Path) -> None:
     assert (folder / "log.sqlite").read_bytes() == before
 
 
-def test_commits_that_cannot_be_read_are_told(folder: Path) -> None:
-    """The index of the WAL is gone, and it may not be made: one line says who can read the log."""
+def test_commits_that_cannot_be_read_are_reported(folder: Path) -> None:
+    """The index of the WAL is gone, and it may not be made: one line names the rights that are needed."""
     writer = EmbeddedLog(folder)
     writer.append([record("in", 0, "k", "third")])
     copied = folder.parent / "copied"
@@ -169,8 +169,8 @@ def test_nothing_is_written_by_a_reader(folder: Path) -> None:
     assert snapshot(folder) == before
 
 
-def test_a_folder_that_may_not_be_read_is_told(folder: Path) -> None:
-    """A user who may not look into the folder gets LogUnavailable that names it and says what is missing."""
+def test_a_folder_that_may_not_be_read_is_reported(folder: Path) -> None:
+    """A user without rights on the folder gets LogUnavailable that names it and the missing right."""
 
     def refused() -> int:
         with pytest.raises(

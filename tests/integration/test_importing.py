@@ -1,4 +1,4 @@
-"""An import on every log: what is there is known, whoever opens the log next."""
+"""An import on every log: pages that are there are known to the next process."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: P
 
 
 def test_a_broker_that_stays_away_is_reported_and_work_resumes(own_broker: Broker, tmp_path: Path) -> None:
-    """While the broker is away the member raises LogUnavailable; when it is back, the work goes on by itself."""
+    """While the broker is away the member raises LogUnavailable; when it is back, the work resumes by itself."""
     count = 3000
     log = _open(own_broker, tmp_path)
     _prepare(log, count)
@@ -170,8 +170,8 @@ def test_a_member_that_starts_before_the_broker(own_broker: Broker, tmp_path: Pa
     log.close()
 
 
-def test_a_transaction_that_never_ends_is_told(own_broker: Broker, tmp_path: Path) -> None:
-    """Offsets that stay unstable for longer than transactions last are an error that says so; ended, all goes on."""
+def test_a_transaction_that_never_ends_is_reported(own_broker: Broker, tmp_path: Path) -> None:
+    """Offsets that stay unstable for longer than transactions last are an error that names the remedy; work resumes."""
     log = _open(own_broker, tmp_path, msgspec.structs.replace(SETTINGS, transaction_timeout_s=1))
     _prepare(log, 10)
     lasting = msgspec.structs.replace(SETTINGS, transaction_timeout_s=PATIENCE_S)

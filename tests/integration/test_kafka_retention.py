@@ -31,7 +31,7 @@ def limits(log: KafkaLog, topic: str) -> dict[str, str]:
 
 
 def test_a_needed_topic_has_no_limit_until_it_is_not_named(log: KafkaLog, kafka_world: KafkaWorld) -> None:
-    """While it is named the broker removes nothing, however often it is told; another process gives the limits back."""
+    """While it is named the broker removes nothing, after any number of calls; another process gives the limits back."""
     log.expire(0, {"pages": [0, 0]})
     held = limits(log, "pages")
     assert int(held["retention.ms"]) > CENTURY_MS
@@ -75,7 +75,7 @@ def test_other_farmwatches_of_the_broker_are_left_alone(log: KafkaLog, tmp_path:
 
 
 def test_check_sees_through_what_is_held(log: KafkaLog) -> None:
-    """For the doctor a held topic has the limits that are its own, and a wrong one is told as it is."""
+    """For the doctor a held topic has the limits that are its own, and a wrong one is reported."""
     log.expire(0, {"pages": [0, 0]})
     assert [told for _, right, told in log.check([PAGES]) if not right] == []
     wrong = log.check([Topic("pages", 2, retention_ms=1, retention_bytes=1_000_000)])

@@ -151,7 +151,7 @@ def test_local_state_of_a_removed_store_is_deleted(kafka_log: KafkaLog, tmp_path
 
 
 def test_control_is_read_though_its_beginning_moved(kafka_log: KafkaLog) -> None:
-    """Who had read nothing, and who had read what is gone by now, take in all that is there."""
+    """A new reader, and one whose rows are gone by now, take in all that is there."""
     name = kafka_log._site.full(CONTROL)
     admin = KafkaAdminClient(bootstrap_servers=broker())
     admin.create_topics([NewTopic(name, 1, 1, topic_configs={"cleanup.policy": "compact,delete"})])

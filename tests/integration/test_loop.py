@@ -1,4 +1,4 @@
-"""The stage loop on the in-memory log: what is committed, what is rolled back, what is buried, and when it stops."""
+"""The stage loop on the in-memory log: commits, rollbacks, dead letters, and the end."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_a_transient_error_is_rolled_back_and_tried_again(memory: MemoryLog) -> 
     assert stage.lost_partitions, "the stage was told to drop what it cached"
 
 
-def test_a_poison_record_is_buried_with_its_origin(memory: MemoryLog) -> None:
+def test_a_poison_record_is_dead_lettered_with_its_origin(memory: MemoryLog) -> None:
     """A record that cannot be processed goes to the dead letters, leaves no state, and its neighbours go on."""
     put(memory, ("a.example", "x"), ("a.example", "poison"), ("a.example", "x"))
     cycle(loop_on(memory, Troubled()))
@@ -133,7 +133,7 @@ def test_damage_that_stays_does_not_open_the_breaker(memory: MemoryLog, may_retu
 
 
 def test_one_record_that_cannot_be_prepared_does_not_fail_its_batch(memory: MemoryLog) -> None:
-    """Where prepare fails for a batch, its records are prepared alone and only the guilty one is buried."""
+    """Where prepare fails for a batch, its records are prepared alone and only the bad one is dead-lettered."""
     put(memory, ("a.example", "x"), ("a.example", "poison"), ("a.example", "y"))
     cycle(loop_on(memory, Preparing()))
     assert [d.reason for d in decisions(memory)] == ["prepared 0", "prepared 2"]
@@ -220,7 +220,7 @@ def test_what_the_log_costs_is_counted(memory: MemoryLog) -> None:
 
 @pytest.mark.parametrize(("set_by_user", "then"), [(700, 10_000), (10_000, 10_000), (50_000, 50_000), (0, 0)])
 def test_only_a_collector_that_runs_often_is_slowed(set_by_user: int, then: int) -> None:
-    """Python's own number is raised; a user who has set a higher one, or switched the collector off, is obeyed."""
+    """Python's own number is raised; a higher one of the user, or a collector that is off, stays."""
     before = gc.get_threshold()
     try:
         gc.set_threshold(set_by_user, 11, 12)

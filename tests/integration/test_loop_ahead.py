@@ -255,7 +255,7 @@ def test_records_of_a_partition_that_came_back_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("moves", "starting", "healthy"), [(True, False, True), (False, True, True), (False, False, False)]
 )
-def test_a_long_batch_is_told_from_one_that_stands_still(
+def test_a_long_batch_is_distinguished_from_one_that_stands_still(
     memory: MemoryLog, moves: bool, starting: bool, healthy: bool
 ) -> None:
     """Past the watchdog's limit a batch is healthy while the stage says that it moves on, or that it still loads."""

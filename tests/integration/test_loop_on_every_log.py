@@ -1,4 +1,4 @@
-"""A stage, on every log, whose input cannot be read or expired unread: one dead letter each, and the rest goes on."""
+"""A stage on every log whose input is unreadable or expired unread: one dead letter each, the rest is processed."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ message.max.bytes=8388608
 auto.create.topics.enable=false
 """
 )
-# what became of transaction markers is told at INFO
+# what became of transaction markers is reported at INFO
 _LOGGING = """\
 <Configuration status="ERROR"><Appenders><Console name="out">
 <PatternLayout pattern="%d{ABSOLUTE} %p %c{1}: %m%n%throwable{8}"/>

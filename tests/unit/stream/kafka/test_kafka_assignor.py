@@ -1,4 +1,4 @@
-"""The assignor alone: any group, whoever comes and goes, ends in a fair cover in which partitions go together."""
+"""The assignor alone: after any arrivals and departures a group has a fair cover in which partitions go together."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_a_row_of_a_newer_schema_is_refused(log: _Log, key: bytes, row: Run | Al
 
 @pytest.mark.parametrize("value", [b"", b"\xc1", msgspec.msgpack.encode({"v": "1"}), msgspec.msgpack.encode([1])])
 @pytest.mark.parametrize(("key", "row"), ROWS)
-def test_bytes_that_are_no_row_are_told(log: _Log, key: bytes, row: Run | Alias | Cutover, value: bytes) -> None:
+def test_bytes_that_are_no_row_are_reported(log: _Log, key: bytes, row: Run | Alias | Cutover, value: bytes) -> None:
     """A value that cannot be read names what it should be."""
     append(log, key, value)
     with pytest.raises(SchemaTooNew, match=type(row).__name__):
@@ -143,7 +143,7 @@ def forgetful(log: _Log) -> _Log:
 
 
 def test_a_change_whose_answer_got_lost_counts(forgetful: _Log) -> None:
-    """Where the rows are there the change was made, and the writer goes on."""
+    """Where the rows are there the change was made, and the writer may write more."""
     with exclusive(forgetful, look_s=0.0) as writer:
         writer.put(Alias(run="a"))
         writer.put(RUN)
@@ -151,7 +151,7 @@ def test_a_change_whose_answer_got_lost_counts(forgetful: _Log) -> None:
     assert (control.alias.run, control.runs) == ("a", {"a": RUN})
 
 
-def test_a_change_that_got_lost_is_told(forgetful: _Log) -> None:
+def test_a_change_that_got_lost_is_reported(forgetful: _Log) -> None:
     """Where the rows are not there the error is the log's own, and the writer is refused from then on."""
     forgetful.keeps = False
     with exclusive(forgetful, look_s=0.0) as writer:
@@ -173,7 +173,7 @@ def test_what_was_written_before_does_not_tell_of_a_change_that_got_lost(forgetf
     assert Control(forgetful).alias.run == "b"
 
 
-def test_who_is_fenced_without_an_answer_is_told_so(forgetful: _Log) -> None:
+def test_who_is_fenced_without_an_answer_is_reported(forgetful: _Log) -> None:
     """Where another writer began meanwhile, a change without an answer was fenced, though that one wrote the same."""
     forgetful.keeps = False
     with exclusive(forgetful, look_s=0.0) as writer:
