@@ -75,12 +75,7 @@ class Topics:
 
     def create(self, database: sqlite3.Connection, topics: Sequence[Topic]) -> None:
         """Create missing topics and bring retention up to date, within a transaction. Raises TopicMismatch."""
-        for topic in topics:
-            row = database.execute(
-                "SELECT partitions FROM topics WHERE name = ?", (self._prefix + topic.name,)
-            ).fetchone()
-            if row is not None:
-                check_partitions(topic, row[0])
+        check_partitions(topics, {name: stored.partitions for name, stored in self.all(database).items()})
         for topic in topics:
             self._create_one(database, topic)
 

@@ -72,8 +72,7 @@ class KafkaLog:
     def create(self, topics: Sequence[Topic]) -> None:
         """Settings of existing topics stay: the operator may have changed them. `check` tells where they differ."""
         existing = self._site.topics()
-        for topic in topics:
-            check_partitions(topic, existing.get(topic.name, topic.partitions))
+        check_partitions(topics, existing)
         self._site.admin.create(
             {
                 self._site.full(topic.name): {

@@ -275,13 +275,14 @@ def check_size(output: Output) -> None:
         )
 
 
-def check_partitions(topic: Topic, partitions: int) -> None:
+def check_partitions(topics: Sequence[Topic], existing: Mapping[str, int]) -> None:
     """Raises TopicMismatch where a topic exists with another number of partitions than is wanted."""
-    if partitions != topic.partitions:
-        raise TopicMismatch(
-            f"topic {topic.name!r} has {partitions} partitions, {topic.partitions} are configured: "
-            "restore the old number, or start a new topic prefix"
-        )
+    for topic in topics:
+        if existing.get(topic.name, topic.partitions) != topic.partitions:
+            raise TopicMismatch(
+                f"topic {topic.name!r} has {existing[topic.name]} partitions, {topic.partitions} are configured: "
+                "restore the old number, or start a new topic prefix"
+            )
 
 
 def check_offsets(topic: str, offsets: Sequence[int], partitions: int) -> None:

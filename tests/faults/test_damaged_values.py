@@ -86,7 +86,7 @@ def measured(log: EmbeddedLog) -> list[str]:
 
 
 def test_a_flipped_bit_under_measure_costs_one_page(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """One bit of a segment file flips: that page is dead-lettered with file and byte, and all the others are measured."""
+    """One bit of a segment file flips: that page is dead-lettered with file and byte, and the others are measured."""
     append(folder, [(PAGES, page(number)) for number in range(PAGES_MADE)])
     (segment,) = (folder / "segments").iterdir()
     (position,) = sql(folder, "SELECT position FROM records WHERE segment IS NOT NULL ORDER BY id")[7]
@@ -103,7 +103,7 @@ def test_a_flipped_bit_under_measure_costs_one_page(folder: Path, reopen: Callab
 
 
 def test_a_missing_segment_opens_the_breaker(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """Every page of a missing segment is damaged: MEASURE waits, with the cause in its health, until the file is back."""
+    """Every page of a missing segment is damaged: MEASURE waits for the file, with the cause in its health."""
     append(folder, [(PAGES, page(number)) for number in range(PAGES_MADE)])
     (segment,) = (folder / "segments").iterdir()
     segment.rename(folder / "elsewhere")

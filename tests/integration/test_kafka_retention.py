@@ -31,7 +31,7 @@ def limits(log: KafkaLog, topic: str) -> dict[str, str]:
 
 
 def test_a_needed_topic_has_no_limit_until_it_is_not_named(log: KafkaLog, kafka_world: KafkaWorld) -> None:
-    """While it is named the broker removes nothing, after any number of calls; another process gives the limits back."""
+    """While it is named the broker removes nothing, after any number of calls; another process restores the limits."""
     log.expire(0, {"pages": [0, 0]})
     held = limits(log, "pages")
     assert int(held["retention.ms"]) > CENTURY_MS
