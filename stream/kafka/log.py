@@ -20,13 +20,12 @@ import structlog
 from kafka import TopicPartition
 from kafka import errors as kafka_errors
 
-from stream.kafka.check import Finding, check_broker
 from stream.kafka.client import TransactionalProducer, build_producer
 from stream.kafka.cluster import KafkaSite
+from stream.kafka.configuration import Finding, check_broker, hold
 from stream.kafka.errors import translated
 from stream.kafka.member import KafkaMember
 from stream.kafka.reader import read_all
-from stream.kafka.retention import hold
 from stream.kafka.settings import KafkaSettings, configs_of, name_of, require_crc32c
 from stream.kafka.state import LocalState
 from stream.log.contract import (
@@ -198,7 +197,7 @@ class KafkaLog:
         }
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:  # noqa: ARG002  # the contract's
-        """Keep the needed topics; the broker applies retention and compaction. See `stream.kafka.retention`."""
+        """Keep the needed topics; the broker applies retention and compaction. See `stream.kafka.configuration`."""
         hold(self._site, needed)
         return 0
 

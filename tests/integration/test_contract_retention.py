@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from stream.log.contract import At, CleanupPolicy, Commit, Topic
+from stream.log.contract import CleanupPolicy, Topic
 from stream.log.errors import TooMuchExpired
-from tests.support.worlds import NOON, World, drain, record, settle, values
+from tests.support.worlds import NOON, World, drain, record, values
 
 DAY_MS = 86_400_000
 
@@ -58,24 +58,6 @@ def test_without_limits_all_is_kept(world: World) -> None:
     world.log.create([Topic("a", 2, CleanupPolicy.DELETE, retention_ms=DAY_MS)])
     world.log.expire(NOON + 10_000 * DAY_MS)
     assert values(world.log.read("a", 0)) == []
-
-
-def test_a_group_behind_the_beginning_reads_on_there(world: World) -> None:
-    """Committed offsets are left alone; a member behind the beginning gets the gap, and reads on there."""
-    world.topics("a", retention_ms=DAY_MS)
-    world.log.append([record("a", 0, "k", "0"), record("a", 0, "k", "1"), record("a", 0, "k", "2")])
-    member = world.join("a")
-    drain(member, 3)
-    member.commit(Commit(offsets={At("a", 0): 1}))
-    world.clock.turn(DAY_MS + 1)
-    world.log.append([record("a", 0, "k", "3")])
-    world.log.expire(world.clock.now_ms)
-    assert world.log.committed("g", "a") == [1, None]
-    assert member.lag()[At("a", 0)] == 1
-    member.rewind()
-    settle([member], 2)
-    gap, kept = drain(member, 2)
-    assert (gap.offset, gap.expired, kept.value) == (2, 2, b"3")
 
 
 def test_compaction_keeps_the_newest_of_each_key(world: World) -> None:
