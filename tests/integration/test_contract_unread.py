@@ -73,7 +73,7 @@ def test_it_comes_again_until_it_is_committed(world: World) -> None:
 def test_what_retention_overtakes_while_a_member_reads_is_reported(world: World) -> None:
     """The message stands where the records would: between what was read and what is kept.
 
-    The committed offset stays as it was; the lag counts kept records only.
+    The committed offset stays as it was; on the embedded log the lag counts kept records only.
     """
     put(world, 6)
     at = offsets(world)
@@ -84,7 +84,7 @@ def test_what_retention_overtakes_while_a_member_reads_is_reported(world: World)
     member.rewind()
     world.lose("a", [at[4]])
     assert world.log.committed("g", "a") == [at[1]]
-    assert member.lag()[FIRST] == world.log.end("a")[0] - at[4]
+    assert not world.expires or member.lag()[FIRST] == world.log.end("a")[0] - at[4]
     assert member.poll(0.3, 10, 1 << 20) == []  # an expired span of a held partition waits as its records do
     member.resume()
     found = read(member, lambda found: len(found) >= 3)
