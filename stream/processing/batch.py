@@ -7,7 +7,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any
 
-from stream.log.contract import At, Commit, Message, Output, StateReader
+from stream.log.contract import NO_HEADERS, At, Commit, Headers, Message, Output, StateReader
 from stream.log.errors import BadRecord, RecordsExpired
 from stream.processing import heartbeat
 from stream.processing.dead_letters import dead_letter
@@ -51,10 +51,7 @@ class Batch:
                 self._process_one(message, prepared[index])
 
     def tick(self, partitions: Sequence[int]) -> None:
-        contexts = {p: Context(p, self._state(p), self.meter, self._now_ms) for p in partitions}
-        self._stage.tick(contexts)
-        for context in contexts.values():
-            self._outputs.extend(context.outputs)
+        self._stage.tick({partition: self._context(partition) for partition in partitions})
 
     def commit(self) -> Commit | None:
         state = {p: changes for p, staged in self._states.items() if (changes := staged.changes())}
@@ -65,9 +62,8 @@ class Batch:
         return Commit(self._outputs, self._offsets, state)
 
     def _process_one(self, message: Message, prepared: Any) -> None:
-        state = self._state(message.partition)
         headers = {name: message.headers[name] for name in PASSED_ON if name in message.headers}
-        context = Context(message.partition, state, self.meter, self._now_ms, headers)
+        context = self._context(message.partition, headers)
         try:
             if isinstance(prepared, Exception):
                 raise prepared
@@ -85,7 +81,6 @@ class Batch:
             self._write_dead_letter(message, error)
             return
         self.outcomes.append(False)
-        self._outputs.extend(context.outputs)
 
     def _write_dead_letter(self, message: Message, error: Exception) -> None:
         self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
@@ -99,6 +94,9 @@ class Batch:
         self.heartbeats.append(started)
         if stage.forward is not None:
             self._outputs.append(heartbeat.travelling(stage.forward, message.partition, message.headers))
+
+    def _context(self, partition: int, headers: Headers = NO_HEADERS) -> Context:
+        return Context(partition, self._state(partition), self.meter, self._now_ms, headers, self._outputs)
 
     def _state(self, partition: int) -> KeyedState | None:
         state = self._states.get(partition)
