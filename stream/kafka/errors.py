@@ -19,8 +19,6 @@ FENCING = (
     kafka_errors.IllegalGenerationError,
     kafka_errors.UnknownMemberIdError,
 )
-_TOO_LARGE = (kafka_errors.MessageSizeTooLargeError, kafka_errors.RecordListTooLargeError)
-_UNKNOWN_TOPIC = (kafka_errors.UnknownTopicOrPartitionError, kafka_errors.InvalidTopicError)
 # Waiting does not help: the operator must act.
 _REFUSED = (
     kafka_errors.AuthorizationError,
@@ -42,9 +40,9 @@ def typed(error: BaseException, doing: str) -> StreamError:
         return error
     if isinstance(error, FENCING):
         return Fenced(said)
-    if isinstance(error, _TOO_LARGE):
+    if isinstance(error, kafka_errors.MessageSizeTooLargeError | kafka_errors.RecordListTooLargeError):
         return RecordTooLarge(f"{said}; raise max.message.bytes of the topic to {BATCH_CAP_BYTES} where it is lower")
-    if isinstance(error, _UNKNOWN_TOPIC):
+    if isinstance(error, kafka_errors.UnknownTopicOrPartitionError | kafka_errors.InvalidTopicError):
         return UnknownTopic(f"{said}; create the topics with `farmwatch topics --create`")
     if isinstance(error, _REFUSED):
         return StreamError(f"{said}; the broker refuses this client: check its settings and rights")
