@@ -141,7 +141,7 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
     def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
         with self._noting:
             self._won |= set(assigned)
-        self.hold(list(assigned))
+        self.hold(assigned)
 
     def take_astray(self) -> dict[TopicPartition, int]:
         """Positions since the last call that the broker does not have; until they are placed anew, they come again."""
@@ -171,12 +171,15 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
             if at in held:
                 self.seek(at, offset or 0)
 
-    def hold(self, at: Sequence[TopicPartition]) -> None:
-        """Fetch nothing from these until `let`; those not held are left out."""
-        self.pause(*(tp for tp in at if tp in self.assignment()))
+    def hold(self, at: Iterable[TopicPartition]) -> None:
+        """Fetch nothing from these; those not assigned are left out."""
+        self.pause(*self.assignment().intersection(at))
 
-    def let(self, at: Sequence[TopicPartition]) -> None:
-        self.resume(*(tp for tp in at if tp in self.assignment()))
+    def fetch_only(self, at: Iterable[TopicPartition]) -> None:
+        """Fetch from these, as far as they are assigned, and from no others."""
+        assigned = self.assignment()
+        self.pause(*assigned.difference(at))
+        self.resume(*assigned.intersection(at))
 
     def forget_membership(self) -> None:
         """The broker said that this generation is over: join anew at the next poll, claiming nothing."""

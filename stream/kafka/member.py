@@ -194,10 +194,13 @@ class KafkaMember:
 
     def _live_waits(self, consumer: GroupConsumer, flowing: Collection[int]) -> bool:
         """True when these partitions of a topic that is no background topic have more than was fetched."""
-        live = [at for at in self._owned.inputs(flowing) if self._site.short(at.topic) not in self._background]
+        live = self._live(self._owned.inputs(flowing))
         ends = self._site.admin.stable_end(live)
         positions = {at: consumer.next_offset(at) for at in live}
         return any(position is None or position < ends[at] for at, position in positions.items())
+
+    def _live(self, at: Iterable[TopicPartition]) -> list[TopicPartition]:
+        return [one for one in at if self._site.short(one.topic) not in self._background]
 
     def _fetch(self, consumer: GroupConsumer, timeout_s: float, max_records: int) -> None:
         if self._background:
@@ -271,14 +274,10 @@ class KafkaMember:
     def _hold_or_let(self) -> None:
         if self._consumer is None:
             return
-        flowing = self._flowing()
-        held = self._owned.inputs(p for p in self._owned.epochs if p not in flowing)
-        let = self._owned.inputs(flowing)
+        flowing = self._owned.inputs(self._flowing())
         if self._buffer.holds_background():  # enough of it: while live records flow, it would grow without end
-            held += [at for at in let if self._site.short(at.topic) in self._background]
-            let = [at for at in let if self._site.short(at.topic) not in self._background]
-        self._consumer.hold(held)
-        self._consumer.let(let)
+            flowing = self._live(flowing)
+        self._consumer.fetch_only(flowing)
 
     def _flowing(self) -> Collection[int]:
         return set(self._pauses.flowing(self._owned.epochs))

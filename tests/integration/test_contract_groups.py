@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from stream.log.contract import At, Commit, Member, Message
-from tests.support.worlds import LEASE_MS, World, drain, gather, patiently, record, settle, turn_over, values
+from tests.support.worlds import (
+    LEASE_MS,
+    World,
+    drain,
+    gather,
+    on_embedded,
+    patiently,
+    record,
+    settle,
+    turn_over,
+    values,
+)
 
 YEAR_MS = 365 * 86_400_000
 
@@ -119,11 +130,10 @@ def test_a_member_that_comes_back_takes_over_at_once(world: World) -> None:
     assert dict(other.assignment()) == others
 
 
+@on_embedded
 @pytest.mark.parametrize("wrong_ms", [YEAR_MS, -YEAR_MS], ids=["ahead", "behind"])
 def test_a_member_that_died_under_a_wrong_clock_is_taken_over(world: World, wrong_ms: int) -> None:
     """Its lease ends soon after the clock is right: then offsets may be set, and another takes over."""
-    if not world.turns_clock:
-        pytest.skip("leases of Kafka run on the broker's clock")
     world.topics("in")
     world.log.append([record("in", p, "k", "v") for p in range(2)])
     world.clock.turn(wrong_ms)

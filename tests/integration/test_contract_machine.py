@@ -137,7 +137,7 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
         @invariant()
         def owners_differ(self) -> None:
             """What is on `out` is at any time a prefix of what is due: nothing came twice, nothing was left out."""
-            if self.world.turns_clock:
+            if self.world.embedded:
                 self._check_prefix()
 
         def _guarded(self, name: str, action: Any) -> None:
@@ -197,7 +197,7 @@ def test_any_history_copies_each_record_exactly_once(kind: str) -> None:
         machine(world),
         settings=settings(
             max_examples=world.examples,
-            stateful_step_count=30 if world.turns_clock else 15,
+            stateful_step_count=30 if world.embedded else 15,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -8,7 +8,7 @@ import pytest
 
 from stream.log.contract import At, CleanupPolicy, Commit, Member, StateChange
 from stream.log.errors import Fenced, StreamError, UnknownTopic
-from tests.support.worlds import LEASE_MS, World, drain, patiently, record, settle, values
+from tests.support.worlds import LEASE_MS, World, drain, on_embedded, patiently, record, settle, values
 
 
 def write_all(world: World) -> Member:
@@ -185,7 +185,7 @@ def test_sizes_of_topics(world: World) -> None:
         sizes = log.sizes(["a", "empty", "nowhere"])
         assert sizes.keys() == {"a", "empty"}
         assert sizes["empty"] == (0, 0)
-        if world.expires:
+        if world.embedded:
             assert sizes["a"] == (4, 4 * (len("k") + 10_000))
         else:  # a broker counts transaction markers and compresses
             assert 4 <= sizes["a"].records <= 6
@@ -196,17 +196,16 @@ def test_a_changelog_stands_for_its_store(world: World) -> None:
     """sizes() of "state.<store>" tells of the store's state."""
     write_all(world)
     size = world.log.sizes(["state.s"])["state.s"]
-    if world.expires:
+    if world.embedded:
         assert size == (2, 2 * (len("key") + 100))
     else:  # with transaction markers, compressed
         assert 2 <= size.records <= 6
         assert size.bytes > 0
 
 
+@on_embedded
 def test_a_member_that_comes_back_too_late_is_fenced(world: World) -> None:
     """A member that stood still while its group was removed, and joined anew under its name, commits nothing."""
-    if not world.turns_clock:
-        pytest.skip("sessions of Kafka end by the broker's clock")
     world.topics("in", "out", store="s")
     stopped = world.owner(2, "in", store="s", log=world.again())
     world.clock.turn(LEASE_MS + 1)

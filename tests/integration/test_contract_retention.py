@@ -6,17 +6,10 @@ import pytest
 
 from stream.log.contract import CleanupPolicy, Topic
 from stream.log.errors import TooMuchExpired
-from tests.support.worlds import NOON, World, drain, record, values
+from tests.support.worlds import NOON, World, drain, on_embedded, record, values
 
 DAY_MS = 86_400_000
-
-
-@pytest.fixture
-def world(world: World) -> World:
-    """A log that removes records when expire() is called."""
-    if not world.expires:
-        pytest.skip("Kafka's broker removes records in its own time")
-    return world
+pytestmark = on_embedded
 
 
 def test_old_records_are_removed(world: World) -> None:

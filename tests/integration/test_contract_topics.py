@@ -79,7 +79,7 @@ def test_a_record_without_a_timestamp_gets_the_clocks(world: World) -> None:
     world.topics("a")
     world.log.append([record("a", 0, "k")])
     (found,) = world.log.read("a", 0)
-    assert found.timestamp_ms == NOON if world.turns_clock else found.timestamp_ms > NOON
+    assert found.timestamp_ms == NOON if world.embedded else found.timestamp_ms > NOON
 
 
 def test_reading_takes_a_range_of_offsets(world: World) -> None:
@@ -178,7 +178,7 @@ def test_offset_at_is_exact_when_the_clock_steps_back(world: World) -> None:
     On Kafka the markers of transactions count too, with the time of the broker, so the answer may be the offset of one
     that comes before it.
     """
-    retention_ms = 10**9 if world.expires else None
+    retention_ms = 10**9 if world.embedded else None
     world.log.create([Topic("a", 1, retention_ms=retention_ms)])
     dice = random.Random(11)
     now_ms = NOON
@@ -188,7 +188,7 @@ def test_offset_at_is_exact_when_the_clock_steps_back(world: World) -> None:
             now_ms += dice.choice((0, 1, 2, 30, -25, -400 * dice.randrange(2)))
             times.append(now_ms)
         world.log.append([record("a", 0, "k", "v", timestamp_ms=time_ms) for time_ms in times])
-        if world.expires:
+        if world.embedded:
             old = NOON if dice.randrange(2) else dice.choice(times)
             world.log.expire(old + 10**9)
         kept = [(m.offset, m.timestamp_ms) for m in world.log.read("a", 0)]
@@ -197,7 +197,7 @@ def test_offset_at_is_exact_when_the_clock_steps_back(world: World) -> None:
         for time_ms in asked:
             first = next((offset for offset, of in kept if of >= time_ms), world.log.end("a")[0])
             (found,) = world.log.offset_at("a", time_ms)
-            is_marker = not world.expires and found not in dict(kept)
+            is_marker = not world.embedded and found not in dict(kept)
             assert found == first or (is_marker and found < first)
 
 

@@ -134,7 +134,7 @@ def test_of_two_at_once_one_wins(controlled: World) -> None:
 def test_changes_of_many_at_once_are_made_one_after_the_other(controlled: World) -> None:
     """Three that read, add one to what they read, and try again when fenced: no number is given twice or left out."""
     logs = [controlled.again() for _ in range(3)]
-    turns = 4 if controlled.turns_clock else 2
+    turns = 4 if controlled.embedded else 2
     failures: list[Exception] = []
 
     def add_some(log: Log) -> None:

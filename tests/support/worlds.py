@@ -11,6 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import CleanupPolicy, Log, Member, Message, Output, Topic
 
@@ -21,6 +23,8 @@ PATIENCE_S = 30.0  # a test that waits for longer has failed
 LEASE_MS = 60_000  # of the logs whose clock the tests turn
 MEMORY_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
 NOON = 1_700_000_000_000
+
+on_embedded = pytest.mark.parametrize("world", ["embedded"], indirect=True)  # a broker does it in its own time
 
 
 class TestClock:
@@ -41,8 +45,7 @@ class TestClock:
 class World:
     """One log under test. `log` is a process's view of it; `again()` opens another's, which shares only the log."""
 
-    turns_clock = True  # leases and timestamps follow `clock`
-    expires = True  # expire() applies retention; Kafka's broker does it by itself, in its own time
+    embedded = True  # leases, timestamps and expire() follow `clock`; Kafka's broker does all that in its own time
     examples = 25  # of the state machine
 
     def __init__(self, folder: Path) -> None:
@@ -123,8 +126,7 @@ class EmbeddedWorld(World):
 class KafkaWorld(World):
     """The Kafka log on a real broker, under a prefix of its own."""
 
-    turns_clock = False
-    expires = False
+    embedded = False
     examples = 3
 
     def __init__(self, folder: Path, settings: KafkaSettings | None = None) -> None:
