@@ -106,16 +106,15 @@ class KafkaMember:
         if not (commit.outputs or commit.offsets or commit.state):
             return
         self._require({at.partition for at in commit.offsets} | set(commit.state), state=bool(commit.state))
-        records = [self._site.record(output) for output in commit.outputs]
-        changed = [(p, change) for p, changes in commit.state.items() for change in changes]
-        records += [
-            self._site.record(Output(f"state.{self._store}", p, change.key, encode_change(change)))
-            for p, change in changed
+        changed = [
+            Output(f"state.{self._store}", p, change.key, encode_change(change))
+            for p, changes in commit.state.items()
+            for change in changes
         ]
+        records = [self._site.record(output) for output in (*commit.outputs, *changed)]
         offsets = self._past_markers(commit.offsets)
         written = self._transact(records, self._offsets_to_send(offsets, commit.state))
-        of_changes = written[len(commit.outputs) :]
-        last = {p: offset for (p, _), offset in zip(changed, of_changes, strict=True)}
+        last = {c.partition: offset for c, offset in zip(changed, written[len(commit.outputs) :], strict=True)}
         self._owned.committed(offsets, {p: (commit.state[p], offset + 1) for p, offset in last.items()})
 
     def rewind(self) -> None:
