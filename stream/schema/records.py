@@ -6,6 +6,7 @@ of a newer schema is refused by name (`SchemaTooNew`). Times are integer millise
 
 from __future__ import annotations
 
+from functools import cache
 from typing import ClassVar, TypeVar
 
 import msgspec
@@ -208,7 +209,7 @@ class Decision(Record, frozen=True, kw_only=True):
 R = TypeVar("R", bound=Record)
 
 _encoder = msgspec.msgpack.Encoder()
-_decoders: dict[type[Record], msgspec.msgpack.Decoder[Record]] = {}
+_decoder_of = cache(msgspec.msgpack.Decoder)
 
 
 def encode(record: Record) -> bytes:
@@ -218,11 +219,8 @@ def encode(record: Record) -> bytes:
 
 def decode(kind: type[R], value: bytes) -> R:
     """Read a record of `kind`, also of an older schema. Raises SchemaTooNew or BadRecord."""
-    decoder = _decoders.get(kind)
-    if decoder is None:
-        decoder = _decoders[kind] = msgspec.msgpack.Decoder(kind)
     try:
-        record = decoder.decode(value)
+        record: R = _decoder_of(kind).decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         version = _version_of(value)
         if version is not None and version > kind.VERSION:
@@ -230,7 +228,7 @@ def decode(kind: type[R], value: bytes) -> R:
         raise BadRecord(f"not a {kind.__name__.lstrip('_')} record: {error}") from error
     if record.v > kind.VERSION:
         raise _too_new(kind, record.v)
-    return record  # type: ignore[return-value]  # the decoder was built for kind
+    return record
 
 
 def read(kind: type[R], message: Message) -> R:
