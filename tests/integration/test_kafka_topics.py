@@ -1,10 +1,12 @@
-"""Topics, offsets and stores on Kafka: what is set on the broker, what `check` finds, what outlives what, what goes."""
+"""Topics, offsets and stores on Kafka: settings on the broker, limits that runs lift, findings, and removal."""
 
 from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
@@ -22,10 +24,12 @@ from stream.schema.control import Control, exclusive
 from stream.schema.runs import Alias, Run
 from stream.schema.topics import CONTROL, all_topics
 from tests.support.kafka_broker import Broker, broker
-from tests.support.worlds import patiently, settle
+from tests.support.worlds import KafkaWorld, patiently, settle
 
 pytestmark = pytest.mark.kafka
 YEAR_MS = 365 * 86_400_000
+OWN = {"retention.ms": "86400000", "retention.bytes": "1000000"}
+PAGES = Topic("pages", 2, retention_ms=86_400_000, retention_bytes=1_000_000)
 
 
 def test_retention_and_compaction_are_set_on_the_topic(kafka_log: KafkaLog) -> None:
@@ -169,3 +173,68 @@ def test_control_is_read_though_its_beginning_moved(kafka_log: KafkaLog) -> None
     assert early.refresh()
     assert early.alias.run == Control(kafka_log).alias.run == "last"
     assert not early.refresh()
+
+
+@pytest.fixture
+def limited(kafka_log: KafkaLog) -> KafkaLog:
+    """A log with topics of all kinds."""
+    kafka_log.create([PAGES, Topic("for-ever", 2), Topic("newest", 2, CleanupPolicy.COMPACT)])
+    return kafka_log
+
+
+def limits(log: KafkaLog, topic: str) -> dict[str, str]:
+    (found,) = log._site.admin.topic_settings([log._site.full(topic)], list(OWN)).values()
+    return found
+
+
+def test_a_needed_topic_has_no_limit_until_it_is_not_named(limited: KafkaLog, kafka_world: KafkaWorld) -> None:
+    """While it is named the broker removes nothing, after any number of calls; another process restores the limits."""
+    limited.expire(0, {"pages": [0, 0]})
+    held = limits(limited, "pages")
+    assert int(held["retention.ms"]) > 100 * YEAR_MS
+    assert int(held["retention.bytes"]) > 1 << 50
+    kafka_world.again().expire(0, {"pages": [5, 0]})
+    assert limits(limited, "pages") == held
+    kafka_world.again().expire(0)
+    assert limits(limited, "pages") == OWN
+    limited.expire(0)
+    assert limits(limited, "pages") == OWN
+
+
+def test_limits_that_the_operator_changes_meanwhile_count(limited: KafkaLog) -> None:
+    """A limit set while the topic is held is lifted by the next call, and given back in the end."""
+    limited.expire(0, {"pages": [0, 0]})
+    limited._site.admin.set_topic_settings({limited._site.full("pages"): {"retention.ms": "5000"}})
+    limited.expire(0, {"pages": [0, 0]})
+    assert int(limits(limited, "pages")["retention.ms"]) > 100 * YEAR_MS
+    limited.expire(0)
+    assert limits(limited, "pages") == {**OWN, "retention.ms": "5000"}
+
+
+def test_topics_without_a_limit_and_compacted_ones_stay_as_they_are(limited: KafkaLog) -> None:
+    """There is nothing to lift: their settings are the same before, while and after."""
+    before = {topic: limits(limited, topic) for topic in ("for-ever", "newest")}
+    for needed in ({"for-ever": [0, 0], "newest": [0, 0]}, {}):
+        limited.expire(0, needed)
+        assert {topic: limits(limited, topic) for topic in before} == before
+
+
+def test_other_farmwatches_of_the_broker_are_left_alone(limited: KafkaLog, tmp_path: Path) -> None:
+    """Another prefix neither lifts nor gives back."""
+    with closing(KafkaWorld(tmp_path / "other")) as world:
+        other = cast(KafkaLog, world.log)
+        other.create([PAGES])
+        limited.expire(0, {"pages": [0, 0]})
+        assert limits(other, "pages") == OWN
+        held = limits(limited, "pages")
+        other.expire(0)
+    assert limits(limited, "pages") == held
+
+
+def test_check_sees_through_what_is_held(limited: KafkaLog) -> None:
+    """For the doctor a held topic has the limits that are its own, and a wrong one is reported."""
+    limited.expire(0, {"pages": [0, 0]})
+    assert [told for _, right, told in limited.check([PAGES]) if not right] == []
+    wrong = limited.check([Topic("pages", 2, retention_ms=1, retention_bytes=1_000_000)])
+    (told,) = [told for _, right, told in wrong if not right]
+    assert "retention.ms is 86400000, should be 1" in told

@@ -1,4 +1,4 @@
-"""The clients of kafka-python: their private parts on which the Kafka log relies, and what a reader leaves behind."""
+"""The clients of kafka-python: private parts on which the Kafka log relies, names, and a reader that cannot begin."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 kafka = pytest.importorskip("kafka")
 
@@ -18,6 +20,7 @@ from kafka.protocol.consumer import OffsetCommitRequest  # noqa: E402
 
 import stream.kafka  # noqa: E402
 from stream.kafka import reader as kafka_reader  # noqa: E402
+from stream.kafka.settings import instance_name, name_of  # noqa: E402
 from stream.log.errors import LogUnavailable  # noqa: E402
 
 PARTS = [
@@ -81,3 +84,15 @@ def test_a_reader_that_cannot_begin_leaves_no_connection(monkeypatch: pytest.Mon
     with pytest.raises(LogUnavailable, match="no answer"):
         next(records)
     assert _Consumer.closed == 1
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_name_reads_back(name: str) -> None:
+    """Whatever is in it."""
+    assert name_of(instance_name(name)) == name
+
+
+@pytest.mark.parametrize("name", ["x_fffffff_", "x_110000_", "_ffffffffffffffffffff_", "_d800_", "__", "a_b", "_xyz_"])
+def test_a_name_that_is_not_ours_stays_as_it_is(name: str) -> None:
+    """Anybody may join a group: no name of a member is an error, and none is unprintable."""
+    assert name_of(name) == name
