@@ -80,7 +80,7 @@ class Topics:
             self._create_one(database, topic)
 
     def _create_one(self, database: sqlite3.Connection, topic: Topic) -> None:
-        rules = (topic.kept is CleanupPolicy.COMPACT, topic.retention_ms, topic.retention_bytes)
+        rules = (topic.cleanup is CleanupPolicy.COMPACT, topic.retention_ms, topic.retention_bytes)
         name = self._prefix + topic.name
         changed = database.execute(
             "UPDATE topics SET compact = ?, retention_ms = ?, retention_bytes = ? WHERE name = ?", (*rules, name)

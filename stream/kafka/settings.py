@@ -122,7 +122,7 @@ def name_of(instance: str) -> str:
 def configs_of(topic: Topic) -> dict[str, str]:
     """The topic's settings by Kafka's names. Batches stay as they were sent ("producer")."""
     common = {"max.message.bytes": str(BATCH_CAP_BYTES), "compression.type": "producer"}
-    if topic.kept is CleanupPolicy.COMPACT:
+    if topic.cleanup is CleanupPolicy.COMPACT:
         return {
             **common,
             "cleanup.policy": "compact",

@@ -48,7 +48,7 @@ class Topic:
 
     name: str
     partitions: int
-    kept: CleanupPolicy = CleanupPolicy.DELETE
+    cleanup: CleanupPolicy = CleanupPolicy.DELETE
     retention_ms: int | None = None  # None = for ever
     retention_bytes: int | None = None  # per partition; None = no cap
 

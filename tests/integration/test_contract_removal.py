@@ -153,7 +153,7 @@ def test_missing_ones_are_passed_over(world: World) -> None:
 def test_a_store_beside_the_removed_one_stays(world: World) -> None:
     """State of another store whose name begins alike is left."""
     world.topics("in", store="s")
-    world.topics("state.s.run", kept=CleanupPolicy.COMPACT)
+    world.topics("state.s.run", cleanup=CleanupPolicy.COMPACT)
     for store in ("s", "s.run"):
         member = world.owner(2, "in", group=store, store=store)
         member.commit(Commit(state={0: [StateChange(b"of", store.encode())]}))

@@ -55,7 +55,7 @@ def test_without_limits_all_is_kept(world: World) -> None:
 
 def test_compaction_keeps_the_newest_of_each_key(world: World) -> None:
     """Of each key the newest record stays, at its offset; reading over the gaps works."""
-    world.topics("a", kept=CleanupPolicy.COMPACT)
+    world.topics("a", cleanup=CleanupPolicy.COMPACT)
     large = "L" * 10_000
     world.log.append([record("a", 0, key, value) for key, value in [("x", "1"), ("y", large), ("x", "2"), ("z", "3")]])
     world.log.expire(world.clock.now_ms)
@@ -96,7 +96,7 @@ def test_what_is_needed_stays(world: World) -> None:
 def test_most_of_a_topic_goes_only_when_it_may(world: World) -> None:
     """A topic that would lose more by age than `most` keeps it all, and TooMuchExpired names it; the others shrink."""
     world.topics("a", "b", retention_ms=DAY_MS)
-    world.topics("newest", partitions=1, kept=CleanupPolicy.COMPACT)
+    world.topics("newest", partitions=1, cleanup=CleanupPolicy.COMPACT)
     world.topics("capped", partitions=1, retention_ms=DAY_MS, retention_bytes=15_000)
     world.log.append([record("newest", 0, "k", str(n)) for n in range(3)])
     world.log.append([record("capped", 0, "k", f"{n}".ljust(10_000)) for n in range(4)])
@@ -132,7 +132,7 @@ def test_records_of_a_clock_that_was_ahead_do_not_stay_for_ever(world: World) ->
 
 def test_tombstones_are_removed_later(world: World) -> None:
     """A tombstone removes its key at once, and goes itself after readers had a day to see it."""
-    world.topics("a", kept=CleanupPolicy.COMPACT)
+    world.topics("a", cleanup=CleanupPolicy.COMPACT)
     world.log.append([record("a", 0, "k", "v"), record("a", 0, "k", None), record("a", 0, "other", "v")])
     world.log.expire(world.clock.now_ms)
     assert values(world.log.read("a", 0)) == ["-", "v"]

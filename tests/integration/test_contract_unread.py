@@ -121,7 +121,7 @@ def test_what_was_read_and_expired_later_is_not_reported(world: World) -> None:
 
 def test_of_a_compacted_topic_nothing_is_unread(world: World) -> None:
     """Compaction takes what newer records stand for: a reader gets those, and no word of the others."""
-    world.topics("c", partitions=1, kept=CleanupPolicy.COMPACT)
+    world.topics("c", partitions=1, cleanup=CleanupPolicy.COMPACT)
     for n in range(4):
         world.log.append([record("c", 0, "k", str(n))])
     if world.embedded:

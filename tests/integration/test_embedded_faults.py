@@ -386,17 +386,17 @@ def test_a_record_in_the_row_of_another_is_damaged(folder: Path, log: EmbeddedLo
         ("headers", "7"),
     ],
 )
-@pytest.mark.parametrize("kept", CleanupPolicy)
+@pytest.mark.parametrize("cleanup", CleanupPolicy)
 def test_a_damaged_row_does_not_stop_retention(
-    folder: Path, log: EmbeddedLog, column: str, value: str, kept: CleanupPolicy
+    folder: Path, log: EmbeddedLog, column: str, value: str, cleanup: CleanupPolicy
 ) -> None:
     """Whatever a column of a row became, its partition loses what is too old, and so do the others."""
-    log.create([Topic("in", 1, kept, retention_ms=1000), Topic("out", 2, retention_ms=1000)])
+    log.create([Topic("in", 1, cleanup, retention_ms=1000), Topic("out", 2, retention_ms=1000)])
     log.append([record("in", 0, "k", None if n == 1 else "valu", timestamp_ms=0) for n in range(3)])
     log.append([record("out", 0, "k", "valu", timestamp_ms=0)])
     alter(folder, column, value)
     log.expire(5000)
-    assert log.beginning("in") == [2 if kept is CleanupPolicy.COMPACT else 3]
+    assert log.beginning("in") == [2 if cleanup is CleanupPolicy.COMPACT else 3]
     assert log.beginning("out")[0] == 1
     ((size,),) = sql(folder, "SELECT bytes FROM partitions ORDER BY id LIMIT 1")
     assert abs(size) < 20

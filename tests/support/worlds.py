@@ -65,11 +65,11 @@ class World:
         self,
         *names: str,
         partitions: int = 2,
-        kept: CleanupPolicy = CleanupPolicy.DELETE,
+        cleanup: CleanupPolicy = CleanupPolicy.DELETE,
         store: str | None = None,
         **keeping: int,
     ) -> None:
-        made = [Topic(name, partitions, kept, **keeping) for name in names]
+        made = [Topic(name, partitions, cleanup, **keeping) for name in names]
         if store is not None:
             made.append(Topic(f"state.{store}", partitions, CleanupPolicy.COMPACT))
         self.log.create(made)
