@@ -25,9 +25,9 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
-from scoring.detectors.panel import Panel, Work
+from scoring.detectors.panel import Panel
 from scoring.errors import CannotScore
-from scoring.interface import Detector, TextScore, refuse_uncalibrated
+from scoring.interface import Detector, TextScore, Work, refuse_uncalibrated
 from scoring.rates.canary import is_canary
 from scoring.score_memory import ScoreMemory, Scores
 from stream.processing.metrics import Metrics
@@ -161,10 +161,8 @@ class ScoreStage(Stage):
     def metric_series(self, run: str) -> Iterator[Series]:
         """See `Stage.metric_series`."""
         yield from super().metric_series(run)
-        for tokens in ("text", "padding"):
-            yield "score_tokens", {"kind": tokens}
-        for fault in ("oom", "lost", "poison"):
-            yield "score_device_errors", {"kind": fault}
+        for metric, kind in _COUNTED.values():
+            yield metric, {"kind": kind}
         for memory in MEMORY_KINDS:
             yield "score_device_memory_bytes", {"kind": memory}
         for result in ("hit", "miss"):
@@ -208,17 +206,21 @@ class ScoreStage(Stage):
         if self._metrics is None:
             return
         before, self._published = self._published, work
-        self._metrics.count("score_tokens", work.tokens - before.tokens, kind="text")
-        self._metrics.count("score_tokens", work.padding - before.padding, kind="padding")
-        self._metrics.count("score_device_errors", work.out_of_memory - before.out_of_memory, kind="oom")
-        self._metrics.count("score_device_errors", work.lost - before.lost, kind="lost")
-        self._metrics.count("score_device_errors", work.poison - before.poison, kind="poison")
+        for field, (metric, kind) in _COUNTED.items():
+            self._metrics.count(metric, getattr(work, field) - getattr(before, field), kind=kind)
         self._metrics.set("score_batch_tokens", work.batch_tokens)
         for kind in MEMORY_KINDS:
             self._metrics.set("score_device_memory_bytes", getattr(work, f"{kind}_bytes"), kind=kind)
 
 
 MEMORY_KINDS = ("used", "peak", "total")
+_COUNTED = {  # field of Work -> metric and kind
+    "tokens": ("score_tokens", "text"),
+    "padding": ("score_tokens", "padding"),
+    "out_of_memory": ("score_device_errors", "oom"),
+    "lost": ("score_device_errors", "lost"),
+    "poison": ("score_device_errors", "poison"),
+}
 
 
 def _read(panel: Panel, requests: Sequence[ScoreRequest]) -> Sequence[Scores]:

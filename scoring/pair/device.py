@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
 import numpy as np
 import structlog
 import torch
@@ -30,14 +29,6 @@ if TYPE_CHECKING:
 Wish = Literal["auto", "torch", "triton"]
 
 _log = structlog.get_logger()
-
-
-class DeviceMemory(msgspec.Struct, frozen=True):
-    """Bytes of a card's memory; zeros for a CPU."""
-
-    used_bytes: int = 0  # held by tensors of this process
-    peak_bytes: int = 0
-    total_bytes: int = 0
 
 
 class DeviceBatch:
@@ -97,15 +88,13 @@ class PairDevice:
             with device_errors(on_card=True):
                 torch.cuda.empty_cache()
 
-    def memory(self) -> DeviceMemory:
+    def memory_bytes(self) -> tuple[int, int, int]:
+        """Of a card's memory: held by tensors of this process, the most ever held, all of it; zeros for a CPU."""
         device = self._models.device
         if not self._on_card:
-            return DeviceMemory()
-        return DeviceMemory(
-            torch.cuda.memory_allocated(device),
-            torch.cuda.max_memory_allocated(device),
-            torch.cuda.get_device_properties(device).total_memory,
-        )
+            return 0, 0, 0
+        total: int = torch.cuda.get_device_properties(device).total_memory
+        return torch.cuda.memory_allocated(device), torch.cuda.max_memory_allocated(device), total
 
     def _send(self, values: NDArray[np.int64]) -> torch.Tensor:
         tensor = torch.from_numpy(values)

@@ -26,8 +26,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-import msgspec
-
 from scoring.errors import (
     CannotScore,
     DeviceGone,
@@ -37,12 +35,13 @@ from scoring.errors import (
     PoisonText,
     UnsupportedModel,
 )
-from scoring.pair.device import DeviceBatch, DeviceMemory, PairDevice
+from scoring.interface import Work
+from scoring.pair.device import DeviceBatch, PairDevice
 from scoring.pair.models import PairModels, load_models
 from scoring.pair.scores import PairReading
 from scoring.pair.settings import PairSettings
 from scoring.pair.suspects import LOSSES_ALONE, Suspects
-from scoring.pair.tokens import Abstained, TextRules, batches, plain_tokenizer, tokenise
+from scoring.pair.tokens import Abstained, batches, plain_tokenizer, tokenise
 
 Result = PairReading | Abstained | PoisonText
 Ids = Sequence[int]
@@ -50,17 +49,6 @@ _IN_FLIGHT = 2
 _LOSSES_IN_A_ROW, _LOSSES_TO_SUSPECTS = 3, 8
 _GROWS_AFTER = 100  # batches that fitted
 _SLICE_BATCHES = 8  # tokenised at a time: enough texts to find some of one length, few enough to start soon
-
-
-class EngineStats(msgspec.Struct, frozen=True):
-    """Counts since the start; memory as it is now."""
-
-    tokens: int = 0  # of the texts that went through the device
-    padding: int = 0  # positions computed beside them
-    out_of_memory: int = 0
-    losses: int = 0  # of the device
-    batch_tokens: int = 0  # the current budget
-    memory: DeviceMemory = DeviceMemory()
 
 
 class _Flight(NamedTuple):
@@ -84,7 +72,6 @@ class PairEngine:
         self._settings = settings
         self._reload = reload or (lambda: load_models(settings))
         self._on = device or (lambda models: PairDevice(models, settings.kernel))
-        self._rules = TextRules(settings.max_tokens, settings.min_tokens, settings.english_only)
         self._tokenizer: Any = models.tokenizer and plain_tokenizer(models.tokenizer, settings.max_tokens)
         self._words = models.words
         self._device: PairDevice | None = self._on(models)
@@ -165,16 +152,19 @@ class PairEngine:
         return self._device is not None
 
     @property
-    def stats(self) -> EngineStats:
+    def work(self) -> Work:
         """Current counts; may be called from any thread."""
         device = self._device
-        return EngineStats(
-            self._tokens,
-            self._padding,
-            self._out_of_memory,
-            self._all_losses,
-            self._budget,
-            DeviceMemory() if device is None else device.memory(),
+        used, peak, total = (0, 0, 0) if device is None else device.memory_bytes()
+        return Work(
+            tokens=self._tokens,
+            padding=self._padding,
+            out_of_memory=self._out_of_memory,
+            lost=self._all_losses,
+            batch_tokens=self._budget,
+            used_bytes=used,
+            peak_bytes=peak,
+            total_bytes=total,
         )
 
     def close(self) -> None:
@@ -189,7 +179,7 @@ class PairEngine:
         for start in range(0, len(texts), size):
             self._refuse_if_closed()
             part = texts[start : start + size]
-            coming.append(self._ahead.submit(tokenise, part, self._tokenizer, self._rules))
+            coming.append(self._ahead.submit(tokenise, part, self._tokenizer, self._settings))
             if len(coming) > 1:
                 yield coming.popleft().result()
         if coming:

@@ -1,6 +1,6 @@
 """From a text to the tokens that a pair of models reads, or to the reason why it reads none; and batches of such texts.
 
-The rules, in order:
+The rules, in order; whoever changes them raises the version of `scoring.pair.settings.RULES`:
 
     empty               nothing but white space
     too_long            over 1,000,000 characters or 50,000 words: a book or a dump, as for the built-in detector
@@ -27,19 +27,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from scoring.lite_ngram.words import (
-    LONGEST_CHARS,
-    LONGEST_WORDS,
-    MIN_FUNCTION_WORDS_PER_100,
-    has_few_function_words,
-)
+from scoring.lite_ngram.words import LONGEST_CHARS, LONGEST_WORDS, has_few_function_words
 from scoring.lite_ngram.words import tokens as word_tokens
+from scoring.pair.settings import PairSettings
 
 if TYPE_CHECKING:
     from tokenizers import Encoding, Tokenizer
 
-RULES = f"2 {LONGEST_CHARS} {LONGEST_WORDS} {MIN_FUNCTION_WORDS_PER_100}"
-"""Part of a pair's identity. Its first number is the rules' version: it goes up with each change of the rules."""
 _LOOKED_AT_CHARS = 4_000  # of a text, to tell its script
 _LITTLE_PADDING = 0.9  # a text of at least this share of the longest one's length
 _LARGE_ENOUGH = 0.25  # of the budget; products of matrices gain little from more rows
@@ -55,15 +49,7 @@ class Abstained(msgspec.Struct, frozen=True):
     tokens: int = 0  # how many it has, where that was looked at
 
 
-class TextRules(msgspec.Struct, frozen=True):
-    """Which texts are read, and how much of them."""
-
-    max_tokens: int = 512
-    min_tokens: int = 2
-    english_only: bool = False
-
-
-def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: TextRules) -> list[list[int] | Abstained]:
+def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: PairSettings) -> list[list[int] | Abstained]:
     """Token ids of each text, at most `max_tokens`, or the reason why it has none; on all of the machine's cores.
 
     `tokenizer` is one of `plain_tokenizer`.
@@ -91,7 +77,7 @@ def plain_tokenizer(tokenizer: Tokenizer, max_tokens: int) -> Tokenizer:
     return copy
 
 
-def _refuse_text(text: str, rules: TextRules) -> str:
+def _refuse_text(text: str, rules: PairSettings) -> str:
     """Why `text` is not tokenised; empty where it is."""
     if not text or text.isspace():
         return "empty"
@@ -109,7 +95,7 @@ def _refuse_text(text: str, rules: TextRules) -> str:
     return ""
 
 
-def _refuse_tokens(text: str, encoding: Encoding, rules: TextRules) -> str:
+def _refuse_tokens(text: str, encoding: Encoding, rules: PairSettings) -> str:
     """Why a text with these tokens is not scored; empty where it is."""
     if len(encoding) < 2:
         return "one_token"

@@ -18,16 +18,20 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, TRUTHS, canary_name, truth_of
-from scoring.rates.error_counts import CanaryCounts
+from scoring.rates.error_counts import CanaryCounts, ErrorCounts
 from scoring.rates.intervals import Z95, Interval, wilson
+from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import refuse_pooled
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import LLM, UNCLASSIFIABLE, UNDECIDED
+
+_DAY_MS = 86_400_000
 
 
 class Measured(Protocol):
@@ -129,9 +133,53 @@ def canary_summary(rows: Iterable[SiteState], since_ms: int = 0) -> CanarySummar
     )
 
 
-def canary_counts(rows: Iterable[SiteState], since_ms: int = 0) -> CanaryCounts:
-    """The errors of the site verdict on the canary sites among `rows`. Raises as `canary_summary`."""
-    return canary_summary(rows, since_ms).counts
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """The error counts that correct a rate, None for none, and a remark where canaries have a part in it."""
+
+    errors: ErrorCounts | None = None
+    remark: str = ""
+
+
+def errors_in_force(
+    settings: RateSettings, rows: Iterable[SiteState], now_ms: int, sites: Iterable[Measured]
+) -> Correction:
+    """The error counts for `sites` of one ruleset, detector and site method; `rows` hold their canaries.
+
+    The configuration's own come first. The canaries of the last `rate.canary_days`, as long as the sites, take their
+    place where at least `rate.canary_least` of each truth are classifiable. Raises PooledDetectors.
+    """
+    if settings.errors is not None:
+        return Correction(settings.errors)
+    return by_canaries(recent_canaries(settings, rows, now_ms), settings.canary_least, sites)
+
+
+def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: int) -> CanarySummary:
+    """The canaries that count now, of `rows` of one ruleset, detector and site method. Raises PooledDetectors.
+
+    A canary is as old as its row's `updated_at`, which is the time of its round.
+    """
+    return canary_summary(rows, now_ms - int(settings.canary_days * _DAY_MS))
+
+
+def by_canaries(found: CanarySummary, least: int, sites: Iterable[Measured] = ()) -> Correction:
+    """The canaries' error counts, if they suffice to correct the sites; if not, why not, where there are any."""
+    counts = found.counts_as_long_as(sites)
+    if not any(found.sites.values()):
+        return Correction()
+    if min(counts.llm_sites, counts.human_sites) < least:
+        return Correction(
+            remark=f"not corrected by canaries: {counts.llm_sites} LLM and {counts.human_sites} human ones could be"
+            f" classified, {least} of each are needed"
+        )
+    if counts.unusable:
+        return Correction(remark=f"not corrected by canaries: {counts.unusable}")
+    return Correction(
+        counts,
+        f"corrected by {counts.llm_sites} LLM canary sites, of which {counts.llm_found} were found, and"
+        f" {counts.human_sites} human ones, of which {counts.human_sites - counts.human_cleared} were called llm"
+        + (", had they as few articles as the sites" if counts != found.counts else ""),
+    )
 
 
 class _Round(NamedTuple):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from scoring.rates.canary import is_canary
-from scoring.rates.canary_errors import errors_in_force, recent_canaries
+from scoring.rates.canary_counts import errors_in_force, recent_canaries
 from scoring.rates.cuts import Cut
 from scoring.rates.definitions import BY_LABELS, SITES
 from scoring.rates.direct_share import (
@@ -123,16 +123,25 @@ def rate_lines(
                 share = by_review(share, fit_of_group, group_rows, review, confidence, definition)
             if definition in BY_LABELS and definition != SITES and share.method != REVIEWED:
                 share = without_labels(share)
-            mixed = sum(row.mixed for row in group_rows)
-            line = _line(estimate_line(judged, share), by, group, versions, mixed, correction.remark, change)
+            found = estimate_line(judged, share)
+            estimate = msgspec.structs.asdict(found)
+            if correction.remark and not by:
+                estimate["judged_text"] += f"; {correction.remark}"
+            if definition == SITES:
+                estimate |= _bounds(found)
             lines.append(
-                msgspec.structs.replace(
-                    line,
+                RateLine(
+                    **estimate,
+                    **versions._asdict(),
+                    by=by,
+                    group=group,
                     without_pages=judged.without_pages or 0,
                     undated=undated,
+                    mixed=sum(row.mixed for row in group_rows),
+                    change=change,
                     definition=definition,
                     not_judged=_not_judged(group_rows),
-                    **(_bounds(line) if definition == SITES else {}),
+                    correction=correction.remark,
                 )
             )
     return lines
@@ -224,32 +233,3 @@ def comparable(rows: Sequence[SiteState], run: str = "") -> Iterator[tuple[Versi
         unjudged = Versions(versions.run, "", "", versions.detector, "", "")
         extra = found.get(unjudged, []) if versions in judged else []
         yield versions, [*found.get(versions, []), *extra]
-
-
-def _line(
-    found: EstimateLine,
-    by: str,
-    group: str,
-    versions: Versions,
-    mixed: int,
-    correction: str,
-    change: ShareChanged | None,
-) -> RateLine:
-    estimate = msgspec.structs.asdict(found)
-    if not by:
-        estimate["judged_text"] = "; ".join(part for part in (found.judged_text, correction) if part)
-    return RateLine(
-        **estimate,
-        by=by,
-        group=group,
-        run=versions.run,
-        ruleset=versions.ruleset,
-        digest=versions.digest,
-        detector=versions.detector,
-        site_method=versions.site_method,
-        site_method_digest=versions.site_method_digest,
-        without_pages=0,
-        mixed=mixed,
-        change=change,
-        correction=correction,
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -12,7 +11,7 @@ import pytest
 
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import CannotScore, DeviceLost, PoisonText
-from scoring.interface import MEASURES, Detector, TextScore
+from scoring.interface import MEASURES, Detector, TextScore, Work
 from scoring.pair.detector import PairDetector
 from scoring.pair.scores import PairReading
 from scoring.score_stage import Scored, ScoreStage
@@ -45,7 +44,7 @@ class FakeEngine:
 
     def __init__(self) -> None:
         self.read_texts: list[list[str]] = []
-        self.losses = 0
+        self.lost = 0
         self.loaded = True
 
     def read(self, texts: Sequence[str]) -> list[Any]:
@@ -65,18 +64,9 @@ class FakeEngine:
         return len(self.read_texts)
 
     @property
-    def stats(self) -> Any:
+    def work(self) -> Work:
         tokens = sum(len(text) for texts in self.read_texts for text in texts)
-        memory = SimpleNamespace(used_bytes=1000, peak_bytes=2000, total_bytes=3000)
-        padding = 3 * len(self.read_texts)
-        return SimpleNamespace(
-            tokens=tokens,
-            padding=padding,
-            batch_tokens=2048,
-            out_of_memory=0,
-            losses=self.losses,
-            memory=memory,
-        )
+        return Work(tokens=tokens, padding=3 * self.batches, lost=self.lost, batch_tokens=2048, peak_bytes=2000)
 
 
 def pair_detectors(engine: Any) -> list[PairDetector]:
@@ -281,7 +271,7 @@ def test_what_the_device_does_is_told_even_of_batches_that_are_rolled_back() -> 
     assert desk.value("score_device_memory_bytes", kind="peak") == 2000
     assert desk.value("score_batch_tokens") == 2048
     assert desk.value("score_device_errors_total", kind="lost") == 0
-    engine.losses = 1
+    engine.lost = 1
     desk.stage.lost([5])
     assert desk.value("score_device_errors_total", kind="lost") == 1
     desk.stage.lost([5])

@@ -21,8 +21,6 @@ BASE = "a+b@12345678/float32/512"
 class Engine:
     """Abstains from everything, and notes what it was asked."""
 
-    stats: Any = None
-
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
 

@@ -140,11 +140,10 @@ def test_an_adapter_is_refused(copy: Pair) -> None:
         identity_of(copy)
 
 
-def test_the_rules_for_texts_are_part_of_the_identity(pairs: dict[str, Pair], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rules_for_texts_are_part_of_the_identity(pairs: dict[str, Pair]) -> None:
     """Scores of two versions of the rules for texts are not pooled."""
-    before = identity_of(pairs["falcon"])
-    monkeypatch.setattr("scoring.pair.settings.RULES", "another version")
-    assert identity_of(pairs["falcon"]) != before
+    settings = settings_of(pairs["falcon"])
+    assert pair_identity(settings, "binoculars", "another version") != pair_identity(settings, "binoculars")
 
 
 def test_large_weights_are_sampled(copy: Pair) -> None:

@@ -26,7 +26,7 @@ from scoring.errors import (
     PoisonText,
     UnsupportedModel,
 )
-from scoring.pair.device import DeviceMemory, PairDevice, choose_kernel
+from scoring.pair.device import PairDevice, choose_kernel
 from scoring.pair.engine import Ids, PairEngine, Result
 from scoring.pair.models import PairModels, device_errors, load_models
 from scoring.pair.scores import PairReading
@@ -68,8 +68,8 @@ class FakeDevice:
     def free(self) -> None:
         self.freed += 1
 
-    def memory(self) -> DeviceMemory:
-        return DeviceMemory(1, 2, 3)
+    def memory_bytes(self) -> tuple[int, int, int]:
+        return 1, 2, 3
 
 
 @pytest.fixture(scope="module")
@@ -112,11 +112,11 @@ def test_out_of_memory_halves_the_budget(start: Callable[..., PairEngine]) -> No
     device = FakeDevice(room=130)
     engine = start(device, batch_tokens=400, max_tokens=64)
     assert firsts(engine.read_ids(texts(*[10] * 60))) == [float(n) for n in range(1, 61)]
-    assert engine.stats.out_of_memory == 2
-    assert engine.stats.batch_tokens == 100
+    assert engine.work.out_of_memory == 2
+    assert engine.work.batch_tokens == 100
     assert device.freed == 2
     engine.read_ids(texts(*[10] * 60))
-    assert engine.stats.out_of_memory == 2
+    assert engine.work.out_of_memory == 2
 
 
 def test_budget_stays_above_max_tokens_and_grows_again(start: Callable[..., PairEngine]) -> None:
@@ -125,11 +125,11 @@ def test_budget_stays_above_max_tokens_and_grows_again(start: Callable[..., Pair
     device = FakeDevice(room=15)
     engine = start(device, batch_tokens=512, max_tokens=128)
     assert firsts(engine.read_ids(texts(*[10] * 60))) == [float(n) for n in range(1, 61)]
-    assert engine.stats.batch_tokens == 128
+    assert engine.work.batch_tokens == 128
     device.room = 10**9
     for _ in range(20):
         engine.read_ids(texts(*[100] * 20))
-    assert engine.stats.batch_tokens == 512
+    assert engine.work.batch_tokens == 512
 
 
 def test_short_memory_does_not_bury_what_has_fitted_before(start: Callable[..., PairEngine]) -> None:
@@ -154,7 +154,7 @@ def test_text_that_does_not_fit_alone_is_poison_and_its_neighbours_are_scored(
     read = engine.read_ids(texts(10, 200, 10, 20))
     assert isinstance(read[1], PoisonText)
     assert firsts(read) == [1, -1, 3, 4]
-    assert engine.stats.batch_tokens >= 20  # one large text does not make the batches of the others tiny
+    assert engine.work.batch_tokens >= 20  # one large text does not make the batches of the others tiny
 
 
 def test_lost_device_is_retriable_and_the_next_call_recovers(start: Callable[..., PairEngine]) -> None:
@@ -167,7 +167,7 @@ def test_lost_device_is_retriable_and_the_next_call_recovers(start: Callable[...
         engine.read_ids(texts(5, 6, 7))
     assert caught.value.retriable and not engine.loaded
     assert firsts(engine.read_ids(texts(5, 6, 7))) == [1, 2, 3]
-    assert engine.stats.losses == 1 and engine.loaded
+    assert engine.work.lost == 1 and engine.loaded
     assert all(len(batch) == 1 for batch in good.launched)  # the suspects were read one by one
     engine.read_ids(texts(5, 6, 7))
     assert len(good.launched[-1]) == 3  # and are no suspects any more
@@ -300,7 +300,7 @@ def test_who_waited_while_the_device_was_lost_fails_with_it(start: Callable[...,
     for thread in threads:
         thread.join()
     assert len(errors) == 2
-    assert engine.stats.losses == 1
+    assert engine.work.lost == 1
     assert not reloads
 
 
@@ -377,9 +377,9 @@ def test_statistics_count_tokens_and_padding(start: Callable[..., PairEngine]) -
     """Tokens are those of the texts, padding what was computed beside them, memory what the device says."""
     engine = start(FakeDevice())
     engine.read_ids(texts(10, 7, 1, 12))
-    stats = engine.stats
-    assert (stats.tokens, stats.padding, engine.batches) == (29, 7, 1)
-    assert stats.memory == DeviceMemory(1, 2, 3)
+    work = engine.work
+    assert (work.tokens, work.padding, engine.batches) == (29, 7, 1)
+    assert (work.used_bytes, work.peak_bytes, work.total_bytes) == (1, 2, 3)
 
 
 def test_nothing_and_one_token_are_abstained_from(start: Callable[..., PairEngine]) -> None:
@@ -394,7 +394,7 @@ def test_warm_up_runs_the_largest_batch(start: Callable[..., PairEngine]) -> Non
     device = FakeDevice(room=300)
     engine = start(device, batch_tokens=512, max_tokens=128, device="cuda")
     engine.warm_up()
-    assert engine.stats.batch_tokens == 256
+    assert engine.work.batch_tokens == 256
     assert [len(batch) * len(batch[0]) for batch in device.launched] == [8, 256, 256]
 
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scoring.pair.tokens import Abstained, TextRules, batches, head, plain_tokenizer, tokenise
+from scoring.pair.settings import PairSettings
+from scoring.pair.tokens import Abstained, batches, head, plain_tokenizer, tokenise
 from tests.support.pairs import END, build_tokenizer
 
 pytestmark = pytest.mark.slow
@@ -20,7 +21,8 @@ TOKENIZERS = {
     architecture: plain_tokenizer(build_tokenizer(architecture, extra="a aa aaa  b  bb, the the "), 20)
     for architecture in ("falcon", "llama")
 }
-ENGLISH = TextRules(max_tokens=20, min_tokens=10, english_only=True)
+ENGLISH = PairSettings(max_tokens=20, min_tokens=10)
+ANY = PairSettings(max_tokens=20, min_tokens=2, english_only=False)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +68,7 @@ def test_english_is_judged_by_what_is_read(start: str) -> None:
 
 def test_other_languages_are_read_on_demand() -> None:
     """Without english_only a German text, and one in another script, are read."""
-    rules = TextRules(max_tokens=20, min_tokens=10, english_only=False)
-    assert all(isinstance(ids, list) for ids in tokenise([GERMAN, "漢字" * 200], TOKENIZERS["falcon"], rules))
+    assert all(isinstance(ids, list) for ids in tokenise([GERMAN, "漢字" * 200], TOKENIZERS["falcon"], ANY))
 
 
 @pytest.mark.parametrize("architecture", ["falcon", "llama"])
@@ -76,7 +77,7 @@ def test_special_tokens_in_a_text_are_plain_characters(architecture: str) -> Non
     tokenizer = TOKENIZERS[architecture]
     special = {0} if architecture == "falcon" else {0, 1}
     for text in (f"The {END} end", "The <s> end </s> of it"):
-        found = tokenise([text], tokenizer, TextRules(max_tokens=20))[0]
+        found = tokenise([text], tokenizer, ANY)[0]
         assert isinstance(found, list)
         own = found[1:] if architecture == "llama" else found  # the tokenizer's own <s>
         assert not special & set(own)
@@ -108,7 +109,7 @@ def test_tokens_that_span_words_are_counted() -> None:
     )
     spanning.train_from_iterator([PROSE] * 3, trainer)
     text = PROSE * 20
-    found = tokenise([text], plain_tokenizer(spanning, 20), TextRules(max_tokens=20))[0]
+    found = tokenise([text], plain_tokenizer(spanning, 20), ANY)[0]
     assert isinstance(found, list)
     assert len(found) == 20
     assert len(spanning.encode(head(text, 20)).ids) < 20
@@ -117,7 +118,7 @@ def test_tokens_that_span_words_are_counted() -> None:
 @given(st.text(max_size=50))
 def test_any_text_is_read_or_abstained_from(text: str) -> None:
     """No string fails, and what is read has 2 to max_tokens tokens."""
-    found = tokenise([text], TOKENIZERS["llama"], TextRules(max_tokens=20))[0]
+    found = tokenise([text], TOKENIZERS["llama"], ANY)[0]
     assert isinstance(found, Abstained) or 2 <= len(found) <= 20
 
 
