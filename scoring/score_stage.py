@@ -25,6 +25,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
+import msgspec
+
 from scoring.detectors.panel import Panel
 from scoring.errors import CannotScore
 from scoring.interface import Detector, TextScore, Work, refuse_uncalibrated
@@ -235,11 +237,7 @@ def _score(request: ScoreRequest, identity: str, text: TextScore, now_ms: int) -
         fetch_id=request.id,
         text_digest=request.text_digest,
         detector=identity,
-        score=text.score,
-        p_llm=text.p_llm,
-        flag=text.flag,
-        abstain=text.abstain,
-        tokens=text.tokens,
+        **msgspec.structs.asdict(text),
         fetched_at=request.fetched_at,
         scored_at=now_ms,
     )

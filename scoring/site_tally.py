@@ -27,8 +27,8 @@ import msgspec
 import xxhash
 
 from scoring.interface import PageScore, SiteVerdict
-from scoring.judged_page import JudgedPage
-from stream.schema.records import Hit, Score, SiteState, Verdict
+from stream.schema.projection import projection_of
+from stream.schema.records import Hit, Record, Score, SiteState, Verdict
 from stream.schema.vocabulary import DECIDED
 
 ARTICLE = "article"
@@ -41,6 +41,22 @@ MAX_DETECTORS = 6  # whose scores are kept: the one in use, and those that spoke
 _DAY_MS = 86_400_000
 
 _encoder = msgspec.msgpack.Encoder()
+
+
+@projection_of(Verdict)
+class JudgedPage(Record, frozen=True, kw_only=True):
+    """A verdict as a tally or an audit reads it: without the outcomes of the rules, nine tenths of the decoding."""
+
+    page_id: str
+    url: str
+    verdict: str
+    first_failed: str
+    ruleset: str
+    digest: str
+    epoch: str
+    extract_path: str
+    text_digest: str
+    fetched_at: int
 
 
 class FirstArticle(msgspec.Struct, array_like=True, frozen=True):

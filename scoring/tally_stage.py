@@ -7,7 +7,8 @@ is buried alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar
 
 import msgspec
@@ -15,11 +16,10 @@ import xxhash
 
 from scoring.errors import FoldFailed
 from scoring.interface import SiteMethod
-from scoring.judged_page import JudgedPage
 from scoring.method_choice import site_method
 from scoring.rates.canary import is_canary
 from scoring.settings import TallySettings
-from scoring.site_tally import SiteTally, hit_key, stop_reason
+from scoring.site_tally import JudgedPage, SiteTally, hit_key, stop_reason
 from stream.log.contract import Headers
 from stream.processing.batch import concerns_one_record
 from stream.processing.stage import Context, Stage
@@ -31,7 +31,7 @@ Canaries = Callable[[Mapping[int, Context]], None]
 
 
 class _Site:
-    """A site of the batch at hand: what was stored of it, and its tally as it becomes."""
+    """A site of the batch at hand: its stored bytes, and its tally with the records of the batch."""
 
     __slots__ = ("before", "headers", "name", "tally")
 
@@ -107,29 +107,30 @@ class TallyStage(Stage):
             self._settle(site, ctx)
             return
         sites = self._sites.setdefault(ctx.partition, {})
-        try:
+        with self._whole_batch():
             site = sites.get(record.site) or sites.setdefault(record.site, self._read(record.site, ctx))
             self._fold(record, site, ctx)
-        except Exception as error:
-            if not concerns_one_record(error):
-                raise
-            self._one_by_one = True
-            raise FoldFailed(f"{type(error).__name__}: {error}") from error
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """Judge the sites of the batch, and send the canary pages that are due. Raises FoldFailed, see above."""
-        try:
+        with self._whole_batch():
             for partition, sites in self._sites.items():
                 for site in sites.values():
                     self._settle(site, contexts[partition])
+        self._sites.clear()
+        if self._canaries is not None:
+            self._canaries(contexts)
+
+    @contextmanager
+    def _whole_batch(self) -> Iterator[None]:
+        """Where a record or a site fails, have the batch tried again with each record on its own: FoldFailed."""
+        try:
+            yield
         except Exception as error:
             if not concerns_one_record(error):
                 raise
             self._one_by_one = True
             raise FoldFailed(f"{type(error).__name__}: {error}") from error
-        self._sites.clear()
-        if self._canaries is not None:
-            self._canaries(contexts)
 
     def lost(self, partitions: Sequence[int]) -> None:
         """The batch was rolled back, or partitions went before it began: no site of it is held."""

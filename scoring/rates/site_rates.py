@@ -116,11 +116,6 @@ def has_verdict(row: SiteState) -> bool:
     return bool(row.ruleset) or row.verdict != UNCLASSIFIABLE
 
 
-def by_source(row: SiteState) -> Sequence[str]:
-    """Key: the sources whose hits led to the site."""
-    return row.sources
-
-
 def by_query_group(group_of: Callable[[str], str]) -> GroupKey:
     """Key: the groups of the queries that led to the site; `group_of` maps a query id to its group."""
     return lambda row: sorted({group_of(query) for query in row.queries})

@@ -27,7 +27,6 @@ from scoring.rates.site_rates import (
     GroupKey,
     by_query_group,
     by_rank_band,
-    by_source,
     by_window,
     grouped,
     has_verdict,
@@ -206,16 +205,13 @@ def _change(rows: Sequence[SiteState], fit: Fit, design_effect: float) -> ShareC
 
 
 def _key(by: str, settings: RateSettings, cut: Cut) -> GroupKey:
-    if by in WINDOWS:
-        key = by_window(by, cut.since, cut.until)
-    else:
-        keys: dict[str, GroupKey] = {
-            "source": by_source,
-            "query": by_query_group(lambda query: query),
-            "query-group": by_query_group(query_groups(settings.groups)),
-            "rank": by_rank_band,
-        }
-        key = keys[by]
+    keys: dict[str, GroupKey] = {
+        "source": lambda row: row.sources,
+        "query": lambda row: row.queries,
+        "query-group": by_query_group(query_groups(settings.groups)),
+        "rank": by_rank_band,
+    }
+    key = keys[by] if by in keys else by_window(by, cut.since, cut.until)
     return lambda row: key(row) or [UNKNOWN]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.judged_page import JudgedPage
+from scoring.site_tally import JudgedPage
 from stream.schema.records import RuleOutcome, Verdict, decode, encode
 
 TEXT = st.text(max_size=3)
