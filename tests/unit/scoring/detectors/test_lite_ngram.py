@@ -15,13 +15,10 @@ from scoring.errors import BadWeights, UnknownDetector
 from scoring.lite_ngram.detector import LiteNgram, read
 from scoring.settings import ScoreSettings
 from tests.support.paths import ROOT
+from tests.support.prose import PROSE
 from tests.support.python_prose import docstrings, reference_pages
 
 DETECTOR = LiteNgram.load()
-PROSE = (
-    "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "
-    "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "
-)
 
 PINNED = ("904c6e35", -3.869758, 0.008483, 272)  # weights, margin, p(llm), tokens
 GERMAN = (

@@ -23,13 +23,10 @@ from scoring.settings import ScoreSettings
 from scoring.thresholds.published import published_for
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from tests.support.pairs import Pair, settings_of
+from tests.support.prose import PROSE
 
 pytestmark = pytest.mark.slow
 
-PROSE = (
-    "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "
-    "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "
-)
 READING = PairReading(0.85, 2.5, 2.0, 2.3, 300)
 
 

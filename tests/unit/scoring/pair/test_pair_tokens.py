@@ -9,13 +9,10 @@ from hypothesis import strategies as st
 from scoring.pair.settings import PairSettings
 from scoring.pair.tokens import Abstained, batches, head, plain_tokenizer, tokenise
 from tests.support.pairs import END, build_tokenizer
+from tests.support.prose import PROSE
 
 pytestmark = pytest.mark.slow
 
-PROSE = (
-    "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "
-    "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "
-)
 GERMAN = "Der schnelle braune Fuchs springt über den faulen Hund und läuft dann schnell nach Hause. " * 9
 TOKENIZERS = {
     architecture: plain_tokenizer(build_tokenizer(architecture, extra="a aa aaa  b  bb, the the "), 20)
