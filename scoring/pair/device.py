@@ -8,7 +8,7 @@ and the copy back into pinned memory, `DeviceBatch.land` waits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -101,7 +101,16 @@ class PairDevice:
         return tensor.pin_memory().to(self._models.device, non_blocking=True) if self._on_card else tensor
 
 
-def choose_kernel(wished: Wish, device: torch.device) -> Kernel:
+def try_triton(device: torch.device) -> None:
+    """Run Triton's kernel once; it has many errors for no Triton, no C compiler, and no permission to write."""
+    with torch.inference_mode(), _current(device):
+        hidden = torch.zeros(2, 8, device=device)
+        head = Head(torch.zeros(16, 8, device=device))
+        targets = torch.zeros(2, dtype=torch.int64, device=device)
+        vocab_pass(hidden, hidden, head, head, targets, kernel="triton").lse_p.cpu()
+
+
+def choose_kernel(wished: Wish, device: torch.device, run_once: Callable[[torch.device], None] = try_triton) -> Kernel:
     """Triton's kernel on a card where it compiles, which needs a C compiler at first use; torch's elsewhere.
 
     Raises BadParameters where "triton" is wished for and does not run.
@@ -109,12 +118,8 @@ def choose_kernel(wished: Wish, device: torch.device) -> Kernel:
     if wished == "torch" or (wished == "auto" and device.type != "cuda"):
         return "torch"
     try:
-        with torch.inference_mode(), _current(device):
-            hidden = torch.zeros(2, 8, device=device)
-            head = Head(torch.zeros(16, 8, device=device))
-            targets = torch.zeros(2, dtype=torch.int64, device=device)
-            vocab_pass(hidden, hidden, head, head, targets, kernel="triton").lse_p.cpu()
-    except Exception as error:  # no triton, no compiler, no permission to write: Triton has many types
+        run_once(device)
+    except Exception as error:
         why = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
         remedy = "install a C compiler and Python's headers"
         if wished == "triton":

@@ -9,7 +9,6 @@ import pytest
 
 from scoring.detectors.panel import Panel, compared
 from scoring.detectors.testing import FakeDetector
-from scoring.errors import BadParameters, PooledDetectors
 from scoring.interface import TextScore
 from scoring.pair.detector import PairDetector
 from scoring.pair.tokens import Abstained
@@ -44,14 +43,6 @@ def test_two_measures_of_one_pair_read_a_text_once() -> None:
     abstained = [TextScore(abstain="too_short", tokens=tokens) for tokens in (3, 1)]
     assert [row[0].flag for row in scores if isinstance(row[0], TextScore)] == [True, False]
     assert [row[1:] for row in scores] == [(said, said) for said in abstained]
-
-
-def test_two_detectors_of_one_identity_are_refused() -> None:
-    """Their scores would stand under one key, and one would be taken for the other: the identity is named."""
-    with pytest.raises(PooledDetectors, match="fake/1 and fake/1"):
-        Panel([FakeDetector(), FakeDetector("other mark")])
-    with pytest.raises(BadParameters, match="no detector"):
-        Panel([])
 
 
 @pytest.mark.parametrize(("number", "expected"), [("score", 2.0), ("p_llm", 0.25)])

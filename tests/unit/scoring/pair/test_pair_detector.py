@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from scoring.detectors.registry import load_detectors
-from scoring.errors import BadThresholds, DeviceGone, MissingModel, PoisonText, UnsupportedModel
+from scoring.errors import BadThresholds, DeviceGone, PoisonText, UnsupportedModel
 from scoring.interface import TextScore
 from scoring.pair.detector import PairDetector, load_pair_engine, pair_warning
 from scoring.pair.scores import PairReading
@@ -151,12 +151,6 @@ def test_large_weights_are_sampled(copy: Pair) -> None:
         (copy.observer / "model.safetensors").write_bytes(len(header).to_bytes(8, "little") + header + numbers)
         seen.add(identity_of(copy))
     assert len(seen) == 4
-
-
-def test_identity_of_a_missing_model_is_refused(tmp_path: Path) -> None:
-    """There is no identity without the models."""
-    with pytest.raises(MissingModel):
-        pair_identity(PairSettings(observer=str(tmp_path / "no")), "binoculars")
 
 
 def test_identity_needs_no_torch(pairs: dict[str, Pair]) -> None:

@@ -6,7 +6,6 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -413,25 +412,22 @@ def test_warm_up_refuses_what_cannot_work(start: Callable[..., PairEngine]) -> N
         start(Broken()).warm_up()
 
 
-def test_without_a_compiler_auto_takes_torch_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_auto_takes_torch_and_says_so() -> None:
     """On a card where Triton cannot compile, auto is torch, and the log says why; triton is refused."""
     import torch
 
-    def fails(*_: Any, **__: Any) -> None:
+    def fails(_: torch.device) -> None:
         raise RuntimeError("Failed to find C compiler.\nPlease specify via CC")
 
     card, cpu = torch.device("cuda"), torch.device("cpu")
-    monkeypatch.setattr("scoring.pair.device.vocab_pass", fails)
-    monkeypatch.setattr("scoring.pair.device.torch.zeros", lambda *_, **__: None)
-    monkeypatch.setattr("scoring.pair.device._current", lambda _: nullcontext())
     with capture_logs() as events:
-        assert choose_kernel("auto", card) == choose_kernel("torch", card) == choose_kernel("auto", cpu) == "torch"
+        assert choose_kernel("auto", card, fails) == "torch"
+        assert choose_kernel("torch", card) == choose_kernel("auto", cpu) == "torch"
     (event,) = events
     assert "Failed to find C compiler. Please" in event["why"] and "C compiler" in event["remedy"]
     with pytest.raises(BadParameters, match="install a C compiler"):
-        choose_kernel("triton", card)
-    monkeypatch.setattr("scoring.pair.device.vocab_pass", lambda *_, **__: SimpleNamespace(lse_p=torch.ones(1)))
-    assert choose_kernel("auto", card) == "triton"
+        choose_kernel("triton", card, fails)
+    assert choose_kernel("auto", card, lambda _: None) == "triton"
 
 
 def test_threads_take_turns(start: Callable[..., PairEngine]) -> None:
