@@ -43,8 +43,8 @@ TURNED = (6, 10)  # pages of one more LLM site: so many flagged ones, then so ma
 MISSED = ("human-0", "llm-0")  # sites of which the detector is wrong
 START_S = 1_790_000_000.0
 _WORDS = (
-    "river village boats market morning harvest people teacher garden window letter winter summer bridge church children"
-    " horses evening mountain forest kitchen journey weather neighbour meadow"
+    "river village boats market morning harvest people teacher garden window letter winter summer bridge church"
+    " children horses evening mountain forest kitchen journey weather neighbour meadow"
 )
 
 
