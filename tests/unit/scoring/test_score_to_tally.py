@@ -37,7 +37,12 @@ def log() -> MemoryLog:
 
 def put_article(log: MemoryLog, site: str, number: int, digest: str, visit: int = 1) -> None:
     """What JUDGE writes for an article; the text is flagged."""
-    names = {"id": f"{site}/{number}v{visit}", "site": site, "page_id": f"{site}/{number}", "url": f"http://{site}"}
+    names: dict[str, Any] = {
+        "id": f"{site}/{number}v{visit}",
+        "site": site,
+        "page_id": f"{site}/{number}",
+        "url": f"http://{site}",
+    }
     text: dict[str, Any] = {"text_digest": digest, "fetched_at": visit}
     put(log, VERDICTS, Verdict(**names, **text, verdict="article", digest="d1"))
     put(log, SCORE_REQUESTS, ScoreRequest(**names, **text, text="LLM"))

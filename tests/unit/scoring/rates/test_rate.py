@@ -270,7 +270,7 @@ def test_as_many_more_sites_as_it_says_are_enough(
     if found.more_sites is None:
         assert errors is not None and found.more_known_sites > 0
         return
-    known = errors and known_of(errors)
+    known = None if errors is None else known_of(errors)
     total = n + found.more_sites
 
     def half(sites: float) -> float:
