@@ -49,7 +49,9 @@ def find_model(name: str, revision: str = "") -> Path:
     except (OSError, RuntimeError) as error:  # too long a name, a folder that may not be looked into, an unknown ~user
         raise MissingModel(f"the model {name[:200]!r} cannot be looked for: {error}; correct the setting") from error
     if is_folder or not _is_hub_id(name):
-        raise MissingModel(f"there is no {CONFIG} in {folder}: copy the whole model there, or correct the setting")
+        raise MissingModel(
+            f"there is no model folder {folder} with a {CONFIG}: copy the whole model there, or correct the setting"
+        )
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.constants import HF_HUB_CACHE
