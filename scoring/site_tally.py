@@ -254,8 +254,8 @@ def _digest(name: str) -> int:
 def stop_reason(verdict: SiteVerdict, enough: int, enough_if_mixed: int) -> str:
     """Why crawling the site may stop: decided_llm, decided_human or enough_articles; "" = go on.
 
-    A mixed site stays open until it has `enough_if_mixed` usable scores, is no longer mixed, or has closed: what is
-    crawled after that changes neither its verdict nor its mark.
+    A mixed site stays open until it has `enough_if_mixed` usable scores, is no longer mixed, or has closed: later pages
+    change neither its verdict nor its mark.
     """
     if verdict.mixed and not verdict.closed and verdict.pages < enough_if_mixed:
         return ""

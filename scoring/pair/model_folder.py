@@ -3,7 +3,7 @@
 A model of the hub lies in the hub's cache, a folder of links to files; any other model is a plain folder. The
 fingerprint is a SHA-256 over the configuration, the tokenizer, the index of the weights and, of every weight file, its
 name, size, header and 64 blocks of 4 KiB spread evenly over its numbers: training changes nearly all numbers, so two
-models of one shape differ in it. It tells models apart; it is no seal against someone who forges a file.
+models of one shape differ in it. It distinguishes models; it does not protect against a forged file.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ class Suspects:
         self.save()
 
     def forget(self, ids: Sequence[int]) -> None:
-        """This text was read. The file hears of it with the next `save`."""
+        """This text was read: it leaves the file with the next `save`."""
         if self._losses and self._losses.pop(key := _key(ids), None) is not None:
             self._changes[key] = None
 

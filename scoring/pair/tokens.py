@@ -1,6 +1,6 @@
 """From a text to the tokens that a pair of models reads, or to the reason why it reads none; and batches of such texts.
 
-The rules, in order; whoever changes them raises the version of `scoring.pair.settings.RULES`:
+The rules, in order; a change of them raises the version in `scoring.pair.settings.RULES`:
 
     empty               nothing but white space
     too_long            over 1,000,000 characters or 50,000 words: a book or a dump, as for the built-in detector
@@ -13,7 +13,7 @@ The rules, in order; whoever changes them raises the version of `scoring.pair.se
                         read
 
 A text is otherwise cut at max_tokens, as the authors of Binoculars do. What looks like a special token in a text
-("<|endoftext|>") is read as the characters it is written with: a page must not speak to the model.
+("<|endoftext|>") is read as plain characters: a page must not control the model.
 
 Batches are filled by padded tokens, which the device computes and holds; texts of one length go together.
 """
@@ -103,7 +103,7 @@ def _refuse_tokens(text: str, encoding: Encoding, rules: PairSettings) -> str:
         return "too_short"
     if rules.english_only:
         spans = (encoding.token_to_chars(index) for index in reversed(range(len(encoding))))
-        end = next((span[1] for span in spans if span), 0)  # what is behind the last token is not read
+        end = next((span[1] for span in spans if span), 0)  # text behind the last token is not read
         read = text[:end].lower().replace("’", "'")
         if has_few_function_words(word_tokens(read), len(read.split())):
             return "few_function_words"

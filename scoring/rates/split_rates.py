@@ -147,7 +147,7 @@ def rate_lines(
 
 
 def with_open_sites(line: RateLine, open_sites: int | None) -> RateLine:
-    """The line with what is still to come of the crawl; None where it was not looked at."""
+    """The line with the number of sites that the crawl has still open; None where the crawl was not read."""
     still = f"; {counted(open_sites, 'site')} still open in the crawl" if open_sites and not line.by else ""
     return msgspec.structs.replace(line, open_sites=open_sites, text=line.text + still)
 
