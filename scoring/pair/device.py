@@ -17,9 +17,9 @@ import structlog
 import torch
 
 from scoring.errors import BadParameters, DeviceLost, OutOfDeviceMemory
+from scoring.interface import TextScore
 from scoring.pair.models import LanguageModel, PairModels, device_errors
 from scoring.pair.scores import PairReading, PerToken, readings
-from scoring.pair.tokens import Abstained
 from scoring.pair.vocabulary_pass import Head, Kernel, vocab_pass
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class DeviceBatch:
         """Wait for `event` before `numbers` [4, N] are read."""
         self._texts, self._numbers, self._event, self._pad_id = texts, numbers, event, pad_id
 
-    def land(self) -> list[PairReading | Abstained]:
+    def land(self) -> list[PairReading | TextScore]:
         """Scores of the batch's texts, in order. Raises DeviceLost."""
         if self._event is not None:
             try:

@@ -46,7 +46,7 @@ class Suspects:
         return len(self._losses)
 
     def losses(self, ids: Sequence[int]) -> int | None:
-        """How often this text lost the device alone; None for a text that nothing is held against."""
+        """How often this text lost the device alone; None for a text that is no suspect."""
         return self._losses.get(_key(ids)) if self._losses else None
 
     def blame(self, texts: Iterable[Sequence[int]], *, alone: bool) -> None:

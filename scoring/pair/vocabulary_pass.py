@@ -55,7 +55,7 @@ class Head(NamedTuple):
 
 
 class TokenSums(NamedTuple):
-    """What one pass leaves of each of N positions; fp32 [N] each, on the device of the hidden states."""
+    """The results of one pass for each of N positions; fp32 [N] each, on the device of the hidden states."""
 
     lse_p: Tensor  # log sum exp of the observer's logits
     lse_q: Tensor  # the same of the performer's

@@ -95,7 +95,7 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def shares(self) -> dict[str, Interval]:
-        """What the canaries measure, by name; what has nothing to divide by is left out.
+        """The shares that the canaries measure, by name; those without a denominator are left out.
 
         site_fpr and site_tpr: classifiable sites called llm; page_fpr and page_tpr: scored pages that are flagged;
         kept_human and kept_llm: pages sent that the ruleset keeps. Pages of a site agree: the intervals of page shares
@@ -206,7 +206,7 @@ def _chosen(rows: Iterable[SiteState]) -> list[_Round]:
 
 
 def _same(row: SiteState) -> set[str]:
-    """What two rounds have in common if they say the same, or of one site: label and truth, or content."""
+    """Keys of a round: two rounds that share one are of one site (label and truth) or of one content."""
     name = canary_name(row.site)
     return {row.site} if name is None else {f"{name.label} {name.truth}", name.content}
 

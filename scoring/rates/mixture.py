@@ -84,7 +84,7 @@ class Unlike(NamedTuple):
 
 
 class KnownInfluence(NamedTuple):
-    """What one more site of known truth does to the share, by its (n, k)."""
+    """The change of the share by one more site of known truth, by its (n, k)."""
 
     human: dict[tuple[int, int], float]
     llm: dict[tuple[int, int], float]

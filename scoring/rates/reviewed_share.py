@@ -29,7 +29,7 @@ FEWEST_LABELS = 20  # of sites, for a share by them
 
 
 class Review(NamedTuple):
-    """What people say of a random sample of sites."""
+    """Labels of a random sample of sites."""
 
     llm_shares: Mapping[str, float]  # site -> of its labelled articles those by a language model
     at_ms: int  # of the newest label

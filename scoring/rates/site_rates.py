@@ -150,7 +150,7 @@ _BANDS = (*(f"{first}-{last}" for first, last in RANK_BANDS), f"{RANK_BANDS[-1][
 
 
 def group_order(group: str) -> tuple[int, str]:
-    """What groups of one split are sorted by: bands of ranks from the first rank on, all others by name."""
+    """Sort key of the groups of one split: bands of ranks from the first rank on, all others by name."""
     return (_BANDS.index(group) if group in _BANDS else len(_BANDS)), group
 
 

@@ -46,7 +46,7 @@ SPLITS = ("source", "query", "query-group", "rank", *WINDOWS)
 
 
 class Versions(NamedTuple):
-    """What must be equal for sites to be counted together."""
+    """The values that must be equal for sites to be counted together."""
 
     run: str
     ruleset: str
@@ -57,7 +57,7 @@ class Versions(NamedTuple):
 
 
 class RateLine(EstimateLine, frozen=True, kw_only=True):
-    """What `rate --json` prints for each group: the fields of `estimate`, then the group and the versions."""
+    """Output of `rate --json` for each group: the fields of `estimate`, then the group and the versions."""
 
     by: str  # "", or one of SPLITS
     group: str  # its value; "" = all sites

@@ -390,7 +390,7 @@ def _broken() -> list[Detector]:
     ],
 )
 def test_detectors_that_cannot_be_had_end_the_process(load: Any, said: str) -> None:
-    """Not one record is buried for it: slow work and tick both raise an error that is fatal and says what is wrong."""
+    """No record is dead-lettered: `prepare` and `tick` both raise a fatal error with the cause."""
     stage = ScoreStage(load)
     patiently(lambda: not stage.starting(), "the end of loading")
     assert not stage.ready()
@@ -401,7 +401,7 @@ def test_detectors_that_cannot_be_had_end_the_process(load: Any, said: str) -> N
 
 
 def test_closing_lets_go_of_whoever_waits_for_the_detectors() -> None:
-    """A process that is told to stop while large models are loaded does not wait for them."""
+    """A process that stops while large models are loaded does not wait for them."""
     release = threading.Event()
 
     def load() -> list[Detector]:

@@ -108,7 +108,7 @@ class Card(FakeDetector):
 
 
 def test_a_lost_device_costs_no_record_and_doubles_none(log: MemoryLog) -> None:
-    """The batch is rolled back and scored again: each request has one score, and nothing is buried."""
+    """The batch is rolled back and scored again: each request has one score, and none is dead-lettered."""
     for n in range(9):
         put_article(log, "a.example", n, f"text {n}")
     stage = ScoreStage(lambda: [Card(DeviceLost("fell off the bus"), DeviceLost("again"))], batch_texts=2)

@@ -247,7 +247,7 @@ def test_a_record_that_fails_in_a_batch_is_buried_alone(place: int) -> None:
 
 
 def test_a_site_whose_tally_cannot_be_read_stops_no_other() -> None:
-    """The records of that site are buried, and those of another one in the same batch are tallied."""
+    """The records of that site are dead-lettered, and those of another site in the batch are tallied."""
     log = memory_log()
     with loop_of(log, TallyStage(DETECTOR, SETTINGS)) as loop:
         loop.cycle(threading.Event())
@@ -261,7 +261,7 @@ def test_a_site_whose_tally_cannot_be_read_stops_no_other() -> None:
 
 
 def spoil(log: MemoryLog, key: bytes) -> None:
-    """Put what is no tally into the state."""
+    """Put bytes that are no tally into the state."""
     member = log.join("tally", [HITS, VERDICTS, SCORES], member="one", store="tally")
     while 0 not in member.assignment():
         member.poll(0.001, 1, 1)

@@ -122,7 +122,7 @@ def test_a_mixed_site_stops_once_it_has_closed(method: str) -> None:
 
 
 def test_one_decision_per_site() -> None:
-    """A decided site is told to stop once, with the reason; later flags tell nothing more."""
+    """A decided site has one stop decision, with the reason; later flags add none."""
     desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(8)), *(score(f"t{i}", True) for i in range(8)))
     assert [(d.stop, d.reason, d.site) for d in desk.decisions] == [(True, "decided_llm", SITE)]
     human = Desk(sprt=SPRT).feed(*(page(i) for i in range(8)), *(score(f"t{i}", False) for i in range(8)))

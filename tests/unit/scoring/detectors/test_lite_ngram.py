@@ -70,7 +70,7 @@ def test_what_it_cannot_judge_it_abstains_from(text: str, reason: str) -> None:
 
 
 def test_weights_and_reading_belong_together() -> None:
-    """Whoever changes how a text is read trains again: this text's margin is pinned for the weights that ship."""
+    """A change in how a text is read needs a new training: this text's margin is pinned for the shipped weights."""
     marked = (
         "# Title\n\n- one — two -- three - four\n2) “quoted” https://example.org/x *it's* [a link](https://b.example)\n"
     )

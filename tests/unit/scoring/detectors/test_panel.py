@@ -1,4 +1,4 @@
-"""Detectors side by side: what is read once, in which order it is told, and what cannot stand side by side."""
+"""Detectors side by side: a text is read once, scores keep their order, thresholds choose the number shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from scoring.detectors.panel import Panel, compared
 from scoring.detectors.testing import FakeDetector
 from scoring.interface import TextScore
 from scoring.pair.detector import PairDetector
-from scoring.pair.tokens import Abstained
 from scoring.thresholds.threshold_set import ThresholdSet
 
 BASE = "a+b@12345678/float32/512"
@@ -25,7 +24,7 @@ class Engine:
 
     def read(self, texts: list[str]) -> list[Any]:
         self.asked.append(list(texts))
-        return [Abstained("too_short", len(text)) for text in texts]
+        return [TextScore(abstain="too_short", tokens=len(text)) for text in texts]
 
 
 def pair(engine: Any, measure: Any, thresholds: ThresholdSet | None = None) -> PairDetector:

@@ -18,7 +18,6 @@ from scoring.interface import TextScore
 from scoring.pair.detector import PairDetector, load_pair_engine, pair_warning
 from scoring.pair.scores import PairReading
 from scoring.pair.settings import PairSettings, pair_identity
-from scoring.pair.tokens import Abstained
 from scoring.settings import ScoreSettings
 from scoring.thresholds.published import published_for
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
@@ -216,7 +215,7 @@ def test_curve_gives_the_probability() -> None:
 
 def test_texts_that_are_not_scored() -> None:
     """An abstained text is a reason on the record, never a number; a poison text is an error."""
-    score = detector("binoculars", thresholds("b"), Abstained("too_short", 5)).score(["x"])
+    score = detector("binoculars", thresholds("b"), TextScore(abstain="too_short", tokens=5)).score(["x"])
     assert score == [TextScore(abstain="too_short", tokens=5)]
     with pytest.raises(PoisonText):
         detector("binoculars", None, READING, PoisonText("does not fit"), READING).score(["a", "b", "c"])

@@ -19,10 +19,10 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scoring.interface import TextScore
 from scoring.pair.engine import PairEngine
 from scoring.pair.models import PairModels, load_models
 from scoring.pair.scores import PairReading
-from scoring.pair.tokens import Abstained
 from tests.support.pairs import ARCHITECTURES, Pair, settings_of
 
 pytestmark = pytest.mark.slow
@@ -170,7 +170,9 @@ def test_pad_tokens_count_in_ppl_and_not_in_x_ppl(loaded: Loaded) -> None:
     assert isinstance(read[0], PairReading)
     assert read[0].ppl == pytest.approx(everything.ppl, abs=LIMIT)
     assert abs(read[0].x_ppl - everything.x_ppl) > 1e-3
-    assert engine(pair, models).read_ids([[models.pad_id] * 3]) == [Abstained("not_a_number", 3)]  # nothing is left
+    assert engine(pair, models).read_ids([[models.pad_id] * 3]) == [
+        TextScore(abstain="not_a_number", tokens=3)
+    ]  # nothing is left
 
 
 def test_llama_reads_its_beginning_of_text(loaded: Loaded) -> None:

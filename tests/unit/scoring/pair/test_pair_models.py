@@ -1,4 +1,4 @@
-"""Which models make a pair, what is refused with which words, also before loading; only their own files are read."""
+"""Models that make a pair, those that are refused, with which words, also before loading; no other file is read."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_rounds_of_one_content_are_one_site() -> None:
 
 
 def test_an_edited_label_is_still_one_site() -> None:
-    """Whoever edits a text every day has no new site every day; labels that trade their contents are no more sites."""
+    """A text that is edited every day is no new site every day; labels that trade contents add no site."""
     daily = [row("llm", day, "llm" if day < 30 else "human", day, label="novels") for day in range(1, 31)]
     assert canary_counts(daily) == CanaryCounts(1, 0, 0, 0)
     assert canary_counts([*daily, row("human", 1, "human", label="novels")]) == CanaryCounts(1, 0, 1, 1)

@@ -1,4 +1,4 @@
-"""The rate: Lang-Reiczigel's interval, its coverage, and what is said where there is nothing to say."""
+"""The rate: Lang-Reiczigel's interval, its coverage, and its words, also without sites."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_counts_that_do_not_fit_the_errors_are_never_known_perfectly(
 
 @given(st.integers(0, 500), st.integers(0, 500), error_counts())
 def test_the_corrected_interval_holds_that_of_the_formula(x: int, more: int, errors: ErrorCounts) -> None:
-    """What is joined to it only widens it, so no coverage falls; where counts fit, it is the formula's."""
+    """The join only widens the interval, so no coverage falls; where counts fit, it is the formula's."""
     assume(x + more > 0)
     known = known_of(errors)
     low, _, high = bounds(estimate(x, x + more, errors))

@@ -180,7 +180,7 @@ def test_a_broken_line_is_named(tmp_path: Path, broken: bytes) -> None:
 
 
 def test_files_that_cannot_train_are_refused(tmp_path: Path) -> None:
-    """A missing file, a broken archive, an empty file and a file of one label each say what is wrong."""
+    """A missing file, a broken archive, an empty file and a file of one label are each refused."""
     good = write(tmp_path / "good.jsonl", corpus(1, 5))
     archive = tmp_path / "x.jsonl.zst"
     archive.write_bytes(b"no zstd")
