@@ -92,7 +92,7 @@ class SiteTally(msgspec.Struct, array_like=True):
 
     hits: int = 0  # different search results
     sources: list[str] = msgspec.field(default_factory=list)  # sorted
-    queries: list[str] = msgspec.field(default_factory=list)  # sorted; at most MAX_QUERIES, see add_hit
+    queries: list[str] = msgspec.field(default_factory=list)  # sorted; at most MAX_QUERIES, see add_hits
     best_rank: int = 0
     pages: dict[str, PageEntry] = msgspec.field(default_factory=dict)  # by page id
     unused: dict[str, None] = msgspec.field(default_factory=dict)  # keeps the place of the fields that follow
@@ -112,12 +112,8 @@ class SiteTally(msgspec.Struct, array_like=True):
     def dump(self) -> bytes:
         return _encoder.encode(self)
 
-    def add_hit(self, hit: Hit) -> None:
-        """Count a search result that was not counted before, see `hit_key`."""
-        self.add_hits([hit])
-
     def add_hits(self, hits: Sequence[Hit]) -> None:
-        """Count search results of which none was counted before; faster than one by one.
+        """Count search results of which none was counted before, see `hit_key`; many at once are faster.
 
         The row is bounded: MAX_QUERIES query ids are kept, those of the smallest digests, which is a fair sample and
         the same for every order of arrival.

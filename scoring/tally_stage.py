@@ -158,7 +158,7 @@ class TallyStage(Stage):
     def _fold(self, record: Hit | JudgedPage | Score, site: _Site, ctx: Context) -> None:
         site.headers = ctx.headers
         if isinstance(record, Hit):
-            site.tally.add_hit(record)
+            site.tally.add_hits([record])
         elif isinstance(record, Score):
             site.tally.add_score(record, self._detector)
         else:

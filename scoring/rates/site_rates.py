@@ -95,12 +95,17 @@ def grouped(rows: Iterable[SiteState], key: GroupKey) -> dict[str, list[SiteStat
 
 def refuse_pooled(rows: Iterable[SiteState]) -> None:
     """Raise PooledDetectors, naming both, where rows are of two detectors, rulesets, site methods or runs."""
+    found = dict.fromkeys((row.detector, row.ruleset, row.digest, *method_of(row), row.run) for row in rows)
     seen: dict[str, str] = {}
-    for row in rows:
-        method = f"{row.method} {row.method_digest}".strip() if has_verdict(row) else ""
-        ruleset = f"{row.ruleset} {row.digest}".strip()
-        names = {"detector": row.detector, "ruleset": ruleset, "site method": method, "run": row.run}
+    for detector, ruleset, digest, method, method_digest, run in found:
+        names = {"detector": detector, "ruleset": f"{ruleset} {digest}".strip(), "run": run}
+        names["site method"] = f"{method} {method_digest}".strip()
         refuse_another({what: name for what, name in names.items() if name}, seen)
+
+
+def method_of(row: SiteState) -> tuple[str, str]:
+    """Name and digest of the site method that judged a page of the site; empty where none was judged."""
+    return (row.method, row.method_digest) if has_verdict(row) else ("", "")
 
 
 def refuse_another(names: Mapping[str, str], seen: dict[str, str]) -> None:

@@ -29,7 +29,7 @@ from scoring.rates.site_rates import (
     by_rank_band,
     by_window,
     grouped,
-    has_verdict,
+    method_of,
     query_groups,
     rate_of,
 )
@@ -222,8 +222,8 @@ def comparable(rows: Sequence[SiteState], run: str = "") -> Iterator[tuple[Versi
     """
     found: dict[Versions, list[SiteState]] = {}
     for row in rows:
-        method = (row.method, row.method_digest) if has_verdict(row) else ("", "")
-        found.setdefault(Versions(row.run, row.ruleset, row.digest, row.detector, *method), []).append(row)
+        versions = Versions(row.run, row.ruleset, row.digest, row.detector, *method_of(row))
+        found.setdefault(versions, []).append(row)
     judged = {versions for versions in found if versions.ruleset}
     for versions in sorted(judged or set(found) or {Versions(run, "", "", "", "", "")}):
         unjudged = Versions(versions.run, "", "", versions.detector, "", "")

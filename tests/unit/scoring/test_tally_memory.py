@@ -29,7 +29,7 @@ def test_hits_taken_in_at_once_leave_what_they_leave_one_by_one() -> None:
     hits = [hit(n, n % 7, "ab"[n % 2], f"q{n % (number - 50)}", at=n * DAY_MS) for n in range(number)]
     one_by_one, at_once = SiteTally.load(None), SiteTally.load(None)
     for each in hits:
-        one_by_one.add_hit(each)
+        one_by_one.add_hits([each])
     at_once.add_hits(hits[:300])
     at_once.add_hits(hits[300:])
     assert at_once == one_by_one
