@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scoring.interface import PageScore, SiteMethod, SiteVerdict
+from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.site_tally import SiteTally
 from scoring.tally_stage import TallyStage
@@ -229,8 +230,7 @@ def test_a_record_that_fails_in_a_batch_is_buried_alone(place: int) -> None:
     bad = msgspec.structs.replace(score("bad", True, number=666), site="a.example")
     page_of_bad = msgspec.structs.replace(page(9, text="bad"), site="a.example")
     log, metrics = memory_log(), Metrics()
-    stage = TallyStage(DETECTOR, SETTINGS)
-    stage._method = Trap(stage._method)
+    stage = TallyStage(DETECTOR, SETTINGS, method=Trap(site_method(SETTINGS, DETECTOR)))
     log.append(list(outputs([page_of_bad])))
     work(log, stage, metrics)
     log.append(list(outputs([*good[:place], bad, *good[place:]])))

@@ -30,6 +30,7 @@ from scoring.pair.device import PairDevice, choose_kernel
 from scoring.pair.engine import Ids, PairEngine, Result
 from scoring.pair.models import PairModels, device_errors, load_models
 from scoring.pair.scores import PairReading
+from scoring.pair.suspects import Suspects
 from tests.support.pairs import Pair, settings_of
 
 pytestmark = pytest.mark.slow
@@ -200,6 +201,7 @@ def test_poison_is_buried_across_processes_that_one_loss_ends(
     """CUDA's faults break the process: nothing works on its device any more, and the models cannot be loaded again. The
     processes that follow read the suspects alone, bury those that are guilty, and score all others."""
     asked = [[number] * 5 for number in range(1, 21)]
+    suspects = tmp_path / "own" / "suspects.json"
     for process in range(1, 10):
         dead: list[bool] = []
 
@@ -210,7 +212,7 @@ def test_poison_is_buried_across_processes_that_one_loss_ends(
 
         device = FakeDevice(loses=loses)
         device.late = late
-        engine = start(device, suspects=tmp_path / "own" / "suspects.json", batch_tokens=64)
+        engine = start(device, suspects=suspects, batch_tokens=64)
         try:
             for _ in range(5):
                 try:
@@ -223,7 +225,7 @@ def test_poison_is_buried_across_processes_that_one_loss_ends(
             assert process <= 1 + 2 * len(poison)
     assert [n for n, score in enumerate(firsts(read), 1) if score != n] == poison
     assert all(isinstance(read[number - 1], PoisonText) for number in poison)
-    assert len(engine._suspects) == len(poison)  # the others are no suspects any more, in the file neither
+    assert len(Suspects(suspects)) == len(poison)  # the others are no suspects any more
 
 
 def test_warm_up_blames_no_text(start: Callable[..., PairEngine], tmp_path: Path) -> None:
@@ -292,8 +294,6 @@ def test_who_waited_while_the_device_was_lost_fails_with_it(start: Callable[...,
     threads[0].start()
     assert reached.wait(10)
     threads[1].start()
-    while threads[1].is_alive() and not engine._turn.locked():
-        pass
     threads[1].join(0.2)  # it waits for its turn
     go.set()
     for thread in threads:
