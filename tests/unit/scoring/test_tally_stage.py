@@ -9,7 +9,7 @@ import pytest
 
 from scoring.settings import TallySettings
 from scoring.sites.gaussian import GaussianParams
-from tests.support.tally_desk import DAY_MS, DETECTOR, SITE, SPRT, Desk, hit, page, score, site_of
+from tests.support.tally_desk import DAY_MS, DETECTOR, FALCON, SITE, SPRT, Desk, hit, page, score, site_of
 
 
 def test_a_hit_alone_makes_a_row() -> None:
@@ -109,15 +109,14 @@ def test_a_site_that_is_no_longer_mixed_stops() -> None:
 @pytest.mark.parametrize("method", ["sprt", "gaussian", "deciles"])
 def test_a_mixed_site_stops_once_it_has_closed(method: str) -> None:
     """Decided and mixed on the first day, and 300 pages on the third that are no evidence any more: crawling stops."""
-    name = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
-    desk = Desk(name, method=method)
+    desk = Desk(FALCON, method=method)
     flags = [True] * 2 + [False] * 4 + [True] * 9
     for number, flag in enumerate(flags):
         value = (0.84 if flag else 1.0) + 0.001 * number
-        desk.feed(page(number, visit=1 + number), score(f"t{number}", flag, name, value))
+        desk.feed(page(number, visit=1 + number), score(f"t{number}", flag, FALCON, value))
     assert (desk.row.mixed, desk.row.verdict, desk.decisions) == (True, "llm", [])
     for number in range(100, 400):
-        desk.feed(page(number, visit=2 * DAY_MS + number), score(f"t{number}", True, name, 0.85))
+        desk.feed(page(number, visit=2 * DAY_MS + number), score(f"t{number}", True, FALCON, 0.85))
     assert [decision.reason for decision in desk.decisions] == ["decided_llm"]
 
 
