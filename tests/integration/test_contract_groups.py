@@ -165,3 +165,16 @@ def test_more_members_than_partitions(world: World) -> None:
     assert waiting.assignment() == {}
     owner.close()
     settle([waiting], 1)
+
+
+def test_three_members_come_and_go(world: World) -> None:
+    """Whatever the order of joining and leaving, the members end in a disjoint, fair cover."""
+    world.topics("in", partitions=4)
+    logs = [world.again() for _ in range(3)]
+    for leaves in (1, 0):
+        members = [world.join("in", name=f"m{n}", log=log) for n, log in enumerate(logs)]
+        settle(members, 4)
+        members.pop(leaves).close()
+        settle(members, 4)
+        for member in members:
+            member.close()

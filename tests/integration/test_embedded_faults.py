@@ -225,6 +225,17 @@ def test_an_owned_partition_is_left_alone_until_its_owner_dies(log: EmbeddedLog,
     second.close()
 
 
+def test_processes_append_side_by_side(log: EmbeddedLog, start: Start) -> None:
+    """Three processes append at once: no record is lost, offsets have no gap, and each writer's order holds."""
+    workers = [start("many", n) for n in range(3)]
+    assert [worker.wait() for worker in workers] == [0, 0, 0]
+    for partition, writers in ((0, (0, 2)), (1, (1,))):
+        found = list(log.read("pairs", partition))
+        assert [m.offset for m in found] == list(range(100 * len(writers)))
+        for writer in writers:
+            assert values(m for m in found if m.key == b"%d" % writer) == [str(n) for n in range(100)]
+
+
 def test_a_locked_database_is_reported_and_waited_for(folder: Path, log: EmbeddedLog) -> None:
     """While another process holds the database, appends raise LogUnavailable naming it; afterwards they work."""
     holder = sqlite3.connect(folder / "log.sqlite", isolation_level=None)

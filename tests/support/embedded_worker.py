@@ -138,7 +138,15 @@ def die(folder: Path) -> None:
     log._writer.run(lambda *_: os._exit(0), [(1, b"never committed")])
 
 
-ROLES = {"die": die, "remove": remove, "count": count, "hold": hold, "fill": fill}
+def many(folder: Path, partition: int) -> None:
+    """Append 100 records to a partition, one at a time, beside other processes that do the same."""
+    log = EmbeddedLog(folder)
+    for number in range(100):
+        log.append([Output("pairs", partition % 2, b"%d" % partition, b"%d" % number)])
+    log.close()
+
+
+ROLES = {"die": die, "remove": remove, "count": count, "hold": hold, "fill": fill, "many": many}
 
 if __name__ == "__main__":
     ROLES[sys.argv[1]](Path(sys.argv[2]), *map(int, sys.argv[3:]))  # type: ignore[operator]
