@@ -102,22 +102,35 @@ class FixedResolver(AbstractResolver):
         target = self._table.get(host) or self._table.get("*")
         if target is None:
             raise OSError(f"no address for {host}")
-        address, at = target
-        kind = socket.AF_INET6 if ":" in address else socket.AF_INET
-        return [ResolveResult(hostname=host, host=address, port=at, family=kind, proto=0, flags=0)]
+        return [resolved(host, *target)]
 
     async def close(self) -> None:
         """Nothing to close."""
 
 
-def _target(host: str, text: str) -> tuple[str, int]:
-    address, _, port = text.rpartition(":")
+def resolved(host: str, address: str, port: int) -> ResolveResult:
+    """An address of a host, as resolvers of aiohttp return it."""
+    kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    return ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=flags)
+
+
+def endpoint(text: str, port: int | None = None) -> tuple[str, int] | None:
+    """The address and port of `address:port`; `port` is that of a bare address. None if the text is neither."""
+    address, digits = text.strip(), "" if port is None else str(port)
+    if port is None or address.count(":") == 1 or "]:" in address:
+        address, _, digits = address.rpartition(":")
     address = address.strip("[]")
     try:
         ipaddress.ip_address(address)
-        number = int(port)
+        number = int(digits)
     except ValueError:
-        number = 0
-    if not 0 < number < 65536:
+        return None
+    return (address, number) if 0 < number < 65536 else None
+
+
+def _target(host: str, text: str) -> tuple[str, int]:
+    found = endpoint(text)
+    if found is None:
         raise BadCrawlSettings(f"crawl.resolve_to[{host!r}] is {text!r}: write address:port, as in 127.0.0.1:8000")
-    return address, number
+    return found

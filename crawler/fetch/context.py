@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
-from crawler.fetch.jobs import FetchOutcome, FetchRequest
-from crawler.web.sitemaps import SitemapFile
+from aiohttp.abc import ResolveResult
 
-_NO_SITEMAP = SitemapFile()
+from crawler.fetch.jobs import FetchOutcome, FetchResult
 
 
 class FetchEnded(Exception):
@@ -36,26 +34,18 @@ class NoSocketLeft(Exception):
     """Control flow: this machine has no socket left for the request."""
 
 
-@dataclass(slots=True)
-class FetchContext:
-    """The state of a job, filled in step by step, so that a failure reports all that is known."""
+class FetchContext(FetchResult, kw_only=True):
+    """The result of a job under way, filled in step by step, so that a failure reports all that is known."""
 
-    url: str
-    started_ms: int
     delay_s: float  # of the host at hand
     spent_s: float = 0.0
     waited_s: float = 0.0  # for turns
-    requests: list[FetchRequest] = field(default_factory=list)
     sent_ms: int = 0  # when the last request was sent
-    address: str = ""  # of the server
+    pins: Sequence[ResolveResult] = ()  # the addresses that the request may use
     kept: bool = False  # over a kept connection
-    status: int = 0
-    headers: dict[str, str] = field(default_factory=dict)
     robots_tags: Sequence[str] = ()  # X-Robots-Tag fields in full
-    body: bytes = b""
-    truncated: bool = False
-    encoding: str = ""
-    packed: bytes = b""
-    opt_out: list[str] = field(default_factory=list)
-    sitemap: SitemapFile = _NO_SITEMAP
-    end: FetchEnded | None = None
+
+    def end(self, end: FetchEnded) -> None:
+        """The job ends so."""
+        self.outcome, self.reason, self.not_before_ms = end.outcome, end.reason, end.not_before_ms
+        self.transient, self.unreachable = end.transient, end.unreachable

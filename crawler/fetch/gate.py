@@ -17,9 +17,9 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from types import TracebackType
 
 from crawler.fetch.spacing import Spacing
+from crawler.settings import CrawlSettings
 from stream.text.registrable_domain import registrable_domain
 
 _PRUNE_AT = 4096  # hosts remembered before those at rest are dropped
@@ -38,7 +38,7 @@ class _Host:
 
 
 class Turn:
-    """One request's hold of a host, as an async context manager."""
+    """One request's hold of a host: `take` it, and `leave` it when the request is over."""
 
     __slots__ = ("_addresses", "_delay_s", "_gate", "_holds_slot", "_host", "_name")
 
@@ -47,16 +47,8 @@ class Turn:
         self._delay_s, self._addresses = delay_s, addresses
         self._holds_slot = False
 
-    async def __aenter__(self) -> None:
-        await self.take()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.leave()
-
     async def take(self) -> None:
-        """Wait for the turn; `leave` ends it."""
+        """Wait for the turn."""
         host, gate = self._host, self._gate
         host.users += 1
         try:
@@ -73,16 +65,6 @@ class Turn:
             self._release()
             raise
 
-    def is_free(self) -> bool:
-        """Whether `take` would not wait."""
-        host, gate = self._host, self._gate
-        return (
-            not gate.spacing.spaced
-            and not host.lock.locked()
-            and not gate.slots.locked()
-            and max(host.next_start, host.began + self._delay_s) <= gate.clock()
-        )
-
     async def sent(self) -> None:
         """A new connection is open and the request goes out: the spacing counts from now.
 
@@ -95,9 +77,9 @@ class Turn:
     def leave(self) -> None:
         """The request is over. A slow response extends the host's delay."""
         host, gate = self._host, self._gate
-        if gate.rest > 0:
-            rest_s = min(gate.rest * (gate.clock() - host.began), gate.rest_cap_s)
-            host.next_start = host.began + max(self._delay_s, rest_s)
+        settings = gate.settings
+        slow_s = min(settings.delay_per_second * (gate.clock() - host.began), settings.delay_slow_cap_s)
+        host.next_start = host.began + max(self._delay_s, slow_s)
         self._release()
 
     async def _begin(self) -> None:
@@ -134,30 +116,20 @@ class Turn:
 
 
 class HostGate:
-    """PacedClient per host, and places per domain and address. Lives on one event loop."""
+    """The turns of all hosts, and the places per domain and address. Lives on one event loop."""
 
     def __init__(
         self,
+        settings: CrawlSettings,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        *,
-        domain_delay_s: float = 0.0,
-        address_delay_s: float = 0.0,
-        rest: float = 0.0,
-        rest_cap_s: float = 60.0,
-        slots: int = 1_000_000,
     ) -> None:
-        """Use `clock` (seconds, monotonic) and `sleep`. A delay of 0 disables its spacing.
-
-        A host rests for at least `rest` times the duration of its last response, at most `rest_cap_s`. Requests in
-        flight hold at most `slots` turns.
-        """
-        self.rest = rest
-        self.rest_cap_s = rest_cap_s
-        self.slots = asyncio.Semaphore(slots)
+        """Use `clock` (seconds, monotonic) and `sleep`. At most `max_in_flight` requests hold a turn."""
+        self.settings = settings
+        self.slots = asyncio.Semaphore(settings.max_in_flight)
         self.clock = clock
         self.sleep = sleep
-        self.spacing = Spacing(domain_delay_s, address_delay_s, clock())
+        self.spacing = Spacing(settings.domain_delay_s, settings.address_delay_s, clock())
         self._hosts: dict[str, _Host] = {}
         self._prune_at = _PRUNE_AT
 

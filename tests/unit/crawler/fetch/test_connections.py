@@ -17,6 +17,7 @@ import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
+from structlog.testing import capture_logs
 
 from crawler.fetch.connections import Connections, room_for
 from crawler.fetch.fetcher import Fetcher
@@ -306,5 +307,7 @@ def test_the_limit_is_raised_as_far_as_it_goes(
     done: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: done.append(limits))
-    assert room_for(wanted) is enough
+    with capture_logs() as logs:
+        room_for(wanted)
+    assert [entry["event"] for entry in logs] == ([] if enough else ["few_open_files"])
     assert done == ([] if set_to is None else [(set_to, hard)])

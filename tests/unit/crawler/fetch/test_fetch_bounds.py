@@ -18,7 +18,7 @@ from crawler.fetch.jobs import Capture, FetchOutcome, FetchResult, Job, RequestK
 from crawler.fetch.thread import FetchThread
 from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
-from tests.support.crawl_driver import settings_for
+from tests.support.crawl_driver import patient_settings, settings_for
 from tests.support.loopback import Reply, Web, page, raw, redirect
 
 OPEN = RobotsRules(b"", "farmwatch")
@@ -180,11 +180,13 @@ def test_a_host_rests_for_as_long_as_its_answers_take() -> None:
 
     async def main() -> None:
         nonlocal now
-        gate = HostGate(lambda: now, sleep, rest=2.0, rest_cap_s=30.0)
+        gate = HostGate(patient_settings("", delay_slow_cap_s=30.0), lambda: now, sleep)
         for took_s in (0.0, 4.0, 100.0, 0.0):
-            async with gate.turn("a", 1.0):
-                starts.append(now)
-                now += took_s
+            turn = gate.turn("a", 1.0)
+            await turn.take()
+            starts.append(now)
+            now += took_s
+            turn.leave()
 
     asyncio.run(main())
     assert starts == [100.0, 101.0, 109.0, 209.0]
@@ -201,7 +203,7 @@ def test_a_start_counts_from_when_the_request_is_sent() -> None:
 
     async def main() -> None:
         nonlocal now
-        gate = HostGate(lambda: now, sleep, address_delay_s=1.0)
+        gate = HostGate(patient_settings("", address_delay_s=1.0), lambda: now, sleep)
         now = 200.0
         slow, quick, last = (gate.turn(f"{name}.test", 0.1, ["192.0.2.1"]) for name in ("slow", "quick", "last"))
         await slow.take()

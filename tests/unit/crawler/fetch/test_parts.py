@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from crawler.fetch.gate import HostGate
 from crawler.fetch.response_headers import clean, retry_after_s
 from crawler.web.content_encoding import BadEncoding, Inflater
+from tests.support.crawl_driver import patient_settings
 
 ENCODERS = {
     "gzip": gzip.compress,
@@ -83,13 +84,15 @@ def test_the_gate_spaces_starts_and_never_overlaps() -> None:
         await asyncio.sleep(0)
 
     async def visit(gate: HostGate, host: str) -> None:
-        async with gate.turn(host, 5.0):
-            log.append((host, "in", now))
-            await asyncio.sleep(0)
-            log.append((host, "out", now))
+        turn = gate.turn(host, 5.0)
+        await turn.take()
+        log.append((host, "in", now))
+        await asyncio.sleep(0)
+        log.append((host, "out", now))
+        turn.leave()
 
     async def main() -> None:
-        gate = HostGate(lambda: now, sleep)
+        gate = HostGate(patient_settings(""), lambda: now, sleep)
         await asyncio.gather(visit(gate, "a"), visit(gate, "a"), visit(gate, "a"), visit(gate, "b"))
 
     asyncio.run(main())
@@ -109,10 +112,12 @@ def test_the_gate_keeps_the_larger_delay() -> None:
         now += seconds
 
     async def main() -> None:
-        gate = HostGate(lambda: now, sleep)
+        gate = HostGate(patient_settings(""), lambda: now, sleep)
         for delay_s in (1.0, 30.0, 1.0):
-            async with gate.turn("a", delay_s):
-                starts.append(now)
+            turn = gate.turn("a", delay_s)
+            await turn.take()
+            starts.append(now)
+            turn.leave()
 
     asyncio.run(main())
     assert starts == [100.0, 130.0, 160.0]
