@@ -234,10 +234,9 @@ class DryRun:
                 return
             at = max(at, due)
             frontier = self._frontier(staged, pages, at)
-            claim = frontier.claim(value, due, self._now)
-            if claim is None:
+            job = frontier.claim(value, due, self._now)
+            if job is None:
                 continue
-            job = claim.job
             asks_anew = bool(job.etag or job.last_modified)
             plan.requests.append(PlannedRequest(kind=job.kind.value, url=job.url, start_at=at, conditional=asks_anew))
             if len(plan.requests) == requests:

@@ -143,23 +143,24 @@ class Fetcher:
         job = context.job
         if job.kind is RequestKind.ROBOTS:
             return
-        host, rules, refusal = host_of(target), job.rules, ""
+        host, rules = host_of(target), job.rules
+        reason = ""
         context.delay_s = job.delay_s
         if host not in (job.site, twin_of(job.site)):
-            refusal = "redirect_offsite"
+            reason = "redirect_offsite"
         elif port_of(target) != port_of(job.url):
-            refusal = "redirect_port"
+            reason = "redirect_port"
         else:
             if host != job.site:
                 rules = await self._twin_rules(context, target)
                 context.delay_s = max(job.delay_s, rules.crawl_delay_s)
             if rules is None or not rules.allows(target):
-                refusal = "robots"
+                reason = "robots"
             elif context.delay_s > max(job.delay_s, self._settings.crawl_delay_cap_s):
-                refusal = "crawl_delay"
-        if refusal:
+                reason = "crawl_delay"
+        if reason:
             context.final_url = target
-            raise FetchEnded(FetchOutcome.REFUSED, refusal)
+            raise FetchEnded(FetchOutcome.REFUSED, reason)
 
     async def _twin_rules(self, context: FetchContext, target: str) -> RobotsRules:
         """The rules of the `www.` twin's robots.txt. Raises FetchEnded if it is unavailable."""

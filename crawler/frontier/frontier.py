@@ -17,7 +17,6 @@ So the pages of a site come in the same order after a crash. `crawler.frontier.s
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.frontier.answers import Answers
@@ -36,13 +35,6 @@ from crawler.settings import CrawlSettings
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
-
-
-class Claim(NamedTuple):
-    """A job that may start now, and when it became due (ms)."""
-
-    job: Job
-    due_at: int
 
 
 class Frontier:
@@ -99,7 +91,7 @@ class Frontier:
         self._store.save(row)
         return True
 
-    def claim(self, value: bytes, due_at: int, since_ms: int, not_before_ms: int = 0) -> Claim | None:
+    def claim(self, value: bytes, due_at: int, since_ms: int, not_before_ms: int = 0) -> Job | None:
         """The job that a due site may start now, by its row `value`; None if there is none.
 
         A site that was due before `since_ms`, when this process got the partition, waits one delay from then: a killed
@@ -117,7 +109,7 @@ class Frontier:
         job = self._next(row)
         if job is None or pack(row) != value:
             self._store.save(row)
-        return None if job is None else Claim(job, due_at)
+        return job
 
     def _next(self, row: SiteRow) -> Job | None:
         """The next request of a site; steps without a request happen on the way."""

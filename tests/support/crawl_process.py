@@ -17,7 +17,8 @@ from typing import Any
 
 import msgspec
 
-from crawler.crawl_stage import CrawlStage, FrontierCounts, frontier_left
+from crawler.crawl_stage import CrawlStage, frontier_left
+from crawler.frontier.rows import Totals
 from crawler.settings import CrawlSettings
 from stream.log.contract import Log, Output, partition_of
 from stream.opening import open_log
@@ -97,7 +98,7 @@ class Crawl:
                 return int(line.split()[1]) / 1024
         raise AssertionError("the kernel tells no VmHWM")
 
-    def left(self) -> FrontierCounts:
+    def left(self) -> Totals:
         return frontier_left(self.log, PARTITIONS)
 
     def is_done(self) -> bool:

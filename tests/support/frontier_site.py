@@ -56,9 +56,9 @@ class Site:
     def jobs(self, limit: int = 10, busy: tuple[str, ...] = (), since_ms: int = 0, not_before_ms: int = 0) -> list[Job]:
         state, frontier = self._batch()
         due = [row for row in state.due(self.now, limit) if site_of_key(row[0]) not in busy]
-        claims = [frontier.claim(value, due_at, since_ms, not_before_ms) for _, value, due_at in due]
+        jobs = [frontier.claim(value, due_at, since_ms, not_before_ms) for _, value, due_at in due]
         self._commit(state)
-        return [claim.job for claim in claims if claim is not None]
+        return [job for job in jobs if job is not None]
 
     def give_up(self) -> bool:
         state, frontier = self._batch()
