@@ -20,9 +20,12 @@ from crawler.frontier.rows import (
     revisit_key,
     revisit_of_key,
     revisit_prefix,
+    robots_key,
     scheme_bit,
     site_key,
+    sitemap_key,
     summed,
+    tdm_key,
     unpack,
     url_key,
 )
@@ -84,6 +87,15 @@ class SiteStore:
         if row.stopped:
             return row.queued > 0 or (row.revisit_at > 0 and not self.may_reopen(row))
         return row.queued > 0 or self.wants_sitemap(row)
+
+    def stop(self, row: SiteRow, reason: str) -> None:
+        """Make no more requests to a site, and drop its texts and sitemaps; the first reason stays."""
+        if row.stopped:
+            return
+        row.stopped, row.stopped_at = reason, self.now_ms
+        row.robots_until = row.tdm_until = 0
+        for key in (robots_key, tdm_key, sitemap_key):
+            self.state.delete(key(row.site))
 
     def may_reopen(self, row: SiteRow) -> bool:
         """Whether the stop of a site may be lifted."""
