@@ -10,7 +10,6 @@ in a running crawl, and response times.
 
 from __future__ import annotations
 
-import heapq
 import ipaddress
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,7 +20,7 @@ from crawler.errors import UnusableUrl
 from crawler.fetch.address_guard import is_public
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.frontier.frontier import Frontier
-from crawler.frontier.report import QUEUES, require_readable, rows_of, sites_of
+from crawler.frontier.report import QUEUES, Shortlist, require_readable, rows_of, sites_of
 from crawler.frontier.rows import Priority, SiteRow, Stop, queue_prefix, robots_key, site_key, site_of_key, unpack
 from crawler.frontier.site_store import SiteStore
 from crawler.robots.explanation import DecisionReason, explain
@@ -99,7 +98,7 @@ class DryRun:
         self._now = now_ms
         self._limit = limit
         self._shelf = RobotsShelf(settings.name)
-        self._found: list[SitePlan] = []
+        self._found = Shortlist(limit, _order)
 
     def add(
         self,
@@ -123,8 +122,7 @@ class DryRun:
 
     def plans(self) -> list[SitePlan]:
         """The sites in the order of their first requests, spaced by registrable domain; sites without requests last."""
-        self._shorten()
-        return self.spaced(self._found)
+        return self.spaced(self._found.lines())
 
     def spaced(self, plans: Iterable[SitePlan]) -> list[SitePlan]:
         """The same plans in order, with their requests spaced by registrable domain."""
@@ -288,13 +286,7 @@ class DryRun:
 
     def _keep(self, plan: SitePlan, partition: int) -> None:
         plan.partition = partition
-        self._found.append(plan)
-        if self._limit is not None and len(self._found) >= 2 * self._limit + 1000:
-            self._shorten()
-
-    def _shorten(self) -> None:
-        if self._limit is not None:
-            self._found = heapq.nsmallest(self._limit, self._found, key=_order)
+        self._found.add(plan)
 
 
 def _order(plan: SitePlan) -> tuple[int, int, str]:

@@ -50,9 +50,10 @@ class Answers:
         row.next_start = max(answer.started_ms + int(1000 * max(row.delay_s, slow_s)), row.parked_until)
 
     def _take(self, row: SiteRow, answer: FetchResult) -> None:
-        if row.stopped and answer.job.kind is not RequestKind.PAGE:  # it was in flight at the stop
-            if answer.transient:  # its Retry-After holds if the site is reopened
-                park(row, answer, self.store.settings)
+        kind = answer.job.kind
+        if answer.transient and (row.stopped or kind is not RequestKind.ROBOTS):
+            park(row, answer, self.store.settings)
+        if row.stopped and kind is not RequestKind.PAGE:  # it was in flight at the stop
             return
         if answer.unreachable:
             row.failures += 1
@@ -60,18 +61,18 @@ class Answers:
             row.failures = 0
             if not answer.transient:
                 row.park_level = 0
-        match answer.job.kind:
+        match kind:
             case RequestKind.ROBOTS:
                 self._take_robots(row, answer)
             case RequestKind.TDMREP:
-                self._take_tdmrep(row, answer)
+                self.rules.keep_tdm(row, answer)
             case RequestKind.SITEMAP:
                 self.discovery.apply_sitemap(row, answer)
             case RequestKind.PAGE:
                 self._take_page(row, answer)
         if row.failures >= self.store.settings.tries:
             self.store.stop(row, _word(answer))
-            if answer.job.kind is RequestKind.PAGE:
+            if kind is RequestKind.PAGE:
                 self._blame_site(row, answer.job.url)
 
     def _blame_site(self, row: SiteRow, url: str) -> None:
@@ -104,16 +105,9 @@ class Answers:
         else:
             row.next_start = max(row.next_start, answer.started_ms + int(1000 * row.delay_s))
 
-    def _take_tdmrep(self, row: SiteRow, answer: FetchResult) -> None:
-        if answer.transient:
-            park(row, answer, self.store.settings)
-        self.rules.keep_tdm(row, answer)
-
     def _take_page(self, row: SiteRow, answer: FetchResult) -> None:
         page = page_bytes(answer.job.url)
         found = self.store.url(row.site, page)
-        if answer.transient:
-            park(row, answer, self.store.settings)
         if found is None or not found.is_queued:
             return
         is_first = found.place is not Priority.AGAIN

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.page_log import PageLog
-from crawler.frontier.parking import park
 from crawler.frontier.rows import Priority, SitemapRow, SiteRow, UrlRow, pack, scheme_bit, sitemap_key, unpack
 from crawler.frontier.site_store import SiteStore
 from crawler.frontier.statuses import Status, refetch_s
@@ -114,8 +113,6 @@ class Discovery:
 
         Only URLs on the site's own host and port count, after any redirects.
         """
-        if answer.transient:
-            park(row, answer, self.store.settings)
         value = self.store.state.get(sitemap_key(row.site))
         if value is None:
             return
