@@ -44,6 +44,7 @@ T = TypeVar("T")
 # The longest wait for input, seconds: with requests under way (a hundredth of the delay, within these), and without
 _LEAST_POLL_S, _BUSY_POLL_S, _IDLE_POLL_S = 0.02, 0.1, 0.5
 _LOOKS = 1000  # due sites checked in one tick: after a start many of them must still wait
+_NOT_CLAIMED: tuple[bool, Job | None] = (False, None)
 _REST_MS = 3_600_000  # rest of a site that could not even be stopped
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # valid labels of a metric
 
@@ -81,7 +82,6 @@ class CrawlStage(Stage):
         self._claimed: dict[int, Job] = {}  # claim number -> job; their batch is not committed yet
         self._busy: dict[int, dict[str, int]] = {}  # partition -> site -> claim number
         self._since: dict[int, int] = {}  # partition -> when this process got it (ms)
-        self._totals: dict[int, Totals] = {}
         self._demands: dict[str, int] = {}  # site -> earliest next start (ms); outlives a rollback
         self._prune_at_ms = 0
         self._number = 0
@@ -186,14 +186,21 @@ class CrawlStage(Stage):
             ctx.now_ms,
         )
 
-    def _run_step(self, ctx: Context, step: Callable[[Frontier], T]) -> T:
-        """Run a step of the frontier; roll all of it back if it fails."""
+    def _run_step(self, ctx: Context, site: str, event: str, failed: T, step: Callable[[Frontier], T]) -> T:
+        """Run a step of the frontier. If the program fails, roll all of it back, log the event, return `failed`.
+
+        Raises the errors of the log, its disk and memory: no site caused them. The loop rolls back, or ends.
+        """
         try:
             with ctx.savepoint():
                 return step(self._tick_frontier(ctx))
-        except BaseException:
+        except BaseException as error:
             self._frontiers.pop(ctx.partition, None)  # it has cached what was rolled back
-            raise
+            of_log = getattr(error, "retriable", False) or isinstance(error, OSError | sqlite3.Error | MemoryError)
+            if of_log or not isinstance(error, Exception):
+                raise
+            log.exception(event, site=site)
+            return failed
 
     def _tick_frontier(self, ctx: Context) -> Frontier:
         frontier = self._frontiers.get(ctx.partition)
@@ -214,20 +221,16 @@ class CrawlStage(Stage):
         """Apply a result. If the program fails on it, the URL ends as failed and the crawl continues."""
         site = answer.job.site
         _count_requests(answer, ctx.meter)
-        try:
-            self._demand(site, self._run_step(ctx, lambda frontier: frontier.apply(answer, excused_s=excused_s)))
+        next_ms = self._run_step(
+            ctx, site, "answer_not_applied", -1, lambda frontier: frontier.apply(answer, excused_s=excused_s)
+        )
+        if next_ms >= 0:
+            self._demand(site, next_ms)
             return
-        except Exception as error:
-            _reraise_log_error(error)
-            log.exception("answer_not_applied", site=site, kind=answer.job.kind.value)
         bare = FetchResult(
             job=answer.job, outcome=FetchOutcome.FAILED, started_ms=answer.started_ms, reason=Stop.INTERNAL
         )
-        try:
-            self._run_step(ctx, lambda frontier: frontier.apply(bare))
-        except Exception as error:
-            _reraise_log_error(error)
-            log.exception("site_given_up", site=site)
+        if self._run_step(ctx, site, "site_given_up", -1, lambda frontier: frontier.apply(bare)) < 0:
             self._give_up(site_key(site), ctx)
 
     def _claim(self, contexts: Mapping[int, Context]) -> None:
@@ -242,13 +245,10 @@ class CrawlStage(Stage):
         due = heapq.merge(*(self._due(ctx, part) for ctx in contexts.values()))
         for due_at, partition, key, value in itertools.islice(due, _LOOKS):
             ctx, site, busy = contexts[partition], site_of_key(key), self._busy[partition]
-            try:
-                job = self._run_step(ctx, partial(self._claim_one, ctx, site, value, due_at))
-            except Exception as error:
-                _reraise_log_error(error)
-                log.exception("site_given_up", site=site)
+            claim = partial(self._claim_one, ctx, site, value, due_at)
+            claimed, job = self._run_step(ctx, site, "site_given_up", _NOT_CLAIMED, claim)
+            if not claimed:
                 self._give_up(key, ctx)
-                continue
             if job is not None:
                 self._number += 1
                 self._in_flight[self._number], self._claimed[self._number] = partition, job
@@ -275,24 +275,20 @@ class CrawlStage(Stage):
                 return
             limit *= 2
 
-    def _claim_one(self, ctx: Context, site: str, value: bytes, due_at: int, frontier: Frontier) -> Job | None:
+    def _claim_one(
+        self, ctx: Context, site: str, value: bytes, due_at: int, frontier: Frontier
+    ) -> tuple[bool, Job | None]:
         job = frontier.claim(value, due_at, self._since[ctx.partition], self._demands.get(site, 0))
         if job is not None:
             ctx.meter.observe("frontier_wait_seconds", max(0, ctx.now_ms - due_at) / 1000)
-        return job
+        return True, job
 
     def _give_up(self, key: bytes, ctx: Context) -> None:
         """Stop a site on which the program failed. If that fails too, keep its row and look again later."""
         value = ctx.state.get(key)
         if value is None:
             return
-        try:
-            stopped = self._run_step(ctx, lambda frontier: frontier.give_up(value))
-        except Exception as error:
-            _reraise_log_error(error)
-            log.exception("site_rests", site=site_of_key(key), rest_s=_REST_MS // 1000)
-            stopped = False
-        if not stopped:
+        if not self._run_step(ctx, site_of_key(key), "site_rests", False, lambda frontier: frontier.give_up(value)):
             ctx.state.put(key, value, ctx.now_ms + _REST_MS)
 
     def _demand(self, site: str, next_start_ms: int) -> None:
@@ -312,17 +308,14 @@ class CrawlStage(Stage):
             for number in numbers:
                 del self._in_flight[number]
             self._since.pop(partition, None)
-            self._totals.pop(partition, None)
 
     def _set_gauges(self, contexts: Mapping[int, Context]) -> None:
         """Set the gauges and how long the loop may wait for input."""
         self.poll_s = self._busy_poll_s if self._in_flight else _idle_poll_s(contexts.values())
         if self._metrics is None:
             return
-        for partition, ctx in contexts.items():
-            value = ctx.state.get(TOTALS_KEY)
-            self._totals[partition] = unpack(Totals, value) if value is not None else Totals()
-        totals = self._totals.values()
+        rows = [ctx.state.get(TOTALS_KEY) for ctx in contexts.values()]
+        totals = [unpack(Totals, value) for value in rows if value is not None]
         self._metrics.set("fetch_inflight", len(self._in_flight))
         self._metrics.set("frontier_urls", sum(t.queued for t in totals), state="queued")
         for status in Status:
@@ -337,12 +330,6 @@ def _idle_poll_s(contexts: Collection[Context]) -> float:
     """How long to wait for input while nothing is in flight: until the next site is due, within bounds."""
     due = [at - ctx.now_ms for ctx in contexts if (at := ctx.state.next_due()) is not None]
     return min(max(min(due) / 1000, _LEAST_POLL_S), _IDLE_POLL_S) if due else _IDLE_POLL_S
-
-
-def _reraise_log_error(error: Exception) -> None:
-    """Re-raise errors of the log, its disk and memory: no site caused them. The loop rolls back, or ends."""
-    if getattr(error, "retriable", False) or isinstance(error, OSError | sqlite3.Error | MemoryError):
-        raise error
 
 
 def _count_requests(answer: FetchResult, meter: Meter) -> None:

@@ -73,6 +73,8 @@ PAGES: Mapping[str, Meaning] = {
 }
 
 REASONS: Mapping[str, Meaning] = {**STOPS, **PAGES}
+UNANSWERED = frozenset({"dns", "dns_no_name", "dns_no_address", "connection", "timeout"})
+CONNECTION_FAILURES = UNANSWERED | {"tls", "tls_expired", "tls_name", "tls_untrusted"}  # in a row, they stop a site
 
 
 def meaning_of_reason(reason: str) -> Meaning:

@@ -103,7 +103,7 @@ class Exchange:
             raise FetchEnded(FetchOutcome.FAILED, "timeout", transient=True, unreachable=context.status == 0) from None
         except aiohttp.ClientConnectorCertificateError as error:
             raise FetchEnded(FetchOutcome.FAILED, _tls_reason(error.certificate_error), unreachable=True) from None
-        except (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch):
+        except aiohttp.ClientSSLError:
             raise FetchEnded(FetchOutcome.FAILED, "tls", unreachable=True) from None
         except aiohttp.InvalidURL:
             raise FetchEnded(FetchOutcome.FAILED, "bad_url") from None

@@ -10,10 +10,11 @@ from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.parking import hold, park
-from crawler.frontier.rows import CUT_OFF, Priority, SiteRow, Stop, UrlRow
+from crawler.frontier.rows import Priority, SiteRow, Stop, UrlRow
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import SiteStore
 from crawler.frontier.statuses import Status
+from crawler.reasons import CONNECTION_FAILURES
 from crawler.robots.rules import RobotsAnswer, meaning_of
 from crawler.web.urls import page_bytes
 
@@ -142,4 +143,4 @@ class Answers:
 
 def _word(answer: FetchResult) -> str:
     """The reason of the last connection failure."""
-    return answer.reason if answer.reason in CUT_OFF else Stop.UNREACHABLE
+    return answer.reason if answer.reason in CONNECTION_FAILURES else Stop.UNREACHABLE

@@ -24,10 +24,11 @@ from crawler.frontier.answers import Answers
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.parking import release
-from crawler.frontier.rows import CUT_OFF, MAY_PASS, Priority, SiteRow, Stop, UrlRow, pack
+from crawler.frontier.rows import MAY_PASS, Priority, SiteRow, Stop, UrlRow, pack
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import STEP, SiteStore
 from crawler.frontier.statuses import Status
+from crawler.reasons import CONNECTION_FAILURES
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
 from crawler.settings import CrawlSettings
@@ -225,5 +226,5 @@ def _may_pass(found: UrlRow) -> bool:
     """
     if found.site_failed:
         return True
-    by_itself = found.status is Status.ERROR and found.reason in CUT_OFF
+    by_itself = found.status is Status.ERROR and found.reason in CONNECTION_FAILURES
     return not by_itself and (found.reason in MAY_PASS or found.reason == Stop.DECIDED)

@@ -24,6 +24,7 @@ import msgspec
 
 from crawler.errors import OldFrontier
 from crawler.frontier.statuses import Status
+from crawler.reasons import CONNECTION_FAILURES
 
 FORMAT = 3  # of rows and keys; 2: kind before site in keys; 1: page ids in hexadecimal
 TOTALS_KEY = b"\0totals"  # sorts first, so it is the first row of a scan
@@ -51,12 +52,8 @@ class Stop(enum.StrEnum):
     INTERNAL = "internal_error"
 
 
-# Reasons of connection failures, which stop a site
-CUT_OFF = frozenset(
-    {"timeout", "connection", "dns", "dns_no_name", "dns_no_address", "tls", "tls_expired", "tls_name", "tls_untrusted"}
-)
 # A later hit reopens a site stopped for these, and retries its refused URLs
-MAY_PASS = CUT_OFF | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
+MAY_PASS = CONNECTION_FAILURES | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
 FOUND_BY = {Priority.HIT: "hit", Priority.SITEMAP: "sitemap", Priority.LINK: "link"}
 
 
