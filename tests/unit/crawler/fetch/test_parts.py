@@ -1,8 +1,7 @@
-"""The small parts: inflating, the gate, Retry-After."""
+"""The small parts: inflating, response headers, Retry-After."""
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import tracemalloc
 import unicodedata
@@ -13,10 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.fetch.gate import HostGate
 from crawler.fetch.response_headers import clean, retry_after_s
 from crawler.web.content_encoding import BadEncoding, Inflater
-from tests.support.crawl_driver import patient_settings
 
 ENCODERS = {
     "gzip": gzip.compress,
@@ -71,56 +68,6 @@ def test_bad_encodings_are_named() -> None:
     for encoding in ("gzip", "deflate", "br"):
         with pytest.raises(BadEncoding):
             Inflater(encoding, 10).feed(b"\xffplain text that is not compressed at all")
-
-
-def test_the_gate_spaces_starts_and_never_overlaps() -> None:
-    """Requests to one host start a delay apart and one at a time; other hosts do not wait."""
-    now = 100.0
-    log: list[tuple[str, str, float]] = []
-
-    async def sleep(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-        await asyncio.sleep(0)
-
-    async def visit(gate: HostGate, host: str) -> None:
-        turn = gate.turn(host, 5.0)
-        await turn.take()
-        log.append((host, "in", now))
-        await asyncio.sleep(0)
-        log.append((host, "out", now))
-        turn.leave()
-
-    async def main() -> None:
-        gate = HostGate(patient_settings(""), lambda: now, sleep)
-        await asyncio.gather(visit(gate, "a"), visit(gate, "a"), visit(gate, "a"), visit(gate, "b"))
-
-    asyncio.run(main())
-    of_a = [(what, when) for host, what, when in log if host == "a"]
-    assert [what for what, _ in of_a] == ["in", "out"] * 3
-    assert [when for what, when in of_a if what == "in"] == [100.0, 105.0, 110.0]
-    assert next(when for host, _, when in log if host == "b") == 100.0
-
-
-def test_the_gate_keeps_the_larger_delay() -> None:
-    """A request that asks for a longer delay than the one before it waits that long since the other began."""
-    now = 100.0
-    starts: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    async def main() -> None:
-        gate = HostGate(patient_settings(""), lambda: now, sleep)
-        for delay_s in (1.0, 30.0, 1.0):
-            turn = gate.turn("a", delay_s)
-            await turn.take()
-            starts.append(now)
-            turn.leave()
-
-    asyncio.run(main())
-    assert starts == [100.0, 130.0, 160.0]
 
 
 def test_retry_after() -> None:
