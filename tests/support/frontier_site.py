@@ -73,6 +73,15 @@ class Site:
         frontier.apply(FetchResult(job=job, started_ms=self.now, **(known | fields)), excused_s=excused_s)  # type: ignore[arg-type]
         self._commit(state)
 
+    def reach(self, kind: RequestKind) -> Job:
+        """Answer jobs until one of this kind is next; returns it."""
+        while True:
+            self.now = max(self.now, self.committed.next_due() or 0)
+            (job,) = self.jobs()
+            if job.kind is kind:
+                return job
+            self.answer(job)
+
     def step(self, **fields: object) -> Job:
         """Wait until the site is due, take its job, and answer it."""
         due = self.committed.next_due()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -13,13 +13,6 @@ from tests.support.crawl_driver import Driver, Store, hits_of, settings_for
 from tests.support.loopback import Reply, Web, page, raw, redirect
 from tests.support.loopback_dns import SERVFAIL, LoopbackDns, Zone
 from tests.unit.crawler.test_reasons import used
-
-
-@pytest.fixture
-def loopback() -> Iterator[Web]:
-    """A web on loopback."""
-    with Web() as served:
-        yield served
 
 
 def counted(loopback: Web, *urls: str, nameservers: Sequence[str] = ()) -> Counter[tuple[str, ...]]:

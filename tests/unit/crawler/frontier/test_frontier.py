@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from crawler.errors import UnusableUrl
-from crawler.fetch.jobs import FetchOutcome, RequestKind
+from crawler.fetch.jobs import RequestKind
 from crawler.frontier.report import queued_pages
-from crawler.frontier.rows import is_queue_key, robots_key
 from crawler.robots.rules import RobotsRules
 from crawler.web.sitemaps import SitemapFile
 from tests.support.crawl_driver import hits_of
@@ -77,23 +74,6 @@ def test_unavailable_robots_disallow_and_are_asked_again(status: int) -> None:
     assert site.walk() == [] and [page.reason for page in site.pages] == ["robots_unavailable"]
 
 
-def test_missing_robots_allow() -> None:
-    """A robots.txt that is not there allows everything."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
-    site.step(**fail("http_404", status=404, transient=False, unreachable=False))
-    assert site.step().url == "http://a.test/1"
-
-
-def test_a_cut_robots_txt_is_not_believed() -> None:
-    """A 200 whose body failed allows nothing."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
-    site.step(**fail("timeout", status=200, unreachable=False))
-    site.now += 10_000
-    assert site.jobs() == []
-
-
 def test_robots_are_asked_again_after_a_day() -> None:
     """A robots.txt is believed for a day; the next request after it asks again, and the new rules count."""
     site = Site()
@@ -103,37 +83,6 @@ def test_robots_are_asked_again_after_a_day() -> None:
     site.hits(*hits_of("http://a.test/2"))
     site.robots(b"User-agent: *\nDisallow: /2")
     assert site.walk() == [] and site.pages[-1].reason == "robots"
-
-
-def test_three_connection_failures_stop_the_site() -> None:
-    """After three failures in a row the rest of the hits is refused with its word; a later hit tries again."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1", "http://a.test/2"))
-    site.robots()
-    for wait in (30_000, 60_000):
-        site.step(**fail())
-        assert site.committed.next_due() == site.now + wait
-    site.step(**fail())
-    assert site.walk() == []
-    assert [(page.outcome, page.reason) for page in site.pages] == [
-        ("failed", "connection"),
-        ("refused", "connection"),
-    ]
-    assert site.hits(*hits_of("http://a.test/3")) == ["refused"]
-    site.now += 86_400_000
-    assert site.hits(*hits_of("http://a.test/4")) == ["queued"]
-    assert site.walk()[-2:] == ["/4", "/sitemap.xml"]
-
-
-def test_retry_after_parks_the_site_up_to_an_hour() -> None:
-    """Retry-After is obeyed, capped at an hour, and a zero does not cancel the back-off."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
-    site.robots()
-    for asked, waits in ((120.0, 120_000), (0.0, 60_000), (1e9, 3_600_000)):
-        site.step(**fail("http_429", status=429, unreachable=False, retry_after_s=asked))
-        assert site.row.next_start == site.now + waits
-    assert [(page.outcome, page.reason) for page in site.pages] == [("failed", "http_429")]
 
 
 def test_the_budget_refuses_the_rest_of_the_hits() -> None:
@@ -246,17 +195,6 @@ def test_forbidden_links_are_looked_at_within_bounds(monkeypatch: pytest.MonkeyP
     assert len(asked) < 110 and site.walk() == []
 
 
-def test_what_was_under_way_when_a_stop_came_leaves_no_text() -> None:
-    """robots.txt that comes after the decision is not stored any more."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
-    (job,) = site.jobs()
-    site.decide(stop=True)
-    site.answer(job, body=b"User-agent: *")
-    site.walk()
-    assert robots_key("a.test") not in site.committed.rows and site.row.robots_until == 0
-
-
 def test_traps_end() -> None:
     """Links that lead ever deeper end at the depth limit, and URLs at the cap."""
     site = Site(page_budget=1000, use_sitemaps=False, url_cap=7)
@@ -366,56 +304,3 @@ def test_queued_pages_for_the_audit() -> None:
     site.robots()
     site.step()
     assert len(list(queued_pages(site.store, 0))) == 1  # type: ignore[arg-type]
-
-
-ANSWERS = st.sampled_from(
-    [
-        {},
-        {"body": b"<a href=/l1>x</a><a href=/l2>x</a>"},
-        {"sitemap": SitemapFile(pages=("http://a.test/m1", "http://a.test/1"))},
-        {"final_url": "http://a.test/2"},
-        {"body": b"User-agent: *\nDisallow: /2"},
-        fail(),
-        fail("http_404", status=404, transient=False, unreachable=False),
-        fail("http_503", status=503, unreachable=False, retry_after_s=1.0),
-        {"outcome": FetchOutcome.REFUSED, "reason": "content_type"},
-        {"outcome": FetchOutcome.REFUSED, "reason": "private_address", "status": 0},
-    ]
-)
-EVENTS = st.one_of(
-    st.tuples(st.just("hit"), st.integers(0, 6)),
-    st.tuples(st.just("decide"), st.booleans()),
-    st.tuples(st.just("answer"), ANSWERS),
-    st.tuples(st.just("crash"), st.none()),
-)
-
-
-@settings(max_examples=150)
-@given(st.lists(EVENTS, max_size=40))
-def test_every_hit_has_one_record_in_the_end(events: list[tuple[str, object]]) -> None:
-    """Whatever comes in whatever order, each hit's URL ends, and once for good; the totals are the sums."""
-    site = Site(page_budget=4)
-    asked: set[str] = set()
-    for kind, what in events:
-        if kind == "hit":
-            asked.add(f"http://a.test/{what}")
-            site.hits(*hits_of(f"http://a.test/{what}"))
-        elif kind == "decide":
-            site.decide(bool(what))
-        elif (due := site.committed.next_due()) is not None:
-            site.now = max(site.now, due)
-            for job in site.jobs():
-                if kind == "answer":
-                    site.answer(job, **what)  # type: ignore[arg-type]
-        state = [key for key in site.committed.rows if is_queue_key(key)]
-        if asked:
-            assert site.row.queued == len(state) and site.row.wanted <= site.row.queued
-    site.walk()
-    assert asked <= {page.url for page in site.pages}
-    urls = [page.url for page in site.pages if page.reason != "site_decided"]  # a decision may be taken back
-    assert len(urls) == len(set(urls))
-    assert len({page.id for page in site.pages}) == len(site.pages)
-    assert sum(page.outcome == "fetched" for page in site.pages) <= 4
-    if asked:
-        assert (site.totals.sites, site.totals.active, site.totals.queued) == (1, 0, 0)
-        assert site.totals.fetched == sum(page.outcome == "fetched" for page in site.pages)

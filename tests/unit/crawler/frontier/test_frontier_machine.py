@@ -116,7 +116,7 @@ class Machine(Site):
             ahead = [revisit_of_key(site.site, key) for key, _ in self.committed.scan(revisit_prefix(site.site), 999)]
             assert site.revisit_at == min((at for at, _ in ahead), default=0)
             assert {page: at for at, page in ahead}.items() <= {page: url.due for page, url in urls.items()}.items()
-            assert site.fetched == sum(url.has_page for url in urls.values())
+            assert site.fetched == sum(url.has_page for url in urls.values()) <= self.settings.page_budget
             reads_on = not site.sitemaps_done and site.fetched + site.wanted < 4 and bool(site.origin)
             is_final = site.stopped not in ("", "site_decided", *MAY_PASS)
             active = bool(places) or (bool(ahead) and is_final if site.stopped else reads_on)

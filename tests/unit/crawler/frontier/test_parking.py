@@ -32,27 +32,20 @@ def test_a_park_says_until_when_and_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("failed", "why"),
+    ("kind", "failed", "why"),
     [
-        (fail("http_503", status=503, unreachable=False), "robots.txt:http_503"),
-        (fail("timeout"), "timeout"),
+        (RequestKind.ROBOTS, fail("http_503", status=503, unreachable=False), "robots.txt:http_503"),
+        (RequestKind.ROBOTS, fail("timeout"), "timeout"),
+        (RequestKind.TDMREP, BUSY, "tdmrep.json:http_429"),
+        (RequestKind.SITEMAP, BUSY, "sitemap:http_429"),
     ],
 )
-def test_a_park_says_that_robots_txt_failed(failed: dict[str, object], why: str) -> None:
-    """Where the server answered, but not with robots.txt, no page failed; where nobody answers, the host did."""
-    site = Site(use_sitemaps=False)
-    site.hits(*hits_of("http://a.test/1"))
-    assert site.step(**failed).kind is RequestKind.ROBOTS
-    assert site.row.parked_why == why
-
-
-def test_a_park_says_which_other_file_failed() -> None:
-    """So do tdmrep.json and sitemaps: what the site was parked over is no page."""
+def test_a_park_says_which_file_failed(kind: RequestKind, failed: dict[str, object], why: str) -> None:
+    """If the server answered, but not with the file, the reason names the file; if no server answers, it does not."""
     site = Site(ask_tdmrep=True)
     site.hits(*hits_of("http://a.test/1"))
-    site.robots()
-    assert site.step(**BUSY).kind is RequestKind.TDMREP
-    assert site.row.parked_why == "tdmrep.json:http_429"
+    site.answer(site.reach(kind), **failed)
+    assert site.row.parked_why == why
 
 
 def test_failures_in_a_row_wait_twice_as_long_whatever_page_failed() -> None:
@@ -110,11 +103,12 @@ def test_an_answer_that_comes_late_does_not_shorten_a_park() -> None:
     assert site.row.next_start >= until
 
 
-def test_a_deferred_job_is_no_attempt() -> None:
-    """Where no request was made the site waits for its place, and nothing else changes; then the same job comes."""
-    site = begun()
-    site.now = site.committed.next_due() or 0
-    (job,) = site.jobs()
+@pytest.mark.parametrize("kind", [RequestKind.ROBOTS, RequestKind.PAGE])
+def test_a_deferred_job_is_no_attempt(kind: RequestKind) -> None:
+    """If no request was made the site waits for its place, and nothing else changes; then the same job comes."""
+    site = Site(use_sitemaps=False)
+    site.hits(*hits_of("http://a.test/1"))
+    job = site.reach(kind)
     before = site.row
     for _ in range(5):
         place = site.now + 7_000
@@ -122,22 +116,6 @@ def test_a_deferred_job_is_no_attempt() -> None:
         assert site.row == msgspec.structs.replace(before, next_start=place) and site.pages == []
         site.now = place
         assert site.jobs() == [job]
-
-
-def test_a_deferred_robots_txt_comes_again() -> None:
-    """Deferral is no failure of robots.txt either."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
-    for _ in range(5):
-        assert site.step(outcome=FetchOutcome.DEFERRED, status=0, not_before_ms=site.now + 1).kind is RequestKind.ROBOTS
-    assert site.row.robots_tries == 0 and not site.row.stopped
-
-
-def test_an_excused_failure_parks_without_blame() -> None:
-    """While our own network is down a site is parked for that, and its level does not rise."""
-    site = begun()
-    site.step(**fail(), excused=True)
-    assert (site.row.parked_why, site.row.park_level) == ("connection", 0)
 
 
 def test_what_an_answer_asks_for_outlives_a_stop_that_is_taken_back() -> None:

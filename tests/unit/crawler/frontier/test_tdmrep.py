@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crawler.fetch.jobs import FetchOutcome, RequestKind
+from crawler.frontier.rows import robots_key, tdm_key
 from tests.support.crawl_driver import hits_of
 from tests.support.frontier_site import Site, fail
 
@@ -85,12 +86,20 @@ def test_it_is_believed_for_a_day() -> None:
 
 
 def test_a_stopped_site_keeps_no_text() -> None:
-    """The texts of robots.txt and tdmrep.json go with the stop."""
+    """The texts of robots.txt and tdmrep.json go with the stop, and one that comes after it is not stored."""
     site = begun()
     site.step(body=RESERVING)
     site.decide(stop=True)
     site.walk()
-    assert not [key for key in site.committed.rows if key[:1] in b"rtm"]
+    late = Site()
+    late.hits(*hits_of("http://a.test/1"))
+    (job,) = late.jobs()
+    late.decide(stop=True)
+    late.answer(job, body=b"User-agent: *")
+    late.walk()
+    for stopped in (site, late):
+        assert stopped.row.robots_until == stopped.row.tdm_until == 0
+        assert not {robots_key("a.test"), tdm_key("a.test")} & stopped.committed.rows.keys()
 
 
 def test_a_failure_that_may_pass_takes_back_no_reservation() -> None:

@@ -122,6 +122,7 @@ def test_an_excused_failure_is_no_attempt() -> None:
         for _ in range(5):
             assert site.step(**fail(), excused=True).kind is kind
             assert site.committed.next_due() == site.now + 30_000
-        assert not site.row.stopped and site.row.failures == site.row.robots_tries == 0
+        assert not site.row.stopped and site.row.failures == site.row.robots_tries == site.row.park_level == 0
+        assert site.row.parked_why == "connection"
         assert site.step().kind is kind
     assert [page.outcome for page in site.pages] == ["fetched"] and site.row.page_requests == 1
