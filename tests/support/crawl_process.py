@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -33,9 +34,11 @@ FIRST = "crawl-1"  # the process that is meant where none is named
 _SETTINGS = "crawl.json"
 
 
-def options_of(url: str, folder: Path) -> dict[str, Any]:
-    """What the log at `url` wants besides."""
-    return {"state_folder": folder / "state"} if url.startswith("kafka:") else {}
+def options_of(url: str, folder: Path, state: str = "state") -> dict[str, Any]:
+    """What the log at `url` needs besides; a broker holds the topics of several crawls, told apart by their folders."""
+    if not url.startswith("kafka:"):
+        return {}
+    return {"state_folder": folder / state, "prefix": f"t{zlib.crc32(bytes(folder)):08x}."}
 
 
 class Crawl:
@@ -48,7 +51,7 @@ class Crawl:
         (folder / _SETTINGS).write_bytes(msgspec.json.encode(settings))
         self._env = dict(env or {})
         self._processes: dict[str, subprocess.Popen[bytes]] = {}  # by the name of the member
-        self.log: Log = open_log(url, **options_of(url, folder / "seen"))
+        self.log: Log = open_log(url, **options_of(url, folder, "seen"))
         self.log.create(all_topics(PARTITIONS, "none"))
 
     def __enter__(self) -> Crawl:
