@@ -36,11 +36,7 @@ class Site:
         return state, Frontier(state, self.settings, self.shelf, Meter(), self.pages.append, self.now)
 
     def _commit(self, state: KeyedState) -> None:
-        for change in state.changes():
-            if change.value is None:
-                self.committed.rows.pop(change.key, None)
-            else:
-                self.committed.rows[change.key] = (change.value, change.due_at)
+        self.committed.apply(state.changes())
 
     def hits(self, *hits: Hit) -> list[str]:
         state, frontier = self._batch()

@@ -22,8 +22,7 @@ from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.records import Page, decode, encode
 from stream.schema.topics import DEAD_LETTERS, HITS, PAGES, all_topics
-from tests.support.crawl_driver import Driver, Store, crawl, hits_of, settings_for
-from tests.support.farm import wait_for
+from tests.support.crawl_driver import Store, crawl, driving, hits_of, settings_for
 from tests.support.loopback import Reply, Web, page, raw
 
 SITES = [f"site{n}.test" for n in range(3)]
@@ -125,12 +124,8 @@ def test_faults_of_the_log_are_not_put_down_to_a_site(error: Exception, monkeypa
         raise error
 
     monkeypatch.setattr("crawler.frontier.frontier.Frontier.claim", breaking)
-    driver = Driver(settings_for("127.0.0.1:1"), Store())
-    try:
-        with pytest.raises(type(error)):
-            driver.round(ASKED)
-    finally:
-        driver.close()
+    with driving(settings_for("127.0.0.1:1")) as driver, pytest.raises(type(error)):
+        driver.round(ASKED)
     assert not driver.store.pages
 
 
@@ -156,12 +151,9 @@ def test_a_site_that_cannot_even_be_given_up_rests(loopback: Web) -> None:
     store = Store()
     broken = store.states[partition_of("site0.test", 4)]
     broken.rows[site_key("site0.test")] = (b"\xc1", 1)
-    driver = Driver(settings_for(loopback.target), store)
-    try:
+    with driving(settings_for(loopback.target), store) as driver:
         driver.round(hits_of("http://site1.test/hit/0", "http://site2.test/hit/0"))
         driver.run_until(lambda: store.of("site1.test") and store.of("site2.test"))
-    finally:
-        driver.close()
     value, due_at = broken.rows[site_key("site0.test")]
     assert value == b"\xc1" and (due_at or 0) > time.time() * 1000 + 3_000_000
     assert not loopback.paths("site0.test")
@@ -171,37 +163,26 @@ def test_a_site_that_cannot_even_be_given_up_rests(loopback: Web) -> None:
 def test_a_rollback_does_not_forget_a_retry_after(loopback: Web, collected: bool) -> None:
     """An answer whose batch is rolled back, or that nobody collects, still keeps its site from being asked too soon."""
     loopback.routes["busy.test/x"] = Reply(b"slow", 429, {"Retry-After": "30"})
-    driver = Driver(settings_for(loopback.target, delay_s=0.02), Store())
     started = time.time()
-    try:
+    with driving(settings_for(loopback.target, delay_s=0.02)) as driver:
         driver.round(hits_of("http://busy.test/x"))
         driver.run_until(lambda: "/x" in loopback.paths("busy.test"))
         if not collected:
-            results = driver.stage._thread._done
-            wait_for(lambda: not results.empty(), 10, "a result that is not collected")
+            driver.wait_for_result()
             driver.stage.lost(range(4))
         until = time.monotonic() + 0.6
         while time.monotonic() < until:
             driver.round(commit=time.monotonic() > until - 0.3)
             time.sleep(0.005)
-    finally:
-        driver.close()
     assert loopback.paths("busy.test").count("/x") == 1
     due = driver.store.states[partition_of("busy.test", 4)].next_due()
     assert due is not None and due / 1000 > started + 29
 
 
 def test_waits_are_counted_with_their_batch(loopback: Web) -> None:
-    """The wait of a claim shows when its batch is committed, and not for one that is rolled back."""
-    driver = Driver(settings_for(loopback.target), Store())
-
-    def waits() -> float:
-        return driver.metrics.registry.get_sample_value("farmwatch_frontier_wait_seconds_count") or 0.0
-
-    try:
-        driver.round(hits_of("http://site0.test/hit/0"), commit=False)
-        assert waits() == 0
-        driver.round(hits_of("http://site0.test/hit/0"))
-        assert waits() == 1
-    finally:
-        driver.close()
+    """The wait of a claim counts when its batch is committed, and not if that is rolled back."""
+    with driving(settings_for(loopback.target)) as driver:
+        for commit in (False, True):
+            driver.round(hits_of("http://site0.test/hit/0"), commit=commit)
+            waits = driver.metrics.registry.get_sample_value("farmwatch_frontier_wait_seconds_count")
+            assert (waits or 0) == commit

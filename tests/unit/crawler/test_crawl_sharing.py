@@ -17,7 +17,7 @@ from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit
-from tests.support.crawl_driver import Committed, Driver, Store, hits_of, settings_for
+from tests.support.crawl_driver import Committed, Driver, Store, driving, hits_of, settings_for
 
 NOWHERE = settings_for("127.0.0.1:1")
 
@@ -42,19 +42,15 @@ def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     answers: list[ClaimResult] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.collect", lambda _: [answers.pop()] if answers else [])
-    driver = Driver(settings_for("127.0.0.1:1", max_in_flight=1), Store())
     in_partition = {p: [f"s{n}.test" for n in range(99) if partition_of(f"s{n}.test", 4) == p] for p in (0, 3)}
-    try:
-        for urls in (in_partition[0][:1], in_partition[3][:1], in_partition[0][1:5]):
-            driver.round(hits_of(*(f"http://{site}/" for site in urls)))
-            time.sleep(0.005)
+    with driving(settings_for("127.0.0.1:1", max_in_flight=1)) as driver:
+        for number, urls in enumerate((in_partition[0][:1], in_partition[3][:1], in_partition[0][1:5])):
+            driver.round(hits_of(*(f"http://{site}/" for site in urls)), later_ms=5 * number)
         far_ms = time.time_ns() // 1_000_000 + 60_000
         answers.append(
             ClaimResult(1, FetchResult(job=asked[0], outcome=FetchOutcome.DEFERRED, started_ms=0, not_before_ms=far_ms))
         )
-        driver.round()
-    finally:
-        driver.close()
+        driver.round(later_ms=20)
     assert [job.site for job in asked] == [in_partition[0][0], in_partition[3][0]]
 
 
@@ -63,12 +59,9 @@ def test_a_free_place_is_not_kept_by_sites_without_a_request(monkeypatch: pytest
     asked: list[Job] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
     sites = [site for n in range(400) if partition_of(site := f"s{n:03}.test", 4) == 0][:60]
-    driver = Driver(settings_for("127.0.0.1:1", max_in_flight=1), Store())
-    try:
+    with driving(settings_for("127.0.0.1:1", max_in_flight=1)) as driver:
         stops = [Decision(id=site, site=site, stop=True, reason="llm") for site in sites[:-1]]
         driver.round([*hits_of(*(f"http://{site}/a" for site in sites)), *stops])
-    finally:
-        driver.close()
     assert [job.site for job in asked] == sites[-1:]
     assert {page.site for page in driver.store.pages} == set(sites[:-1])
 
@@ -132,13 +125,10 @@ def test_imported_hits_are_counted_and_passed_over() -> None:
     """A hit whose page came from an archive leaves no row; the same URL is crawled when a real hit asks for it."""
     hit = hits_of("http://a.test/1")[0]
     taken = Hit(id="i", site=hit.site, url=hit.url, source="warc", imported=True)
-    driver = Driver(NOWHERE, Store())
-    try:
+    with driving(NOWHERE) as driver:
         driver.round([taken])
         assert not any(state.rows for state in driver.store.states)
         driver.round([hit])
-    finally:
-        driver.close()
     sample = driver.metrics.registry.get_sample_value
     assert sample("farmwatch_search_results_total", {"source": "warc", "outcome": "imported"}) == 1
     assert sample("farmwatch_search_results_total", {"source": "file", "outcome": "queued"}) == 1

@@ -9,7 +9,7 @@ import pytest
 
 from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, RequestKind
 from crawler.fetch.request_labels import STATUSES, WORDS, expected, reason_label, status_label
-from tests.support.crawl_driver import Driver, Store, hits_of, settings_for
+from tests.support.crawl_driver import driving, hits_of, settings_for
 from tests.support.loopback import Reply, Web, page, raw, redirect
 from tests.support.loopback_dns import SERVFAIL, LoopbackDns, Zone
 from tests.unit.crawler.test_reasons import used
@@ -20,11 +20,8 @@ def counted(loopback: Web, *urls: str, nameservers: Sequence[str] = ()) -> Count
     asked = {"resolve_to": {}, "nameservers": list(nameservers)} if nameservers else {}
     few = {"tries": 1, "robots_tries": 1, "redirects": 1, "use_sitemaps": False, "use_links": False}
     settings = settings_for(loopback.target, **few, **asked)
-    driver = Driver(settings, Store())
-    try:
+    with driving(settings) as driver:
         driver.run(hits_of(*urls))
-    finally:
-        driver.close()
     samples = (sample for family in driver.metrics.registry.collect() for sample in family.samples)
     found: Counter[tuple[str, ...]] = Counter()
     for sample in samples:
