@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import pytest
 
@@ -11,17 +10,14 @@ from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, RequestKind
 from crawler.fetch.request_labels import STATUSES, WORDS, expected, reason_label, status_label
 from tests.support.crawl_driver import driving, hits_of, settings_for
 from tests.support.loopback import Reply, Web, page, raw, redirect
-from tests.support.loopback_dns import SERVFAIL, LoopbackDns, Zone
 from tests.unit.crawler.test_reasons import used
 
 
-def counted(loopback: Web, *urls: str, nameservers: Sequence[str] = ()) -> Counter[tuple[str, ...]]:
+def counted(loopback: Web, url: str) -> Counter[tuple[str, ...]]:
     """Crawl and count the requests by their labels: kind, outcome, status, reason."""
-    asked = {"resolve_to": {}, "nameservers": list(nameservers)} if nameservers else {}
     few = {"tries": 1, "robots_tries": 1, "redirects": 1, "use_sitemaps": False, "use_links": False}
-    settings = settings_for(loopback.target, **few, **asked)
-    with driving(settings) as driver:
-        driver.run(hits_of(*urls))
+    with driving(settings_for(loopback.target, **few)) as driver:
+        driver.run(hits_of(url))
     samples = (sample for family in driver.metrics.registry.collect() for sample in family.samples)
     found: Counter[tuple[str, ...]] = Counter()
     for sample in samples:
@@ -79,15 +75,6 @@ def test_a_request_for_robots_txt_is_counted_likewise(
     loopback.routes |= {"a.test/robots.txt": reply, "a.test/x": page("good")}
     found = counted(loopback, "http://a.test/x")
     assert {labels for labels in found if labels[0] == "robots"} == {("robots", outcome, status, reason)}
-
-
-def test_a_host_without_an_address_is_counted_as_dns() -> None:
-    """A name that nobody answers for is a request without a status, for the reason that DNS gave."""
-    with LoopbackDns() as dns:
-        dns.names = {"failing.test": [Zone(rcode=SERVFAIL)], "empty.test": [Zone()]}
-        hosts = (("nobody", "dns_no_name"), ("failing", "dns"), ("empty", "dns_no_address"))
-        found = counted(Web(), *(f"http://{host}.test/x" for host, _ in hosts), nameservers=[dns.nameserver])
-    assert set(found) == {("robots", "failed", "none", reason) for _, reason in hosts}
 
 
 def test_statuses_are_of_a_fixed_set() -> None:
