@@ -3,27 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from aiohttp.abc import ResolveResult
 
 from crawler.fetch.jobs import FetchOutcome, FetchResult
 
 
+@dataclass(eq=False)
 class FetchEnded(Exception):
-    """Control flow: the job ends here."""
+    """Control flow: the job ends here. The fields are those of the result."""
 
-    def __init__(
-        self,
-        outcome: FetchOutcome,
-        reason: str = "",
-        *,
-        transient: bool = False,
-        unreachable: bool = False,
-        not_before_ms: int = 0,
-    ) -> None:
-        super().__init__(reason)
-        self.outcome, self.reason, self.transient, self.unreachable = outcome, reason, transient, unreachable
-        self.not_before_ms = not_before_ms
+    outcome: FetchOutcome
+    reason: str = ""
+    transient: bool = False
+    unreachable: bool = False
+    not_before_ms: int = 0
 
 
 class StaleConnection(Exception):
@@ -43,6 +38,7 @@ class FetchContext(FetchResult, kw_only=True):
     sent_ms: int = 0  # when the last request was sent
     pins: Sequence[ResolveResult] = ()  # the addresses that the request may use
     kept: bool = False  # over a kept connection
+    is_repeated: bool = False  # after a stale connection
     robots_tags: Sequence[str] = ()  # X-Robots-Tag fields in full
 
     def end(self, end: FetchEnded) -> None:

@@ -114,7 +114,7 @@ class Exchange:
                 raise NoSocketLeft from None
             if is_guard_error(error):
                 raise FetchEnded(FetchOutcome.REFUSED, "private_address") from None
-            if context.status == 0 and context.kept:
+            if context.status == 0 and context.kept and not context.is_repeated:
                 raise StaleConnection from None
             raise FetchEnded(
                 FetchOutcome.FAILED, "connection", transient=True, unreachable=context.status == 0

@@ -119,12 +119,14 @@ class Fetcher:
         """Request the URL and follow redirects. Raises FetchEnded."""
         limit = ROBOTS_REDIRECTS if context.job.kind is RequestKind.ROBOTS else self._settings.redirects
         for _ in range(limit + 1):
+            context.is_repeated = False
             try:
                 await self._request(context, wait=wait)
             except StaleConnection:
                 # The server had closed the kept connection: repeat, with a turn of its own
                 context.requests[-1].outcome, context.requests[-1].reason = FetchOutcome.FAILED.value, "connection"
-                await self._request(context, wait=True, last=True)
+                context.is_repeated = True
+                await self._request(context, wait=True)
             wait = True
             location = context.headers.get("location", "")
             if context.status not in REDIRECTS or not location:
@@ -185,11 +187,8 @@ class Fetcher:
         self._twins.put(origin, int((self._clock() + self._settings.robots_ttl_s) * 1000), rules)
         return rules
 
-    async def _request(self, context: FetchContext, *, wait: bool, last: bool = False) -> None:
-        """One HTTP request of a job. Raises FetchEnded, StaleConnection.
-
-        Without `wait` the gate may defer the job. `last`: a stale connection is a failure.
-        """
+    async def _request(self, context: FetchContext, *, wait: bool) -> None:
+        """One HTTP request of a job; without `wait` the gate may defer the job. Raises FetchEnded, StaleConnection."""
         host = host_of(context.final_url)
         url = self._exchange.wire_url(context.final_url)
         request = FetchRequest(context.job.kind)
@@ -206,10 +205,6 @@ class Fetcher:
             started = time.monotonic()
             try:
                 await self._exchange.make(context, request, url, partial(self._sent, turn, context, host))
-            except StaleConnection:
-                if last:
-                    raise FetchEnded(FetchOutcome.FAILED, "connection", transient=True, unreachable=True) from None
-                raise
             except NoSocketLeft:
                 raise self._on_no_socket(context) from None
             except FetchEnded:
