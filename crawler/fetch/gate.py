@@ -17,6 +17,7 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 
 from crawler.fetch.spacing import Spacing
 from crawler.settings import CrawlSettings
@@ -25,30 +26,28 @@ from stream.text.registrable_domain import registrable_domain
 _PRUNE_AT = 4096  # hosts remembered before those at rest are dropped
 
 
+@dataclass(slots=True)
 class _Host:
     """The state of a host: its lock, the last start, and the earliest next start."""
 
-    __slots__ = ("began", "lock", "next_start", "users")
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.began = -math.inf
-        self.next_start = -math.inf
-        self.users = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    began: float = -math.inf
+    next_start: float = -math.inf
+    users: int = 0
 
 
+@dataclass(frozen=True, slots=True)
 class Turn:
     """One request's hold of a host: `take` it, and `leave` it when the request is over."""
 
-    __slots__ = ("_addresses", "_delay_s", "_gate", "_holds_slot", "_host", "_name")
-
-    def __init__(self, gate: HostGate, name: str, host: _Host, delay_s: float, addresses: Sequence[str]) -> None:
-        self._gate, self._name, self._host = gate, name, host
-        self._delay_s, self._addresses = delay_s, addresses
-        self._holds_slot = False
+    _gate: HostGate
+    _name: str
+    _host: _Host
+    _delay_s: float
+    _addresses: Sequence[str]
 
     async def take(self) -> None:
-        """Wait for the turn."""
+        """Wait for the turn: until the host is free, for a slot, and until the last starts allow the request."""
         host, gate = self._host, self._gate
         host.users += 1
         try:
@@ -58,11 +57,16 @@ class Turn:
             raise
         try:
             wait_s = max(host.next_start, host.began + self._delay_s) - gate.clock()
-            if wait_s > 0:
-                await gate.sleep(wait_s)
-            await self._begin()
+            while True:
+                if wait_s > 0:
+                    await gate.sleep(wait_s)
+                await gate.slots.acquire()
+                wait_s = self._stamp(-math.inf)
+                if wait_s <= 0:
+                    return
+                gate.slots.release()
         except BaseException:
-            self._release()
+            self._release_host()
             raise
 
     async def sent(self) -> None:
@@ -80,20 +84,8 @@ class Turn:
         settings = gate.settings
         slow_s = min(settings.delay_per_second * (gate.clock() - host.began), settings.delay_slow_cap_s)
         host.next_start = host.began + max(self._delay_s, slow_s)
-        self._release()
-
-    async def _begin(self) -> None:
-        """Wait for a slot, and until the last starts allow the request."""
-        gate = self._gate
-        while True:
-            await gate.slots.acquire()
-            self._holds_slot = True
-            wait_s = self._stamp(-math.inf)
-            if wait_s <= 0:
-                return
-            gate.slots.release()
-            self._holds_slot = False
-            await gate.sleep(wait_s)
+        gate.slots.release()
+        self._release_host()
 
     def _stamp(self, own: float) -> float:
         """Record a start and return 0, or return the seconds to wait. `own`: the start recorded for this turn."""
@@ -107,10 +99,7 @@ class Turn:
         host.next_start = now + self._delay_s
         return 0.0
 
-    def _release(self) -> None:
-        if self._holds_slot:
-            self._gate.slots.release()
-            self._holds_slot = False
+    def _release_host(self) -> None:
         self._host.lock.release()
         self._host.users -= 1
 
