@@ -272,19 +272,6 @@ def test_attack(crawled: Crawled, attack: Attack) -> None:
     assert attack.asks is None or crawled.asked(hit.site) == attack.asks
 
 
-def test_urls_that_lead_to_one_page_are_one_page(crawled: Crawled) -> None:
-    """Of four hits that redirect to one URL there is one page, and the others say so; each has its record."""
-    port = crawled.web.port
-    pages = crawled.of("to-one.hostile.test")
-    assert sorted((p.url.partition(f":{port}")[2], p.outcome, p.reason) for p in pages) == [
-        ("/1", "refused", "same_page"),
-        ("/2", "refused", "same_page"),
-        ("/3", "refused", "same_page"),
-        ("/x", "fetched", ""),
-    ]
-    assert {p.final_url for p in pages} == {f"http://to-one.hostile.test:{port}/end"}
-
-
 def test_another_port_is_not_reached(crawled: Crawled) -> None:
     """No redirect leads to a port that the hits do not name."""
     assert [s.path for s in crawled.web.seen if s.port == crawled.web.other_port] == []

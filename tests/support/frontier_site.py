@@ -12,7 +12,7 @@ from crawler.settings import CrawlSettings
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
-from tests.support.crawl_driver import Committed, Store
+from tests.support.crawl_driver import Committed, Store, hits_of
 
 SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20, ask_tdmrep=False, refetch_fetched_s=0.0)
 
@@ -108,6 +108,29 @@ class Site:
     @property
     def totals(self) -> Totals:
         return unpack(Totals, self.committed.rows[TOTALS_KEY][0])
+
+
+def with_hits(*paths: str, **changes: object) -> Site:
+    """A site with a hit for each path, or a whole URL."""
+    site = Site(**changes)
+    site.hits(*hits_at(*paths))
+    return site
+
+
+def begun(*paths: str, robots: bytes = b"", **changes: object) -> Site:
+    """The same, with its robots.txt read."""
+    site = with_hits(*paths, **changes)
+    site.robots(robots)
+    return site
+
+
+def hits_at(*paths: str) -> list[Hit]:
+    return hits_of(*(path if "://" in path else f"http://a.test/{path}" for path in paths))
+
+
+def status(code: int, **fields: object) -> dict[str, object]:
+    """An answer with an HTTP error; 429 and 5xx may pass."""
+    return fail(f"http_{code}", status=code, unreachable=False, transient=code == 429 or code >= 500, **fields)
 
 
 def fail(reason: str = "connection", **fields: object) -> dict[str, object]:

@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import sqlite3
-import threading
 import time
 from collections.abc import Iterator
 
 import pytest
 
-from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.frontier.rows import site_key
 from crawler.robots.rules import RobotsRules
-from crawler.settings import CrawlSettings
 from crawler.web.links import internal_links
-from stream.log.contract import Message, Output, partition_of
+from stream.log.contract import partition_of
 from stream.log.errors import LogUnavailable
-from stream.memory.log import MemoryLog
-from stream.processing.loop import StageLoop
-from stream.processing.metrics import Metrics
-from stream.schema.records import Page, decode, encode
-from stream.schema.topics import DEAD_LETTERS, HITS, PAGES, all_topics
+from stream.schema.records import Page
 from tests.support.crawl_driver import Store, crawl, driving, hits_of, settings_for
-from tests.support.loopback import Reply, Web, page, raw
+from tests.support.loopback import Reply, Web, page
 
 SITES = [f"site{n}.test" for n in range(3)]
 ASKED = hits_of(*(f"http://{site}/hit/{n}" for n in range(3) for site in SITES))
@@ -42,58 +34,6 @@ def loopback() -> Iterator[Web]:
 def told(pages: list[Page], site: str) -> list[tuple[object, ...]]:
     """What is the same on every run of the pages of a site, in order."""
     return [(p.id, p.url, p.outcome, p.reason, p.status, p.body, p.found_by, p.hits) for p in pages if p.site == site]
-
-
-def looped(settings: CrawlSettings, *urls: str) -> tuple[list[Page], list[Message]]:
-    """Crawl hits in a loop on a log to the end; pages and their messages."""
-    log = MemoryLog()
-    log.create(all_topics(2, "epoch"))
-    log.append([Output(HITS, partition_of(hit.site, 2), hit.site.encode(), encode(hit)) for hit in hits_of(*urls)])
-    metrics = Metrics()
-    stage = CrawlStage(settings, metrics)
-    loop = StageLoop(stage, log.join("crawl", list(stage.inputs), member="m", store=stage.store), metrics=metrics)
-    stop = threading.Event()
-    until = time.monotonic() + 20
-    try:
-        while (left := frontier_left(log, 2)).active or left.sites < len({hit.site for hit in hits_of(*urls)}):
-            assert time.monotonic() < until, "the crawl did not end"
-            loop.cycle(stop)
-    finally:
-        stage.close()
-    assert not [message for p in range(2) for message in log.read(DEAD_LETTERS, p)]
-    messages = [message for p in range(2) for message in log.read(PAGES, p)]
-    return [decode(Page, message.value or b"") for message in messages], messages
-
-
-HOSTILE = [
-    b"Server: caf\xe9", b"Content-Type: text/html\xe9", b"ETag: \xff\xfe", b"Content-Type: text/html; charset=idna",
-    b"Content-Type: text/html; charset=punycode", b"Content-Type: text/html; charset=\xe9", b"X-Robots-Tag: \x80noai",
-    b"Last-Modified: \xed\xa0\x80", b"Content-Encoding: \xe9", b"Retry-After: \xe9", b"Location: \xe9",
-]  # fmt: skip
-
-
-def test_no_header_of_one_site_stops_the_crawl(loopback: Web) -> None:
-    """Headers of raw bytes and charsets that are none end in a record each, and the other sites are crawled."""
-    for n, header in enumerate(HOSTILE):
-        kind = b"" if b"Content-Type" in header else b"Content-Type: text/html\r\n"
-        head = b"HTTP/1.1 200 OK\r\n" + header + b"\r\n" + kind + b"Connection: close\r\n\r\n"
-        loopback.routes[f"evil{n}.test/x"] = raw(head + b'<html><a href="/y">y</a>')
-    hits = ["http://site0.test/hit/0", *(f"http://evil{n}.test/x" for n in range(len(HOSTILE)))]
-    pages, _ = looped(settings_for(loopback.target), *hits)
-    assert {page.url for page in pages} >= set(hits)
-    ends = {page.url: page.reason for page in pages}
-    refused = HOSTILE.index(b"Content-Encoding: \xe9"), HOSTILE.index(b"Content-Type: text/html\xe9")
-    assert {url for url in hits if ends[url]} == {f"http://evil{n}.test/x" for n in refused}
-
-
-def test_page_records_carry_a_trace(loopback: Web) -> None:
-    """Each page record has a traceparent of W3C Trace Context, whose trace is the fetch, and its run."""
-    pages, messages = looped(settings_for(loopback.target), "http://site0.test/hit/0", "http://site1.test/gone")
-    assert len(pages) >= 2
-    for page_, message in zip(pages, messages, strict=True):
-        assert re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-01", message.headers["traceparent"])
-        assert message.headers["traceparent"].split("-")[1:3] == [page_.id, page_.page_id[:16]]
-        assert "run" not in message.headers  # a page belongs to no run
 
 
 def test_an_answer_that_cannot_be_applied_ends_its_url(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:

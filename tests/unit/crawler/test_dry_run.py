@@ -13,7 +13,7 @@ from crawler.frontier.rows import site_key
 from stream.memory.state import MemoryState
 from stream.schema.records import Decision, Hit
 from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import SETTINGS, Site, fail
+from tests.support.frontier_site import SETTINGS, Site, begun, fail, status, with_hits
 
 NOW = 1_000_000
 A, B = "http://a.test/1", "http://a.test/2"
@@ -54,9 +54,7 @@ def test_a_site_is_followed_to_its_rest() -> None:
 
 def test_what_is_refused_is_told_with_the_line_that_forbids_it() -> None:
     """URLs that robots.txt forbids, or that name another port, are recorded without a request, and it says why."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/private/x", B))
-    site.robots(b"User-agent: *\nDisallow: /private\n")
+    site = begun("private/x", B, robots=b"User-agent: *\nDisallow: /private\n")
     plan = plan_of(site, hits_of("http://a.test:81/"), requests=9)
     assert [(each.url, each.reason, each.rule) for each in plan.refusals] == [
         ("http://a.test:81/", "other_port", ""),
@@ -77,8 +75,7 @@ def test_hits_that_are_not_crawled_are_told() -> None:
 
 def test_a_stopped_site_asks_for_nothing() -> None:
     """A decision that is not read yet stops the site in the plan, and what it still has is refused with that reason."""
-    site = Site()
-    site.hits(*hits_of(A))
+    site = with_hits(A)
     stop = Decision(id="a.test", site="a.test", stop=True, reason="x")
     plan = DryRun(site.settings, site.now, None).plan(site.committed, "a.test", (), [stop])
     assert (plan.stopped_why, plan.requests) == ("site_decided", [])
@@ -87,10 +84,8 @@ def test_a_stopped_site_asks_for_nothing() -> None:
 
 def test_a_parked_site_waits_for_its_time() -> None:
     """A site that asked to be left alone is asked when that is over, and the plan says why it waits."""
-    site = Site()
-    site.hits(*hits_of(A))
-    site.robots()
-    site.step(**fail("http_429", status=429, unreachable=False, retry_after_s=600.0))
+    site = begun(A)
+    site.step(**status(429, retry_after_s=600.0))
     asked = site.now
     site.now += 10_000
     plan = plan_of(site)
@@ -100,8 +95,7 @@ def test_a_parked_site_waits_for_its_time() -> None:
 
 def test_what_is_overdue_waits_one_delay_from_the_start() -> None:
     """A crawl that begins does not know when the one before it asked last: what was due already waits a delay first."""
-    site = Site()
-    site.hits(*hits_of(A))
+    site = with_hits(A)
     site.now += 60_000
     plan = plan_of(site)
     assert (plan.waits_for, plan.requests[0].start_at) == ("begin", site.now + 5000)
@@ -109,9 +103,7 @@ def test_what_is_overdue_waits_one_delay_from_the_start() -> None:
 
 def test_a_page_that_is_known_is_asked_for_with_a_condition() -> None:
     """A resting site is due on the day of its re-visit, and the request says that it is conditional."""
-    site = Site(refetch_fetched_s=86_400.0, use_sitemaps=False, robots_ttl_s=1e9)
-    site.hits(*hits_of(A))
-    site.robots()
+    site = begun(A, refetch_fetched_s=86_400.0, use_sitemaps=False, robots_ttl_s=1e9)
     site.step(headers={"etag": '"x"'})
     plan = plan_of(site)
     assert (plan.waits_for, plan.fetched) == ("revisit", 1)

@@ -180,21 +180,6 @@ def test_hosts_that_share_are_sent_away_once(loopback: Web, delays: dict[str, fl
     assert sorted(told.values()) == [1, 1, 1]
 
 
-def test_nothing_starts_right_after_birth(loopback: Web) -> None:
-    """A process that has just begun may have been killed just before: its first request waits one delay."""
-    loopback.routes["a.test/"] = page("x")
-    settings = settings_for(loopback.target, address_delay_s=0.4)
-
-    async def main() -> list[FetchResult]:
-        async with Fetcher(settings) as fetcher:
-            job = job_for("http://a.test/")
-            return [await fetcher.fetch(job, wait=False), await fetcher.fetch(job)]
-
-    deferred, fetched = asyncio.run(main())
-    assert (deferred.outcome, fetched.outcome) == (FetchOutcome.DEFERRED, FetchOutcome.FETCHED)
-    assert len(loopback.seen) == 1 and fetched.started_ms - deferred.started_ms > 370
-
-
 def test_the_hop_of_a_redirect_is_spaced_too(loopback: Web) -> None:
     """A redirect to the same site waits for the delay of its address, in place, whoever was promised one."""
     loopback.routes |= {"a.test/": redirect("/end"), "a.test/end": page("x")}

@@ -76,31 +76,6 @@ def test_a_twin_whose_robots_txt_fails_is_asked_again(loopback: Web) -> None:
     assert [seen.path for seen in loopback.seen].count("/robots.txt") == 2
 
 
-def test_jobs_that_wait_between_requests_are_not_under_way(loopback: Web) -> None:
-    """Hosts that all lead to one hub wait for it outside of the requests under way, and others go on meanwhile."""
-    hub = redirect("http://hub.test/robots.txt")
-    loopback.routes |= {f"h{n}.test/robots.txt": hub for n in range(6)}
-    loopback.routes |= {"hub.test/robots.txt": Reply(b""), "decent.test/x": page("")}
-
-    async def main() -> tuple[int, float]:
-        async with Fetcher(settings_for(loopback.target, max_in_flight=2)) as fetcher:
-            jobs = [job_for(f"http://h{n}.test/robots.txt", RequestKind.ROBOTS, 0.5) for n in range(6)]
-            tasks = [asyncio.create_task(fetcher.fetch(job, wait=False)) for job in jobs]
-            await asyncio.sleep(0.3)
-            waiting, before = fetcher.waiting, time.monotonic()
-            answer = await fetcher.fetch(job_for("http://decent.test/x"), wait=False)
-            assert answer.outcome is FetchOutcome.FETCHED
-            took_s = time.monotonic() - before
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
-            assert fetcher.waiting == 0
-            return waiting, took_s
-
-    waiting, took_s = asyncio.run(main())
-    assert waiting == 5 and took_s < 1.0
-
-
 def test_no_more_requests_than_allowed_are_under_way(loopback: Web) -> None:
     """Whoever asks, and however many: `max_in_flight` bounds the requests that have begun."""
     at_once: list[int] = []

@@ -28,7 +28,7 @@ from crawler.web.sitemaps import SitemapFile
 from crawler.web.urls import page_bytes
 from stream.schema.records import Decision
 from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import Site, fail
+from tests.support.frontier_site import Site, fail, status
 
 SITES = ("a.test", "b.test")
 DAY_MS = 86_400_000
@@ -165,9 +165,9 @@ USUAL: dict[RequestKind, list[dict[str, object]]] = {
 }
 FAULTS = [
     fail(),
-    fail("http_404", status=404, transient=False, unreachable=False),
-    fail("http_503", status=503, unreachable=False, retry_after_s=60.0),
-    fail("http_429", status=429, unreachable=False, retry_after_s=0.0),
+    status(404),
+    status(503, retry_after_s=60.0),
+    status(429, retry_after_s=0.0),
     {"outcome": FetchOutcome.REFUSED, "reason": "private_address", "status": 0},
     {"outcome": FetchOutcome.DEFERRED, "status": 0},
 ]

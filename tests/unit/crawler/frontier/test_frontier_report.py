@@ -15,7 +15,9 @@ from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
 from stream.text.registrable_domain import registrable_domain
 from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import Site, fail
+from tests.support.frontier_site import Site, begun, fail, status, with_hits
+
+FORBIDDING = b"User-agent: *\nDisallow: /forbidden\n"
 
 
 def report_of(site: Site, limit: int | None = 10) -> FrontierReport:
@@ -27,15 +29,14 @@ def report_of(site: Site, limit: int | None = 10) -> FrontierReport:
 
 def small_world() -> Site:
     """A site at rest with a re-visit ahead, one parked, one stopped, two of one domain that wait."""
-    site = Site(refetch_fetched_s=3600.0, use_sitemaps=False, crawl_delay_cap_s=100.0)
-    site.hits(*hits_of("http://a.test/1", "http://a.test/2", "http://a.test/forbidden"))
-    site.robots(b"User-agent: *\nDisallow: /forbidden\n")
+    settings = {"refetch_fetched_s": 3600.0, "use_sitemaps": False, "crawl_delay_cap_s": 100.0}
+    site = begun("1", "2", "forbidden", robots=FORBIDDING, **settings)
     site.step()
     site.step(outcome=fail()["outcome"], reason="http_404", status=404)
     site.now += 10_000
     assert site.jobs() == []  # the third is refused on the way
     site.hits(*hits_of("http://parked.test/"))
-    site.step(**fail("http_503", status=503, unreachable=False, retry_after_s=1800.0))
+    site.step(**status(503, retry_after_s=1800.0))
     site.hits(*hits_of("http://slow.test/"))
     site.step(body=b"User-agent: *\nCrawl-delay: 900\n")
     site.jobs()
@@ -109,8 +110,7 @@ def test_one_site_is_told_with_its_urls_in_order() -> None:
 
 def test_rows_of_another_version_are_not_guessed_at() -> None:
     """A frontier of another format is refused by name, by the reports and by the dry run."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/"))
+    site = with_hits("1")
     site.committed.rows[TOTALS_KEY] = (pack(Totals(format=1)), None)
     with pytest.raises(OldFrontier, match="another version"):
         report_of(site)
@@ -189,17 +189,15 @@ def test_a_large_frontier_is_reported_in_bounded_memory() -> None:
     [
         *(fail(reason) for reason in ("dns", "dns_no_name", "timeout", "connection")),
         fail("tls_expired", transient=False),
-        fail("http_503", status=503, unreachable=False),
-        fail("http_404", status=404, unreachable=False, transient=False),
+        status(503),
+        status(404),
         {"outcome": FetchOutcome.REFUSED, "reason": "content_type"},
     ],
 )
 @pytest.mark.parametrize("tries", [1, 3])
 def test_a_url_has_the_reason_of_its_page_record(failure: dict[str, object], tries: int) -> None:
     """Whatever ends it, and if it stops the site: `frontier --site` says what the newest record says."""
-    site = Site(tries=tries, use_sitemaps=False)
-    site.hits(*hits_of("http://a.test/1", "http://a.test/2", "http://a.test/forbidden"))
-    site.robots(b"User-agent: *\nDisallow: /forbidden\n")
+    site = begun("1", "2", "forbidden", robots=FORBIDDING, tries=tries, use_sitemaps=False)
     site.walk(**failure)
     report = site_report(site.committed, site.settings, "a.test", site.now, None)
     assert report is not None

@@ -12,7 +12,7 @@ from crawler.frontier.statuses import Status
 from crawler.web.sitemaps import SitemapFile
 from crawler.web.urls import fetch_id, page_bytes
 from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import Site, fail
+from tests.support.frontier_site import Site, hits_at, status
 
 DAY_S = 86_400.0
 MONTH_MS = 30 * 86_400_000
@@ -27,7 +27,7 @@ def site_with(**changes: object) -> Site:
 def fetched(*paths: str, site: Site | None = None, **fields: Any) -> Site:
     """A site at rest, its pages fetched."""
     site = site or site_with()
-    site.hits(*hits_of(*(f"http://a.test/{path}" for path in paths)))
+    site.hits(*hits_at(*paths))
     site.robots()
     for _ in paths:
         site.step(**fields)
@@ -96,7 +96,7 @@ def test_revisits_eat_neither_budget() -> None:
     for _ in range(20):
         site.answer(later(site))
     assert not site.row.stopped and (site.row.fetched, site.row.page_requests, site.totals.fetched) == (1, 1, 1)
-    assert site.hits(*hits_of("http://a.test/2")) == ["queued"]
+    assert site.hits(*hits_at("2")) == ["queued"]
 
 
 @pytest.mark.parametrize("how", ["decision", "budget"])
@@ -125,8 +125,8 @@ def test_a_new_hit_goes_before_what_is_visited_again() -> None:
     """A hit that comes while re-visits wait is fetched first; a hit for a page that waits is known, and remembered."""
     site = fetched("1", "2")
     first = later(site)
-    site.hits(*hits_of("http://a.test/new"))
-    again = hits_of("http://a.test/2", "http://a.test/1")
+    site.hits(*hits_at("new"))
+    again = hits_at("2", "1")
     assert site.hits(*again) == ["known", "known"]
     site.answer(first)
     assert site.step().url == "http://a.test/new"
@@ -137,7 +137,7 @@ def test_a_new_hit_goes_before_what_is_visited_again() -> None:
 @pytest.mark.parametrize(
     ("setting", "fields", "status"),
     [
-        ("refetch_error_s", fail("http_404", status=404, transient=False, unreachable=False), Status.ERROR),
+        ("refetch_error_s", status(404), Status.ERROR),
         ("refetch_refused_s", {"outcome": FetchOutcome.REFUSED, "reason": "opt_out"}, Status.REFUSED),
     ],
 )
@@ -166,7 +166,7 @@ def test_a_hit_for_what_only_redirects_led_to_has_a_record_even_if_its_site_is_s
     """A hit that comes while such a URL waits makes it a hit's: its first visit is recorded, be it as a refusal."""
     site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
     later(site)
-    site.hits(*hits_of("http://a.test/moved"))
+    site.hits(*hits_at("moved"))
     site.decide(stop=True)
     site.walk()
     assert [(page.url[-5:], page.reason) for page in site.pages[1:]] == [("moved", "site_decided")]
@@ -176,7 +176,7 @@ def test_a_url_has_one_place_in_the_plan() -> None:
     """A hit on a stopped site for a URL that is planned takes it out of the plan, or moves it."""
     site = fetched("1", site=site_with(refetch_redirection_s=DAY_S), final_url="http://a.test/moved")
     site.decide(stop=True)
-    site.hits(*hits_of("http://a.test/moved"))
+    site.hits(*hits_at("moved"))
     planned = [key[-16:] for key in site.committed.rows if key.startswith(revisit_prefix("a.test"))]
     assert planned == [page_bytes("http://a.test/1")]
 
@@ -184,7 +184,7 @@ def test_a_url_has_one_place_in_the_plan() -> None:
 def test_a_refusal_that_lasts_leaves_no_second_record() -> None:
     """What robots.txt still forbids is looked at again without a request and without a record, until it allows it."""
     site = site_with(refetch_refused_s=2 * DAY_S)
-    site.hits(*hits_of("http://a.test/1"))
+    site.hits(*hits_at("1"))
     site.robots(b"User-agent: *\nDisallow: /")
     site.now = site.committed.next_due() or 0
     assert site.jobs() == []
@@ -208,10 +208,10 @@ def test_other_refusals_are_not_looked_at_again() -> None:
 def test_a_page_that_fails_when_visited_again_is_tried_as_often() -> None:
     """A transient failure at a re-visit is tried again; the last one is recorded, and the page stays counted once."""
     site = fetched("1", headers=VALIDATORS)
-    site.answer(later(site), **fail("http_500", status=500, unreachable=False))
+    site.answer(later(site), **status(500))
     assert row_of(site, "http://a.test/1").status is Status.FETCHED and len(site.pages) == 1
     for _ in range(2):
-        site.step(**fail("http_500", status=500, unreachable=False))
+        site.step(**status(500))
     assert [(page.visit, page.outcome) for page in site.pages] == [(1, "fetched"), (2, "failed")]
     assert site.row.fetched == 1 and site.committed.next_due() is None
 
@@ -219,7 +219,7 @@ def test_a_page_that_fails_when_visited_again_is_tried_as_often() -> None:
 def test_sitemaps_are_read_again_for_new_pages() -> None:
     """At a re-visit the sitemaps of a site with room are read again, and new pages are found and fetched."""
     site = site_with(use_sitemaps=True, page_budget=4, use_links=False)
-    site.hits(*hits_of("http://a.test/1"))
+    site.hits(*hits_at("1"))
     site.robots()
     site.step()
     listed = SitemapFile(pages=("http://a.test/m1",))

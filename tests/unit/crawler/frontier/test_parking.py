@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import msgspec
 import pytest
 
 from crawler.fetch.jobs import FetchOutcome, RequestKind
-from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import Site, fail
+from tests.support.frontier_site import begun, fail, hits_at, status, with_hits
 
-BUSY = fail("http_429", status=429, unreachable=False)
+BUSY = status(429)
 
 
-def begun(*paths: str, **changes: object) -> Site:
-    """A site whose robots.txt is read."""
-    site = Site(use_sitemaps=False, **changes)
-    site.hits(*hits_of(*(f"http://a.test/{path}" for path in paths or ("1",))))
-    site.robots()
-    return site
+visited = partial(begun, use_sitemaps=False)
 
 
 def test_a_park_says_until_when_and_why() -> None:
     """The row of a site tells why it is left alone and until when, and it counts as parked until it is asked again."""
-    site = begun()
+    site = visited("1")
     site.step(**BUSY, retry_after_s=600.0)
     assert (site.row.parked_until, site.row.parked_why) == (site.now + 600_000, "http_429")
     assert (site.totals.parked, site.totals.active, site.totals.resting) == (1, 1, 0)
@@ -34,7 +30,7 @@ def test_a_park_says_until_when_and_why() -> None:
 @pytest.mark.parametrize(
     ("kind", "failed", "why"),
     [
-        (RequestKind.ROBOTS, fail("http_503", status=503, unreachable=False), "robots.txt:http_503"),
+        (RequestKind.ROBOTS, status(503), "robots.txt:http_503"),
         (RequestKind.ROBOTS, fail("timeout"), "timeout"),
         (RequestKind.TDMREP, BUSY, "tdmrep.json:http_429"),
         (RequestKind.SITEMAP, BUSY, "sitemap:http_429"),
@@ -42,28 +38,27 @@ def test_a_park_says_until_when_and_why() -> None:
 )
 def test_a_park_says_which_file_failed(kind: RequestKind, failed: dict[str, object], why: str) -> None:
     """If the server answered, but not with the file, the reason names the file; if no server answers, it does not."""
-    site = Site(ask_tdmrep=True)
-    site.hits(*hits_of("http://a.test/1"))
+    site = with_hits("1", ask_tdmrep=True)
     site.answer(site.reach(kind), **failed)
     assert site.row.parked_why == why
 
 
 def test_failures_in_a_row_wait_twice_as_long_whatever_page_failed() -> None:
     """The waits of a host double over its pages, and begin anew once it has answered as it should."""
-    site = begun("1", "2", "3", tries=1)
+    site = visited("1", "2", "3", tries=1)
     site.step(**BUSY)
     assert site.row.next_start == site.now + 30_000
     site.step(**BUSY)
     assert site.row.next_start == site.now + 60_000
     site.step()
-    site.hits(*hits_of("http://a.test/4"))
+    site.hits(*hits_at("4"))
     site.step(**BUSY)
     assert site.row.next_start == site.now + 30_000
 
 
 def test_a_burst_counts_once() -> None:
     """Answers to what was sent before the park began belong to it: the level stays, and the longest wait holds."""
-    site = begun()
+    site = visited("1")
     site.now = site.committed.next_due() or 0
     (job,) = site.jobs()
     sent = site.now
@@ -76,7 +71,7 @@ def test_a_burst_counts_once() -> None:
 
 def test_a_retry_after_of_zero_does_not_cancel_the_backoff() -> None:
     """A server that says 0 each time is still left alone for longer each time."""
-    site = begun(tries=5)
+    site = visited("1", tries=5)
     waits = []
     for _ in range(4):
         site.step(**BUSY, retry_after_s=0.0)
@@ -86,7 +81,7 @@ def test_a_retry_after_of_zero_does_not_cancel_the_backoff() -> None:
 
 def test_no_park_is_longer_than_the_cap() -> None:
     """Neither a server's word nor doubling goes beyond the cap."""
-    site = begun(tries=100, requests_per_page=100)
+    site = visited("1", tries=100, requests_per_page=100)
     for _ in range(20):
         site.step(**BUSY, retry_after_s=1e12)
         assert site.row.next_start <= site.now + 3_600_000
@@ -94,7 +89,7 @@ def test_no_park_is_longer_than_the_cap() -> None:
 
 def test_an_answer_that_comes_late_does_not_shorten_a_park() -> None:
     """A good answer to an old request spaces from its own start, and the park stays."""
-    site = begun("1", "2")
+    site = visited("1", "2")
     site.now = site.committed.next_due() or 0
     (job,) = site.jobs()
     site.answer(job, **BUSY, retry_after_s=600.0)
@@ -106,8 +101,7 @@ def test_an_answer_that_comes_late_does_not_shorten_a_park() -> None:
 @pytest.mark.parametrize("kind", [RequestKind.ROBOTS, RequestKind.PAGE])
 def test_a_deferred_job_is_no_attempt(kind: RequestKind) -> None:
     """If no request was made the site waits for its place, and nothing else changes; then the same job comes."""
-    site = Site(use_sitemaps=False)
-    site.hits(*hits_of("http://a.test/1"))
+    site = with_hits("1", use_sitemaps=False)
     job = site.reach(kind)
     before = site.row
     for _ in range(5):
@@ -120,13 +114,12 @@ def test_a_deferred_job_is_no_attempt(kind: RequestKind) -> None:
 
 def test_what_an_answer_asks_for_outlives_a_stop_that_is_taken_back() -> None:
     """A Retry-After that comes while the site is stopped holds, should the site be opened again before its end."""
-    site = Site(use_sitemaps=False)
-    site.hits(*hits_of("http://a.test/1"))
+    site = with_hits("1", use_sitemaps=False)
     (job,) = site.jobs()
     site.decide(True)
     site.answer(job, **BUSY, retry_after_s=600.0)
     asked_ms = site.now
     site.decide(False)
-    site.hits(*hits_of("http://a.test/2"))
+    site.hits(*hits_at("2"))
     due = site.committed.next_due()
     assert due is not None and due >= asked_ms + 600_000
