@@ -146,7 +146,7 @@ class Driver:
 
 
 @contextmanager
-def driving(settings: CrawlSettings, store: Store | None = None, **options: object) -> Iterator[Driver]:
+def driving(settings: CrawlSettings, store: Store | None = None, /, **options: object) -> Iterator[Driver]:
     """One process with the stage, closed at the end of the block."""
     driver = Driver(settings, store or Store(), **options)
     try:
