@@ -7,6 +7,7 @@ guard checks each when its socket is created.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import math
 import resource
@@ -164,12 +165,10 @@ class Connections(AbstractResolver):
     async def find(self, host: str, port: int) -> list[ResolveResult]:
         """The addresses that a request to the host may use: at most one of each family. Raises OSError."""
         literal = host.strip("[]")
-        try:
-            ipaddress.ip_address(literal)
-        except ValueError:
-            pass
-        else:
-            return [resolved(host, literal, port)]
+        if literal[-1:].isdigit() or ":" in literal:  # else it is a name: most are
+            with contextlib.suppress(ValueError):
+                ipaddress.ip_address(literal)
+                return [resolved(host, literal, port)]
         results = await self._resolver.resolve(host, port, socket.AF_UNSPEC)
         if len(results) == 1:
             return results

@@ -134,9 +134,17 @@ class Exchange:
                 tape.truncated = "length"
             response.close()
             raise FetchEnded(FetchOutcome.REFUSED, "content_type")
-        inflater = Inflater(headers.get("content-encoding", ""), cap)
+        encoding, stream = headers.get("content-encoding", ""), response.content
+        if not encoding and stream.is_eof():  # complete and not encoded, as most pages are
+            body = stream.read_nowait()
+            context.body, context.truncated = body[:cap], len(body) > cap
+            if tape is not None:
+                tape.pieces.append(body)
+                tape.truncated = "length" if context.truncated else ""
+            return
+        inflater = Inflater(encoding, cap)
         left = cap + _SENT_SLACK  # of bytes sent: a stream may be endless and inflate to nothing
-        async for piece in response.content.iter_any():
+        async for piece in stream.iter_any():
             if tape is not None:
                 tape.pieces.append(piece)
             inflater.feed(piece)
