@@ -19,7 +19,7 @@ from crawler.robots.rules import RobotsAnswer, meaning_of
 from crawler.web.urls import page_bytes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Answers:
     """Applies fetch results. Methods change `row` in place."""
 

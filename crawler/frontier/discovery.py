@@ -23,7 +23,7 @@ _REFUSED_CAP = 100  # forbidden URLs of one page or sample: a site's patterns ma
 _LINKS_CAP = 1000  # per page
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Discovery:
     """Reads sitemaps and adds discovered URLs. Methods change `row` in place."""
 

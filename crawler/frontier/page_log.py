@@ -24,7 +24,7 @@ _ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,200}"')
 _DATE = re.compile(r"[A-Za-z0-9,:+ -]{10,40}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PageLog:
     """Ends visits: emits page records and stores URLs."""
 

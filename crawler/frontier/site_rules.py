@@ -14,7 +14,7 @@ _TDM_REST_S = 60.0  # between attempts at an unavailable tdmrep.json: time for p
 RESERVED = "well-known:tdm-reservation"  # opt-out signal of a reserved URL
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SiteRules:
     """The rules of sites. Methods change `row` in place."""
 

@@ -94,7 +94,7 @@ def test_a_status_without_a_line_means_what_its_class_does() -> None:
 
 def test_what_failed_stands_before_what_it_means() -> None:
     """A host parked over its robots.txt says so, in the word and in plain words; what passes is the word's own."""
-    assert in_words("robots.txt:http_503") == "robots.txt:http_503: robots.txt could not be had: the server failed"
+    assert in_words("robots.txt:http_503") == "robots.txt:http_503: robots.txt was not available: the server failed"
     assert meaning_of_reason("sitemap:http_429").passes == PAGES["http_429"].passes
 
 
