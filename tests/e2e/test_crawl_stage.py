@@ -14,8 +14,7 @@ from aiohttp import web
 
 from crawler.crawl_stage import frontier_left
 from crawler.settings import CrawlSettings
-from stream.schema.records import Page
-from tests.support.crawl_driver import Driver, Store, crawl, driving, hits_of, settings_for
+from tests.support.crawl_driver import Driver, Store, crawl, driving, hits_of, same_on_every_run, settings_for
 from tests.support.loopback import Reply, Web, page, redirect
 
 SITES = [f"site{n}.test" for n in range(6)]
@@ -48,15 +47,6 @@ def loopback() -> Iterator[Web]:
 
 
 HITS = hits_of(*(f"http://{site}/{path}" for path in ("hit/1", "private/1", "hit/2", "gone", "file") for site in SITES))
-
-
-def same_on_every_run(pages: list[Page], site: str) -> list[tuple[object, ...]]:
-    """The fields of a site's pages that are the same on every run, in order."""
-    return [
-        (p.id, p.url, p.outcome, p.reason, p.status, p.final_url, p.encoding, p.body, p.found_by, tuple(p.hits))
-        for p in pages
-        if p.site == site
-    ]
 
 
 def test_a_crawl_is_complete_and_polite(loopback: Web) -> None:

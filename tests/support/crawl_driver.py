@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+from msgspec.structs import replace
+
 from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
@@ -84,6 +86,11 @@ class Store:
 
     def of(self, site: str) -> list[Page]:
         return [page for page in self.pages if page.site == site]
+
+
+def same_on_every_run(pages: Sequence[Page], site: str) -> list[Page]:
+    """A site's pages, in order, without the fields that differ from run to run."""
+    return [replace(page, fetched_at=0, duration_ms=0, headers={}) for page in pages if page.site == site]
 
 
 class Driver:

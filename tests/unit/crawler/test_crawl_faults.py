@@ -13,8 +13,7 @@ from crawler.robots.rules import RobotsRules
 from crawler.web.links import internal_links
 from stream.log.contract import partition_of
 from stream.log.errors import LogUnavailable
-from stream.schema.records import Page
-from tests.support.crawl_driver import Store, crawl, driving, hits_of, settings_for
+from tests.support.crawl_driver import Store, crawl, driving, hits_of, same_on_every_run, settings_for
 from tests.support.loopback import Reply, Web, page
 
 SITES = [f"site{n}.test" for n in range(3)]
@@ -29,11 +28,6 @@ def loopback() -> Iterator[Web]:
             served.routes |= {f"{site}/hit/{n}": page("hit", "/link") for n in range(3)}
             served.routes[f"{site}/link"] = page("link")
         yield served
-
-
-def told(pages: list[Page], site: str) -> list[tuple[object, ...]]:
-    """What is the same on every run of the pages of a site, in order."""
-    return [(p.id, p.url, p.outcome, p.reason, p.status, p.body, p.found_by, p.hits) for p in pages if p.site == site]
 
 
 def test_an_answer_that_cannot_be_applied_ends_its_url(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,7 +47,7 @@ def test_an_answer_that_cannot_be_applied_ends_its_url(loopback: Web, monkeypatc
     assert "/half-done" not in loopback.paths("site0.test")
     assert {hit.id for hit in ASKED} == {hit for page in pages for hit in page.hits}
     for site in SITES[1:]:
-        assert told(pages, site) == told(calm, site)
+        assert same_on_every_run(pages, site) == same_on_every_run(calm, site)
 
 
 @pytest.mark.parametrize("error", [LogUnavailable("away"), sqlite3.DatabaseError("malformed"), OSError("disk")])

@@ -17,7 +17,7 @@ from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit
-from tests.support.crawl_driver import Committed, Driver, Store, driving, hits_of, settings_for
+from tests.support.crawl_driver import Committed, Store, driving, hits_of, settings_for
 
 NOWHERE = settings_for("127.0.0.1:1")
 
@@ -75,24 +75,19 @@ def test_a_start_takes_on_a_long_frontier_in_steps(monkeypatch: pytest.MonkeyPat
     sites = [f"s{n}.test" for n in range(2500)]
     store = Store()
     settings = settings_for("127.0.0.1:1", delay_s=3600.0)
-    first = Driver(settings, store)
-    first.round(hits_of(*(f"http://{site}/" for site in sites)))
-    first.close()
-    time.sleep(0.005)
-    started_ms = time.time_ns() // 1_000_000
+    with driving(settings, store) as first:
+        first.round(hits_of(*(f"http://{site}/" for site in sites)))
+    started_ms = time.time_ns() // 1_000_000 + 5
 
     def put_off() -> int:
         return sum((due_at or 0) > started_ms for state in store.states for _, due_at in state.rows.values())
 
-    again = Driver(settings, store)
     steps = [0]
-    try:
+    with driving(settings, store) as again:
         while steps[-1] < len(sites):
-            again.round()
+            again.round(later_ms=10)
             steps.append(put_off())
             assert 0 < steps[-1] - steps[-2] <= 1000
-    finally:
-        again.close()
 
 
 @pytest.mark.parametrize("first", ["hit", "tick"])
