@@ -1,4 +1,4 @@
-"""CRAWL whole, over real HTTP on loopback: politeness as the server saw it, the records, and what a crash changes."""
+"""CRAWL over real HTTP on loopback: politeness as the server saw it, the records, and crashes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ HITS = hits_of(*(f"http://{site}/{path}" for path in ("hit/1", "private/1", "hit
 
 
 def test_a_crawl_is_complete_and_polite(loopback: Web) -> None:
-    """Every hit has its record, discovered pages are found, and the server saw robots, delay and one at a time kept."""
+    """Every hit has its record, links are found; the server saw robots.txt, the delay and one request at a time."""
     pages = crawl(settings_for(loopback.target, delay_s=0.2), HITS)
     assert {hit.id for hit in HITS} == {hit for page in pages for hit in page.hits}
     by_url = {page.url: page for page in pages}

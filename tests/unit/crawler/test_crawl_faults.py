@@ -1,4 +1,4 @@
-"""What a hostile site, a fault of this program, and a rollback must not do to the crawl of the others."""
+"""Faults of this program and rollbacks: the crawl of other sites continues."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def loopback() -> Iterator[Web]:
 
 
 def test_an_answer_that_cannot_be_applied_ends_its_url(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where this program fails at an answer its URL ends as failed, nothing half done stays, and all others go on."""
+    """If the program fails on an answer its URL ends as failed, nothing half done stays, and other sites continue."""
     calm = crawl(settings_for(loopback.target), ASKED)
 
     def breaking(body: bytes, encoding: str, url: str) -> Iterator[str]:
@@ -52,7 +52,7 @@ def test_an_answer_that_cannot_be_applied_ends_its_url(loopback: Web, monkeypatc
 
 @pytest.mark.parametrize("error", [LogUnavailable("away"), sqlite3.DatabaseError("malformed"), OSError("disk")])
 def test_faults_of_the_log_are_not_put_down_to_a_site(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the state cannot be read no site is given up: the loop hears of it, and nothing is staged."""
+    """If the state cannot be read no site is given up: the loop gets the error, and nothing is staged."""
 
     def breaking(*args: object) -> str:
         raise error
@@ -64,7 +64,7 @@ def test_faults_of_the_log_are_not_put_down_to_a_site(error: Exception, monkeypa
 
 
 def test_a_site_that_cannot_be_claimed_is_given_up(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where this program fails at choosing the next request of a site, its hits end as refused; all others go on."""
+    """If the program fails to choose the next request of a site, its hits end as refused; other sites continue."""
     allows = RobotsRules.allows
 
     def breaking(rules: RobotsRules, url: str) -> bool:
@@ -81,7 +81,7 @@ def test_a_site_that_cannot_be_claimed_is_given_up(loopback: Web, monkeypatch: p
 
 
 def test_a_site_that_cannot_even_be_given_up_rests(loopback: Web) -> None:
-    """A row that is no row keeps its site from being asked, and nothing else."""
+    """A broken row keeps its site from being requested, and nothing else."""
     store = Store()
     broken = store.states[partition_of("site0.test", 4)]
     broken.rows[site_key("site0.test")] = (b"\xc1", 1)
@@ -95,7 +95,7 @@ def test_a_site_that_cannot_even_be_given_up_rests(loopback: Web) -> None:
 
 @pytest.mark.parametrize("collected", [True, False])
 def test_a_rollback_does_not_forget_a_retry_after(loopback: Web, collected: bool) -> None:
-    """An answer whose batch is rolled back, or that nobody collects, still keeps its site from being asked too soon."""
+    """A Retry-After holds even if the batch of its answer is rolled back, or the answer is never collected."""
     loopback.routes["busy.test/x"] = Reply(b"slow", 429, {"Retry-After": "30"})
     started = time.time()
     with driving(settings_for(loopback.target, delay_s=0.02)) as driver:

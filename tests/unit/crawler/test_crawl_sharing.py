@@ -1,4 +1,4 @@
-"""CRAWL and what stands beside it: other processes, imports, and frontiers of other versions."""
+"""CRAWL beside other processes, imports, and frontiers of other versions."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOWHERE = settings_for("127.0.0.1:1")
 
 
 def test_the_pace_is_shared_by_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fetch thread hears which share of the partitions is this process's whenever that changes, and only then."""
+    """The fetch thread gets this process's share of the partitions whenever it changes, and only then."""
     told: list[float] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.share", lambda _, share: told.append(share))
     stage = CrawlStage(NOWHERE, partitions=4)
@@ -37,7 +37,7 @@ def test_the_pace_is_shared_by_partitions(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A place that becomes free goes to the site that has waited longest, whatever partition it is in."""
+    """A free slot goes to the site that has waited longest, in whatever partition."""
     asked: list[Job] = []
     answers: list[ClaimResult] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
@@ -55,7 +55,7 @@ def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_free_place_is_not_kept_by_sites_without_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many sites are due that need no request, a place goes in the same round to one behind them that does."""
+    """However many due sites need no request, a free slot goes in the same round to one behind them that does."""
     asked: list[Job] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
     sites = [site for n in range(400) if partition_of(site := f"s{n:03}.test", 4) == 0][:60]
@@ -92,7 +92,7 @@ def test_a_start_takes_on_a_long_frontier_in_steps(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("first", ["hit", "tick"])
 def test_a_frontier_of_another_version_ends_the_process(first: str) -> None:
-    """Rows that are laid out differently are not touched: the error is fatal and says what to do."""
+    """Rows of another format are not touched: the error is fatal and says what to do."""
     committed = Committed()
     committed.rows[TOTALS_KEY] = (b"\x95\x01\x01\x00\x01\x00", None)  # five fields: what format 1 had
     context = Context(0, KeyedState(committed), Meter(), 1000)
@@ -109,7 +109,7 @@ def test_a_frontier_of_another_version_ends_the_process(first: str) -> None:
 
 
 def test_the_audit_does_not_misread_a_frontier_of_another_version() -> None:
-    """What waits in rows that are laid out differently is not guessed at."""
+    """The audit refuses rows of another format."""
     store = Store(partitions=1)
     store.states[0].rows[TOTALS_KEY] = (b"\x95\x01\x01\x00\x01\x00", None)
     with pytest.raises(OldFrontier, match="partition 0"):
@@ -117,7 +117,7 @@ def test_the_audit_does_not_misread_a_frontier_of_another_version() -> None:
 
 
 def test_imported_hits_are_counted_and_passed_over() -> None:
-    """A hit whose page came from an archive leaves no row; the same URL is crawled when a real hit asks for it."""
+    """A hit with an imported page leaves no row; the same URL is crawled after a real hit."""
     hit = hits_of("http://a.test/1")[0]
     taken = Hit(id="i", site=hit.site, url=hit.url, source="warc", imported=True)
     with driving(NOWHERE) as driver:

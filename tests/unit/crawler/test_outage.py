@@ -1,4 +1,4 @@
-"""CRAWL while nothing can be resolved: an outage on our side costs time, and no site."""
+"""CRAWL while no name resolves: an outage on our side costs time, and no site."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def by_name(loopback: Web) -> CrawlSettings:
 
 
 def test_no_site_is_given_up_while_nothing_resolves(loopback: Web) -> None:
-    """A resolver that fails for all and works later: every page is fetched once, and the outage is told."""
+    """A resolver fails for all and works later: every page is fetched once, and the outage is logged."""
     resolver = Resolver(loopback.port)
     resolver.is_down = True
     with driving(by_name(loopback), resolver=resolver) as driver, capture_logs() as logs:
@@ -70,7 +70,7 @@ def test_no_site_is_given_up_while_nothing_resolves(loopback: Web) -> None:
 
 @pytest.mark.parametrize("dead", [1, 5])
 def test_dead_sites_among_working_ones_are_given_up(loopback: Web, dead: int) -> None:
-    """Names that do not resolve while others do end with that word, one or most of them."""
+    """Names that do not resolve while others do end with that reason, one or most of them."""
     resolver = Resolver(loopback.port, SITES[:dead])
     pages = crawl(by_name(loopback), HITS, resolver=resolver)
     assert {page.site for page in pages if (page.outcome, page.reason) == ("refused", "dns")} == set(SITES[:dead])

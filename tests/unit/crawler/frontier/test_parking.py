@@ -1,4 +1,4 @@
-"""Sites that are left alone: after failures, at the word of a server, and where a domain or an address has its turn."""
+"""Parked sites: after failures, after Retry-After, and while a domain or an address is in use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ visited = partial(begun, use_sitemaps=False)
 
 
 def test_a_park_says_until_when_and_why() -> None:
-    """The row of a site tells why it is left alone and until when, and it counts as parked until it is asked again."""
+    """The row of a site says why and until when it is parked, and it counts as parked until its next request."""
     site = visited("1")
     site.step(**BUSY, retry_after_s=600.0)
     assert (site.row.parked_until, site.row.parked_why) == (site.now + 600_000, "http_429")
@@ -44,7 +44,7 @@ def test_a_park_says_which_file_failed(kind: RequestKind, failed: dict[str, obje
 
 
 def test_failures_in_a_row_wait_twice_as_long_whatever_page_failed() -> None:
-    """The waits of a host double over its pages, and begin anew once it has answered as it should."""
+    """The waits of a host double over its pages, and begin anew after a good answer."""
     site = visited("1", "2", "3", tries=1)
     site.step(**BUSY)
     assert site.row.next_start == site.now + 30_000
@@ -57,7 +57,7 @@ def test_failures_in_a_row_wait_twice_as_long_whatever_page_failed() -> None:
 
 
 def test_a_burst_counts_once() -> None:
-    """Answers to what was sent before the park began belong to it: the level stays, and the longest wait holds."""
+    """Answers to requests from before the park belong to it: the level stays, and the longest wait holds."""
     site = visited("1")
     site.now = site.committed.next_due() or 0
     (job,) = site.jobs()
@@ -80,7 +80,7 @@ def test_a_retry_after_of_zero_does_not_cancel_the_backoff() -> None:
 
 
 def test_no_park_is_longer_than_the_cap() -> None:
-    """Neither a server's word nor doubling goes beyond the cap."""
+    """Neither Retry-After nor doubling exceeds the cap."""
     site = visited("1", tries=100, requests_per_page=100)
     for _ in range(20):
         site.step(**BUSY, retry_after_s=1e12)
@@ -113,7 +113,7 @@ def test_a_deferred_job_is_no_attempt(kind: RequestKind) -> None:
 
 
 def test_what_an_answer_asks_for_outlives_a_stop_that_is_taken_back() -> None:
-    """A Retry-After that comes while the site is stopped holds, should the site be opened again before its end."""
+    """A Retry-After that comes while the site is stopped holds if the site is reopened before its end."""
     site = with_hits("1", use_sitemaps=False)
     (job,) = site.jobs()
     site.decide(True)

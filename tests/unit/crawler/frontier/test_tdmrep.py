@@ -1,4 +1,4 @@
-"""tdmrep.json in the life of a site: when it is asked for, what it changes, and that it never stands in the way."""
+"""tdmrep.json in the life of a site: when it is requested, its effect, and its failures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ reserved = partial(begun, "mine/1", "free", use_sitemaps=False, ask_tdmrep=True)
 
 
 def test_reserved_pages_carry_the_signal() -> None:
-    """It is asked for once after robots.txt; pages it reserves have the signal, others have not."""
+    """It is requested once after robots.txt; pages that it reserves have the signal, others have not."""
     site = reserved()
     job = site.step(body=RESERVING)
     assert (job.kind, job.url) == (RequestKind.TDMREP, "http://a.test/.well-known/tdmrep.json")
@@ -38,7 +38,7 @@ def test_reserved_pages_are_not_asked_for_where_opt_outs_are_obeyed() -> None:
 
 
 def test_a_redirect_into_a_reserved_place_carries_the_signal() -> None:
-    """Where a free URL leads to a reserved one, the page has the signal."""
+    """A page whose free URL redirects to a reserved one has the signal."""
     site = reserved()
     site.step(body=RESERVING)
     site.walk(final_url="http://a.test/mine/2")
@@ -57,19 +57,19 @@ def test_a_redirect_into_a_reserved_place_carries_the_signal() -> None:
     ],
 )
 def test_what_cannot_be_read_reserves_nothing(fields: dict[str, object]) -> None:
-    """No file, a failure and nonsense cost one request and no more: the pages come, without a signal."""
+    """A missing file, a failure and nonsense cost one request: the pages come, without a signal."""
     site = reserved()
     assert site.step(**fields).kind is RequestKind.TDMREP
     assert site.walk() == ["/mine/1", "/free"] and [page.opt_out for page in site.pages] == [[], []]
 
 
 def test_robots_txt_keeps_us_from_it() -> None:
-    """Where robots.txt forbids the path, it is not asked for."""
+    """If robots.txt forbids the path, it is not requested."""
     assert reserved(robots=b"User-agent: *\nDisallow: /.well-known/").walk() == ["/mine/1", "/free"]
 
 
 def test_it_is_believed_for_a_day() -> None:
-    """After a day both files are asked for again, and what is then said counts."""
+    """After a day both files are requested again, and the new text counts."""
     site = reserved()
     site.step(body=RESERVING)
     site.walk()
@@ -98,7 +98,7 @@ def test_a_stopped_site_keeps_no_text() -> None:
 
 
 def test_a_failure_that_may_pass_takes_back_no_reservation() -> None:
-    """What a site has reserved stays reserved while the file cannot be had, and it is asked for again within hours."""
+    """A reservation holds while the file is unavailable, and the file is requested again within hours."""
     site = reserved()
     site.step(body=RESERVING)
     site.walk()
