@@ -1,4 +1,4 @@
-"""CRAWL alone, as processes that tests start, look at and kill: see `main`.
+"""CRAWL alone, as processes that tests start, watch and kill: see `main`.
 
 It imports what CRAWL needs and nothing else, so that a start takes well under a second. `Crawl` is the test's side.
 """
@@ -45,7 +45,7 @@ class Crawl:
     """One crawl over restarts, in `folder` on the log `url`. Use as a context manager: at its end nothing runs."""
 
     def __init__(self, folder: Path, url: str, settings: CrawlSettings, env: Mapping[str, str] | None = None) -> None:
-        """Lay the log out; nothing runs yet. `env` is added to the process's environment."""
+        """Create the topics; nothing runs yet. `env` is added to the process's environment."""
         self.folder, self.url, self.settings = folder, url, settings
         folder.mkdir(exist_ok=True)
         (folder / _SETTINGS).write_bytes(msgspec.json.encode(settings))
@@ -66,7 +66,7 @@ class Crawl:
         self.log.append([Output(HITS, partition_of(h.site, PARTITIONS), h.site.encode(), encode(h)) for h in hits])
 
     def start(self, member: str = FIRST) -> None:
-        """Start a process. It shares the partitions with those of other names that run."""
+        """Start a process. It shares the partitions with running ones of other names."""
         command = [sys.executable, "-m", "tests.support.crawl_process", self.url, str(self.folder), member]
         with self._output(member).open("ab") as output:
             self._processes[member] = subprocess.Popen(
@@ -95,7 +95,7 @@ class Crawl:
         return FIRST in self._processes and self._processes[FIRST].poll() is None
 
     def peak_mib(self) -> float:
-        """The most resident memory that the first process had so far, MiB."""
+        """The peak resident memory of the first process so far, MiB."""
         for line in Path(f"/proc/{self._processes[FIRST].pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024

@@ -1,4 +1,4 @@
-"""A frontier under test: one site, a turned clock, and made-up answers."""
+"""A frontier under test: sites, a simulated clock, and made-up answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A web on loopback that sends bytes as they are: what no decent server would send, and a log of who came when.
+"""A web on loopback that sends bytes as they are, and logs all requests.
 
 A handler gets a `Visit` and writes whatever it likes. No library stands between the test and
 the wire, so that a lie in a header, a reset or a byte every second is just that.
@@ -54,14 +54,14 @@ class Visit:
     sent: bytearray = field(default_factory=bytearray)  # the first bytes
 
     async def send(self, data: bytes) -> None:
-        """Write, and wait while the other side reads slowly."""
+        """Write, and wait while the client reads slowly."""
         if len(self.sent) < 20:
             self.sent += data[:20]
         self.writer.write(data)
         await self.writer.drain()
 
     async def gone(self) -> None:
-        """Wait until the other side leaves."""
+        """Wait until the client disconnects."""
         with contextlib.suppress(TimeoutError, OSError):
             async with asyncio.timeout(_LONGEST_S):
                 while await self.reader.read(65_536):
@@ -159,7 +159,7 @@ class RawWeb(ServerThread):
         return visit.keep
 
     async def _tick(self) -> None:
-        """Note when the loop goes round: what is read now came after the round before the last one began."""
+        """Record the rounds of the loop: bytes read now arrived after the round before the last one began."""
         while True:
             now = time.monotonic()
             if self._ticks[-1]:

@@ -1,4 +1,4 @@
-"""The guard: which addresses are public, and that sockets to others are never made."""
+"""The address guard: which addresses are public, and no sockets to others."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_wrapping_does_not_change_the_verdict(address: object) -> None:
 
 
 def info(address: str) -> tuple[int, int, int, str, tuple[str, int]]:
-    """What aiohttp hands to a socket factory."""
+    """The argument of a socket factory of aiohttp."""
     return (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, 80))
 
 
@@ -63,7 +63,7 @@ def test_no_socket_for_a_private_address() -> None:
 
 
 def test_a_table_of_addresses_is_all_there_is() -> None:
-    """With allowed addresses only those are reached: neither private nor public others."""
+    """With allowed addresses only those are reached: no private and no public others."""
     make = guarded_sockets(frozenset({"127.0.0.1"}))
     make(info("127.0.0.1")).close()
     for other in ("127.0.0.2", "8.8.8.8"):

@@ -1,15 +1,13 @@
-"""Where connections lead: DNS, the race of families, rebinding, and places at domains and addresses; on loopback."""
+"""Connections on loopback: DNS, the race of families, rebinding, and places at domains and addresses."""
 
 from __future__ import annotations
 
 import ast
 import asyncio
 import inspect
-import itertools
 import resource
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -35,13 +33,6 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.slow
 
 
-@pytest.fixture
-def dns() -> Iterator[LoopbackDns]:
-    """A nameserver."""
-    with LoopbackDns() as served:
-        yield served
-
-
 class FixedDns(AbstractResolver):
     """DNS that has the same addresses for every name."""
 
@@ -56,12 +47,12 @@ class FixedDns(AbstractResolver):
 
 
 def open_settings(**changes: Any) -> CrawlSettings:
-    """Without a table of addresses, so that DNS counts."""
+    """Settings without a table of addresses, so that DNS is used."""
     return settings_for("127.0.0.1:1", resolve_to={}, **changes)
 
 
 def test_names_are_found_by_the_nameserver(loopback: Web, dns: LoopbackDns) -> None:
-    """A page is fetched from the address that the configured nameserver gives, and it is asked once."""
+    """A page is fetched from the address that the configured nameserver returns, with one query for two pages."""
     dns.put("a.test", "127.0.0.1")
     loopback.routes["a.test/x"] = page("here")
     url = f"http://a.test:{loopback.port}/x"
@@ -71,7 +62,7 @@ def test_names_are_found_by_the_nameserver(loopback: Web, dns: LoopbackDns) -> N
 
 
 def test_why_a_name_leads_nowhere(dns: LoopbackDns) -> None:
-    """No such name, no address and no answer are told apart in the reason; each may be tried again."""
+    """No such name, no address and no answer have different reasons; each may be retried."""
     dns.names |= {"empty.test": [Zone()], "silent.test": [Zone(silent=True)]}
     settings = open_settings(nameservers=[dns.nameserver], connect_timeout_s=0.3)
     answers = fetch_all(settings, "http://nobody.test/", "http://empty.test/", "http://silent.test/")
@@ -80,7 +71,7 @@ def test_why_a_name_leads_nowhere(dns: LoopbackDns) -> None:
 
 
 def test_what_was_let_through_is_what_is_connected_to(loopback: Web, dns: LoopbackDns) -> None:
-    """A name whose answers change with each question (rebinding) is asked once per request: no second one decides."""
+    """A name whose answers change with each query (rebinding) is looked up once per request."""
     dns.names["a.test"] = [Zone(("127.0.0.1",), ttl=0), Zone(("127.0.0.9",), ttl=0)]
     loopback.routes["a.test/x"] = page("here")
     url = f"http://a.test:{loopback.port}/x"
@@ -89,7 +80,7 @@ def test_what_was_let_through_is_what_is_connected_to(loopback: Web, dns: Loopba
 
 
 def test_a_dead_address_of_one_family_costs_little(loopback: Web) -> None:
-    """With nobody at ::1 the page comes from 127.0.0.1, which is the address that is told (happy eyeballs)."""
+    """If ::1 refuses, the page comes from 127.0.0.1, and the answer has that address (happy eyeballs)."""
     loopback.routes["a.test/x"] = page("here")
     url = f"http://a.test:{loopback.port}/x"
     for addresses in (("::1", "127.0.0.1"), ("127.0.0.1", "::1")):
@@ -98,7 +89,7 @@ def test_a_dead_address_of_one_family_costs_little(loopback: Web) -> None:
 
 
 def test_a_silent_address_is_overtaken() -> None:
-    """An address that takes connections after a long time, or never, is overtaken by that of the other family."""
+    """An address that does not accept connections is overtaken by that of the other family."""
 
     async def main() -> FetchResult:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -129,7 +120,7 @@ def test_a_silent_address_is_overtaken() -> None:
 
 
 def test_one_address_of_each_family_is_asked_for() -> None:
-    """Of many addresses the first of each family are pinned; those that took no connection come last for a while."""
+    """Of many addresses the first of each family are used; those that took no connection come last for a while."""
     now = 1000.0
     many = FixedDns("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2")
 
@@ -150,45 +141,15 @@ def test_one_address_of_each_family_is_asked_for() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("delays", [{"domain_delay_s": 0.4}, {"address_delay_s": 0.4}])
-def test_hosts_that_share_are_sent_away_once(loopback: Web, delays: dict[str, float]) -> None:
-    """Hosts of one domain at one address are told when to come back, are let through then, and start apart."""
-    hosts = [f"h{number}.farm.test" for number in range(4)]
-    loopback.routes |= {f"{host}/": page("x") for host in hosts}
-    told: dict[str, int] = {}
-
-    async def main() -> None:
-        async with Fetcher(settings_for(loopback.target, **delays)) as fetcher:
-            await asyncio.sleep(0.4)  # since its birth
-
-            async def crawl(host: str) -> None:
-                at = 0
-                while True:
-                    answer = await fetcher.fetch(job_for(f"http://{host}/"), wait=False)
-                    if answer.outcome is not FetchOutcome.DEFERRED:
-                        assert answer.outcome is FetchOutcome.FETCHED
-                        return
-                    assert answer.requests == [] and answer.status == 0 and answer.not_before_ms > at
-                    at, told[host] = answer.not_before_ms, told.get(host, 0) + 1
-                    await asyncio.sleep(max(0.0, at / 1000 - time.time()))
-
-            await asyncio.gather(*(crawl(host) for host in hosts))
-
-    asyncio.run(main())
-    starts = sorted(seen.began for seen in loopback.seen)
-    assert len(starts) == 4 and all(later - earlier > 0.37 for earlier, later in itertools.pairwise(starts))
-    assert sorted(told.values()) == [1, 1, 1]
-
-
 def test_the_hop_of_a_redirect_is_spaced_too(loopback: Web) -> None:
-    """A redirect to the same site waits for the delay of its address, in place, whoever was promised one."""
+    """A redirect to the same site waits for the delay of its address, without a place."""
     loopback.routes |= {"a.test/": redirect("/end"), "a.test/end": page("x")}
     answer = fetch(loopback.target, "http://a.test/", address_delay_s=0.3)
     assert answer.outcome is FetchOutcome.FETCHED and loopback.gaps("a.test")[0] > 0.27
 
 
 def test_the_thread_hands_on_its_share(loopback: Web) -> None:
-    """A thread with a quarter of the sites keeps four times the delay; its jobs are sent away, not held."""
+    """A thread with a quarter of the sites keeps four times the delay; its jobs are deferred."""
     loopback.routes["a.test/"] = page("x")
     thread = FetchThread(Fetcher(settings_for(loopback.target, address_delay_s=10.0)))
     try:
@@ -271,7 +232,7 @@ def test_one_module_uses_the_internals_of_aiohttp() -> None:
 def test_the_limit_is_raised_as_far_as_it_goes(
     soft: int, hard: int, wanted: int, set_to: int | None, enough: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The soft limit grows to what is wanted, never beyond the hard one; what is too low is told."""
+    """The soft limit is raised as needed, never beyond the hard one; too low a limit is logged."""
     done: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: done.append(limits))

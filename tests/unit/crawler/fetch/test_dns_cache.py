@@ -7,7 +7,7 @@ import contextlib
 import os
 import resource
 import socket
-from collections.abc import Coroutine, Iterator
+from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 import pytest
@@ -20,13 +20,6 @@ from tests.support.loopback_dns import SERVFAIL, A, LoopbackDns, Zone
 
 pytestmark = pytest.mark.slow
 T = TypeVar("T")
-
-
-@pytest.fixture
-def dns() -> Iterator[LoopbackDns]:
-    """A nameserver."""
-    with LoopbackDns() as served:
-        yield served
 
 
 def settings(*nameservers: str, **changes: Any) -> CrawlSettings:

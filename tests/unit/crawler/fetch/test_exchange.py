@@ -1,4 +1,4 @@
-"""Requests and responses on the wire: conditions, limits, lies and TLS, over real sockets on loopback."""
+"""Requests and responses on the wire: conditions, limits and TLS, over real sockets on loopback."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_page_that_did_not_change(loopback: Web) -> None:
 
 
 def test_conditions_are_for_the_url_itself(loopback: Web) -> None:
-    """Where the URL leads elsewhere the condition is not repeated there, and a 304 from there does not count."""
+    """After a redirect the condition is not repeated, and a 304 from there does not count."""
     loopback.routes |= {"a.test/x": redirect("/y"), "a.test/y": Reply(status=304)}
     answer = fetch(loopback.target, job_for("http://a.test/x", etag='"1"'))
     assert (answer.outcome, answer.reason) == (FetchOutcome.FAILED, "http_304")
@@ -73,7 +73,7 @@ def test_an_endless_stream_is_cut(start: bytes | None, piece: bytes) -> None:
 
 
 def test_a_kept_connection_that_was_closed() -> None:
-    """A request lost with a kept connection is made once more, after the delay; the server never sees two at once."""
+    """A request lost with a kept connection is repeated once, after the delay; the server never sees two at once."""
     starts: list[float] = []
 
     async def once(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -94,7 +94,7 @@ def test_a_kept_connection_that_was_closed() -> None:
 
 
 def test_a_tap_gets_the_exchange_as_sent(loopback: Web) -> None:
-    """Each response is told: the redirect, then the page with its body as sent, raw headers, and what we sent."""
+    """A tap gets each response: the redirect, then the page with its body as sent, raw headers, and the request."""
     body = gzip.compress(b"<html>")
     loopback.routes |= {
         "a.test/x": redirect("/y"),
@@ -114,7 +114,7 @@ def test_a_tap_gets_the_exchange_as_sent(loopback: Web) -> None:
 
 @pytest.mark.parametrize("status", [404, 500, 302])
 def test_a_tap_gets_bounded_bodies_of_errors(loopback: Web, status: int) -> None:
-    """Bodies of errors and redirects are read for a tap, up to a small cap; the answer does not change by it."""
+    """Bodies of errors and redirects are read for a tap, up to a small cap; the result stays the same."""
     body = b"e" * (ERROR_CAP_BYTES + 1)
     loopback.routes["a.test/x"] = Reply(body, status, {"Location": "http://other.test/"} if status == 302 else HTML)
     taped: list[Capture] = []
@@ -124,7 +124,7 @@ def test_a_tap_gets_bounded_bodies_of_errors(loopback: Web, status: int) -> None
 
 
 def test_a_tap_gets_why_a_body_ends(loopback: Web) -> None:
-    """A body cut by a cap, by time, or by a lost connection has the word of WARC; a failing tap loses no page."""
+    """A body cut by a cap, by time, or by a lost connection has WARC's word for it; a failing tap loses no page."""
 
     async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         path = (await reader.readuntil(b"\r\n\r\n")).split()[1]
@@ -164,7 +164,7 @@ def test_a_tap_gets_why_a_body_ends(loopback: Web) -> None:
                          (62, "tls_name"), (64, "tls_name"), (7, "tls"), (0, "tls")],
 )  # fmt: skip
 def test_what_is_wrong_with_a_certificate(code: int, reason: str) -> None:
-    """OpenSSL's numbers for expired, misnamed and untrusted certificates have words; all else is `tls`."""
+    """OpenSSL's codes for expired, misnamed and untrusted certificates have reasons; others are `tls`."""
     error = ssl.SSLCertVerificationError("certificate verify failed")
     error.verify_code = code
     assert _tls_reason(error) == reason and _tls_reason(ValueError()) == "tls"

@@ -1,4 +1,4 @@
-"""What a job may not do, wherever its site leads it: other hosts, other ports, long waits, and more than its share."""
+"""Bounds of a job: other hosts, other ports, long waits, and its share of requests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_sitemap_at_the_twin_lists_pages_of_its_own_site(loopback: Web) -> Non
 
 @pytest.mark.parametrize("location", ["http://a.test:8080/x", "https://a.test:8443/", "http://www.a.test:81/"])
 def test_a_redirect_to_another_port_is_refused(loopback: Web, location: str) -> None:
-    """Another port is another server, whose robots.txt was not asked for; the schemes' own ports are one."""
+    """Another port is another server with another robots.txt; the default ports of both schemes are one."""
     loopback.routes |= {"a.test/x": redirect(location), "a.test/y": redirect("https://a.test/z"), "a.test/z": page("")}
     refused, followed = fetch_all(settings_for(loopback.target), "http://a.test/x", "http://a.test/y")
     assert (refused.outcome, refused.reason) == (FetchOutcome.REFUSED, "redirect_port")
@@ -54,7 +54,7 @@ def test_a_redirect_to_another_port_is_refused(loopback: Web, location: str) -> 
 
 
 def test_a_twin_whose_robots_txt_fails_is_asked_again(loopback: Web) -> None:
-    """A page that leads to the twin fails for now while the twin's robots.txt does; it is not refused for good."""
+    """A page that redirects to the twin fails for now while the twin's robots.txt fails; it is not refused for good."""
     loopback.routes |= {
         "a.test/x": redirect("http://www.a.test/x"),
         "www.a.test/x": page(""),
@@ -77,7 +77,7 @@ def test_a_twin_whose_robots_txt_fails_is_asked_again(loopback: Web) -> None:
 
 
 def test_no_more_requests_than_allowed_are_under_way(loopback: Web) -> None:
-    """Whoever asks, and however many: `max_in_flight` bounds the requests that have begun."""
+    """`max_in_flight` bounds the requests that have begun, for any number of jobs."""
     at_once: list[int] = []
     now = 0
 
@@ -104,7 +104,7 @@ def test_no_more_requests_than_allowed_are_under_way(loopback: Web) -> None:
 
 
 def test_a_job_does_not_wait_for_ever(loopback: Web) -> None:
-    """Hops that ask for more waiting in sum than the longest Crawl-delay end a job, to be tried again."""
+    """Hops that wait longer in sum than the longest Crawl-delay end a job, which may be retried."""
     loopback.routes |= {f"a.test/{n}": redirect(f"/{n + 1}") for n in range(9)}
     answer = fetch(loopback.target, job_for("http://a.test/0", delay_s=0.25), crawl_delay_cap_s=0.6)
     assert (answer.outcome, answer.reason, answer.transient) == (FetchOutcome.FAILED, "busy", True)
@@ -158,7 +158,7 @@ def test_no_socket_left_is_not_the_sites_fault(loopback: Web, needed_for: str, m
 
 
 def test_the_thread_tells_how_many_wait(loopback: Web) -> None:
-    """The stage reads from its own thread how many of its jobs have no request under way."""
+    """The stage reads from its own thread how many of its jobs wait between two requests."""
     seen: set[int] = set()
 
     async def until_seen(request: web.Request) -> web.Response:

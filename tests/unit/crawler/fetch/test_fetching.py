@@ -80,7 +80,7 @@ def test_redirects_of_the_site_are_followed(loopback: Web) -> None:
     ],
 )
 def test_redirects_that_are_not_followed(loopback: Web, location: str, outcome: FetchOutcome, reason: str) -> None:
-    """Another site's page, a disallowed one, a URL that is too long, and no web URL are not requested."""
+    """Another site, a disallowed page, an invalid URL and one that is too long are not requested."""
     loopback.routes |= {"a.test/go": redirect(location), "other.test/": page("x"), "a.test/private/x": page("x")}
     answer = fetch(loopback.target, "http://a.test/go")
     assert (answer.outcome, answer.reason) == (outcome, reason)
@@ -92,7 +92,7 @@ def test_redirects_that_are_not_followed(loopback: Web, location: str, outcome: 
     [(b"/caf\xe9", "/caf%C3%A9"), (b"/caf\xc3\xa9", "/caf%C3%A9"), (b"/" + b"x" * 1500, "/" + "x" * 1500)],
 )
 def test_unusual_locations_are_followed(loopback: Web, location: bytes, path: str) -> None:
-    """A Location in bytes beyond ASCII leads to the URL that it means; one longer than a kept header is not cut."""
+    """A Location in bytes beyond ASCII is decoded; one longer than a kept header is not cut."""
     reply = b"HTTP/1.1 302 Found\r\nLocation: " + location + b"\r\nContent-Length: 0\r\n\r\n"
     loopback.routes["a.test/go"] = raw(reply)
     assert fetch(loopback.target, "http://a.test/go").final_url == f"http://a.test{path}"

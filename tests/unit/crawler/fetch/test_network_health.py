@@ -1,4 +1,4 @@
-"""When failures are put down to our own network, and what the log says of them."""
+"""Failures that our own network causes, and their log entries."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LATER_MS = 100_000
 
 
 def answer(site: str, reason: str = "dns", **fields: object) -> FetchResult:
-    """An answer to a page of a site: by default none at all."""
+    """A result of a page: by default without any answer."""
     known = {"outcome": FetchOutcome.FAILED if reason else FetchOutcome.FETCHED, "unreachable": bool(reason)}
     job = Job(RequestKind.PAGE, site, f"http://{site}/secret", 5.0)
     return FetchResult(job=job, started_ms=0, reason=reason, **(known | fields))  # type: ignore[arg-type]
@@ -38,7 +38,7 @@ def fail(
 
 
 def test_many_sites_without_any_answer_are_an_outage() -> None:
-    """Ten failures of five sites and no answer are our side's, once it has been quiet for a while."""
+    """Ten failures of five sites and no answer are an outage, once it has been quiet for a while."""
     watch = failed(5)
     assert not watch.is_down(LATER_MS + 1000)
     assert watch.is_down(LATER_MS + 10_000)
@@ -47,7 +47,7 @@ def test_many_sites_without_any_answer_are_an_outage() -> None:
 
 
 def test_few_sites_or_few_failures_are_none() -> None:
-    """Four sites, or nine failures, are put down to the sites."""
+    """Four sites, or nine failures, are the sites' own."""
     assert not failed(4, times=50).is_down(LATER_MS + 10_000)
     assert not failed(9, times=1).is_down(LATER_MS + 10_000)
 
@@ -113,7 +113,7 @@ def test_an_outage_ends_by_itself() -> None:
 
 
 def test_failures_are_summed_up_once_a_minute() -> None:
-    """A summary of counts by reason a minute, and at the end; no site and no URL in it."""
+    """The log has counts by reason once a minute, and at the end, without a site or URL."""
     watch = NetworkWatch(SETTINGS)
     with capture_logs() as logs:
         for second in range(100):
@@ -137,14 +137,14 @@ def test_failures_before_a_pause_belong_to_another_streak() -> None:
 
 
 def test_retries_thin_out_while_an_outage_lasts() -> None:
-    """An apparent outage may be a server that shut us out: the wait grows with it, up to the cap."""
+    """An apparent outage may be a server that blocks us: the wait grows with it, up to the cap."""
     watch = failed(6, known=True)
     waits = [watch.excused_wait_s(LATER_MS + hours * 3_600_000) for hours in (0, 1, 3, 6)]
     assert waits == [SETTINGS.retry_s, 900, 2700, SETTINGS.park_cap_s]
 
 
 def test_a_site_without_robots_txt_has_not_failed() -> None:
-    """The summary names what failed; a robots.txt that is not there is none of that, a page that is gone is."""
+    """The summary counts a missing page as a failure, a missing robots.txt not."""
     watch = NetworkWatch(SETTINGS)
     with capture_logs() as logged:
         for kind in (RequestKind.ROBOTS, RequestKind.PAGE):

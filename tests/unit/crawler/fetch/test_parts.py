@@ -1,4 +1,4 @@
-"""The small parts: inflating, response headers, Retry-After."""
+"""Inflating, response headers, Retry-After."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ENCODERS = {
 
 @given(st.binary(max_size=3000), st.sampled_from(sorted(ENCODERS)), st.integers(1, 50), st.integers(0, 3000))
 def test_inflating_in_pieces_up_to_a_cap(data: bytes, encoding: str, size: int, cap: int) -> None:
-    """In whatever pieces a body comes, the kept part is its beginning, and `full` says whether there was more."""
+    """However a body is split, its beginning is kept, and `full` says whether there was more."""
     sent = ENCODERS[encoding](data)
     if encoding == "raw deflate" and (not data or sent[0] & 0x0F == 8):
         return
@@ -61,7 +61,7 @@ def test_gzip_members_and_padding() -> None:
 
 
 def test_bad_encodings_are_named() -> None:
-    """Unknown and stacked encodings, and bodies that are not what they say, raise BadEncoding."""
+    """Unknown and stacked encodings, and bodies that do not match theirs, raise BadEncoding."""
     for encoding in ("zstd", "gzip, br", "compress"):
         with pytest.raises(BadEncoding):
             Inflater(encoding, 10)
@@ -71,7 +71,7 @@ def test_bad_encodings_are_named() -> None:
 
 
 def test_retry_after() -> None:
-    """Seconds and dates are read, the past is now, and nonsense says nothing."""
+    """Seconds and dates are read, the past is now, and nonsense is nothing."""
     assert retry_after_s("120", 0) == 120.0
     assert retry_after_s("Thu, 01 Jan 1970 00:01:00 GMT", 10) == 50.0
     assert retry_after_s("Thu, 01 Jan 1970 00:01:00 GMT", 100) == 0.0
@@ -99,7 +99,7 @@ def test_headers_as_they_are_kept(sent: bytes, kept: str) -> None:
 @given(st.one_of(st.binary(max_size=50).map(lambda b: b.decode("utf-8", "surrogateescape")), st.text(
     st.characters(exclude_categories=()), max_size=50)), st.integers(0, 60))  # fmt: skip
 def test_whatever_was_sent_can_be_kept(text: str, cap: int) -> None:
-    """Any string comes out encodable, without control characters, within the cap, and is left alone from then on."""
+    """Any string becomes encodable, without control characters, within the cap, and then stays the same."""
     kept = clean(text, cap)
     assert kept.encode().decode() == kept and len(kept) <= cap
     assert not any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in kept)

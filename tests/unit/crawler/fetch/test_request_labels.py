@@ -1,4 +1,4 @@
-"""Requests in metrics: an operator sees status and reason, and no server can make a label of its own."""
+"""Requests in metrics: status and reason for operators, and no labels that servers choose."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def counted(loopback: Web, url: str) -> Counter[tuple[str, ...]]:
 def test_a_page_request_is_counted_by_status_and_reason(
     loopback: Web, reply: Reply, outcome: str, status: str, reason: str
 ) -> None:
-    """What the server answered, and why it was of no use, stand on the request that met it."""
+    """The status, and the reason of a refusal or failure, are labels of the request that met it."""
     loopback.routes |= {"a.test/robots.txt": Reply(b"User-agent: *\nDisallow: /forbidden\n"), "a.test/x": reply}
     found = counted(loopback, "http://a.test/x")
     assert found[("page", outcome, status, reason)] >= 1
@@ -78,7 +78,7 @@ def test_a_request_for_robots_txt_is_counted_likewise(
 
 
 def test_statuses_are_of_a_fixed_set() -> None:
-    """Whatever number a server sends has one of eleven labels, and an operator's four have their own."""
+    """Any status has one of eleven labels; four actionable ones have their own."""
     assert {status_label(status) for status in range(100_000)} == set(STATUSES) and len(STATUSES) == 11
     assert [status_label(status) for status in (0, 200, 403, 404, 410, 429, 500, 503, 600)] == [
         *("none", "2xx", "403", "404", "4xx", "429", "5xx", "503", "other")
@@ -86,7 +86,7 @@ def test_statuses_are_of_a_fixed_set() -> None:
 
 
 def test_reasons_are_of_a_fixed_set() -> None:
-    """Each word that the crawler gives is its own label, but for statuses; any other text has one label together."""
+    """Each reason of the crawler is its own label, except statuses; all other texts share one."""
     words = {word for word in used() if not word.startswith("http_")}
     assert {reason_label(word) for word in words} == words
     assert {reason_label(f"http_{status}") for status in range(1000)} == {"status"}

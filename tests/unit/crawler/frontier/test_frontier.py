@@ -1,4 +1,4 @@
-"""The frontier alone: what is next and what an answer changes, with a turned clock and made-up answers."""
+"""The frontier alone: the next job and the effect of an answer, with a simulated clock and made-up answers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_disallowed_hits_are_refused_without_a_request() -> None:
 
 @pytest.mark.parametrize("status", [500, 503, 429])
 def test_unavailable_robots_disallow_and_are_asked_again(status: int) -> None:
-    """5xx and 429 for robots.txt allow nothing; asked again after an hour, and given up after three tries."""
+    """5xx and 429 for robots.txt forbid all; it is retried after an hour, and given up after three tries."""
     site = with_hits("1")
     for _ in range(3):
         assert site.step(**fail(f"http_{status}", status=status, unreachable=False)).kind is RequestKind.ROBOTS
@@ -92,7 +92,7 @@ def test_a_site_of_failures_ends() -> None:
 
 
 def test_a_decision_stops_and_refuses_the_rest() -> None:
-    """A decided site gets no further request; what is under way still counts; taking the stop back goes on."""
+    """A decided site gets no further request; one in flight still counts; a lifted stop continues."""
     site = begun("1", "2", "3")
     site.now += 5000
     (job,) = site.jobs()
@@ -128,7 +128,7 @@ def test_sitemaps_are_read_before_links_are_followed() -> None:
 
 
 def test_a_sitemap_that_could_not_be_had_is_asked_for_once_more() -> None:
-    """Its pages are not lost to one failure; at the second one the file is passed over, and the next one is read."""
+    """After one failure a sitemap is retried; after the second it is skipped, and the next one is read."""
     site = begun("hit", robots=b"Sitemap: http://a.test/1.xml\nSitemap: http://a.test/2.xml", page_budget=3)
     site.step()
     broken = status(503)
@@ -139,7 +139,7 @@ def test_a_sitemap_that_could_not_be_had_is_asked_for_once_more() -> None:
 
 
 def test_a_sitemap_speaks_for_its_own_host_and_port_only() -> None:
-    """What a sitemap lists of the twin, where a redirect may have led, or of another port, is not asked for."""
+    """URLs of the twin, where a redirect may have led, or of another port are not requested."""
     site = begun("hit")
     site.step()
     foreign = ("http://www.a.test/x", "http://a.test:81/x")
@@ -148,7 +148,7 @@ def test_a_sitemap_speaks_for_its_own_host_and_port_only() -> None:
 
 
 def test_no_sitemap_file_is_read_where_none_may_be() -> None:
-    """With sitemap_files = 0 not even the usual place is asked."""
+    """With sitemap_files = 0 not even the usual place is requested."""
     site = begun("hit", sitemap_files=0)
     assert site.walk() == ["/hit"]
 
@@ -189,7 +189,7 @@ def test_what_another_process_may_have_started_waits_a_delay() -> None:
 
 
 def test_a_site_waits_for_what_an_answer_asked_that_was_rolled_back() -> None:
-    """A site that is due but must not be asked before a time waits until then, and its state remembers it."""
+    """A due site that must wait until a given time does so, and its state remembers it."""
     site = with_hits("1")
     later = site.now + 60_000
     assert site.jobs(not_before_ms=later) == [] and site.committed.next_due() == later
@@ -229,7 +229,7 @@ def test_urls_that_redirect_to_one_have_one_page() -> None:
 
 
 def test_what_waits_as_a_link_is_dropped_when_a_redirect_leads_there() -> None:
-    """The page of the redirect is the only one, and a URL that was asked for and redirects is visited again as such."""
+    """The redirect's page is the only one; a re-visit of a URL that now redirects counts for it."""
     site = begun("0", "1", use_sitemaps=False, refetch_fetched_s=100_000.0)
     site.step(body=b"<a href=/end>x</a>")
     site.step(final_url="http://a.test/end")
@@ -251,7 +251,7 @@ def test_a_hit_for_a_discovered_url_moves_it_to_the_front() -> None:
 
 
 def test_other_ports_and_wrong_sites() -> None:
-    """A hit on another port of the host is refused with a reason; a hit that names the wrong site is unusable."""
+    """A hit on another port is refused with a reason; a hit that names the wrong site is unusable."""
     site = Site()
     assert site.hits(*hits_of("http://a.test/1", "http://a.test:8080/2")) == ["queued", "refused"]
     assert site.pages[0].reason == "other_port"
@@ -260,7 +260,7 @@ def test_other_ports_and_wrong_sites() -> None:
 
 
 def test_queued_pages_for_the_audit() -> None:
-    """What waits in the committed frontier can be read from outside."""
+    """The queue of the committed frontier can be read from outside."""
     site = begun("1", "2")
     site.step()
     assert len(list(queued_pages(site.store, 0))) == 1  # type: ignore[arg-type]

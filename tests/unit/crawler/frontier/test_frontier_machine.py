@@ -36,7 +36,7 @@ DELAY_MS = 5000
 
 
 class Machine(Site):
-    """Two sites, requests under way, and what the web saw of them."""
+    """Two sites, requests in flight, and the requests that the web saw."""
 
     def __init__(self) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""What a frontier says of itself, from its committed rows."""
+"""Reports on a frontier, from its committed rows."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_sums_are_those_of_the_rows() -> None:
 
 
 def test_the_lists_say_who_waits_for_what() -> None:
-    """The oldest due first with its time, the parked host with its end and reason, the next re-visit, large domains."""
+    """The oldest due with its time, the parked site with its end and reason, the next re-visit, large domains."""
     site = small_world()
     report = report_of(site)
     assert [(line.site, site.now - line.due_at) for line in report.oldest_due] == [
@@ -79,7 +79,7 @@ def test_the_lists_say_who_waits_for_what() -> None:
 
 
 def test_a_list_is_no_longer_than_asked_for() -> None:
-    """With a limit each list has so many lines, with None all of them; the sums stay those of all sites."""
+    """A limit bounds each list, None shows all; the sums are those of all sites."""
     site = Site()
     for number in range(30):
         site.hits(*hits_of(f"http://s{number:02}.test/"))
@@ -90,7 +90,7 @@ def test_a_list_is_no_longer_than_asked_for() -> None:
 
 
 def test_one_site_is_told_with_its_urls_in_order() -> None:
-    """URLs that wait come first in their order, then those that are asked again, then the rest with their reason."""
+    """Queued URLs come first in their order, then re-visits, then the rest with their reason."""
     site = small_world()
     site.hits(*hits_of("http://a.test/new"))
     report = site_report(site.committed, site.settings, "a.test", site.now, None)
@@ -196,7 +196,7 @@ def test_a_large_frontier_is_reported_in_bounded_memory() -> None:
 )
 @pytest.mark.parametrize("tries", [1, 3])
 def test_a_url_has_the_reason_of_its_page_record(failure: dict[str, object], tries: int) -> None:
-    """Whatever ends it, and if it stops the site: `frontier --site` says what the newest record says."""
+    """However a URL ended, `frontier --site` has the reason of its newest record."""
     site = begun("1", "2", "forbidden", robots=FORBIDDING, tries=tries, use_sitemaps=False)
     site.walk(**failure)
     report = site_report(site.committed, site.settings, "a.test", site.now, None)
