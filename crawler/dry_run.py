@@ -10,14 +10,13 @@ in a running crawl, and response times.
 
 from __future__ import annotations
 
-import ipaddress
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from crawler.errors import UnusableUrl
-from crawler.fetch.address_guard import is_public
+from crawler.fetch.address_guard import endpoint, is_public
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.frontier.frontier import Frontier
 from crawler.frontier.report import QUEUES, Shortlist, require_readable, rows_of, sites_of
@@ -177,11 +176,8 @@ class DryRun:
 
     def _is_guarded(self, site: str) -> bool:
         """Whether the host is an IP address that the guard refuses."""
-        try:
-            address = str(ipaddress.ip_address(site.strip("[]")))
-        except ValueError:
-            return False
-        return not (self._settings.allow_private or is_public(address))
+        address = endpoint(site, 80)
+        return address is not None and not (self._settings.allow_private or is_public(address[0]))
 
     def _describe(self, plan: SitePlan, staged: KeyedState) -> None:
         """Copy the state of the site before any request."""
