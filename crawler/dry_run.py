@@ -10,7 +10,7 @@ in a running crawl, and response times.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -37,7 +37,7 @@ _STEPS = 10_000  # looks at one site; each makes a request, ends URLs, or waits
 _EVER_MS = _ALL = 2**62
 
 
-class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedRequest(msgspec.Struct, kw_only=True):
     """A planned request. Times are milliseconds UTC."""
 
     kind: str  # robots | tdmrep | sitemap | page
@@ -99,22 +99,13 @@ class DryRun:
         self._shelf = RobotsShelf(settings.name)
         self._found = Shortlist(limit, _order)
 
-    def add(
-        self,
-        state: StateReader,
-        hits: Iterable[Hit] = (),
-        decisions: Iterable[Decision] = (),
-        *,
-        partition: int = 0,
-    ) -> None:
+    def add(self, state: StateReader, records: Iterable[Hit | Decision] = (), *, partition: int = 0) -> None:
         """Plan the sites of a partition, with the records that CRAWL has not read yet. Raises OldFrontier."""
-        new: dict[str, tuple[list[Hit], list[Decision]]] = {}
-        for hit in hits:
-            new.setdefault(hit.site, ([], []))[0].append(hit)
-        for decision in decisions:
-            new.setdefault(decision.site, ([], []))[1].append(decision)
-        for site, (its_hits, its_decisions) in new.items():
-            self._keep(self.plan(state, site, its_hits, its_decisions), partition)
+        new: defaultdict[str, list[Hit | Decision]] = defaultdict(list)
+        for record in records:
+            new[record.site].append(record)
+        for site, its_records in new.items():
+            self._keep(self.plan(state, site, its_records), partition)
         for site in self._known(state):
             if site not in new:
                 self._keep(self.plan(state, site), partition)
@@ -132,38 +123,30 @@ class DryRun:
             at = max(plan.at, free.get(plan.domain, self._now + delay_ms))
             if at > plan.at and plan.waits_for in ("", "begin"):
                 plan.waits_for = "domain" if plan.domain in free else "begin"
-            spaced = []
             for each in plan.requests:
-                at = max(at, each.start_at)
-                spaced.append(msgspec.structs.replace(each, start_at=at))
-                at += delay_ms
-            plan.requests = spaced
+                each.start_at = max(at, each.start_at)
+                at = each.start_at + delay_ms
             free[plan.domain] = at
         return sorted(found, key=_order)
 
     def plan(
-        self,
-        state: StateReader,
-        site: str,
-        hits: Sequence[Hit] = (),
-        decisions: Sequence[Decision] = (),
-        requests: int = 1,
+        self, state: StateReader, site: str, records: Sequence[Hit | Decision] = (), requests: int = 1
     ) -> SitePlan:
         """The plan for one site with its first `requests` requests. Raises OldFrontier."""
         require_readable(state)
         staged = KeyedState(state)
         pages: list[Page] = []
-        plan = SitePlan(site=site, domain=registrable_domain(site), new_hits=len(hits))
-        outcomes: Counter[str] = Counter()
+        plan = SitePlan(site=site, domain=registrable_domain(site))
         frontier = self._frontier(staged, pages, self._now)
-        for hit in hits:
+        for record in records:
+            if isinstance(record, Decision):
+                frontier.decide(record)
+                continue
+            plan.new_hits += 1
             try:
-                outcomes[frontier.add_hit(hit)] += 1
+                plan.imported += frontier.add_hit(record) == "imported"
             except UnusableUrl as error:
                 plan.unusable = [*plan.unusable, str(error)][:_UNUSABLE_KEPT]
-        for decision in decisions:
-            frontier.decide(decision)
-        plan.imported = outcomes["imported"]
         self._describe(plan, staged)
         if self._is_guarded(site):
             plan.stopped_why = plan.stopped_why or Stop.PRIVATE

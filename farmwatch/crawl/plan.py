@@ -60,7 +60,7 @@ def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, a
             run = DryRun(config.crawl, now_ms, most + 1)
             for partition in range(world.partitions):
                 with world.state(partition) as state:
-                    run.add(state, world.hits(partition), world.decisions(partition), partition=partition)
+                    run.add(state, [*world.hits(partition), *world.decisions(partition)], partition=partition)
             plans = run.plans()
             is_cut = len(plans) > most
             plans = plans[:most]
@@ -111,11 +111,10 @@ class _World:
 
 def _plan_of(world: _World, config: Config, site: str, now_ms: int, requests: int) -> SitePlan:
     partition = partition_of(site, world.partitions)
-    hits = [hit for hit in world.hits(partition) if hit.site == site]
-    decisions = [decision for decision in world.decisions(partition) if decision.site == site]
+    records = [each for each in (*world.hits(partition), *world.decisions(partition)) if each.site == site]
     run = DryRun(config.crawl, now_ms, None)
     with world.state(partition) as state:
-        (plan,) = run.spaced([run.plan(state, site, hits, decisions, requests=requests)])
+        (plan,) = run.spaced([run.plan(state, site, records, requests)])
     if not plan.is_known:
         raise NotFound(f"--site {site!r}: no such host is in the frontier, and no hit names it")
     return plan

@@ -77,7 +77,7 @@ def test_a_stopped_site_asks_for_nothing() -> None:
     """A decision that is not read yet stops the site in the plan, and the rest is refused with that reason."""
     site = with_hits(A)
     stop = Decision(id="a.test", site="a.test", stop=True, reason="x")
-    plan = DryRun(site.settings, site.now, None).plan(site.committed, "a.test", (), [stop])
+    plan = DryRun(site.settings, site.now, None).plan(site.committed, "a.test", [stop])
     assert (plan.stopped_why, plan.requests) == ("site_decided", [])
     assert [(each.url, each.reason) for each in plan.refusals] == [(A, "site_decided")]
 
