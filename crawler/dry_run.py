@@ -180,7 +180,7 @@ class DryRun:
         plan.queued = queued.total()
         plan.queued_in = {name: queued[name] for name in QUEUES.values()}
         if head:
-            plan.first_page = SiteStore(staged, self._settings, self._now).queued_url(plan.site, head).url
+            plan.first_page = SiteStore(staged, self._settings, self._now).stored_url(plan.site, head).url
         plan.waits_for = self._waits_for(row, staged)
 
     def _waits_for(self, row: SiteRow, staged: KeyedState) -> str:

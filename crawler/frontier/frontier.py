@@ -192,13 +192,11 @@ class Frontier:
         """Queue the revisits that are due."""
         self._discovery.wake_sitemaps(row)
         for page in self._store.revisits(row, STEP) if 0 < row.revisit_at <= self._now else ():
-            found = self._store.url(row.site, page)
-            assert found is not None, "a URL that is to be asked for again has a row"
-            self._store.queue(row, page, found, Priority.AGAIN)
+            self._store.queue(row, page, self._store.stored_url(row.site, page), Priority.AGAIN)
 
     def _page_job(self, row: SiteRow, page: bytes, rules: RobotsRules) -> Job | None:
         """The request for a queued page; None if it is refused, which is recorded."""
-        found = self._store.queued_url(row.site, page)
+        found = self._store.stored_url(row.site, page)
         allowed = rules.allows(found.url)
         self._meter.count("robots_lookups", result="allowed" if allowed else "disallowed")
         if not allowed:

@@ -57,7 +57,7 @@ class PageLog:
         URLs of hits are recorded as refused; discovered URLs are forgotten. Revisits leave no record: the page has one.
         """
         for place, _, page in self.store.places(row.site, STEP):
-            found = self.store.queued_url(row.site, page)
+            found = self.store.stored_url(row.site, page)
             if place == Priority.AGAIN:
                 self.store.unqueue(row, found)
                 self.store.schedule(row, page, found, self.store.now_ms)

@@ -130,10 +130,10 @@ class SiteStore:
         self._statuses[key] = found.status if found is not None else None
         return found
 
-    def queued_url(self, site: str, page: bytes) -> UrlRow:
-        """A queued URL."""
+    def stored_url(self, site: str, page: bytes) -> UrlRow:
+        """A URL of the queue or of the revisits."""
         found = self.url(site, page)
-        assert found is not None, "a queued URL has a row"
+        assert found is not None, "it has a row"
         return found
 
     def put_url(self, row: SiteRow, page: bytes, found: UrlRow) -> None:
