@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 A, CNAME, AAAA = 1, 5, 28
-NXDOMAIN, SERVFAIL, REFUSED = 3, 2, 5
+NXDOMAIN, SERVFAIL = 3, 2
 
 Spoil = Callable[[bytes], bytes | None]  # a good answer to what is sent; None: nothing, and a TCP connection stays open
 
