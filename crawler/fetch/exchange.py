@@ -102,7 +102,7 @@ class Exchange:
         except TimeoutError:
             raise FetchEnded(FetchOutcome.FAILED, "timeout", transient=True, unreachable=context.status == 0) from None
         except aiohttp.ClientConnectorCertificateError as error:
-            raise FetchEnded(FetchOutcome.FAILED, _tls_reason(error.certificate_error), unreachable=True) from None
+            raise FetchEnded(FetchOutcome.FAILED, tls_reason(error.certificate_error), unreachable=True) from None
         except aiohttp.ClientSSLError:
             raise FetchEnded(FetchOutcome.FAILED, "tls", unreachable=True) from None
         except aiohttp.InvalidURL:
@@ -229,7 +229,7 @@ def _conditions(context: FetchContext) -> dict[str, str]:
     return {name: value for name, value in conditions.items() if value}
 
 
-def _tls_reason(error: Exception) -> str:
+def tls_reason(error: Exception) -> str:
     """The reason for a rejected certificate, by OpenSSL's code."""
     code = error.verify_code if isinstance(error, ssl.SSLCertVerificationError) else 0
     return _TLS_REASONS.get(code) or ("tls_untrusted" if code in _TLS_UNTRUSTED else "tls")

@@ -205,13 +205,9 @@ def session_page(visit: Visit) -> str:
     return page_of_links(visit, (f"/sid{visit.number}{n}{visit.path[:40]}" for n in range(50)))
 
 
-def _chain(visit: Visit) -> str:
-    number = int(visit.path.rpartition("/")[2] or 0) if visit.path.startswith("/hop/") else 0
-    return f"/hop/{number + 1}"
-
-
 async def hops(visit: Visit) -> None:
-    await to(_chain(visit))(visit)
+    number = int(visit.path.rpartition("/")[2] or 0) if visit.path.startswith("/hop/") else 0
+    await to(f"/hop/{number + 1}")(visit)
 
 
 def many_links(visit: Visit) -> str:

@@ -19,7 +19,7 @@ from tests.support.paths import ROOT
 DOCS = ROOT / "docs" / "reference" / "reasons.md"
 _WORD = re.compile(r"[a-z][a-z0-9_]*")
 _ENDS = {"FetchEnded", "UnresolvedHost", "_refuse", "refuse", "_failed"}  # calls that are given a reason
-_TELL = {"_failure", "_tls_reason", "_TLS_REASONS"}  # functions and tables that give one
+_TELL = {"_failure", "tls_reason", "_TLS_REASONS"}  # functions and tables that give one
 _NO_REASONS = {"none", "strict", "replace", "ascii", "signals"}
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from crawler.fetch.exchange import ERROR_CAP_BYTES, TDMREP_CAP_BYTES, _tls_reason
+from crawler.fetch.exchange import ERROR_CAP_BYTES, TDMREP_CAP_BYTES, tls_reason
 from crawler.fetch.jobs import Capture, FetchOutcome, FetchResult, RequestKind
 from tests.hostile.internet import Certificates
 from tests.support.crawl_driver import settings_for
@@ -167,7 +167,7 @@ def test_what_is_wrong_with_a_certificate(code: int, reason: str) -> None:
     """OpenSSL's codes for expired, misnamed and untrusted certificates have reasons; others are `tls`."""
     error = ssl.SSLCertVerificationError("certificate verify failed")
     error.verify_code = code
-    assert _tls_reason(error) == reason and _tls_reason(ValueError()) == "tls"
+    assert tls_reason(error) == reason and tls_reason(ValueError()) == "tls"
 
 
 @pytest.mark.parametrize(("secure", "reason"), [(True, "tls_untrusted"), (False, "tls")])
