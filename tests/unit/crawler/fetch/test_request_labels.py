@@ -9,7 +9,7 @@ import pytest
 from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, RequestKind
 from crawler.fetch.request_labels import STATUSES, WORDS, expected, reason_label, status_label
 from tests.support.crawl_driver import driving, hits_of, settings_for
-from tests.support.loopback import Reply, Web, page, raw, redirect
+from tests.support.loopback import Handler, Reply, Web, page, raw, redirect
 from tests.unit.crawler.test_reasons import used
 
 
@@ -28,53 +28,40 @@ def counted(loopback: Web, url: str) -> Counter[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("reply", "outcome", "status", "reason"),
+    ("kind", "reply", "outcome", "status", "reason"),
     [
-        (page("good"), "fetched", "2xx", ""),
-        (Reply(status=429), "failed", "429", "status"),
-        (Reply(status=503), "failed", "503", "status"),
-        (Reply(status=500), "failed", "5xx", "status"),
-        (Reply(status=403), "failed", "403", "status"),
-        (Reply(status=404), "failed", "404", "status"),
-        (Reply(status=410), "failed", "4xx", "status"),
-        (redirect("http://elsewhere.test/"), "redirected", "3xx", "redirect_offsite"),
-        (redirect("/forbidden"), "redirected", "3xx", "robots"),
-        (redirect("http://["), "redirected", "3xx", "bad_redirect"),
-        (Reply(b"%PDF-1.7", headers={"Content-Type": "application/pdf"}), "refused", "2xx", "content_type"),
-        (raw(b""), "failed", "none", "connection"),
-        (raw(b"HTTP/1.1 abc def\r\n\r\n"), "failed", "none", "bad_response"),
-        (raw(b'HTTP/1.1 799 a"b{c}\\n\r\nContent-Length: 0\r\n\r\n'), "failed", "other", "status"),
-        (raw(b"HTTP/1.1 999 \r\nContent-Length: 0\r\n\r\n"), "failed", "other", "status"),
+        ("page", page("good"), "fetched", "2xx", ""),
+        ("page", Reply(status=429), "failed", "429", "status"),
+        ("page", Reply(status=503), "failed", "503", "status"),
+        ("page", Reply(status=500), "failed", "5xx", "status"),
+        ("page", Reply(status=403), "failed", "403", "status"),
+        ("page", Reply(status=404), "failed", "404", "status"),
+        ("page", Reply(status=410), "failed", "4xx", "status"),
+        ("page", redirect("http://elsewhere.test/"), "redirected", "3xx", "redirect_offsite"),
+        ("page", redirect("/forbidden"), "redirected", "3xx", "robots"),
+        ("page", redirect("http://["), "redirected", "3xx", "bad_redirect"),
+        ("page", Reply(b"%PDF-1.7", headers={"Content-Type": "application/pdf"}), "refused", "2xx", "content_type"),
+        ("page", raw(b""), "failed", "none", "connection"),
+        ("page", raw(b"HTTP/1.1 abc def\r\n\r\n"), "failed", "none", "bad_response"),
+        ("page", raw(b'HTTP/1.1 799 a"b{c}\\n\r\nContent-Length: 0\r\n\r\n'), "failed", "other", "status"),
+        ("page", raw(b"HTTP/1.1 999 \r\nContent-Length: 0\r\n\r\n"), "failed", "other", "status"),
+        ("robots", Reply(b""), "fetched", "2xx", ""),
+        ("robots", Reply(status=404), ABSENT, "404", ""),  # a site without the file has not failed
+        ("robots", Reply(status=410), ABSENT, "4xx", ""),
+        ("robots", Reply(status=403), "failed", "403", "status"),
+        ("robots", Reply(status=503), "failed", "503", "status"),
+        ("robots", raw(b""), "failed", "none", "connection"),
     ],
 )
-def test_a_page_request_is_counted_by_status_and_reason(
-    loopback: Web, reply: Reply, outcome: str, status: str, reason: str
+def test_a_request_is_counted_by_status_and_reason(
+    loopback: Web, kind: str, reply: Reply | Handler, outcome: str, status: str, reason: str
 ) -> None:
     """The status, and the reason of a refusal or failure, are labels of the request that met it."""
-    loopback.routes |= {"a.test/robots.txt": Reply(b"User-agent: *\nDisallow: /forbidden\n"), "a.test/x": reply}
+    robots = Reply(b"User-agent: *\nDisallow: /forbidden\n")
+    loopback.routes |= {"a.test/robots.txt": robots, "a.test/x": page("good")}
+    loopback.routes["a.test/x" if kind == "page" else "a.test/robots.txt"] = reply
     found = counted(loopback, "http://a.test/x")
-    assert found[("page", outcome, status, reason)] >= 1
-    assert {labels for labels in found if labels[0] == "page"} == {("page", outcome, status, reason)}
-
-
-@pytest.mark.parametrize(
-    ("reply", "outcome", "status", "reason"),
-    [
-        (Reply(b""), "fetched", "2xx", ""),
-        (Reply(status=404), ABSENT, "404", ""),
-        (Reply(status=410), ABSENT, "4xx", ""),
-        (Reply(status=403), "failed", "403", "status"),
-        (Reply(status=503), "failed", "503", "status"),
-        (raw(b""), "failed", "none", "connection"),
-    ],
-)
-def test_a_request_for_robots_txt_is_counted_likewise(
-    loopback: Web, reply: Reply, outcome: str, status: str, reason: str
-) -> None:
-    """A site without the file is absent, not failed."""
-    loopback.routes |= {"a.test/robots.txt": reply, "a.test/x": page("good")}
-    found = counted(loopback, "http://a.test/x")
-    assert {labels for labels in found if labels[0] == "robots"} == {("robots", outcome, status, reason)}
+    assert {labels for labels in found if labels[0] == kind} == {(kind, outcome, status, reason)}
 
 
 def test_statuses_are_of_a_fixed_set() -> None:
