@@ -222,15 +222,6 @@ def test_a_long_robots_header_keeps_its_end(loopback: Web) -> None:
     assert answer.opt_out == ["header:noai"] and len(answer.headers["x-robots-tag"]) <= 1000
 
 
-def test_a_body_that_ends_early_is_flagged(loopback: Web) -> None:
-    """A compressed body whose stream stops before its end is kept as far as it goes, and flagged as truncated."""
-    sent = gzip.compress(b"<html>" + bytes(range(32, 127)) * 20)[:-20]
-    loopback.routes["a.test/x"] = Reply(sent, headers=HTML | {"Content-Encoding": "gzip"})
-    answer = fetch(loopback.target, "http://a.test/x")
-    assert (answer.outcome, answer.truncated) == (FetchOutcome.FETCHED, True)
-    assert answer.body.startswith(b"<html>")
-
-
 def test_no_fetcher_without_a_contact() -> None:
     """The fetcher refuses to be made without a contact."""
     with pytest.raises(NoContact):

@@ -9,7 +9,7 @@ import pytest
 from crawler.dry_run import DryRun
 from crawler.errors import OldFrontier
 from crawler.fetch.jobs import FetchOutcome
-from crawler.frontier.report import FrontierReader, FrontierReport, site_report
+from crawler.frontier.report import FrontierReader, FrontierReport, queued_pages, site_report
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack
 from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
@@ -109,13 +109,15 @@ def test_one_site_is_told_with_its_urls_in_order() -> None:
 
 
 def test_rows_of_another_version_are_not_guessed_at() -> None:
-    """A frontier of another format is refused by name, by the reports and by the dry run."""
+    """A frontier of another format is refused by name, by the reports, the audit and the dry run."""
     site = with_hits("1")
     site.committed.rows[TOTALS_KEY] = (pack(Totals(format=1)), None)
     with pytest.raises(OldFrontier, match="another version"):
         report_of(site)
     with pytest.raises(OldFrontier):
         site_report(site.committed, site.settings, "a.test", site.now, None)
+    with pytest.raises(OldFrontier, match="partition 0"):
+        list(queued_pages(site.store, 0))  # type: ignore[arg-type]
     with pytest.raises(OldFrontier):
         DryRun(site.settings, site.now, None).add(site.committed)
 
