@@ -23,11 +23,7 @@ class SiteRules:
 
     def rules(self, row: SiteRow) -> RobotsRules:
         """The rules of the stored robots.txt; without one, everything is allowed."""
-
-        def text() -> bytes:
-            return self.store.state.get(robots_key(row.site)) or b""
-
-        return self.shelf.rules(row.site, row.robots_until, text)
+        return self.shelf.rules(row.site, row.robots_until, lambda: self.store.state.get(robots_key(row.site)) or b"")
 
     def keep_robots(self, row: SiteRow, answer: FetchResult, *, has_rules: bool) -> None:
         """Store a robots.txt, or its absence."""
