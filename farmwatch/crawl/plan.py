@@ -59,7 +59,7 @@ def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, a
             run = DryRun(config.crawl, now_ms, most + 1)
             for partition in range(world.partitions):
                 with world.state(partition) as state:
-                    run.add(state, world.hits(partition), world.decisions(partition), partition=partition)
+                    run.add(state, world.records(partition), partition=partition)
             plans = run.plans()
             is_cut = len(plans) > most
             plans = plans[:most]
@@ -93,15 +93,13 @@ class _World:
             return nullcontext(MemoryState())
         return self._log.read_state(FRONTIER_STORE, partition)
 
-    def hits(self, partition: int) -> Iterator[Hit]:
+    def records(self, partition: int) -> Iterator[Hit | Decision]:
         yield from self._unread(HITS, Hit, partition)
         yield from self._from_files.get(partition, ())
-
-    def decisions(self, partition: int) -> Iterator[Decision]:
         yield from self._unread(DECISIONS, Decision, partition)
 
     def _unread(self, topic: str, kind: type[R], partition: int) -> Iterator[R]:
-        """Records that CRAWL has not passed; those that it would bury are told, and left out."""
+        """Records that CRAWL has not passed; those that it would dead-letter are reported and left out."""
         if self._log is None or topic not in self._topics:
             return
         start = max(self._log.committed("crawl", topic)[partition] or 0, self._log.beginning(topic)[partition])
@@ -110,11 +108,10 @@ class _World:
 
 def _plan_of(world: _World, config: Config, site: str, now_ms: int, requests: int) -> SitePlan:
     partition = partition_of(site, world.partitions)
-    hits = [hit for hit in world.hits(partition) if hit.site == site]
-    decisions = [decision for decision in world.decisions(partition) if decision.site == site]
+    records = [record for record in world.records(partition) if record.site == site]
     run = DryRun(config.crawl, now_ms, None)
     with world.state(partition) as state:
-        (plan,) = run.spaced([run.plan(state, site, hits, decisions, requests=requests)])
+        (plan,) = run.spaced([run.plan(state, site, records, requests)])
     if not plan.is_known:
         raise NotFound(f"--site {site!r}: no such host is in the frontier, and no hit names it")
     return plan
