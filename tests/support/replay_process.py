@@ -118,7 +118,7 @@ def _die_in_commits_of(phase: Dies) -> None:
     commit, count = BoundedMember.commit, itertools.count(1)
 
     def counted(member: BoundedMember, changes: Commit) -> None:
-        if member._group.startswith(f"{phase.value}.") and next(count) == 3:
+        if member.group.startswith(f"{phase.value}.") and next(count) == 3:
             setattr(TransactionalProducer, "_await", _die)  # noqa: B010 - mypy has no word for it
             commit(member, changes)
             _die()

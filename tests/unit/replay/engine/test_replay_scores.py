@@ -167,7 +167,7 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
     group, commit, commits = ask_phase(run).group, BoundedMember.commit, [0]
 
     def killing(member: BoundedMember, given: Commit) -> None:
-        if member._group != group or not given.outputs:
+        if member.group != group or not given.outputs:
             return commit(member, given)
         commits[0] += 1
         if is_written or commits[0] % 2 == 0:
