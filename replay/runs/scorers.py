@@ -5,8 +5,7 @@ A replay asks only for scores of these: a request that SCORE cannot answer as wa
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from replay.settings import ReplaySettings
 from scoring.detectors.registry import detector_identities
@@ -14,8 +13,6 @@ from scoring.errors import ScoringError
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.schema.control import Control, Scorers, tell_scorers
-
-LOOK_S = 5.0  # between looks of a replay at work
 
 
 def announce_detectors(log: Log, detectors: Sequence[str], clock: Clock = wall_ms) -> None:
@@ -47,23 +44,3 @@ def is_scored(control: Control, config: ReplaySettings, detector: str) -> bool:
     """Whether SCORE runs a detector; also where that is not known: a request names what is wanted."""
     detectors = scored_detectors(control, config)
     return not detectors or detector in detectors
-
-
-def scorers_watch(
-    log: Log,
-    config: ReplaySettings,
-    detector: str,
-    look_s: float = LOOK_S,
-    monotonic: Callable[[], float] = time.monotonic,
-) -> Callable[[], bool]:
-    """`is_scored` as a function for one thread, which looks at the log every few seconds. It raises LogUnavailable."""
-    looked_s, found = float("-inf"), False
-
-    def is_scored_now() -> bool:
-        nonlocal looked_s, found
-        if monotonic() - looked_s >= look_s:
-            found = is_scored(Control(log), config, detector)
-            looked_s = monotonic()
-        return found
-
-    return is_scored_now

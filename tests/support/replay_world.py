@@ -22,7 +22,7 @@ from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, parse_ruleset
 from replay.engine.lifecycle import begin
 from replay.engine.plan import ReplayRequest, plan
-from replay.engine.runner import Ending, Replay, Tempo
+from replay.engine.runner import Ending, Replay, ReplayStatus, Tempo
 from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
 from stream.log.contract import At, Log, Output, partition_of
@@ -232,6 +232,7 @@ class Working:
         **more: Any,
     ) -> None:
         self.heard: list[str] = []
+        self.looks = 0  # at `control`
         self._stop = threading.Event()
         self._ending: Ending | None = None
 
@@ -239,8 +240,11 @@ class Working:
             self.heard.append(text)
             on_message(text)
 
+        def look(_: ReplayStatus) -> None:
+            self.looks += 1
+
         def work() -> None:
-            self._ending = world.resume(*begun, stop=self._stop, on_message=hear, **more)
+            self._ending = world.resume(*begun, stop=self._stop, on_message=hear, **{"on_progress": look, **more})
 
         self._thread = threading.Thread(target=work, daemon=True)
         self._thread.start()
@@ -254,6 +258,11 @@ class Working:
 
     def patiently(self, words: str, times: int = 1) -> None:
         patiently(lambda: self.said(words) >= times, f"'{words}', {times} times", every_s=0.01)
+
+    def sees_control(self) -> None:
+        """Wait until it has seen `control` as it stands now."""
+        before = self.looks
+        patiently(lambda: self.looks >= before + 2, "a look at control", every_s=0.01)
 
     def end(self) -> Ending | None:
         self._thread.join(20)

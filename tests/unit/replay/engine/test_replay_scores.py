@@ -20,7 +20,7 @@ from replay.engine.summary import lines_of, summary_of
 from replay.live.score_backlog import backlog, scores_of_backlog
 from replay.runs.phases import ask_phase
 from replay.runs.scored_texts import count_unrequested, requests_wait
-from replay.runs.scorers import announce_detectors, is_scored, scorers_watch
+from replay.runs.scorers import announce_detectors, is_scored
 from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Commit, Log, Output, partition_of
 from stream.memory.log import MemoryLog
@@ -192,7 +192,7 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
 @pytest.fixture
 def looks_often(world: LiveWorld) -> None:
     """Replays look at the log often."""
-    world.tempo.control_s = world.tempo.scorers_s = 0.01
+    world.tempo.look_s = world.tempo.control_s = 0.01
 
 
 def left_unanswered(world: LiveWorld) -> None:
@@ -275,6 +275,7 @@ def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
     work.patiently("caught up")
     before = requests_of(world)
     world.score_runs(OTHER_DETECTOR)
+    work.sees_control()
     world.feed(later_pages(world))
     patiently(lambda: len(world.outcome("f")[0]) == 90, "the new ones to be judged")
     assert requests_of(world) == before
@@ -404,15 +405,3 @@ def test_score_says_what_it_runs(world: LiveWorld) -> None:
     empty = MemoryLog()
     assert is_scored(Control(empty), config, told.detectors[0])
     assert not is_scored(Control(empty), config, DETECTOR)
-
-
-def test_what_score_runs_is_looked_up_now_and_then() -> None:
-    """A change shows after some seconds, and not with each question."""
-    world = LiveWorld(MemoryLog(), config_of("sqlite:none"))
-    now_s = [0.0]
-    watch = scorers_watch(world.log, world.config, OTHER_DETECTOR, monotonic=lambda: now_s[0])
-    found = [watch()]
-    world.score_runs(DETECTOR)
-    for now_s[0] in (1.0, 6.0):
-        found.append(watch())
-    assert found == [True, True, False]
