@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import xxhash
@@ -237,7 +237,7 @@ class PairedSites:
 
 
 def _row(
-    name: str, ends: dict[str, float | None], parts: Sequence[int], sites: int, moved: int, remarks: Sequence[str]
+    name: str, ends: Mapping[str, Any], parts: Sequence[int], sites: int, moved: int, remarks: Sequence[str]
 ) -> ShareChange:
     names = ("a_part", "a_whole", "b_part", "b_whole")
     counts = dict(zip(names, parts, strict=True))

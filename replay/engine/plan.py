@@ -15,6 +15,7 @@ from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
 from replay.engine.source import choose_source
 from replay.runs.configured import (
+    identity_of,
     load_configured_ruleset,
     require_site_method,
     site_method_to_keep,
@@ -27,6 +28,7 @@ from replay.runs.phases import phases_of
 from replay.runs.run_rules import rules_of
 from replay.runs.window import FOLLOW, NOW, Window, read_window, run_window, stops_of, window_text
 from replay.settings import ReplaySettings
+from scoring.interface import refuse_bad_identity
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.schema.control import Control
@@ -81,12 +83,13 @@ def plan(log: Log, control: Control, config: ReplaySettings, asked: ReplayReques
             f" not first; {', '.join(sorted(RESERVED))} have other meanings"
         )
     begin, now_ms = asked.begin and resolve_name(control, asked.begin), clock()
-    given = _Given(
-        asked,
-        None if asked.ruleset is None else load_ruleset(asked.ruleset),
-        None if asked.detector is None else _asked_detector(config, asked.detector),
-        read_window(begin, asked.end, control.runs, now_ms),
-    )
+    ruleset = None if asked.ruleset is None else load_ruleset(asked.ruleset)
+    detector = asked.detector
+    if detector is not None and "/" in detector:
+        refuse_bad_identity(detector)
+    elif detector is not None:
+        detector = identity_of(config, detector)
+    given = _Given(asked, ruleset, detector, read_window(begin, asked.end, control.runs, now_ms))
     if known is None or is_new:
         return _plan_new(log, control, config, given, now_ms)
     return _plan_resumed(control, known, given)
@@ -99,17 +102,6 @@ class _Given(NamedTuple):
     ruleset: Ruleset | None
     detector: str | None  # identity
     window: Window
-
-
-def _asked_detector(config: ReplaySettings, named: str) -> str:
-    """Identity of a detector by its name, or as it is given whole. Raises as `detector_identities`."""
-    from scoring.detectors.registry import detector_identities
-    from scoring.interface import refuse_bad_identity
-
-    if "/" in named:
-        refuse_bad_identity(named)
-        return named
-    return detector_identities(msgspec.structs.replace(config.score, detectors=[named]))[0]
 
 
 def _plan_resumed(control: Control, run: Run, given: _Given) -> Plan:

@@ -33,7 +33,7 @@ from stream.log.contract import CleanupPolicy, Log, Output, Topic, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
-from stream.schema.control import Control, exclusive
+from stream.schema.control import Control
 from stream.schema.records import Features, Hit, Verdict, decode, encode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames, RunStatus
@@ -43,7 +43,7 @@ from tests.support.extraction_here import extract_here
 from tests.support.front_door import PARTITIONS, article_html
 from tests.support.kafka_broker import broker
 from tests.support.page_records import fetched_page
-from tests.support.replay_world import at_end, run_stage
+from tests.support.replay_world import at_end, put_rows, run_stage
 
 DETECTOR = "some-detector/1/x"
 OTHER = "notes"  # a ruleset that differs from the default one
@@ -108,8 +108,7 @@ class CutoverWorld:
                 ),
             ]
         )
-        with exclusive(self.log) as writer:
-            writer.put(run, rulesets=[(rules.digest, rules.source)])
+        put_rows(self.log, run, rulesets=[(rules.digest, rules.source)])
         return run
 
     def begin_broken(self, name: str) -> Run:
@@ -121,8 +120,7 @@ class CutoverWorld:
         names = run.names()
         self.work(names.judge_group, JudgeStage(load_ruleset(run.ruleset), run=run.name, names=names))
         self.work(names.tally_group, TallyStage(DETECTOR, run=run.name, names=names, decides=False))
-        with exclusive(self.log) as writer:
-            writer.put(msgspec.structs.replace(run, state=RunStatus.DONE))
+        put_rows(self.log, msgspec.structs.replace(run, state=RunStatus.DONE))
 
     def plan_run(self, name: str, **asked: str) -> tuple[Run, Ruleset]:
         planned = plan(self.log, self.control(), self.config, ReplayRequest(ruleset=OTHER, name=name, **asked))

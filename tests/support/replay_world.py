@@ -32,7 +32,7 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.control import Control, ControlWriter, Scorers, exclusive, tell_scorers
 from stream.schema.records import Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
-from stream.schema.runs import Alias, Run, names_of
+from stream.schema.runs import Alias, Cutover, Run, names_of
 from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
 from tests.support.page_records import text_score
 from tests.support.worlds import patiently
@@ -357,6 +357,12 @@ def write_rules(folder: Path, least: int) -> str:
     file = folder / f"rules-{least}.toml"
     file.write_text(rules_text(least))
     return str(file)
+
+
+def put_rows(log: Log, *rows: Run | Alias | Cutover, rulesets: Sequence[tuple[str, str]] = ()) -> None:
+    """Write rows of `control`."""
+    with exclusive(log) as writer:
+        writer.put(*rows, rulesets=rulesets)
 
 
 def count_writers(monkeypatch: pytest.MonkeyPatch) -> list[Log]:

@@ -185,16 +185,18 @@ def remove_runs(
         if any(reasons):
             raise RunNeeded("; ".join(filter(None, reasons)))
         for row in rows:
-            freed = what_it_frees(log, row)
+            sizes = what_it_frees(log, row)
+            topics, records = sorted(sizes), sum(held.records for held in sizes.values())
+            freed_bytes = sum(held.bytes for held in sizes.values())
             if not dry_run:
                 remove(log, row.name, force=force)
             if json:
-                found = {"topics": freed.topics, "records": freed.records, "bytes": freed.bytes}
+                found = {"topics": topics, "records": records, "bytes": freed_bytes}
                 put_json({"run": row.shown, "removed": not dry_run, **found})
                 continue
-            held = f"{counted(len(freed.topics), 'topic')}, {counted(freed.records, 'record')}, {size(freed.bytes)}"
-            put_wrapped(f"{row.shown}: {'would free' if dry_run else 'freed'} {held}", "  ")
-            for topic in freed.topics:
+            held_text = f"{counted(len(topics), 'topic')}, {counted(records, 'record')}, {size(freed_bytes)}"
+            put_wrapped(f"{row.shown}: {'would free' if dry_run else 'freed'} {held_text}", "  ")
+            for topic in topics:
                 put(f"  {topic}")
     return Exit.OK
 

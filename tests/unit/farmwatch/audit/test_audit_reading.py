@@ -17,7 +17,6 @@ from stream.log.contract import Message, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
 from stream.processing.dead_letters import dead_letter
-from stream.schema.control import exclusive
 from stream.schema.records import Hit, Page, encode
 from stream.schema.runs import LIVE, Gap, Run
 from stream.schema.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS
@@ -25,6 +24,7 @@ from stream.text.user_errors import Exit
 from tests.support.audit_world import OTHER, SITE, World
 from tests.support.cutover_world import CutoverWorld, cutover_world
 from tests.support.front_door import PARTITIONS, Runner
+from tests.support.replay_world import put_rows
 from tests.support.tallied_log import DAY_MS, LLM_SITES, rewrite, rows_of, site_name, tallied
 
 GARBAGE = b"\xc1 no record"
@@ -263,8 +263,7 @@ def test_a_gap_that_the_run_knows_of_is_not_told_again(last: int, lost: int) -> 
         world.put(PAGES, Page(id=f"f{number}", site=SITE, page_id="p", url="u"))
     world.log.expire(max(message.timestamp_ms for message in world.log.read(PAGES, 0)) + 31 * DAY_MS)
     gaps = [Gap(PAGES, 0, 0, last)] if last else []
-    with exclusive(world.log) as writer:
-        writer.put(Run(name=LIVE, ruleset="r", digest="", detector="d/1", epoch="e", gaps=gaps))
+    put_rows(world.log, Run(name=LIVE, ruleset="r", digest="", detector="d/1", epoch="e", gaps=gaps))
     world.log.reset("crawl", HITS, [0])
     assert [(gone.offset, gone.records) for gone in audit(world.log).lost] == ([(last, lost)] if lost else [])
 

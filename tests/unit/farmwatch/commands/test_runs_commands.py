@@ -26,7 +26,7 @@ from stream.schema.records import SiteState, encode
 from stream.schema.runs import Alias, Cutover, RunStatus
 from stream.schema.topics import PAGES
 from tests.support.front_door import Ran, Runner
-from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
+from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, put_rows, write_rules
 
 
 class Place:
@@ -85,12 +85,12 @@ def test_the_lag_is_what_a_cutover_asks_for(place: Place) -> None:
 def test_a_run_that_was_live_is_shown_so_when_it_was_done(place: Place) -> None:
     """A bounded run that was live and was gone back from is one that a cutover may go back to, not just done."""
     run, _ = place.world.begin(ruleset=place.rules, name="r1")
-    with exclusive(place.log) as writer:
-        writer.put(
-            msgspec.structs.replace(run, state=RunStatus.DONE),
-            Alias(run="live", before="r1"),
-            Cutover(number=1, at=1, by="me", from_run="r1", to_run="live"),
-        )
+    put_rows(
+        place.log,
+        msgspec.structs.replace(run, state=RunStatus.DONE),
+        Alias(run="live", before="r1"),
+        Cutover(number=1, at=1, by="me", from_run="r1", to_run="live"),
+    )
     assert place.state("r1") == "was live"
     row = msgspec.structs.replace(place.world.row("r1"), articles=7, unscored=1)
     state = run_state(place.log, Control(place.log), row, 0)
@@ -104,11 +104,11 @@ def test_a_run_that_is_live_has_no_end(place: Place, farmwatch: Runner) -> None:
     """
     place.world.replay(ruleset=place.rules, name="mine")
     row = place.world.row("mine")
-    with exclusive(place.log) as writer:
-        writer.put(
-            Alias(run="mine", before="live"),
-            Cutover(number=1, at=row.ended_at, by="me", from_run="live", to_run="mine"),
-        )
+    put_rows(
+        place.log,
+        Alias(run="mine", before="live"),
+        Cutover(number=1, at=row.ended_at, by="me", from_run="live", to_run="mine"),
+    )
     shown = farmwatch("runs", "show", "live", "--log", place.url).out
     assert "window: earliest .. live" in shown and "state: live" in shown
     assert not any(line.startswith(("ended", "phase")) for line in shown.splitlines())
@@ -119,12 +119,10 @@ def test_a_run_that_is_live_has_no_end(place: Place, farmwatch: Runner) -> None:
     ]
     left_at = row.ended_at + 86_400_000
     running = msgspec.structs.replace(row, state=RunStatus.RUNNING, ended_at=0)
-    with exclusive(place.log) as writer:
-        writer.put(running, Alias(), Cutover(number=2, at=left_at, by="me", from_run="mine", to_run="live"))
+    put_rows(place.log, running, Alias(), Cutover(number=2, at=left_at, by="me", from_run="mine", to_run="live"))
     member = place.log.join("judge.mine", ["features"], member="judge-1")
     assert place.state("mine") == "was live"
-    with exclusive(place.log) as writer:
-        writer.put(msgspec.structs.replace(running, began_at=left_at + 1))
+    put_rows(place.log, msgspec.structs.replace(running, began_at=left_at + 1))
     assert place.state("mine") == "running"
     member.close()
     state = run_state(place.log, Control(place.log), row, 0)
@@ -179,8 +177,7 @@ def test_runs_are_listed_with_their_state(place: Place, farmwatch: Runner) -> No
     assert [line[0] for line in lines] == ["run", "first", "done", "half"]
     assert "half is stopped: `farmwatch replay --name half` resumes it" in ran.err
     long = "binoculars/observer+performer@0a1b2c3d/float32/512/calibrated-2026"
-    with exclusive(place.log) as writer:
-        writer.put(msgspec.structs.replace(place.world.row("half"), detector=long))
+    put_rows(place.log, msgspec.structs.replace(place.world.row("half"), detector=long))
     assert f"\t{long}\t" in farmwatch("runs", "--log", place.url).out  # a pipe has all of it
     listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", place.url).out.splitlines()]
     states = [("first", "live"), ("done", "done"), ("half", "stopped")]
@@ -205,8 +202,7 @@ def test_a_cutover_that_would_be_refused_is_no_next_step(place: Place, farmwatch
         row = place.world.row("mine")
         writer.put(msgspec.structs.replace(row, start={"features": [1] * PARTITIONS}))
     assert "compare live mine" in steps() and "cutover" not in steps()
-    with exclusive(place.log) as writer:
-        writer.put(row)
+    put_rows(place.log, row)
     bare = SiteState(id="bare.example", site="bare.example", articles=1000, pages=1000)
     place.log.append([Output("sites.mine", 0, b"bare.example", encode(bare))])
     assert "replay --name mine    # first: most articles have no score; takes in" in steps()
@@ -231,8 +227,7 @@ def test_a_run_is_shown_in_full(place: Place, farmwatch: Runner) -> None:
     live = farmwatch("runs", "show", "live", "--log", place.url)
     assert "next:" not in live.out  # nobody replays or cuts over to the live run
     assert live.out.count("share") == 1
-    with exclusive(place.log) as writer:
-        writer.put(msgspec.structs.replace(place.world.row("mine"), measured_by={"measure.chunk_mode": "block"}))
+    put_rows(place.log, msgspec.structs.replace(place.world.row("mine"), measured_by={"measure.chunk_mode": "block"}))
     measured = " ".join(farmwatch("runs", "show", "mine", "--log", place.url).out.split())
     assert "measured with measure.chunk_mode=block" in measured
     unknown = farmwatch("runs", "show", "nobody", "--log", place.url)
@@ -248,8 +243,7 @@ def test_the_text_of_a_runs_ruleset_comes_back(place: Place, farmwatch: Runner) 
     assert farmwatch("runs", "show", "mine", "--ruleset-text", "--log", place.url).out == text
     shown = json.loads(farmwatch("runs", "show", "mine", "--ruleset-text", "--json", "--log", place.url).out)
     assert (shown["run"], shown["text"]) == ("mine", text)
-    with exclusive(place.log) as writer:
-        writer.put(msgspec.structs.replace(place.world.row("mine"), digest="0" * 16))
+    put_rows(place.log, msgspec.structs.replace(place.world.row("mine"), digest="0" * 16))
     gone = farmwatch("runs", "show", "mine", "--ruleset-text", "--log", place.url)
     assert (gone.code, gone.out) == (1, "")
     assert "is not in this log" in gone.err
@@ -304,8 +298,7 @@ def test_several_runs_are_removed_at_once(place: Place, farmwatch: Runner) -> No
     for name in ("base", "top", "third"):
         place.world.begin(ruleset=place.rules, name=name)
     base = msgspec.structs.replace(place.world.row("base"), features="features.base", remeasures=True)
-    with exclusive(place.log) as writer:
-        writer.put(base, msgspec.structs.replace(place.world.row("top"), features="features.base"))
+    put_rows(place.log, base, msgspec.structs.replace(place.world.row("top"), features="features.base"))
     refused = farmwatch("runs", "rm", "third", "live", "--log", place.url)
     assert (refused.code, refused.out) == (1, "")
     assert "is live" in refused.err
@@ -346,8 +339,7 @@ def test_what_is_needed_is_not_removed(place: Place, farmwatch: Runner) -> None:
     refused = farmwatch("runs", "rm", "live", "--log", place.url)
     assert refused.code == 1
     assert "is live" in refused.err
-    with exclusive(place.log) as writer:
-        writer.put(Alias(run="new", before="old"))
+    put_rows(place.log, Alias(run="new", before="old"))
     for name, said in (("new", "is live"), ("old", "cutover --back"), ("first", "it stays"), ("live", "new is live")):
         ran = farmwatch("runs", "rm", name, "--log", place.url)
         assert (ran.code, said in ran.err) == (1, True), ran.err
@@ -377,8 +369,7 @@ def test_a_run_that_was_live_is_not_cancelled(place: Place, farmwatch: Runner) -
 def test_a_removal_that_broke_off_is_ended(place: Place, farmwatch: Runner) -> None:
     """A row that says `removed` is resumed by the next rm, and no replay goes on with it."""
     place.world.begin(ruleset=place.rules, name="mine")
-    with exclusive(place.log) as writer:
-        writer.put(msgspec.structs.replace(place.world.row("mine"), state=RunStatus.REMOVED))
+    put_rows(place.log, msgspec.structs.replace(place.world.row("mine"), state=RunStatus.REMOVED))
     assert "is being removed" in replay(farmwatch, place, "--name", "mine").err
     assert farmwatch("runs", "rm", "mine", "--log", place.url).code == 0
     assert "mine" not in Control(place.log).runs
@@ -390,10 +381,11 @@ def test_refusals_have_their_exit_codes(place: Place, farmwatch: Runner, tmp_pat
     assert replay(farmwatch, place).code == 2
     assert replay(farmwatch, place, "--ruleset", "nonesuch").code == 2
     assert replay(farmwatch, place, "--ruleset", place.rules, "--name", "live").code == 2
-    with exclusive(place.log) as writer:
-        writer.put(
-            msgspec.structs.replace(place.world.row("live"), name="now-live"), Alias(run="now-live", before="live")
-        )
+    put_rows(
+        place.log,
+        msgspec.structs.replace(place.world.row("live"), name="now-live"),
+        Alias(run="now-live", before="live"),
+    )
     assert replay(farmwatch, place, "--name", "now-live").code == 1
     window = ("--from", "2020-01-01", "--to", "2020-01-02")
     nothing = replay(farmwatch, place, "--ruleset", place.rules, *window)

@@ -48,6 +48,7 @@ from tests.support.replay_world import (
     measuring_otherwise,
     output,
     pages_later,
+    put_rows,
     write_rules,
 )
 from tests.support.worlds import patiently
@@ -209,8 +210,7 @@ def _remove(world: LiveWorld) -> None:
 
 
 def _put_live(world: LiveWorld) -> None:
-    with exclusive(world.log) as writer:
-        writer.put(Alias(run="follower", before="live"))
+    put_rows(world.log, Alias(run="follower", before="live"))
 
 
 @pytest.mark.parametrize(

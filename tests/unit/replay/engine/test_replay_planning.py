@@ -18,7 +18,7 @@ from replay.runs.overview import run_state
 from replay.runs.window import OutsideRetention, before_the_first
 from stream.log.contract import Output, Topic
 from stream.memory.log import MemoryLog
-from stream.schema.control import Control, exclusive
+from stream.schema.control import Control
 from stream.schema.records import Page
 from stream.schema.runs import RUN_NAME, Alias, Run
 from stream.schema.topics import FEATURES, PAGES
@@ -31,6 +31,7 @@ from tests.support.replay_world import (
     config_of,
     features_of_pages,
     output,
+    put_rows,
     write_rules,
 )
 from tests.support.worlds import TestClock
@@ -224,8 +225,7 @@ def test_the_window_of_another_run_is_taken_over(desk: Desk) -> None:
 def test_from_live_is_the_window_of_the_run_that_is_live(desk: Desk) -> None:
     """After a cutover `live`, `before` and `first` mean as `--from` what they mean in every command."""
     mine = desk.begin(name="mine", begin="2026-05-02")
-    with exclusive(desk.log) as writer:
-        writer.put(Alias(run="mine", before="live", number=1))
+    put_rows(desk.log, Alias(run="mine", before="live", number=1))
     for name, from_at in (("live", mine.from_at), ("before", 0), ("first", 0), ("mine", mine.from_at)):
         assert desk.plan(begin=name).run.from_at == from_at, name
 

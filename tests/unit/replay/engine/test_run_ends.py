@@ -15,10 +15,9 @@ from replay.engine.runner import Ending
 from replay.runs.site_table import read_rows
 from stream.log.contract import Log
 from stream.memory.log import MemoryLog
-from stream.schema.control import exclusive
 from stream.schema.records import SiteState
 from stream.schema.runs import RunStatus
-from tests.support.replay_world import LiveWorld, config_of, count_writers, features_of_pages, write_rules
+from tests.support.replay_world import LiveWorld, config_of, count_writers, features_of_pages, put_rows, write_rules
 
 
 @pytest.fixture
@@ -58,8 +57,7 @@ def test_a_count_of_rows_is_not_undone_by_who_changes_runs_meanwhile(
     _through(world, tmp_path, monkeypatch)
 
     def change_another() -> None:
-        with exclusive(world.log) as writer:
-            writer.put(world.row("live"))
+        put_rows(world.log, world.row("live"))
 
     _while_counting(monkeypatch, change_another)
     writers = count_writers(monkeypatch)

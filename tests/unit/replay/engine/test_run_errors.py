@@ -18,13 +18,13 @@ from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
 from stream.processing.dead_letters import DeadLetter, dead_letter
-from stream.schema.control import Control, exclusive
+from stream.schema.control import Control
 from stream.schema.records import Page
 from stream.schema.runs import Run, RunStatus
 from stream.schema.topics import DEAD_LETTERS, FEATURES, PAGES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
-from tests.support.replay_world import DETECTOR, LiveWorld, config_of, features_of_pages, output, write_rules
+from tests.support.replay_world import DETECTOR, LiveWorld, config_of, features_of_pages, output, put_rows, write_rules
 
 _HOSTILE = "no space\nleft \x1b[31mon \u202edevice"
 _SAID = "OSError: no space left  [31mon  device"
@@ -114,8 +114,9 @@ def test_a_run_keeps_its_site_method_when_it_is_gone_on_with(
     before = {row.method_digest for row in world.outcome("mine")[1].values()}
     world.score()
     run = world.row("mine")
-    with exclusive(world.log) as writer:  # as an older version would have written it
-        writer.put(msgspec.structs.replace(run, site_method=run.site_method.replace('"min_pages":1,', "")))
+    put_rows(
+        world.log, msgspec.structs.replace(run, site_method=run.site_method.replace('"min_pages":1,', ""))
+    )  # as an older version would have written it
     code, said = _replay(farmwatch, world, "--name", "mine", *begun)
     assert (code, "[tally]" in said) == (Exit.OK, False)
     code, said = _replay(farmwatch, world, "--name", "mine", "--set", "tally.sprt={p0=0.3, p1=0.6}")

@@ -28,6 +28,7 @@ from stream.schema.runs import Alias, Run, RunStatus
 from stream.text.user_errors import Exit, NotFound
 from tests.support.cutover_world import CutoverWorld, config_of
 from tests.support.front_door import PARTITIONS, Runner
+from tests.support.replay_world import put_rows
 
 
 @pytest.fixture(autouse=True)
@@ -149,8 +150,7 @@ def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(world: Cu
         run = world.begin(name)
         world.replay(run)
         if kept:
-            with exclusive(world.log) as writer:
-                writer.put(msgspec.structs.replace(run, state=RunStatus.DONE, articles=20, unscored=20))
+            put_rows(world.log, msgspec.structs.replace(run, state=RunStatus.DONE, articles=20, unscored=20))
         row = SiteState(id="a.example", site="a.example", articles=30, pages=30, scored=live_scored)
         world.log.append([Output("sites", 0, b"a.example", encode(row))])
         if name == "r1":
@@ -190,8 +190,7 @@ def test_a_run_that_was_live_is_gone_back_to_though_cancelled(world: CutoverWorl
     """A row that says `cancelled` does not close the way back to a run that was live."""
     world.replay(world.begin("r1"))
     cut_over(world.log, _to("r1"))
-    with exclusive(world.log) as writer:
-        writer.put(msgspec.structs.replace(world.control().runs["live"], state=RunStatus.CANCELLED))
+    put_rows(world.log, msgspec.structs.replace(world.control().runs["live"], state=RunStatus.CANCELLED))
     assert cut_over(world.log, _to("")).run.name == "live"
 
 
@@ -339,8 +338,7 @@ def test_a_detector_without_numbers_for_the_site_method_is_refused(world: Cutove
     """TALLY could not carry the run on: the cutover is refused in place of a role that will not start."""
     run = world.begin("r1")
     world.replay(run)
-    with exclusive(world.log) as writer:
-        writer.put(msgspec.structs.replace(run, detector="binoculars/a+b@2/bf16/512/none"))
+    put_rows(world.log, msgspec.structs.replace(run, detector="binoculars/a+b@2/bf16/512/none"))
     ran = farmwatch("cutover", "r1", "--log", world.config.log.url)
     assert (ran.code, "the run r1 rests on scores of binoculars/" in ran.err) == (Exit.PROBLEM, True), ran.err
     with closing(open_configured(config_of(world.config.log.url))) as log:
@@ -363,8 +361,7 @@ def test_a_site_method_that_cannot_be_read_is_refused(world: CutoverWorld, farmw
     assert (ran.code, "the run r1 keeps a site method that this farmwatch cannot read" in ran.err) == (1, True), ran.err
     assert _alias(world.log) == ("live", "", 0)
     assert "site method: that another version of farmwatch wrote" in farmwatch("runs", "show", "r1", *log).out
-    with exclusive(world.log) as writer:
-        writer.put(Alias(run="r1", before="live", number=1))
+    put_rows(world.log, Alias(run="r1", before="live", number=1))
     told = farmwatch("doctor", *log)
     assert "FAIL  live run     the live run r1 cannot be carried on" in told.out, told
 

@@ -15,7 +15,7 @@ from stream.schema.control import exclusive
 from stream.schema.runs import Gap, RunStatus
 from stream.text.user_errors import FarmwatchError, NotFound
 from tests.support.cutover_world import CutoverWorld
-from tests.support.replay_world import count_writers
+from tests.support.replay_world import count_writers, put_rows
 
 
 @pytest.fixture(autouse=True)
@@ -40,8 +40,7 @@ def _while_looking(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]
 
 
 def _write(world: CutoverWorld, **changes: object) -> None:
-    with exclusive(world.log) as writer:
-        writer.put(msgspec.structs.replace(world.control().runs["r1"], **changes))
+    put_rows(world.log, msgspec.structs.replace(world.control().runs["r1"], **changes))
 
 
 def _forget(world: CutoverWorld) -> None:

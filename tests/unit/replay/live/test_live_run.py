@@ -22,13 +22,13 @@ from replay.runs.site_table import read_sites
 from scoring.errors import BadThresholds, NoSiteTest
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output, partition_of
-from stream.schema.control import exclusive
 from stream.schema.records import Page, SiteState, decode, encode
 from stream.schema.runs import LIVE, Alias, RunStatus, names_of
 from stream.schema.topics import PAGES
 from stream.text.user_errors import Exit
 from tests.support.cutover_world import DETECTOR, CutoverWorld, config_of
 from tests.support.front_door import PARTITIONS, Runner
+from tests.support.replay_world import put_rows
 
 _ODD = "binoculars/a+b@2/bf16/512/none"
 
@@ -137,8 +137,7 @@ def test_a_site_method_as_an_older_version_wrote_it_is_no_other(world: CutoverWo
     """A number that has a default since is not in its text: what is configured is the same all the same."""
     live = live_or_begun(world.log, world.config)
     older = live.run.site_method.replace('"min_pages":1,', "")
-    with exclusive(world.log) as writer:
-        writer.put(msgspec.structs.replace(live.run, site_method=older))
+    put_rows(world.log, msgspec.structs.replace(live.run, site_method=older))
     begun = in_force(world.log, world.config)
     assert begun.run.site_method == older != live.run.site_method
     assert list(differences(begun, world.config, world.control())) == []
@@ -178,8 +177,7 @@ def test_a_live_run_that_cannot_be_carried_on_names_the_way_back(world: CutoverW
     """Its site method is of a newer farmwatch: `up` and the role say so at once, with `cutover --back`."""
     world.begin_live()
     world.replay(world.begin("r1", site_method='{"method":"sprt","of":"later"}'))
-    with exclusive(world.log) as writer:
-        writer.put(Alias(run="r1", before="live", number=1))
+    put_rows(world.log, Alias(run="r1", before="live", number=1))
     flags = (*("--log", world.config.log.url), *("--set", f"tally.detector={DETECTOR}"), "--set", "metrics.port=0")
     for arguments in (["--role", "judge,tally"], ["--role", "tally", "--in-process"]):
         ran = farmwatch("up", *arguments, *flags)
@@ -286,6 +284,5 @@ def test_names_of_an_empty_log(tmp_path: Path) -> None:
         row = SiteState(id="a.example", site="a.example")
         log.append([Output("sites", partition_of("a.example", PARTITIONS), b"a.example", encode(row))])
         assert [found.site for found in read_sites(log)] == ["a.example"]
-        with exclusive(log) as writer:
-            writer.put(Alias())
+        put_rows(log, Alias())
         assert names_to_read(log).sites == "sites"

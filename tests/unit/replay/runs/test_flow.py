@@ -13,9 +13,9 @@ from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output, Topic
 from stream.memory.log import MemoryLog
-from stream.schema.control import exclusive
 from stream.schema.runs import LIVE, Alias, Run, RunNames, features_of, names_of
 from stream.schema.topics import FEATURES, all_topics
+from tests.support.replay_world import put_rows
 
 
 @pytest.mark.parametrize("names", [names_of(LIVE), names_of("r1", is_live=True), names_of("r2", features_of("r1"))])
@@ -40,8 +40,7 @@ def test_topics_show_the_lag_of_the_run_that_is_live() -> None:
     log.create([*all_topics(2, "e"), Topic(run.names().verdicts, 2)])
     log.append([Output(topic, 1, b"k", b"v") for topic in (FEATURES, "verdicts.r1", "verdicts")])
     assert {state.name: state.lag for state in topic_states(log)}["verdicts.r1"] == {}
-    with exclusive(log) as writer:
-        writer.put(run, Alias(run="r1", before=LIVE, number=1))
+    put_rows(log, run, Alias(run="r1", before=LIVE, number=1))
     lags = {state.name: state.lag for state in topic_states(log)}
     assert (lags[FEATURES], lags["verdicts.r1"], lags["verdicts"]) == ({"judge.r1": 1}, {"tally.r1": 1}, {})
 
