@@ -42,10 +42,17 @@ class World:
     def put(self, topic: str, record: Record, key: str = "") -> None:
         self.log.append([Output(topic, 0, (key or record.site).encode(), encode(record))])
 
+    def hit(self, name: str, *, site: str = SITE) -> None:
+        self.put("hits", Hit(id=f"hit-{name}", site=site, url=f"http://{site}/{name}"))
+
+    def features(self, name: str, *, site: str = SITE, visit: int = 1) -> None:
+        url = f"http://{site}/{name}"
+        self.put("features", Features(id=fetch_id(url, visit), site=site, page_id=page_id(url), url=url, epoch="e"))
+
     def page(self, name: str, *, outcome: str = "fetched", reason: str = "", site: str = SITE, visit: int = 1) -> str:
         url = f"http://{site}/{name}"
         fid = fetch_id(url, visit)
-        self.put("hits", Hit(id=f"hit-{name}", site=site, url=url))
+        self.hit(name, site=site)
         self.put("pages", Page(id=fid, site=site, page_id=page_id(url), url=url, outcome=outcome, reason=reason))
         return fid
 
@@ -66,7 +73,7 @@ class World:
         fid = fetch_id(url, visit) if again else self.page(name, site=site, visit=visit)
         pid, digest = page_id(url), text or f"digest-{name}"
         if not again:
-            self.put("features", Features(id=fid, site=site, page_id=pid, url=url, epoch="e"))
+            self.features(name, site=site, visit=visit)
         verdict = Verdict(
             id=fid,
             site=site,

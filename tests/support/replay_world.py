@@ -26,6 +26,7 @@ from replay.engine.runner import Ending, Replay, ReplayStatus, Tempo
 from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
 from stream.log.contract import At, Log, Output, partition_of
+from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import HEADER, KEY, is_heartbeat
 from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
@@ -102,6 +103,7 @@ class LiveWorld:
         """Create the topics and the row of the live run."""
         self.log = log
         self.config = config
+        self.url = config.log.url
         self.ruleset = ruleset or rules(least)
         self.metrics = Metrics()
         self.epoch = epoch or feature_epoch(config.measure)
@@ -118,6 +120,7 @@ class LiveWorld:
         )
         self.fed: list[str] = []  # ids of features
         self.tempo = Tempo()  # of its replays
+        self.rules = ""  # a file with another ruleset
         self._score_starts = 0
         self._scored: dict[str, list[int]] = {}
         self.score_runs(DETECTOR, OTHER_DETECTOR)
@@ -207,6 +210,10 @@ class LiveWorld:
     def row(self, run: str) -> Run:
         return Control(self.log).runs[run]
 
+    def alter(self, run: str, **fields: Any) -> None:
+        """Write a run's row with other fields."""
+        put_rows(self.log, msgspec.structs.replace(self.row(run), **fields))
+
     def outcome(self, run: str = "live") -> tuple[list[Verdict], dict[str, SiteState]]:
         """Every verdict of a run in the order of the log, and the newest row of each site; nothing of clock and run."""
         return verdicts_of(self.log, run), rows_of(self.log, run)
@@ -219,6 +226,22 @@ class LiveWorld:
             for group, topic in (("judge", FEATURES), ("tally", HITS), ("tally", VERDICTS), ("tally", SCORES))
         }
         return {"ends": ends, "offsets": offsets}
+
+
+def live_world(
+    folder: Path, sites: int, pages: int, log: Log | None = None, *, detectors: Sequence[str] = ()
+) -> LiveWorld:
+    """A log, in memory unless one is given, on which live judged so many pages of so many sites, all texts scored.
+
+    `detectors` are those that SCORE runs, if not both; `rules-5.toml` lies in the folder.
+    """
+    world = LiveWorld(log or MemoryLog(), config_of(f"sqlite:{folder / 'log'}"))
+    if detectors:
+        world.score_runs(*detectors)
+    world.feed(features_of_pages(sites, pages, world.epoch))
+    world.carry_on()
+    world.rules = write_rules(folder, 5)
+    return world
 
 
 class Working:

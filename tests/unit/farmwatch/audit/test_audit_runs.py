@@ -19,12 +19,13 @@ from scoring.score_stage import score_key
 from stream.log.contract import CleanupPolicy, Output, Topic, partition_of
 from stream.processing.dead_letters import dead_letter
 from stream.processing.metrics import Metrics
-from stream.schema.records import Features, Score, ScoreRequest, decode, encode
+from stream.schema.records import Features, ScoreRequest, decode, encode
 from stream.schema.roles import Role
 from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 from stream.text.user_errors import Exit, NotFound
 from tests.support.cutover_world import DETECTOR, CutoverWorld, cutover_world
 from tests.support.front_door import PARTITIONS, Runner
+from tests.support.page_records import text_score
 
 STEPS = ["features -> verdicts", "articles -> scores", "sites -> rows"]
 
@@ -204,16 +205,8 @@ def test_articles_with_scores_of_other_detectors_are_unscored(world: CutoverWorl
 
 
 def _score(world: CutoverWorld, partition: int, request: ScoreRequest, detector: str = DETECTOR) -> None:
-    score = Score(
-        id=f"{request.text_digest}:{detector}",
-        site=request.site,
-        page_id=request.page_id,
-        fetch_id=request.id,
-        text_digest=request.text_digest,
-        detector=detector,
-        flag=True,
-        score=1.0,
-    )
+    page, fetch = request.page_id, request.id
+    score = text_score(request.site, request.text_digest, detector, True, page, fetch, score=1.0)
     world.log.append([Output(SCORES, partition, score_key(score).encode(), encode(score))])
 
 

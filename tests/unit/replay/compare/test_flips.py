@@ -8,12 +8,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.compare.comparison import IN, OUT, Comparison
-from replay.compare.flips import _records
 from replay.compare.verdict_join import fetch_key
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Log, Message, Topic
@@ -170,17 +167,6 @@ def test_texts_and_verdicts_are_found_in_few_passes() -> None:
     assert log.readers[f"verdicts.{A}"] - before == before + log.topics()[FEATURES]
 
 
-@given(st.lists(st.integers(0, 30_000), min_size=1, max_size=80, unique=True))
-@settings(max_examples=40)
-def test_records_are_read_over_and_leapt_over(offsets: list[int]) -> None:
-    """Whatever places are asked for, their records come in order, by few readers that read over no wide gap."""
-    read = _Records()
-    found = [message.offset for message in _records(read, "verdicts", 0, sorted(offsets))]  # type: ignore[arg-type]
-    assert found == sorted(offsets)
-    assert read.readers <= 16
-    assert read.records <= len(offsets) * max(1000, (max(offsets) - min(offsets)) // 16) + 1
-
-
 def test_a_huge_text_is_cut_and_says_by_how_much(log: Log) -> None:
     """Texts are held up to a cap, with the number of characters that are left out, and the digest of the whole."""
     huge = page(900, 70, text="x" * 200_007)
@@ -216,15 +202,3 @@ class _Counting(MemoryLog):
         for message in super().read(topic, partition, start, stop):
             self.features_read += topic == FEATURES
             yield message
-
-
-class _Records:
-    """A partition without an end; counts readers, and the records they read."""
-
-    readers = records = 0
-
-    def read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[Message]:
-        self.readers += 1
-        for offset in range(start, stop):
-            self.records += 1
-            yield Message(topic, partition, offset, b"", b"", {}, 0)

@@ -14,11 +14,10 @@ from replay.engine.summary import lines_of, summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
 from replay.runs.missing import merged, missing_records, records_in
 from replay.runs.phases import topics_of
-from stream.memory.log import MemoryLog
 from stream.schema.control import Control
 from stream.schema.runs import Gap
 from stream.schema.topics import FEATURES, PAGES
-from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, pages_later, write_rules
+from tests.support.replay_world import PARTITIONS, LiveWorld, live_world, pages_later, write_rules
 
 more_pages = partial(pages_later, sites=8, pages=10)
 
@@ -26,10 +25,7 @@ more_pages = partial(pages_later, sites=8, pages=10)
 @pytest.fixture
 def world(tmp_path: Path) -> LiveWorld:
     """A log on which live judged 80 pages of 8 sites."""
-    made = LiveWorld(MemoryLog(), config_of(f"sqlite:{tmp_path / 'log'}"))
-    made.feed(features_of_pages(8, 10, made.epoch))
-    made.carry_on()
-    return made
+    return live_world(tmp_path, 8, 10)
 
 
 def expire(world: LiveWorld, features: list[int]) -> None:

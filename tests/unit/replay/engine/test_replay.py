@@ -45,6 +45,7 @@ from tests.support.replay_world import (
     at_end,
     config_of,
     features_of_pages,
+    live_world,
     measuring_otherwise,
     output,
     pages_later,
@@ -59,28 +60,10 @@ later_pages = partial(pages_later, sites=8, pages=5)
 
 
 @pytest.fixture
-def log() -> Iterator[Log]:
-    """A fresh log."""
-    made: Log = MemoryLog()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def world(log: Log, tmp_path: Path) -> LiveWorld:
-    """A log on which live judged 200 pages of 8 sites by `rules(20)`, all texts scored."""
-    made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
+def world(tmp_path: Path) -> LiveWorld:
+    """A log on which live judged 200 pages of 8 sites by `rules(20)`."""
+    made = live_world(tmp_path, 8, 25)
     made.tempo = Tempo(look_s=0.02, control_s=0.05)
-    made.feed(features_of_pages(8, 25, made.epoch))
-    made.carry_on()
-    return made
-
-
-def live_under(log: Log, folder: Path, least: int) -> LiveWorld:
-    """What live would have come to under another ruleset, on a log of its own with the same pages and scores."""
-    made = LiveWorld(log, config_of(f"sqlite:{folder / 'log'}"), least=least)
-    made.feed(features_of_pages(8, 25, made.epoch))
-    made.carry_on()
     return made
 
 
@@ -106,7 +89,9 @@ def test_a_replay_equals_what_live_would_have_said(world: LiveWorld, tmp_path: P
     assert world.replay(ruleset=write_rules(tmp_path, least), name=name) is Ending.DONE
     world.score()
     assert world.replay(name=name) is Ending.DONE
-    expected = live_under(MemoryLog(), tmp_path, least)
+    expected = LiveWorld(MemoryLog(), world.config, least=least)
+    expected.feed(features_of_pages(8, 25, expected.epoch))
+    expected.carry_on()
     verdicts, rows = world.outcome(name)
     expected_verdicts, expected_rows = expected.outcome()
     assert [without_name(verdict) for verdict in verdicts] == [without_name(verdict) for verdict in expected_verdicts]

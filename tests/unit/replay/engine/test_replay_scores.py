@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from replay.runs.phases import ask_phase
 from replay.runs.scored_texts import count_unrequested, requests_wait
 from replay.runs.scorers import announce_detectors, is_scored
 from replay.runs.site_table import counts_of, read_rows
-from stream.log.contract import Commit, Log, Output, partition_of
+from stream.log.contract import Commit, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
@@ -39,6 +38,7 @@ from tests.support.replay_world import (
     Working,
     config_of,
     features_of_pages,
+    live_world,
     pages_later,
     requests_of,
     write_rules,
@@ -54,15 +54,9 @@ _DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[LiveWorld]:
-    """A log on which live judged 60 pages of 6 sites; SCORE runs one detector, which has scored all texts."""
-    log: Log = MemoryLog()
-    made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
-    made.score_runs(DETECTOR)
-    made.feed(features_of_pages(6, 10, made.epoch))
-    made.carry_on()
-    yield made
-    log.close()
+def world(tmp_path: Path) -> LiveWorld:
+    """A log on which live judged 60 pages of 6 sites; SCORE runs one detector."""
+    return live_world(tmp_path, 6, 10, detectors=[DETECTOR])
 
 
 def unscored(world: LiveWorld, run: str) -> int:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import closing
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -14,26 +13,26 @@ from replay.engine.lifecycle import finish, record_error
 from replay.engine.runner import Ending
 from replay.runs.site_table import read_rows
 from stream.log.contract import Log
-from stream.memory.log import MemoryLog
 from stream.schema.records import SiteState
 from stream.schema.runs import RunStatus
-from tests.support.replay_world import LiveWorld, config_of, count_writers, features_of_pages, put_rows, write_rules
+from tests.support.replay_world import (
+    LiveWorld,
+    count_writers,
+    features_of_pages,
+    live_world,
+    put_rows,
+)
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[LiveWorld]:
+def world(tmp_path: Path) -> LiveWorld:
     """A log on which live has judged some pages, and a ruleset file beside it."""
-    with closing(MemoryLog()) as log:
-        made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
-        made.feed(features_of_pages(3, 8, made.epoch))
-        made.carry_on()
-        write_rules(tmp_path, 5)
-        yield made
+    return live_world(tmp_path, 3, 8)
 
 
 def _through(world: LiveWorld, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run `mine`, of which all is judged and tallied, and whose row does not say so yet."""
-    run, ruleset = world.begin(ruleset=str(folder / "rules-5.toml"), name="mine")
+    run, ruleset = world.begin(ruleset=world.rules, name="mine")
     with monkeypatch.context() as patched:
         patched.setattr("replay.engine.runner.finish", lambda *_: msgspec.structs.replace(run, state=RunStatus.DONE))
         assert world.resume(run, ruleset) == Ending.DONE

@@ -24,7 +24,13 @@ from stream.schema.runs import Run, RunStatus
 from stream.schema.topics import DEAD_LETTERS, FEATURES, PAGES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
-from tests.support.replay_world import DETECTOR, LiveWorld, config_of, features_of_pages, output, put_rows, write_rules
+from tests.support.replay_world import (
+    DETECTOR,
+    LiveWorld,
+    live_world,
+    output,
+    put_rows,
+)
 
 _HOSTILE = "no space\nleft \x1b[31mon \u202edevice"
 _SAID = "OSError: no space left  [31mon  device"
@@ -34,17 +40,14 @@ _SAID = "OSError: no space left  [31mon  device"
 def world(tmp_path: Path) -> Iterator[LiveWorld]:
     """An embedded log on which live has judged some pages, and a ruleset file beside it."""
     with closing(EmbeddedLog(tmp_path / "log", lease_ms=500)) as log:
-        made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
-        made.feed(features_of_pages(3, 8, made.epoch))
+        made = live_world(tmp_path, 3, 8, log)
         page = Page(id="f0", site="s0.example", page_id="p0", url="https://s0.example/0", fetched_at=1)
         made.log.append([output(PAGES, page)])
-        made.carry_on()
-        write_rules(tmp_path, 5)
         yield made
 
 
 def _replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> tuple[int, str]:
-    ran = farmwatch("replay", "--full-speed", "--log", world.config.log.url, *arguments)
+    ran = farmwatch("replay", "--full-speed", "--log", world.url, *arguments)
     return ran.code, ran.err
 
 
@@ -73,7 +76,7 @@ def test_what_would_end_it_is_found_before_it_is_begun(
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = str(taken.getsockname()[1])
         given = [argument.replace("TAKEN", port) for argument in arguments]
-        ran = _replay(farmwatch, world, "--ruleset", str(tmp_path / "rules-5.toml"), "--name", "mine", *given)
+        ran = _replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine", *given)
     assert (ran[0], said.replace("TAKEN", port) in ran[1]) == (code, True), ran
     assert set(Control(world.log).runs) == {"live"}
     assert "verdicts.mine" not in world.log.topics()
@@ -83,7 +86,7 @@ def test_by_what_a_run_ended_is_told_until_it_is_gone_on_with(
     world: LiveWorld, farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one line without control characters: by `runs`, `runs show`, doctor and the replay that goes on with it."""
-    log = ("--log", world.config.log.url)
+    log = ("--log", world.url)
 
     def fail(*_: object, **__: object) -> None:
         raise OSError(_HOSTILE)
@@ -91,7 +94,7 @@ def test_by_what_a_run_ended_is_told_until_it_is_gone_on_with(
     with monkeypatch.context() as patched:
         patched.setattr("replay.engine.runner.stage_of", fail)
         with pytest.raises(OSError, match="no space"):
-            world.replay(ruleset=str(tmp_path / "rules-5.toml"), name="mine")
+            world.replay(ruleset=world.rules, name="mine")
     assert (world.row("mine").state, world.row("mine").error) == (RunStatus.RUNNING, _SAID)
     listed = farmwatch("runs", *log).err
     assert f"mine is stopped, by an error ({_SAID}): `farmwatch replay --name mine` resumes it" in listed
@@ -109,7 +112,7 @@ def test_a_run_keeps_its_site_method_when_it_is_gone_on_with(
 ) -> None:
     """[tally] has changed since it was begun: that is said, and its rows are all of the method that it began with."""
     begun = ["--set", "tally.sprt={p0=0.1, p1=0.6, min_articles=2}"]
-    rules = ["--ruleset", str(tmp_path / "rules-5.toml"), "--name", "mine"]
+    rules = ["--ruleset", world.rules, "--name", "mine"]
     assert _replay(farmwatch, world, *rules, *begun)[0] == Exit.OK
     before = {row.method_digest for row in world.outcome("mine")[1].values()}
     world.score()
@@ -123,7 +126,7 @@ def test_a_run_keeps_its_site_method_when_it_is_gone_on_with(
     assert (code, "warning: [tally] gives the site method sprt " in said) == (Exit.OK, True)
     assert {row.method_digest for row in world.outcome("mine")[1].values()} == before
     assert len(before) == 1
-    assert f"site method: sprt {before.pop()}" in farmwatch("runs", "show", "mine", "--log", world.config.log.url).out
+    assert f"site method: sprt {before.pop()}" in farmwatch("runs", "show", "mine", "--log", world.url).out
 
 
 def test_a_record_that_a_run_could_not_process_is_told_as_its_own(
@@ -132,11 +135,11 @@ def test_a_record_that_a_run_could_not_process_is_told_as_its_own(
     """Its dead letter names the run, the replay and `runs show` count it; the live run has none."""
     headers = {"feature_epoch": world.epoch, "run": "live"}
     world.log.append([Output(FEATURES, 0, b"s0.example", b"no record", headers)])
-    said = _replay(farmwatch, world, "--ruleset", str(tmp_path / "rules-5.toml"), "--name", "mine")
+    said = _replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine")
     assert (said[0], "warning: 1 record that it could not process" in said[1]) == (Exit.OK, True)
     (letter,) = [DeadLetter.read(message) for message in world.log.read(DEAD_LETTERS, 0)]
     assert (letter.run, letter.stage, letter.topic) == ("mine", "judge", FEATURES)
-    log = ("--log", world.config.log.url)
+    log = ("--log", world.url)
     assert "dead letters: 1 record that it could not process" in farmwatch("runs", "show", "mine", *log).out
     assert json.loads(farmwatch("runs", "show", "live", "--json", *log).out)["dead_letters"] == 0
 

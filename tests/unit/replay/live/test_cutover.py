@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import threading
 from collections.abc import Callable
 from contextlib import closing
 
@@ -217,34 +214,6 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(world: CutoverWorld, monk
     assert len(world.control().cutovers) == 1
 
 
-def test_of_many_at_once_one_wins(world: CutoverWorld) -> None:
-    """Four processes' worth of cutovers to four runs begin together: the alias moves once, three are told so."""
-    runs = [f"r{number}" for number in range(4)]
-    for run in runs:
-        world.replay(world.begin(run))
-    outcomes: list[str] = []
-    together = threading.Barrier(len(runs))
-
-    def move(run: str) -> None:
-        with closing(open_configured(world.config)) as log:
-            together.wait()
-            try:
-                cut_over(log, _to(run))
-                outcomes.append(run)
-            except OtherCutover as error:
-                outcomes.append(str(error))
-
-    threads = [threading.Thread(target=move, args=(run,)) for run in runs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    winner = _alias(world.log)[0]
-    assert sorted(outcome == winner for outcome in outcomes) == [False, False, False, True]
-    assert all("nothing was changed" in outcome for outcome in outcomes if outcome != winner)
-    assert [row.to_run for row in world.control().cutovers] == [winner]
-
-
 def test_a_change_of_other_runs_at_the_same_time_is_waited_for(
     world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,32 +228,6 @@ def test_a_change_of_other_runs_at_the_same_time_is_waited_for(
 
 def _always_fenced(log: Log) -> object:
     raise Fenced("another process")
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_cutover_that_is_killed_has_happened_or_not(world: CutoverWorld, moment: str) -> None:
-    """kill -9 just before or just after the commit: alias and trail are both old or both new, and it may be redone."""
-    world.replay(world.begin("r1"))
-    world.log.close()
-    child = os.fork()
-    if child == 0:
-        put = ControlWriter.put
-
-        def dying(writer: ControlWriter, *rows: object, **more: object) -> None:
-            if moment == "after":
-                put(writer, *rows, **more)  # type: ignore[arg-type]
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        ControlWriter.put = dying  # type: ignore[method-assign,assignment]
-        cut_over(open_configured(world.config), _to("r1"))
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    with closing(open_configured(world.config)) as log:
-        number = 1 if moment == "after" else 0
-        assert _alias(log) == (("r1", "live", 1) if number else ("live", "", 0))
-        assert len(Control(log).cutovers) == number
-        cut_over(log, _to("r1"))
-        assert _alias(log) == ("r1", "live", 1)
 
 
 def test_the_command_moves_tells_and_lists(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
 from replay.runs.lag import MAX_LAG, lag_by_group, records_behind
 from scoring.score_stage import score_key
 from stream.log.contract import Log, Output
-from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import HEADER, KEY
 from stream.schema.control import Control
 from stream.schema.records import ScoreRequest
@@ -20,11 +18,10 @@ from tests.support.replay_world import (
     DETECTOR,
     OTHER_DETECTOR,
     LiveWorld,
-    config_of,
     features_of_pages,
+    live_world,
     output,
     score_of,
-    write_rules,
 )
 
 
@@ -34,15 +31,11 @@ def beats(log: Log, topic: str, number: int) -> None:
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[LiveWorld]:
+def world(tmp_path: Path) -> LiveWorld:
     """A log with a live run, and another one, `mine`, that is done."""
-    log = MemoryLog()
-    made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
-    made.feed(features_of_pages(2, 3, made.epoch))
-    made.carry_on()
-    made.replay(ruleset=write_rules(tmp_path, 5), name="mine")
-    yield made
-    log.close()
+    made = live_world(tmp_path, 2, 3)
+    made.replay(ruleset=made.rules, name="mine")
+    return made
 
 
 def lag(world: LiveWorld, limit: int = MAX_LAG) -> dict[str, int]:
