@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -157,26 +157,33 @@ class CutoverWorld:
     @contextmanager
     def live(self, *roles: Role) -> Iterator[dict[Role, Metrics]]:
         """The roles in threads of this process, drained at the end; their metrics."""
-        stop, failures = threading.Event(), list[BaseException]()
         metrics = {role: Metrics() for role in roles}
-
-        def run(role: Role) -> None:
-            try:
-                run_role(role, self.config, f"{role.value}-1", stop, metrics=metrics[role])
-            except BaseException as error:  # noqa: BLE001 - told below, in the test's own thread
-                failures.append(error)
-
-        threads = [threading.Thread(target=run, args=(role,)) for role in roles]
-        for thread in threads:
-            thread.start()
-        try:
+        with roles_at_work(self.config, metrics):
             yield metrics
-        finally:
-            stop.set()
-            for thread in threads:
-                thread.join(30)
-        if failures:
-            raise failures[0]
+
+
+@contextmanager
+def roles_at_work(config: Config, metrics: Mapping[Role, Metrics]) -> Iterator[None]:
+    """Roles in threads of this process, drained at the end; each counts in its metrics."""
+    stop, failures = threading.Event(), list[BaseException]()
+
+    def run(role: Role) -> None:
+        try:
+            run_role(role, config, f"{role.value}-1", stop, metrics=metrics[role])
+        except BaseException as error:  # noqa: BLE001 - told below, in the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(role,)) for role in metrics]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+    if failures:
+        raise failures[0]
 
 
 def patiently(done: Callable[[], bool], what: str) -> None:
