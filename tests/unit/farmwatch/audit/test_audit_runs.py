@@ -189,7 +189,6 @@ class _AllKnown(KnownScores):
         super().__init__(DETECTOR, lambda _: ())
 
     def has(self, *_: object) -> bool:
-        """Every text has a score."""
         return True
 
 

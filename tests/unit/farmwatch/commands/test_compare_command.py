@@ -40,7 +40,6 @@ def log_with(folder: Path, pages: list[Features], a: SiteKinds = (), b: SiteKind
 
 @pytest.fixture
 def two_runs(tmp_path: Path, no_weights: None) -> str:
-    """URL of a log with two runs."""
     return log_with(tmp_path, PAGES, SITES, {**SITES, "s7.example": "llm"}, detector=DETECTOR)
 
 

@@ -37,7 +37,6 @@ def replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> Ran:
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[LiveWorld]:
-    """An embedded log with a live run."""
     with closing(EmbeddedLog(tmp_path / "log", lease_ms=500)) as log:
         yield live_world(tmp_path, 5, 12, log)
 
@@ -450,7 +449,6 @@ class Screen(io.StringIO):
         self._terminal = terminal
 
     def isatty(self) -> bool:
-        """What it was made as."""
         return self._terminal
 
 

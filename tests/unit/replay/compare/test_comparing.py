@@ -63,24 +63,20 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
 
 
 def two_runs(log: Log, pages: list[Features] = PAGES, sites: dict[str, str] = SITES) -> None:
-    """Features, and what both rulesets say of them."""
     put_features(log, pages)
     put_run(log, A, RULESETS[A], pages, sites)
     put_run(log, B, RULESETS[B], pages, sites)
 
 
 def compared(log: Log, a: str = A, b: str = B, *, sample: int = 20, seed: int = 0, **rate: Any) -> Comparison:
-    """The comparison, with few resamples."""
     return compare(log, a, b, ComparisonRequest(sample, seed, 200), RateSettings(**rate), NOW)
 
 
 def rule(found: Comparison, name: str) -> RuleChange:
-    """What was found of a rule."""
     return next(change for change in found.rules if change.rule == name)
 
 
 def change(found: Comparison, name: str) -> ShareChange:
-    """What was found of a share."""
     return next(one for one in found.changes if one.name == name)
 
 

@@ -41,7 +41,6 @@ def log() -> Iterator[Log]:
 
 
 def compared(log: Log, sample: int, seed: int = 0) -> Comparison:
-    """The comparison with a sample of that size."""
     return compare(log, A, B, ComparisonRequest(sample, seed, 100), RateSettings(), 10_000)
 
 

@@ -30,17 +30,14 @@ def log() -> Iterator[Log]:
 
 
 def put(log: Log, topic: str, partition: int, count: int) -> None:
-    """Append so many records."""
     log.append([Output(topic, partition, b"k", b"v") for _ in range(count)])
 
 
 def join(log: Log, stops: Stops, name: str = "m", topics: Sequence[str] = ("a", "b"), **more: Any) -> BoundedMember:
-    """A bounded member of the group g."""
     return BoundedMember(log.join("g", topics, member=name), log, "g", topics, stops, **more)
 
 
 def commit(member: BoundedMember, batch: list[Message]) -> list[Message]:
-    """Commit the offsets of a batch."""
     if batch:
         member.commit(Commit(offsets={At(m.topic, m.partition): m.offset + 1 for m in batch}))
     return batch

@@ -56,13 +56,11 @@ class Desk:
         self.rules = write_rules(folder, 5)
 
     def plan(self, control: Any = None, log: Any = None, **asked: Any) -> Plan:
-        """A plan with these arguments."""
         log = log or self.log
         given = ReplayRequest(**{"ruleset": self.rules, **asked})
         return plan(log, control or Control(log), self.config, given, self.clock)
 
     def begin(self, **asked: str) -> Run:
-        """A plan that is begun."""
         return begin(self.log, self.plan(**asked), self.clock)
 
     def expire_first_days(self) -> None:
@@ -72,18 +70,15 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
-    """A fresh desk."""
     return Desk(tmp_path)
 
 
 def other_epoch(config: Config) -> Config:
-    """A configuration that measures otherwise."""
     measure = msgspec.structs.replace(config.measure, max_elements=config.measure.max_elements + 1)
     return msgspec.structs.replace(config, measure=measure)
 
 
 def put_page(desk: Desk) -> None:
-    """One page on the topic `pages`."""
     desk.log.append([output(PAGES, Page(id="p", site="s0.example", page_id="p", url="https://s0.example/"))])
 
 

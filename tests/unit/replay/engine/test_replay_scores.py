@@ -60,7 +60,6 @@ def world(tmp_path: Path) -> LiveWorld:
 
 
 def unscored(world: LiveWorld, run: str) -> int:
-    """Articles of a run without a score."""
     return counts_of(read_rows(world.log, names_of(run).sites)).unscored
 
 
@@ -71,7 +70,6 @@ def said(world: LiveWorld, run: str) -> str:
 
 
 def all_flagged(request: ScoreRequest, detector: str = DETECTOR) -> Score:
-    """A detector that flags every text."""
     return msgspec.structs.replace(_score_of(request, detector), flag=True, score=1.0)
 
 
@@ -185,7 +183,6 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
 
 @pytest.fixture
 def looks_often(world: LiveWorld) -> None:
-    """Replays look at the log often."""
     world.tempo.look_s = world.tempo.control_s = 0.01
 
 

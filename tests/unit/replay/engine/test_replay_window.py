@@ -33,7 +33,6 @@ FULL = 40_000  # bytes that a partition keeps
 
 @pytest.fixture
 def clock() -> TestClock:
-    """The clock of `log`."""
     return TestClock(HOUR_MS)
 
 
@@ -54,7 +53,6 @@ def fill(log: Log, clock: TestClock, partition: int, hours: range, size: int, *,
 
 
 def cut(log: Log, hour: int) -> WindowOffsets:
-    """The window from this hour on."""
     return offsets_of(log, "t", Window(from_at=hour * HOUR_MS, to_at=2**44, to_end=True))
 
 

@@ -26,7 +26,6 @@ from tests.support.replay_world import (
 
 
 def beats(log: Log, topic: str, number: int) -> None:
-    """So many heartbeats on the first partition of a topic."""
     log.append([Output(topic, 0, KEY, b"", {HEADER: "1"})] * number)
 
 
@@ -39,7 +38,6 @@ def world(tmp_path: Path) -> LiveWorld:
 
 
 def lag(world: LiveWorld, limit: int = MAX_LAG) -> dict[str, int]:
-    """That of the run `mine`."""
     return lag_by_group(world.log, Control(world.log), world.row("mine"), limit)
 
 
@@ -73,7 +71,6 @@ def test_reading_ends_where_a_cutover_is_refused_anyway(world: LiveWorld, monkey
 
 
 def scores(world: LiveWorld, number: int, detector: str) -> None:
-    """So many further scores by a detector."""
     for text in range(number):
         site, digest = f"s{text % 7}.example", f"{text:032x}"
         request = ScoreRequest(id="r", site=site, page_id="p", url=f"https://{site}/", text_digest=digest, text="t")
