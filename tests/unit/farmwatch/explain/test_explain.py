@@ -32,6 +32,7 @@ from stream.schema.records import Features, Page, Record, RuleOutcome, Score, en
 from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
+from tests.support.page_records import text_score
 
 pytestmark = pytest.mark.usefixtures("no_weights")
 
@@ -60,17 +61,7 @@ def _features(name: str, text: str, share: float | None = None, **more: Any) -> 
 
 
 def _score(of: Features, detector: str = DETECTOR, p_llm: float = 0.5, site: str = SITE) -> Score:
-    return Score(
-        id=f"{of.text_digest}:{detector}",
-        site=site,
-        page_id=of.page_id,
-        fetch_id=of.id,
-        text_digest=of.text_digest,
-        detector=detector,
-        score=1.0,
-        p_llm=p_llm,
-        flag=p_llm > 0.95,
-    )
+    return text_score(site, of.text_digest, detector, p_llm > 0.95, of.page_id, of.id, score=1.0, p_llm=p_llm)
 
 
 def _log(folder: Path, records: Sequence[Record]) -> str:
