@@ -63,9 +63,11 @@ def compare(log: Log, a: str, b: str, asked: ComparisonRequest, settings: RateSe
     rated = _rated(log, runs[0], settings, now_ms), _rated(log, runs[1], settings, now_ms)
     direct = DirectPair(rated[0].direct, rated[1].direct, *_known_pairs(rated[0].canaries, rated[1].canaries))
     sites = PairedSites(rated[0].found.rows, rated[1].found.rows)
-    identical = _one_by_construction(runs, rated) and _nothing_differs(joined, sites)
+    apart = joined.flips or joined.changed_reasons or joined.pages.only_in_a or joined.pages.only_in_b
+    identical = _one_by_construction(runs, rated) and not apart and sites.equal
     drawing = Drawing(asked.seed, asked.resamples, settings.confidence, identical)
-    errors = _errors(rated, settings)
+    of_a, of_b = (one.correction.errors for one in rated)
+    errors = None if of_a is None or of_b is None else RunErrors(of_a, of_b, shared=settings.errors is not None)
     names = [*CHANGES[:2], *(["site_rate_corrected"] if errors is not None else []), *CHANGES[2:]]
     strata, sample = sample_of(log, joined, runs, asked.sample)
     first = _side(runs[0], rated[0], sites, 0, joined)
@@ -129,17 +131,6 @@ def _one_by_construction(runs: tuple[Chosen, Chosen], rated: tuple[_Rated, _Rate
         for run, one in zip(runs, rated, strict=True)
     )
     return a == b
-
-
-def _nothing_differs(joined: Joined, sites: PairedSites) -> bool:
-    alone = joined.pages.only_in_a + joined.pages.only_in_b
-    return not (joined.flips or joined.changed_reasons or alone) and sites.equal
-
-
-def _errors(rated: tuple[_Rated, _Rated], settings: RateSettings) -> RunErrors | None:
-    """What corrects both rates; None where not both are corrected."""
-    a, b = (one.correction.errors for one in rated)
-    return None if a is None or b is None else RunErrors(a, b, shared=settings.errors is not None)
 
 
 def _side(run: Chosen, rated: _Rated, sites: PairedSites, number: int, joined: Joined) -> Side:

@@ -60,9 +60,9 @@ def test_a_complete_run_is_clean(world: World) -> None:
 FETCH = fetch_id(f"http://{SITE}/1", 1)
 STRAY: dict[str, Any] = {"id": "stray", "site": SITE, "page_id": "p", "url": "u"}
 FAULTS: dict[str, tuple[str, str, Callable[[World], object]]] = {  # what is named: step, id; and how it comes about
-    "lost page": (CRAWLED, "hit-1", lambda w: (w.hit("1"), w.row(0, 0))),
+    "lost page": (CRAWLED, "hit-1", lambda w: w.hit("1").row(0, 0)),
     "lost features": (MEASURED, FETCH, lambda w: (w.page("1"), w.row(0, 0))),
-    "lost verdict": (JUDGED, FETCH, lambda w: (w.page("1"), w.features("1"), w.row(0, 0))),
+    "lost verdict": (JUDGED, FETCH, lambda w: (w.page("1"), w.features("1").row(0, 0))),
     "lost score": (SCORED, FETCH, lambda w: (w.judged("1", scored=False), w.row(1, 1, 0))),
     "score of another site only": (
         SCORED,
@@ -86,7 +86,7 @@ FAULTS: dict[str, tuple[str, str, Callable[[World], object]]] = {  # what is nam
         lambda w: (w.judged("1", rules="r1"), w.judged("2", rules="r2"), w.row(1, 1, rules="r1")),
     ),
     "doubled page": (CRAWLED, FETCH, lambda w: (w.judged("1"), w.page("1"), w.row(1, 1))),
-    "doubled features": (MEASURED, FETCH, lambda w: (w.judged("1"), w.features("1"), w.row(1, 1))),
+    "doubled features": (MEASURED, FETCH, lambda w: (w.judged("1"), w.features("1").row(1, 1))),
     "doubled verdict": (
         JUDGED,
         FETCH,
@@ -104,12 +104,12 @@ FAULTS: dict[str, tuple[str, str, Callable[[World], object]]] = {  # what is nam
     "doubled score": (
         SCORED,
         "digest-1:d/1",
-        lambda w: (w.score(w.judged("1"), page_id(f"http://{SITE}/1"), "digest-1"), w.row(1, 1)),
+        lambda w: w.score(w.judged("1"), page_id(f"http://{SITE}/1"), "digest-1").row(1, 1),
     ),
     "page lost where another stage gave up": (
         CRAWLED,
         "hit-1",
-        lambda w: (w.hit("1"), w.bury("tally", HITS, 0, OTHER), w.row(0, 0)),
+        lambda w: w.hit("1").bury("tally", HITS, 0, OTHER).row(0, 0),
     ),
     "score lost where TALLY gave up the verdict": (
         SCORED,
@@ -134,9 +134,7 @@ FAULTS: dict[str, tuple[str, str, Callable[[World], object]]] = {  # what is nam
         MEASURED,
         "stray",
         lambda w: (
-            w.put(FEATURES, Features(**STRAY, epoch="e")),
-            w.put(VERDICTS, Verdict(**STRAY, verdict="dropped")),
-            w.row(1, 0),
+            w.put(FEATURES, Features(**STRAY, epoch="e")).put(VERDICTS, Verdict(**STRAY, verdict="dropped")).row(1, 0)
         ),
     ),
 }

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -27,7 +28,7 @@ SiteKinds = Mapping[str, str] | tuple[()]
 SITES = {f"s{n}.example": "llm" if n < 5 else "human" for n in range(20)}
 
 
-def log_with(folder: Path, pages: list[Features], a: SiteKinds = (), b: SiteKinds = (), **row: str) -> str:
+def log_with(folder: Path, pages: list[Features], a: SiteKinds = (), b: SiteKinds = (), **row: Any) -> str:
     """URL of a log with the two runs over these pages."""
     url = f"sqlite:{folder / 'log'}"
     with closing(open_log(url)) as log:

@@ -19,7 +19,7 @@ from crawler.web.urls import page_id
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import Ruleset
-from replay.engine.lifecycle import begin, cancel
+from replay.engine.lifecycle import cancel
 from replay.engine.plan import OtherParameters, ReplayRequest, plan
 from replay.engine.runner import Ending, ReplayStatus, Tempo
 from replay.engine.stages import stage_of
@@ -371,15 +371,6 @@ def test_a_replay_makes_way_for_live(world: LiveWorld, tmp_path: Path, monkeypat
     assert told[-1].waits_for == ""
     assert world.outcome("polite") == expected
     assert value("farmwatch_replay_eta_seconds", labels) == told[-1].eta_s == 0.0
-
-
-def test_two_that_begin_one_name_are_told_apart(world: LiveWorld, tmp_path: Path) -> None:
-    """Of two plans of one name the second is refused, and the first stands."""
-    asked = ReplayRequest(ruleset=write_rules(tmp_path, 5), name="once")
-    plans = [plan(world.log, Control(world.log), world.config, asked) for _ in range(2)]
-    begin(world.log, plans[0])
-    with pytest.raises(RunRefused, match="another process has begun a run once"):
-        begin(world.log, plans[1])
 
 
 def test_the_stages_of_a_replay_decide_nothing(world: LiveWorld, tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_what_a_run_measures_with_is_kept_and_named(desk: Desk) -> None:
 
 
 def test_mixed_epochs_begin_at_pages(desk: Desk) -> None:
-    """One epoch in the midst of another is found: such features are not judged together."""
+    """One epoch in the midst of another is found, also of records without a header: they are not judged together."""
     put_page(desk)
     desk.world.feed(features_of_pages(3, 4, "another-epoch"), header=False)
     assert desk.plan().run.source == PAGES
@@ -299,14 +299,6 @@ def test_an_earlier_plan_takes_no_later_end_back(desk: Desk, end: str) -> None:
         row = begin(desk.log, planned, desk.clock)
         assert (row.follows, row.to_at) == (later.follows, later.to_at)
         assert row.stop.get(FEATURES) == later.stop.get(FEATURES)
-
-
-def test_old_features_without_a_header_are_read(desk: Desk, tmp_path: Path) -> None:
-    """The epoch of a record without the header is read from the record."""
-    log = MemoryLog(clock=desk.clock)
-    world = LiveWorld(log, desk.config)
-    world.feed(features_of_pages(3, 4, world.epoch), header=False)
-    assert desk.plan(log=log).run.source == FEATURES
 
 
 def test_heartbeats_alone_are_nothing(desk: Desk) -> None:

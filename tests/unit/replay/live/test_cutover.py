@@ -66,14 +66,6 @@ def test_a_run_that_is_through_becomes_live_in_one_step(world: CutoverWorld) -> 
     assert {row.from_digest for row in rows} == {run.digest, load_ruleset("default").digest}
 
 
-def test_a_run_that_is_live_already_stays_so(world: CutoverWorld) -> None:
-    """A cutover that is asked for twice, as after a crash whose end nobody saw, is no second one."""
-    world.replay(world.begin("r1"))
-    cut_over(world.log, _to("r1"))
-    assert cut_over(world.log, _to("r1")).cutover is None
-    assert _alias(world.log) == ("r1", "live", 1)
-
-
 def _without_topics(world: CutoverWorld) -> None:
     rules = load_ruleset("notes")
     with exclusive(world.log) as writer:
@@ -161,12 +153,6 @@ def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(world: Cu
     cut_over(world.log, _to("r2", partial=True))
     cut_over(world.log, _to(""))
     assert cut_over(world.log, _to("")).run.name == "r2"
-
-
-def test_nothing_to_go_back_to(world: CutoverWorld) -> None:
-    """`--back` before any cutover is refused."""
-    with pytest.raises(CutoverRefused, match="no run was live before first"):
-        cut_over(world.log, _to(""))
 
 
 def test_going_back_takes_any_lag_but_says_what_left_the_log(world: CutoverWorld) -> None:
@@ -328,8 +314,3 @@ def test_the_site_method_of_who_types_it_changes_nothing(world: CutoverWorld, fa
     world.replay(world.begin("r3", site_method=shorter))
     same = farmwatch("cutover", "r3", *flags)
     assert (same.code, shorter != other, "changes with it" in same.err) == (Exit.OK, True, False), same.err
-
-
-def test_the_alias_of_an_empty_log_is_the_first_run() -> None:
-    """Nothing written: live is the run `live`, with nothing before it."""
-    assert (Alias().run, Alias().before, Alias().number) == ("live", "", 0)
