@@ -122,39 +122,27 @@ class _Column(NamedTuple):
     offsets: NDArray[np.int64]
 
 
-class _Outcomes:
-    """Numbers for outcomes: pages fail in few ways."""
-
-    def __init__(self) -> None:
-        self.known: list[VerdictOutcome] = []
-        self._codes: dict[VerdictOutcome, int] = {}
-
-    def code(self, outcome: VerdictOutcome) -> int:
-        code = self._codes.setdefault(outcome, len(self.known))
-        if code == len(self.known):
-            self.known.append(outcome)
-        return code
-
-
 def join(log: Log, runs: tuple[Chosen, Chosen], *, seed: int, sample: int) -> Joined:
     """Join the verdicts of A and B that are by the rulesets of these runs; canaries are left out.
 
     `sample` is how many flips of each stratum are told apart. Raises UnknownTopic, LogUnavailable, SchemaTooNew.
     """
-    outcomes, joined = _Outcomes(), Joined()
+    codes: dict[VerdictOutcome, int] = {}  # numbers for outcomes: pages fail in few ways
+    joined = Joined()
     for partition in range(log.topics()[runs[0].names.verdicts]):
         columns = []
         for number, run in enumerate(runs):
-            column = _column(log, run.names.verdicts, partition, run.newest.digest, seed, outcomes)
+            column = _column(log, run.names.verdicts, partition, run.newest.digest, seed, codes)
             is_own = column.codes != _OTHER
             columns.append(_Column(*(values[is_own] for values in column)))
             joined.verdicts[number] += int(is_own.sum())
             joined.other_verdicts[number] += int((~is_own).sum())
+        outcomes = list(codes)
         a, b = columns
         common, in_a, in_b = np.intersect1d(a.keys, b.keys, assume_unique=True, return_indices=True)
         codes_a, codes_b = a.codes[in_a], b.codes[in_b]
         for code_a, code_b, number in _pairs(codes_a, codes_b):
-            one, other = outcomes.known[code_a], outcomes.known[code_b]
+            one, other = outcomes[code_a], outcomes[code_b]
             joined.both_judged[one.article, other.article] += number
             if one.article == other.article:
                 joined.changed_reasons += number * (one.failed != other.failed)
@@ -181,7 +169,7 @@ def fetch_key(fetch_id: str, seed: int) -> int:
     return xxhash.xxh3_64_intdigest(fetch_id.encode(), seed)
 
 
-def _column(log: Log, topic: str, partition: int, digest: str, seed: int, outcomes: _Outcomes) -> _Column:
+def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known: dict[VerdictOutcome, int]) -> _Column:
     keys, codes, offsets = array("Q"), array("i"), array("q")
     for message, verdict in records_of(_Verdict, log.read(topic, partition)):
         if _of_canary(message.key):
@@ -189,7 +177,8 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, outcom
         article = verdict.verdict == ARTICLE
         failed = () if article else verdict.failed or (verdict.first_failed,)
         keys.append(fetch_key(verdict.id, seed))
-        codes.append(outcomes.code(VerdictOutcome(article, failed)) if verdict.digest == digest else _OTHER)
+        is_own = verdict.digest == digest
+        codes.append(known.setdefault(VerdictOutcome(article, failed), len(known)) if is_own else _OTHER)
         offsets.append(message.offset)
     column = _Column(np.array(keys, np.uint64), np.array(codes, np.int32), np.array(offsets, np.int64))
     order = np.argsort(column.keys, kind="stable")  # the newest of a fetch is its last

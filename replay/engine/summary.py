@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import msgspec
 
@@ -68,15 +69,8 @@ def summary_of(
     return ReplaySummary(
         run=run.shown,
         state=state,
-        ruleset=run.ruleset,
-        digest=run.digest,
-        detector=run.detector,
-        source=run.source,
-        why_source=run.why_source,
-        sites=counts.sites,
-        pages=counts.pages,
-        articles=counts.articles,
-        unscored=counts.unscored,
+        **{name: getattr(run, name) for name in ("ruleset", "digest", "detector", "source", "why_source")},
+        **asdict(counts),
         scored_by=scored_by,
         requests_wait=requests_wait(log),
         score_runs=bool(log.members(Role.SCORE.value)),
