@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from replay.runs.lag import lag_by_group
 from replay.runs.lookup import FIRST_RUN, find_run
 from replay.runs.offsets import last_record
 from replay.runs.overview import state_of
 from replay.runs.phases import JUDGE, MEASURE, TALLY, progress_of
+from replay.runs.topology import lag_by_group
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control

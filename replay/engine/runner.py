@@ -26,8 +26,7 @@ from replay.engine.throttle import LiveFirstThrottle, LiveLag
 from replay.runs.lookup import names_of_live
 from replay.runs.offsets import Stops, reached
 from replay.runs.phases import ASK, MEASURE, Phase, RunProgress, ask_phase, phases_of, progress_of
-from replay.runs.scored_texts import count_unrequested
-from replay.runs.scorers import is_scored
+from replay.runs.scores import count_unrequested, is_scored
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
 from stream.log.errors import LogUnavailable, StreamError

@@ -10,8 +10,7 @@ import msgspec
 from replay.runs.lookup import FIRST_RUN
 from replay.runs.missing import gaps_of, missing_records, records_in
 from replay.runs.overview import STOPPED, WAS_LIVE, state_of
-from replay.runs.scored_texts import requests_wait
-from replay.runs.scorers import scored_detectors
+from replay.runs.scores import requests_wait, scored_detectors
 from replay.runs.site_table import Counts, counts_of, read_rows, short_ruleset
 from replay.runs.window import at_least
 from replay.settings import ReplaySettings

@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from replay.runs.control_update import ControlUpdate, change
-from replay.runs.lag import MAX_LAG, lag_by_group
 from replay.runs.lookup import ever_live, find_run, names_of_live, run_named
 from replay.runs.missing import missing_records
 from replay.runs.run_rules import rules_of
 from replay.runs.site_table import Counts, counts_of, read_rows
+from replay.runs.topology import MAX_LAG, lag_by_group
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.log.errors import Fenced

@@ -17,7 +17,7 @@ from replay.runs.configured import load_configured_ruleset, site_method_to_keep,
 from replay.runs.control_update import ControlUpdate, change, operator
 from replay.runs.lookup import FIRST_RUN, ever_live, find_run
 from replay.runs.run_rules import RunRules, live_now, method_name, rules_of
-from replay.runs.scorers import configured_detectors
+from replay.runs.scores import configured_detectors
 from replay.settings import ReplaySettings
 from scoring.errors import ScoringError
 from scoring.sites.stored_method import same_method

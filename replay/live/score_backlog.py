@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from filters.known_scores import KnownScores
-from replay.runs.lag import MAX_LAG
 from replay.runs.offsets import Stops, reached, unread_of
-from replay.runs.scored_texts import score_keys
+from replay.runs.scores import score_keys
+from replay.runs.topology import MAX_LAG
 from stream.log.contract import Log
 from stream.schema.runs import RunNames
 from stream.schema.topics import PAGES, SCORES

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 
-from replay.runs.lag import lag_by_group
 from replay.runs.lookup import ever_live
 from replay.runs.phases import Advance, RunProgress, ask_phase, groups_of, progress_of
+from replay.runs.topology import lag_by_group
 from replay.runs.window import FOLLOW, window_text
 from stream.log.contract import Log
 from stream.schema.control import Control

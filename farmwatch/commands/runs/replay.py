@@ -30,7 +30,7 @@ from replay.engine.summary import lines_of, lost_text, summary_of
 from replay.live.live_run import configured_method
 from replay.runs.missing import buried
 from replay.runs.run_rules import method_name
-from replay.runs.scorers import configured_detectors, is_scored, scored_detectors
+from replay.runs.scores import configured_detectors, is_scored, scored_detectors
 from replay.runs.site_table import short_ruleset
 from replay.runs.window import before_the_first, run_window
 from scoring.sites.stored_method import same_method

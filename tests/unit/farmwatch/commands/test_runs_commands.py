@@ -14,11 +14,11 @@ import pytest
 
 from replay.engine.progress_line import ProgressLine, line_of
 from replay.engine.runner import Ending, Pace, ReplayStatus
-from replay.runs.lag import lag_by_group
 from replay.runs.overview import run_state
 from replay.runs.phases import Advance, RunProgress
 from replay.runs.removal import RunNeeded, remove
 from replay.runs.site_table import SiteTable
+from replay.runs.topology import lag_by_group
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output, Topic
 from stream.processing.heartbeat import beat
@@ -394,7 +394,7 @@ def test_a_detector_that_score_does_not_run_is_warned_of(
 ) -> None:
     """Its missing scores would never come, so that is said at the begin, with what to do."""
     tell_scorers(world.log, Scorers(detectors=[runs], at=1))
-    monkeypatch.setattr("replay.runs.scorers.detector_identities", lambda _: configured)
+    monkeypatch.setattr("replay.runs.scores.detector_identities", lambda _: configured)
     ran = replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine")
     assert f"warning: SCORE runs {runs}, not fake/1: texts without its score are not requested" in ran.err
     assert f"stay unscored. {said}: `farmwatch" in ran.err

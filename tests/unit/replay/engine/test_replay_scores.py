@@ -18,8 +18,7 @@ from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.score_backlog import backlog, scores_of_backlog
 from replay.runs.phases import ask_phase
-from replay.runs.scored_texts import count_unrequested, requests_wait
-from replay.runs.scorers import announce_detectors, is_scored
+from replay.runs.scores import announce_detectors, count_unrequested, is_scored, requests_wait
 from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Commit, Output, partition_of
 from stream.memory.log import MemoryLog

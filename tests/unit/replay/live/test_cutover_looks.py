@@ -9,7 +9,7 @@ import pytest
 
 from replay.engine.lifecycle import record_error, record_gap
 from replay.live.cutover import CutoverRequest, OtherCutover, cut_over
-from replay.runs.lag import lag_by_group
+from replay.runs.topology import lag_by_group
 from stream.log.contract import Log
 from stream.schema.control import exclusive
 from stream.schema.runs import Gap, RunStatus
