@@ -86,16 +86,15 @@ def _printable(text: str) -> bool:
 
 
 def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, finished: str) -> None:
-    """The URL is normalised as the crawler does it; the table has every rule, the score and the versions."""
+    """The URL is normalised as the crawler does it, and a slash too many is forgiven.
+
+    The table has every rule, the score and the versions. A page that is not there is answered with what is near it.
+    """
     ran = farmwatch("explain", "HTTPS://KEPT.example:443/garden#top", "--log", finished)
     assert ran.code == Exit.OK
     for part in ("article", "min_tokens", "url_kind", ">= 200", "judged first", "p(llm) 0.970, flagged", "recall"):
         assert part in ran.out
     assert ".0\t" not in ran.out
-
-
-def test_explain_finds_a_page_with_or_without_the_last_slash(farmwatch: Runner, finished: str) -> None:
-    """A slash too many is forgiven; a page that is not there is answered with what is near it."""
     assert farmwatch("explain", f"{URL}/", "--log", finished).code == Exit.OK
     ran = farmwatch("explain", f"{URL}s", "--log", finished)
     assert (ran.code, f"near it are: {URL}" in ran.err) == (Exit.PROBLEM, True)

@@ -152,14 +152,6 @@ def test_many_partitions_are_counted() -> None:
     assert lost_text([]) == ""
 
 
-@given(st.datetimes(min_value=datetime(1995, 1, 1), max_value=datetime(2026, 5, 1)))
-def test_times_are_read_in_utc(at: datetime) -> None:
-    """A time without a zone is UTC; with one it is what it says."""
-    expected = int(at.replace(microsecond=0, tzinfo=UTC).timestamp() * 1000) + at.microsecond // 1000
-    for text in (at.isoformat(), at.replace(tzinfo=UTC).isoformat()):
-        assert read_window(text, "follow", {}, MAY).from_at == expected
-
-
 @given(st.text(max_size=30))
 def test_any_text_is_a_time_or_a_usage_error(text: str) -> None:
     """Whatever is given: a window, or an error without control characters."""
