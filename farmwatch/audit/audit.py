@@ -198,8 +198,8 @@ class _Partition:
                 step.reasons[score.abstain] += 1
             request = requests.of(article.record)
             waiting = request is not None and self.reader.unread("score", request[0], request[1].offset)
-            buried = request is not None and self.reader.dead("score", request[0], request[1].offset)
-            accounted = score is not None or waiting or buried
+            is_dead = request is not None and self.reader.dead("score", request[0], request[1].offset)
+            accounted = score is not None or waiting or is_dead
             if not accounted and (text in by_others or _may_be_unscored(article, request)):
                 step.records += 1
                 step.done += 1
@@ -310,5 +310,5 @@ def _fetch_and_detector(score: Score) -> Hashable:
 def _page_of(hit: Hit) -> str:
     try:
         return page_id(hit.url)
-    except UnusableUrl:  # CRAWL has buried it: it counts as a dead letter
+    except UnusableUrl:  # CRAWL has dead-lettered it
         return hit.id

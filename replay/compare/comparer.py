@@ -30,7 +30,7 @@ from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
 from stream.text.wording import counted
 
 NO_THRESHOLD = "no threshold"  # the condition of a rule that is disabled
-_MANY = 0.01  # of the fetches: how many one run only may have judged before differences are told to be of windows, too
+_MANY = 0.01  # share of fetches judged by one run only, above which differences also come from the windows
 CHANGES = ("share", "site_rate", "site_rate_decided", "article_share", "flagged_share")
 
 

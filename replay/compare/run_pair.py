@@ -17,7 +17,7 @@ from stream.schema.records import Verdict
 from stream.schema.runs import LIVE, Run, RunNames, RunStatus
 from stream.text.user_errors import NotFound
 
-_LITTLE = 0.01  # of its records: how far behind a run that follows may be before it is told
+_LITTLE = 0.01  # of its records: lag of a run that follows, above which the comparison notes it
 _DONE = {MEASURE: "measured", JUDGE: "judged", TALLY: "tallied"}
 
 

@@ -125,7 +125,7 @@ class _Column(NamedTuple):
 def join(log: Log, runs: tuple[Chosen, Chosen], *, seed: int, sample: int) -> Joined:
     """Join the verdicts of A and B that are by the rulesets of these runs; canaries are left out.
 
-    `sample` is how many flips of each stratum are told apart. Raises UnknownTopic, LogUnavailable, SchemaTooNew.
+    `sample` is how many flips of each stratum keep their places. Raises UnknownTopic, LogUnavailable, SchemaTooNew.
     """
     codes: dict[VerdictOutcome, int] = {}  # numbers for outcomes: pages fail in few ways
     joined = Joined()

@@ -1,7 +1,7 @@
 """What a run has not read and never will: records that were before it, and those that left the log unread.
 
 Offsets alone show that only until the run reads on. So a run that goes on, and a member that finds itself moved on,
-write down what is missing to its row, as gaps.
+write the missing records to its row, as gaps.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from stream.schema.runs import Gap, Run
 from stream.schema.topics import DEAD_LETTERS, PAGES, SCORES
 
 _JUDGED_BY = frozenset({"measure", "judge", "tally"})
-_CLOCKS_MS = 3_600_000  # by which a clock of the log may be behind that of who began a run
+_CLOCKS_MS = 3_600_000  # by which the log's clock may be behind that of the process that began a run
 
 
 def gaps_of(log: Log, run: Run) -> list[Gap]:
@@ -23,8 +23,8 @@ def gaps_of(log: Log, run: Run) -> list[Gap]:
     return merged([*run.gaps, *(gap for phase in phases_of(run) for gap in _shown(log, run, phase))])
 
 
-def buried(log: Log, run: Run) -> int:
-    """Records that MEASURE, JUDGE or TALLY could not process for a run, as far as the dead letters are kept."""
+def count_dead_letters(log: Log, run: Run) -> int:
+    """Count the kept dead letters of MEASURE, JUDGE and TALLY for a run."""
     if DEAD_LETTERS not in log.topics():
         return 0
     begun = log.offset_at(DEAD_LETTERS, max(0, run.created_at - _CLOCKS_MS))

@@ -43,7 +43,7 @@ class RunState:
 
     @property
     def to_at(self) -> int:
-        """The end of its window; 0 = none: the live stages go on with a run beyond the end that its replay had."""
+        """The end of its window; 0 = none: the live stages continue a run beyond the end of its replay."""
         return self._until(self.run.to_at)
 
     @property

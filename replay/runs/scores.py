@@ -93,13 +93,13 @@ def unrequested_texts(log: Log, run: Run, known: Callable[[], KnownScores] | Non
 def count_unrequested(log: Log, run: Run, stopped: Callable[[], bool] = lambda: False) -> int:
     """Texts of the run to request scores for; 0 once `stopped` is true. Raises LogUnavailable."""
     known = known_texts(log, run.detector)
-    unasked = unrequested_texts(log, run, lambda: known)
+    unrequested = unrequested_texts(log, run, lambda: known)
     texts = 0
     for partition in range(log.topics()[run.features]):
         if stopped():
             return 0
-        texts += unasked.count(partition)
-        unasked.forget([partition])
+        texts += unrequested.count(partition)
+        unrequested.forget([partition])
     return texts
 
 

@@ -23,7 +23,7 @@ from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_
 
 Reads = Mapping[str, tuple[str, ...]]  # group -> topics
 MAX_LAG = 1000  # records that the live stages may have to catch up with after a cutover: seconds of work
-PASSED_OVER = 100_000  # scores of other detectors that are read to be told apart: a second's work
+PASSED_OVER = 100_000  # scores of other detectors that are read over: a second's work
 
 
 def reads_of_run(names: RunNames) -> Reads:

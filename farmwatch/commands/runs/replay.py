@@ -28,7 +28,7 @@ from replay.engine.progress_line import ProgressLine
 from replay.engine.runner import Ending, Replay
 from replay.engine.summary import lines_of, lost_text, summary_of
 from replay.live.live_run import configured_method
-from replay.runs.missing import buried
+from replay.runs.missing import count_dead_letters
 from replay.runs.run_rules import method_name
 from replay.runs.scores import configured_detectors, is_scored, scored_detectors
 from replay.runs.site_table import short_ruleset
@@ -235,7 +235,7 @@ def _conclude(
         return code, []
     control = Control(log)
     row = control.runs.get(run.name, run)
-    if dead := buried(log, row):
+    if dead := count_dead_letters(log, row):
         message(f"warning: {counted(dead, 'record')} that it could not process went to the dead letters")
     now_ms = int(time.time() * 1000)
     summary = summary_of(log, control, config, row, now_ms, read_review(config.rate, now_ms))

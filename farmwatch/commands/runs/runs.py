@@ -1,4 +1,4 @@
-"""The commands `runs`: which runs a log has, one of them in full, cancelling, removing."""
+"""The commands `runs`: which runs a log has, the details of one, cancel, remove."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from farmwatch.terminal.messages import message, put, put_columns, put_json, put
 from replay.engine.lifecycle import cancel
 from replay.engine.summary import lines_of, summary_of
 from replay.runs.lookup import find_run, resolve_name, run_named
-from replay.runs.missing import buried
+from replay.runs.missing import count_dead_letters
 from replay.runs.overview import RunState, run_state, run_states
 from replay.runs.removal import RunNeeded, remove, what_it_frees, why_not
 from replay.runs.run_rules import method_name
@@ -89,7 +89,7 @@ def show_run(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """One run in full: its parameters, its author and reason, its progress and its results."""
+    """The details of a run: its parameters, its author and reason, its progress and its results."""
     config = common.load().config
     with opened(config) as log:
         control = Control(log)
@@ -98,7 +98,7 @@ def show_run(
             return _show_ruleset(control, row, json)
         state = run_state(log, control, row, _now_ms())
         summary = summary_of(log, control, config, row, _now_ms(), read_review(config.rate, _now_ms()))
-        dead = buried(log, row)
+        dead = count_dead_letters(log, row)
     if json:
         told = ("sites", "pages", "articles", "unscored", "lost", "lost_said", "verdicts")
         put_json(_fields(state) | {field: getattr(summary, field) for field in told} | {"dead_letters": dead})
@@ -180,7 +180,7 @@ def remove_runs(
         control = Control(log)
         names = dict.fromkeys(resolve_name(control, run) for run in runs)
         rows = [control.runs.get(name) or run_named(control, name) for name in names]  # also half removed ones
-        rows.sort(key=lambda row: row.remeasures)  # who judges the features of another one goes first
+        rows.sort(key=lambda row: row.remeasures)  # a run on the features of another goes before it
         reasons = [why_not(log, control, row, force=force, leaving=names) for row in rows]
         if any(reasons):
             raise RunNeeded("; ".join(filter(None, reasons)))

@@ -88,7 +88,7 @@ def test_a_run_that_was_live_is_shown_so_when_it_was_done(world: LiveWorld) -> N
 def test_a_run_that_is_live_has_no_end(world: LiveWorld, farmwatch: Runner) -> None:
     """Whatever end its replay had: no phases, no end of its window; once another one is live, it ended by then.
 
-    That holds also while a live stage is still leaving it, and until a replay goes on with it.
+    That holds also while a live stage is still leaving it, and until a replay resumes it.
     """
     world.replay(ruleset=world.rules, name="mine")
     row = world.row("mine")
@@ -353,7 +353,7 @@ def test_a_run_that_was_live_is_not_cancelled(world: LiveWorld, farmwatch: Runne
 
 
 def test_a_removal_that_broke_off_is_ended(world: LiveWorld, farmwatch: Runner) -> None:
-    """A row that says `removed` is resumed by the next rm, and no replay goes on with it."""
+    """A row that says `removed` is resumed by the next rm, and no replay resumes it."""
     world.begin(ruleset=world.rules, name="mine")
     world.alter("mine", state=RunStatus.REMOVED)
     assert "is being removed" in replay(farmwatch, world, "--name", "mine").err
@@ -423,7 +423,7 @@ def test_the_line_of_a_follower_says_where_it_stands(monkeypatch: pytest.MonkeyP
 def test_who_begins_a_run_at_the_same_time_shares_it(
     world: LiveWorld, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two processes with one new name the second goes on with the run of the first; by other rules it may not."""
+    """Of two processes with one new name the second resumes the run of the first; by other rules it may not."""
     first: list[str] = []
 
     def another_is_first(*_: object) -> None:

@@ -95,7 +95,7 @@ def test_processes_of_a_run_that_end_together_all_end(
 def test_a_run_that_got_a_later_end_meanwhile_is_not_done(
     world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process goes on with it while its rows are counted: the count is of the earlier end, and is not written.
+    """Another process resumes it while its rows are counted: the count is of the earlier end, and is not written.
 
     The next attempt finds that not all is dealt with.
     """

@@ -13,7 +13,7 @@ import pytest
 
 from farmwatch.commands.runs.replay import _conclude
 from replay.engine.runner import Ending
-from replay.runs.missing import buried
+from replay.runs.missing import count_dead_letters
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output
 from stream.memory.log import MemoryLog
@@ -82,10 +82,10 @@ def test_what_would_end_it_is_found_before_it_is_begun(
     assert "verdicts.mine" not in world.log.topics()
 
 
-def test_by_what_a_run_ended_is_told_until_it_is_gone_on_with(
+def test_by_what_a_run_ended_is_told_until_it_is_resumed(
     world: LiveWorld, farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one line without control characters: by `runs`, `runs show`, doctor and the replay that goes on with it."""
+    """In one line without control characters: by `runs`, `runs show`, doctor and the replay that resumes it."""
     log = ("--log", world.url)
 
     def fail(*_: object, **__: object) -> None:
@@ -107,9 +107,7 @@ def test_by_what_a_run_ended_is_told_until_it_is_gone_on_with(
     assert "OK    runs         1 run beside the live one, and none is stopped" in farmwatch("doctor", *log).out
 
 
-def test_a_run_keeps_its_site_method_when_it_is_gone_on_with(
-    world: LiveWorld, farmwatch: Runner, tmp_path: Path
-) -> None:
+def test_a_run_keeps_its_site_method_when_it_is_resumed(world: LiveWorld, farmwatch: Runner, tmp_path: Path) -> None:
     """[tally] has changed since it was begun: that is said, and its rows are all of the method that it began with."""
     begun = ["--set", "tally.sprt={p0=0.1, p1=0.6, min_articles=2}"]
     rules = ["--ruleset", world.rules, "--name", "mine"]
@@ -154,8 +152,8 @@ def test_dead_letters_from_before_a_run_are_not_read_for_it() -> None:
     record = next(log.read(DEAD_LETTERS, 0))
     log.append([dead_letter(record, stage, ValueError("x"), 1, "mine") for stage in ("judge", "tally", "score")])
     run = Run(name="mine", ruleset="r", digest="d", detector="x/1", epoch="e", created_at=now_ms[0] + 1000)
-    assert buried(log, run) == 2
-    assert buried(log, msgspec.structs.replace(run, name="other")) == 0
+    assert count_dead_letters(log, run) == 2
+    assert count_dead_letters(log, msgspec.structs.replace(run, name="other")) == 0
 
 
 @pytest.mark.parametrize("ending", [Ending.STOPPED, Ending.CANCELLED, Ending.LIVE])
@@ -170,7 +168,7 @@ def test_a_run_told_to_end_reads_nothing_that_it_does_not_say(
         read.append(type(what).__name__)
         return {}
 
-    monkeypatch.setattr("farmwatch.commands.runs.replay.buried", reading)
+    monkeypatch.setattr("farmwatch.commands.runs.replay.count_dead_letters", reading)
     monkeypatch.setattr("farmwatch.commands.runs.replay.summary_of", reading)
     assert _conclude(world.log, world.config, run, ending, [], False)[1] == []
     assert read == []

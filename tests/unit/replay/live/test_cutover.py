@@ -231,7 +231,7 @@ def test_the_command_moves_tells_and_lists(
     assert ran.out.startswith("live: first -> r1, ruleset notes ")
     down = "no live stage runs: start `farmwatch up`; there is nothing to catch up with; `farmwatch cutover"
     assert down in ran.err
-    assert "judge.ruleset is default" in ran.err and "the live run r1 goes on with notes" in ran.err
+    assert "judge.ruleset is default" in ran.err and "the live run r1 keeps notes" in ran.err
     assert 'To keep it: set judge.ruleset = "notes", or every start says this. To change over: ' in ran.err
     again = farmwatch("cutover", "r1", *settings)
     assert (again.code, "is live already" in again.err) == (Exit.OK, True)

@@ -78,7 +78,7 @@ def test_who_does_not_know_the_detector_leaves_it_to_who_does(
         ((), []),
         (
             ("judge.ruleset=notes",),
-            [f"judge.ruleset is notes {load_ruleset('notes').digest}, and the live run first goes on with default"],
+            [f"judge.ruleset is notes {load_ruleset('notes').digest}, and the live run first keeps default"],
         ),
         (
             ("tally.detector=lite-ngram",),
@@ -144,11 +144,11 @@ def test_a_site_method_as_an_older_version_wrote_it_is_no_other(world: CutoverWo
 
 
 def test_a_detector_that_score_still_gives_goes_on(world: CutoverWorld) -> None:
-    """Two detectors score; the other one is now to judge sites: the live run goes on with its own, and that is said."""
+    """Two detectors score; the other one is now to judge sites: the live run keeps its own, and that is said."""
     lite = config_of(world.config.log.url, "tally.detector=lite-ngram")
     live = live_or_begun(world.log, lite)
     (said,) = differences(live, config_of(world.config.log.url, "tally.detector=other/1/x"), world.control())
-    assert said.startswith("tally.detector is other/1/x, and the live run first goes on with lite-ngram/")
+    assert said.startswith("tally.detector is other/1/x, and the live run first keeps lite-ngram/")
 
 
 def test_a_detector_whose_thresholds_are_gone_takes_numbers_from_the_settings(world: CutoverWorld) -> None:
@@ -210,7 +210,7 @@ def test_up_and_doctor_tell_a_changed_ruleset_file(
     assert before is not None and before.ruleset == "mine"
     file.write_text(load_ruleset("notes").source)
     second = farmwatch("up", "--role", "judge,tally", *arguments)
-    sentence = f"judge.ruleset is mine {load_ruleset('notes').digest}, and the live run first goes on with mine"
+    sentence = f"judge.ruleset is mine {load_ruleset('notes').digest}, and the live run first keeps mine"
     kept = "To keep it: set judge.ruleset to its file (`farmwatch runs show live --ruleset-text` prints it)"
     assert f"{sentence} {before.digest}. {kept}" in second.err
     assert world.control().live == before
