@@ -183,29 +183,15 @@ class LiveWorld:
         return begin(self.log, planned), planned.ruleset
 
     def replay(self, *, stop: threading.Event | None = None, metrics: Metrics | None = None, **asked: Any) -> Ending:
-        run, ruleset = self.begin(**asked)
-        return self.resume(run, ruleset, stop=stop, metrics=metrics)
+        return self.resume(*self.begin(**asked), stop=stop or threading.Event(), metrics=metrics or Metrics())
 
-    def resume(
-        self,
-        run: Run,
-        ruleset: Ruleset,
-        *,
-        stop: threading.Event | None = None,
-        metrics: Metrics | None = None,
-        member: str = "m",
-        **more: Any,
-    ) -> Ending:
-        return Replay(
-            self.log,
-            self.config,
-            run,
-            ruleset,
-            member,
-            metrics=metrics or Metrics(),
-            stop=stop or threading.Event(),
-            **{"full_speed": True, "tempo": self.tempo, **more},
-        ).run()
+    def resume(self, run: Run, ruleset: Ruleset, member: str = "m", **more: Any) -> Ending:
+        given = {"metrics": Metrics(), "stop": threading.Event(), "full_speed": True, "tempo": self.tempo, **more}
+        return Replay(self.log, self.config, run, ruleset, member, **given).run()
+
+    def rules_file(self, least: int) -> str:
+        """A file with `rules(least)`."""
+        return write_rules(Path(self.url.removeprefix("sqlite:")).parent, least)
 
     def row(self, run: str) -> Run:
         return Control(self.log).runs[run]

@@ -40,7 +40,6 @@ from tests.support.replay_world import (
     live_world,
     pages_later,
     requests_of,
-    write_rules,
 )
 from tests.support.worlds import patiently
 
@@ -117,9 +116,9 @@ def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch:
     assert found.b.llm > found.a.llm
 
 
-def test_what_score_left_unanswered_is_asked_for_again(world: LiveWorld, tmp_path: Path) -> None:
+def test_what_score_left_unanswered_is_asked_for_again(world: LiveWorld) -> None:
     """SCORE changed over between the request and the answer: the run that goes on asks once more, and no more."""
-    file = write_rules(tmp_path, 5)
+    file = world.rules
     assert world.replay(ruleset=file, name="loose") is Ending.DONE
     once = requests_of(world)
     assert len(once) > 1
@@ -212,9 +211,7 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(world: LiveWorld, 
     assert len(set(requests_of(world))) == len(requests_of(world))
 
 
-def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
-    world: LiveWorld, looks_often: None, tmp_path: Path
-) -> None:
+def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(world: LiveWorld, looks_often: None) -> None:
     """Texts were left unanswered, more was judged since, and live measures on and on: one pass asks for all of them."""
     seeds = iter(range(3, 1000))
 
@@ -224,7 +221,7 @@ def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
 
     once: list[tuple[str, str]] = []
     for _ in range(2):
-        file = {} if once else {"ruleset": write_rules(tmp_path, 5)}
+        file = {} if once else {"ruleset": world.rules}
         work = Working(world, world.begin(name="f", end="follow", **file))
         work.patiently("caught up")
         work.stop()
@@ -240,11 +237,9 @@ def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
     assert count_unrequested(world.log, world.row("f")) == 0
 
 
-def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(
-    world: LiveWorld, looks_often: None, tmp_path: Path
-) -> None:
+def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(world: LiveWorld, looks_often: None) -> None:
     """A killed process is a member until its lease ends: one that goes on waits, and then asks for all."""
-    world.replay(ruleset=write_rules(tmp_path, 5), name="loose")
+    world.replay(ruleset=world.rules, name="loose")
     once = requests_of(world)
     left_unanswered(world)
     ghost = world.log.join("ask.loose", [FEATURES], member="ghost")
@@ -258,10 +253,10 @@ def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(
 
 
 def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
-    world: LiveWorld, looks_often: None, tmp_path: Path
+    world: LiveWorld, looks_often: None
 ) -> None:
     """SCORE drops the detector and takes it up again: what was judged meanwhile is asked for, without a restart."""
-    work = Working(world, world.begin(ruleset=write_rules(tmp_path, 5), name="f", end="follow"))
+    work = Working(world, world.begin(ruleset=world.rules, name="f", end="follow"))
     work.patiently("caught up")
     before = requests_of(world)
     world.score_runs(OTHER_DETECTOR)
@@ -314,7 +309,7 @@ def test_a_look_at_what_is_to_be_asked_for_ends_as_it_is_told(world: LiveWorld) 
     assert next(told, None) is None
 
 
-def test_an_article_that_is_older_evidence_alone_is_asked_for(world: LiveWorld, tmp_path: Path) -> None:
+def test_an_article_that_is_older_evidence_alone_is_asked_for(world: LiveWorld) -> None:
     """The newest text of each page has a score, and the first one of a page has none: that is asked for."""
     page = features_of_pages(1, 1, world.epoch)[0]
     digests = ("f" * 32, "0" * 32)  # SCORE answers all but the first of these
@@ -324,7 +319,7 @@ def test_an_article_that_is_older_evidence_alone_is_asked_for(world: LiveWorld, 
             for number, text in enumerate(digests)
         ]
     )
-    world.replay(ruleset=write_rules(tmp_path, 1), name="b")
+    world.replay(ruleset=world.rules_file(1), name="b")
     assert {(page.site, text) for text in digests} <= set(requests_of(world))
     world.score(share=0.9999)
     once = requests_of(world)
@@ -333,14 +328,12 @@ def test_an_article_that_is_older_evidence_alone_is_asked_for(world: LiveWorld, 
     assert sorted(requests_of(world)) == sorted([*once, (page.site, digests[0])])
 
 
-def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
-    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_live_again_asks_for_no_text_that_was_scored_meanwhile(world: LiveWorld) -> None:
     """Going back, JUDGE asks at live priority for what nobody scored, and for nothing that the run between has.
 
     Sites of so many new scores that TALLY may forget some before their verdicts come are asked for again.
     """
-    rules = world.begin(ruleset=write_rules(tmp_path, 60), name="strict")[1]
+    rules = world.begin(ruleset=world.rules_file(60), name="strict")[1]
     world.replay(name="strict")
     strict, live = world.row("strict").names(is_live=True), names_of("live", is_live=True)
     assert scores_of_backlog(world.log, live, DETECTOR, few=0) is None

@@ -62,9 +62,7 @@ def test_roles_that_start_at_once_write_one_run(world: CutoverWorld) -> None:
     assert all(live.run == world.control().live for live in found)
 
 
-def test_who_does_not_know_the_detector_leaves_it_to_who_does(
-    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_does_not_know_the_detector_leaves_it_to_who_does(world: CutoverWorld) -> None:
     """JUDGE's machine has no weights: it begins the run without a detector, and TALLY's fills it in."""
     nothing = config_of(world.config.log.url, "tally.detector=lite-ngram", "score.weights=/nowhere")
     assert live_or_begun(world.log, nothing).run.detector == ""
