@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
 from typing import Annotated, Any, TextIO, cast
@@ -34,6 +33,7 @@ from replay.runs.scores import configured_detectors, is_scored, scored_detectors
 from replay.runs.site_table import short_ruleset
 from replay.runs.window import before_the_first, run_window
 from scoring.sites.stored_method import same_method
+from stream.log.clock import wall_ms
 from stream.log.contract import Log
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics
@@ -237,7 +237,7 @@ def _conclude(
     row = control.runs.get(run.name, run)
     if dead := count_dead_letters(log, row):
         message(f"warning: {counted(dead, 'record')} that it could not process went to the dead letters")
-    now_ms = int(time.time() * 1000)
+    now_ms = wall_ms()
     summary = summary_of(log, control, config, row, now_ms, read_review(config.rate, now_ms))
     return code, [json_line(msgspec.to_builtins(summary))] if as_json else lines_of(summary)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json as json_text
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -23,6 +22,7 @@ from replay.runs.overview import RunState, run_state, run_states
 from replay.runs.removal import RunNeeded, remove, what_it_frees, why_not
 from replay.runs.run_rules import method_name
 from replay.runs.site_table import short_ruleset
+from stream.log.clock import wall_ms
 from stream.schema.control import Control
 from stream.schema.runs import Run
 from stream.text.spans import lasting, moment, size
@@ -48,7 +48,7 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """
     config = common.load().config
     with opened(config) as log:
-        states = run_states(log, Control(log), _now_ms())
+        states = run_states(log, Control(log), wall_ms())
     if json:
         for state in states:
             put_json(_fields(state))
@@ -96,8 +96,8 @@ def show_run(
         row = find_run(control, run)
         if ruleset_text:
             return _show_ruleset(control, row, json)
-        state = run_state(log, control, row, _now_ms())
-        summary = summary_of(log, control, config, row, _now_ms(), read_review(config.rate, _now_ms()))
+        state = run_state(log, control, row, wall_ms())
+        summary = summary_of(log, control, config, row, wall_ms(), read_review(config.rate, wall_ms()))
         dead = count_dead_letters(log, row)
     if json:
         told = ("sites", "pages", "articles", "unscored", "lost", "lost_said", "verdicts")
@@ -216,7 +216,3 @@ def _fields(state: RunState) -> dict[str, Any]:
         "articles": tallied[0],
         "unscored": tallied[1],
     }
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)
