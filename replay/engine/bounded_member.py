@@ -23,7 +23,7 @@ _ENDLESS = sys.maxsize  # the stop of a topic that has none
 _ALIVE_S = 1.0  # while the replay waits, how often the membership is kept alive
 
 
-@dataclass
+@dataclass(eq=False)
 class BoundedMember:
     """See `Member`. It gives nothing at or beyond `stops`; without stops it only waits for live.
 

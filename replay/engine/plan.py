@@ -65,7 +65,7 @@ class Plan:
     run: Run
     ruleset: Ruleset
     is_new: bool
-    further: Window | None = None  # whose end, if it is later, a run that goes on is to reach
+    later_window: Window | None = None  # a resumed run is extended to its end, if that is later
 
 
 def plan(log: Log, control: Control, config: ReplaySettings, asked: ReplayRequest, clock: Clock = wall_ms) -> Plan:
@@ -123,10 +123,10 @@ def _plan_resumed(control: Control, run: Run, given: _Given) -> Plan:
             f"the run {run.shown} was begun with the ruleset {run.ruleset} {run.digest}, which this version of"
             f" farmwatch reads as {ruleset.digest}: one run is not judged in two ways; begin another one"
         )
-    return Plan(run, ruleset, is_new=False, further=None if given.asked.end is None else given.window)
+    return Plan(run, ruleset, is_new=False, later_window=None if given.asked.end is None else given.window)
 
 
-def further(log: Log, run: Run, window: Window | None) -> Run:
+def with_later_end(log: Log, run: Run, window: Window | None) -> Run:
     """The run up to the end of a window: what came since it ended, or all that comes. An earlier end changes nothing.
 
     Take the row as it stands when it is written: another process may have given it an end meanwhile.
@@ -139,7 +139,7 @@ def further(log: Log, run: Run, window: Window | None) -> Run:
     later = {topic: [max(pair) for pair in zip(run.stop[topic], end, strict=True)] for topic, end in ends.items()}
     stop = {**run.stop, **later}
     if run.remeasures and later[PAGES] != run.stop[PAGES]:
-        stop.pop(run.features, None)  # more will be measured: `measured` writes its end then
+        stop.pop(run.features, None)  # more will be measured: `record_features_end` writes its end then
     return msgspec.structs.replace(run, stop=stop, to_at=max(run.to_at, window.to_at))
 
 
@@ -208,7 +208,7 @@ def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
 
     That is MissingExtractor, and as `require_site_method`, `refuse_other_epoch`.
     """
-    run = plan.run if plan.is_new else further(log, plan.run, plan.further)
+    run = plan.run if plan.is_new else with_later_end(log, plan.run, plan.later_window)
     require_site_method(config, run)
     measure = phases_of(run)[0]
     if run.remeasures and (plan.is_new or run.follows or not reached(log, measure.group, measure.stops(log, run))):

@@ -19,7 +19,7 @@ import structlog
 
 from filters.rules.ruleset import Ruleset
 from replay.engine.bounded_member import BoundedMember
-from replay.engine.lifecycle import finish, measured, record_error, record_gap
+from replay.engine.lifecycle import finish, record_error, record_features_end, record_gap
 from replay.engine.plan import refuse_other_epoch
 from replay.engine.stages import RECORDS, loop_settings, stage_of
 from replay.engine.throttle import LiveFirstThrottle, LiveLag
@@ -92,7 +92,7 @@ class Pace:
         return ((current.done - of_phase[0][2]) / passed_s if passed_s > 0 else None), eta_s
 
 
-@dataclass
+@dataclass(eq=False)
 class Replay:
     """One process at work on one run."""
 
@@ -159,7 +159,7 @@ class Replay:
         for phase in phases_of(self.row):
             self._run_phase(phase)
             if phase.name == MEASURE and self._ending is None:
-                self.row = measured(self.log, self.row.name)
+                self.row = record_features_end(self.log, self.row.name)
         self._request_scores()
         if self._ending is not None:
             return

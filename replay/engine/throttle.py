@@ -23,7 +23,7 @@ _MEMBERS_S = 5.0  # between checks for members of the live groups: a replay does
 _SLICE_S = 0.1  # of a wait
 
 
-@dataclass
+@dataclass(eq=False)
 class LiveLag:
     """How far the live run is behind; `look` is called once a second, by one thread."""
 
@@ -62,7 +62,7 @@ class LiveLag:
         return ", ".join(f"{group} {lag}" for group, lag in self.behind.items())
 
 
-@dataclass
+@dataclass(eq=False)
 class LiveFirstThrottle:
     """Delays a loop while live is behind, by at most 9 times the time that it works."""
 

@@ -84,7 +84,7 @@ def cut_over(
 
     def decide(control: Control) -> ControlUpdate:
         if control.alias != seen:
-            raise OtherCutover(_told(control))
+            raise OtherCutover(_overtaken(control))
         _refuse_changed(moved.run, control)
         return ControlUpdate(move=move)
 
@@ -193,7 +193,7 @@ def _lagging(run: Run, lag: Mapping[str, int], max_lag: int) -> str:
     return f"run {run.shown} is {behind} behind ({said}), and at most {max_lag} are taken: {then}"
 
 
-def _told(control: Control) -> str:
+def _overtaken(control: Control) -> str:
     last = control.cutovers[-1]
     return one_line(
         f"{last.by} moved live from {shown_run(last.from_run)} to {shown_run(last.to_run)} meanwhile, at"

@@ -76,7 +76,7 @@ def follow(role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threadi
         live = watch.next
 
 
-@dataclass
+@dataclass(eq=False)
 class _Watch:
     """Looks which run is live, in a thread of its own, and sets `ended` when the work at hand is to end."""
 

@@ -12,7 +12,7 @@ from replay.engine.lifecycle import cancel, record_gap
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
-from replay.runs.missing import merged, missing_records, records_in
+from replay.runs.missing import merge_gaps, missing_records, records_in
 from replay.runs.phases import topics_of
 from stream.schema.control import Control
 from stream.schema.runs import Gap
@@ -91,4 +91,4 @@ def test_a_gap_that_is_seen_again_is_one(world: LiveWorld) -> None:
     for gap in (Gap("a", 0, 1, 4), Gap("a", 0, 1, 6), Gap("a", 0, 1, 4), Gap("a", 1, 1, 2)):
         record_gap(world.log, "r1", gap)
     assert world.row("r1").gaps == [Gap("a", 0, 1, 6), Gap("a", 1, 1, 2)]
-    assert merged([]) == []
+    assert merge_gaps([]) == []

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -94,19 +95,8 @@ def test_processes_of_a_run_that_end_together_all_end(world: LiveWorld, monkeypa
     _through(world, monkeypatch)
     together = threading.Barrier(3, timeout=30)
     _while_counting(monkeypatch, together.wait)
-    ends: list[object] = []
-
-    def end() -> None:
-        try:
-            ends.append(finish(world.log, "mine"))
-        except Exception as error:  # noqa: BLE001 - what ended the process is what is looked for
-            ends.append(error)
-
-    threads = [threading.Thread(target=end) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        ends = list(pool.map(lambda _: finish(world.log, "mine"), range(3)))
     assert ends == [world.row("mine")] * 3
     assert world.row("mine").state == RunStatus.DONE
 

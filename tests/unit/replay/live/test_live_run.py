@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -47,19 +47,13 @@ def test_the_first_start_writes_the_run_with_its_rules(world: CutoverWorld) -> N
 
 def test_roles_that_start_at_once_write_one_run(world: CutoverWorld) -> None:
     """Four that begin at the same time find the same run."""
-    found: list[RunRules] = []
 
-    def begin() -> None:
+    def begin(_: int) -> RunRules:
         with closing(open_configured(world.config)) as log:
-            found.append(live_or_begun(log, world.config))
+            return live_or_begun(log, world.config)
 
-    threads = [threading.Thread(target=begin) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 4
-    assert all(live.run == world.control().live for live in found)
+    with ThreadPoolExecutor(4) as pool:
+        assert [live.run for live in pool.map(begin, range(4))] == [world.control().live] * 4
 
 
 def test_who_does_not_know_the_detector_leaves_it_to_who_does(world: CutoverWorld) -> None:
