@@ -28,8 +28,9 @@ from replay.engine.lifecycle import begin
 from replay.engine.plan import ReplayRequest, plan
 from replay.engine.runner import Ending, Replay, Tempo
 from replay.live.live_run import live_or_begun
+from replay.runs.phases import topics_of
 from scoring.tally_stage import TallyStage
-from stream.log.contract import CleanupPolicy, Log, Output, Topic, partition_of
+from stream.log.contract import Log, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
@@ -98,16 +99,7 @@ class CutoverWorld:
     def begin(self, name: str, ruleset: str = OTHER, **fields: Any) -> Run:
         rules = load_ruleset(ruleset)
         run = Run(name=name, ruleset=rules.name, digest=rules.digest, detector=DETECTOR, **{"epoch": "e", **fields})
-        names = run.names()
-        self.log.create(
-            [
-                Topic(names.verdicts, PARTITIONS),
-                *(
-                    Topic(topic, PARTITIONS, CleanupPolicy.COMPACT)
-                    for topic in (names.sites, f"state.{names.tally_store}")
-                ),
-            ]
-        )
+        self.log.create(topics_of(run, PARTITIONS))
         put_rows(self.log, run, rulesets=[(rules.digest, rules.source)])
         return run
 
