@@ -111,13 +111,7 @@ class LiveWorld:
         row = Run(
             name="live", ruleset=self.ruleset.name, digest=self.ruleset.digest, detector=DETECTOR, epoch=self.epoch
         )
-        log.append(
-            [
-                Output("control", 0, b"run/live", msgspec.msgpack.encode(row)),
-                Output("control", 0, b"alias/live", msgspec.msgpack.encode(Alias())),
-                Output("control", 0, f"ruleset/{row.digest}".encode(), self.ruleset.source.encode()),
-            ]
-        )
+        put_rows(log, row, Alias(), rulesets=[(row.digest, self.ruleset.source)])
         self.fed: list[str] = []  # ids of features
         self.tempo = Tempo()  # of its replays
         self.rules = ""  # a file with another ruleset
