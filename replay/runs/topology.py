@@ -76,8 +76,10 @@ def lag_of(log: Log, group: str, reads: Reads = READS) -> int:
     return sum(lag_on(log, group, topic) for topic in reads[group])
 
 
-def lag_by_group(log: Log, control: Control, run: Run, limit: int = MAX_LAG) -> dict[str, int]:
-    """Group -> records that a run has not dealt with; exact up to `limit` and MAX_LAG.
+def lag_by_group(
+    log: Log, control: Control, run: Run, limit: int = MAX_LAG, exact: int = MAX_LAG, passed_over: int = PASSED_OVER
+) -> dict[str, int]:
+    """Group -> records that a run has not dealt with; exact up to `limit` and `exact`, past so many scores of others.
 
     Of MEASURE only where the live run has other features: else the run waits for the same ones as that does. Raises
     UnknownTopic, LogUnavailable.
@@ -86,10 +88,17 @@ def lag_by_group(log: Log, control: Control, run: Run, limit: int = MAX_LAG) -> 
     live = control.live
     if live is not None and live.features == run.features:
         reads = {group: topics for group, topics in reads.items() if group != run.names().measure_group}
-    return records_behind(log, reads, limit, run.detector)
+    return records_behind(log, reads, limit, run.detector, exact, passed_over)
 
 
-def records_behind(log: Log, reads: Reads, limit: int = MAX_LAG, detector: str = "") -> dict[str, int]:
+def records_behind(
+    log: Log,
+    reads: Reads,
+    limit: int = MAX_LAG,
+    detector: str = "",
+    exact: int = MAX_LAG,
+    passed_over: int = PASSED_OVER,
+) -> dict[str, int]:
     """Group -> records of its topics that it has not dealt with; exact as `lag_by_group` is. Raises UnknownTopic.
 
     Of scores those of `detector`; "" = all.
@@ -102,13 +111,15 @@ def records_behind(log: Log, reads: Reads, limit: int = MAX_LAG, detector: str =
             unread |= unread_of(log, group, topic)
     lag = dict.fromkeys(reads, 0)
     offsets = sum(last - first for first, last in unread.values())
-    exact = max(limit, MAX_LAG) if offsets > limit else MAX_LAG  # records are no more than offsets
-    for topic, records in _records_in(log, unread, exact, detector).items():
+    exact = max(limit, exact) if offsets > limit else exact  # records are no more than offsets
+    for topic, records in _records_in(log, unread, exact, detector, passed_over).items():
         lag[group_of[topic]] += records
     return lag
 
 
-def _records_in(log: Log, spans: Mapping[At, tuple[int, int]], exact: int, detector: str) -> dict[str, int]:
+def _records_in(
+    log: Log, spans: Mapping[At, tuple[int, int]], exact: int, detector: str, most_of_others: int
+) -> dict[str, int]:
     """Topic -> records in these spans of offsets; what is left once `exact` are found counts by offsets."""
     left = dict(spans)
     found = dict.fromkeys((at.topic for at in spans), 0)
@@ -122,7 +133,7 @@ def _records_in(log: Log, spans: Mapping[At, tuple[int, int]], exact: int, detec
             else:
                 found[at.topic] += 1
                 met += 1
-        if met > exact or passed_over > PASSED_OVER:
+        if met > exact or passed_over > most_of_others:
             break
     else:
         return found

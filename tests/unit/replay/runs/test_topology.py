@@ -90,8 +90,8 @@ def world(tmp_path: Path) -> LiveWorld:
     return made
 
 
-def lag(world: LiveWorld, limit: int = MAX_LAG) -> dict[str, int]:
-    return lag_by_group(world.log, Control(world.log), world.row("mine"), limit)
+def lag(world: LiveWorld, limit: int = MAX_LAG, **more: int) -> dict[str, int]:
+    return lag_by_group(world.log, Control(world.log), world.row("mine"), limit, **more)
 
 
 def test_an_idle_night_leaves_nothing_behind(world: LiveWorld) -> None:
@@ -113,13 +113,12 @@ def test_records_between_heartbeats_are_counted(world: LiveWorld) -> None:
         cut_over(world.log, CutoverRequest("mine", "me", max_lag=7))
 
 
-def test_reading_ends_where_a_cutover_is_refused_anyway(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_ends_where_a_cutover_is_refused_anyway(world: LiveWorld) -> None:
     """Behind by more than a cutover takes, the rest counts by offsets: never fewer than there are, and not read."""
-    monkeypatch.setattr("replay.runs.topology.MAX_LAG", 2)
     world.feed(features_of_pages(2, 2, world.epoch, seed=2))
     beats(world.log, HITS, 30)
     beats(world.log, FEATURES, 30)
-    found = sum(lag(world, 2).values())
+    found = sum(lag(world, 2, exact=2).values())
     assert 8 < found <= 8 + 63
 
 
@@ -131,19 +130,17 @@ def scores(world: LiveWorld, number: int, detector: str) -> None:
         world.log.append([output(SCORES, made, score_key(made))])
 
 
-def test_scores_of_other_detectors_are_no_lag(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_of_other_detectors_are_no_lag(world: LiveWorld) -> None:
     """A run has nothing to do with them: they are read past, also where those of its own stand behind them.
 
     Beyond so many that reading them would take long, the rest counts by offsets: never fewer than there are.
     """
-    monkeypatch.setattr("replay.runs.topology.MAX_LAG", 5)
     scores(world, 40, OTHER_DETECTOR)
     scores(world, 3, DETECTOR)
-    assert lag(world, 5) == {"judge.mine": 0, "tally.mine": 3}
+    assert lag(world, 5, exact=5) == {"judge.mine": 0, "tally.mine": 3}
     moved = cut_over(world.log, CutoverRequest("mine", "me", max_lag=3))
     assert moved.cutover is not None and moved.cutover.lag == 3
-    monkeypatch.setattr("replay.runs.topology.PASSED_OVER", 10)
-    assert 3 <= lag(world, 5)["tally.mine"] <= 3 + 40 - 10
+    assert 3 <= lag(world, 5, exact=5, passed_over=10)["tally.mine"] <= 3 + 40 - 10
 
 
 def test_what_a_group_waits_for_is_no_heartbeat(world: LiveWorld) -> None:
