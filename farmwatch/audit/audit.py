@@ -89,7 +89,10 @@ class _Partition:
         rows, unreadable = self.reader.rows(names.sites)
         scores = list(read(SCORES, Score))
         verdicts = list(read(names.verdicts, JudgedPage))
-        requests = self._requests()
+        requests = Requests()
+        for topic in (SCORE_REQUESTS, REPLAY_REQUESTS):
+            for request in read(topic, ScoreRequest):
+                requests.add(topic, request)
         features = list(read(names.features, Features))
         pages = list(read(PAGES, Page)) if MEASURED in steps else []
         hits = list(read(HITS, Hit))
@@ -121,14 +124,6 @@ class _Partition:
         """Those that a stage reads for the run."""
         begin, end = self.reader.window(stage, topic)
         return [record for record in records if begin <= record.offset < end]
-
-    def _requests(self) -> Requests:
-        """What SCORE was asked for, at both priorities."""
-        found = Requests()
-        for topic in (SCORE_REQUESTS, REPLAY_REQUESTS):
-            for request in self.reader.records(topic, ScoreRequest):
-                found.add(topic, request)
-        return found
 
     def _hits_to_pages(self, hits: list[StoredRecord[Hit]], pages: list[StoredRecord[Page]], queued: set[str]) -> None:
         step = self.report.steps[CRAWLED]
@@ -189,8 +184,8 @@ class _Partition:
         asked = Counter(article.record.id for article in articles)  # once for each ruleset that judged the fetch
         if self.audited.alone or not (self._expired(SCORE_REQUESTS) or self._expired(REPLAY_REQUESTS)):
             # other runs may have asked for the fetch, or its text, as well: then it has a score for each request
-            key, wanted = _fetch_and_detector, requests.of_fetch | asked
-            self._refuse_twice(step.name, scores, key, lambda s: wanted[s.fetch_id])
+            wanted = requests.of_fetch | asked
+            self._refuse_twice(step.name, scores, lambda s: (s.fetch_id, s.detector), lambda s: wanted[s.fetch_id])
         for article in articles:
             text = article.record.site, article.record.text_digest
             score = scored.get(text)
@@ -301,10 +296,6 @@ def _may_be_unscored(article: StoredRecord[JudgedPage], request: tuple[str, Stor
 def _text_of(record: Record) -> str:
     """A site's text is requested and scored once, however many of its pages and visits have it."""
     return record.text_digest if isinstance(record, JudgedPage | ScoreRequest) else ""
-
-
-def _fetch_and_detector(score: Score) -> Hashable:
-    return score.fetch_id, score.detector
 
 
 def _page_of(hit: Hit) -> str:

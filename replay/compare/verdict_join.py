@@ -172,7 +172,7 @@ def fetch_key(fetch_id: str, seed: int) -> int:
 def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known: dict[VerdictOutcome, int]) -> _Column:
     keys, codes, offsets = array("Q"), array("i"), array("q")
     for message, verdict in records_of(_Verdict, log.read(topic, partition)):
-        if _of_canary(message.key):
+        if message.key.endswith(b".invalid") and is_canary(message.key.decode(errors="replace")):
             continue
         article = verdict.verdict == ARTICLE
         failed = () if article else verdict.failed or (verdict.first_failed,)
@@ -185,10 +185,6 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known:
     ordered = column.keys[order]
     last = order[np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))] if len(order) else order
     return _Column(column.keys[last], column.codes[last], column.offsets[last])
-
-
-def _of_canary(key: bytes) -> bool:
-    return key.endswith(b".invalid") and is_canary(key.decode(errors="replace"))
 
 
 def _pairs(a: NDArray[np.int32], b: NDArray[np.int32]) -> Iterator[tuple[int, int, int]]:
