@@ -11,7 +11,7 @@ from filters.known_scores import KnownScores, UnrequestedTexts
 from filters.rules.judgement import ARTICLE, DROPPED, judge_and_text
 from filters.rules.ruleset import Ruleset
 from stream.processing.stage import BY_REPLAY, Context, Series, Stage
-from stream.schema.records import Features, Record, ScoreRequest, Verdict
+from stream.schema.records import Features, ScoreRequest, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
 
 READ_ON_MS = 10_000  # between two looks at new scores
@@ -106,7 +106,7 @@ class JudgeStage(Stage):
         return True
 
 
-def request_of(features: Features, verdict: Verdict, text: str, detector: str) -> Record:
+def request_of(features: Features, verdict: Verdict, text: str, detector: str) -> ScoreRequest:
     """The request for an article's text; "" is any detector."""
     return ScoreRequest(
         id=features.id,
