@@ -45,18 +45,17 @@ def obey(html, settings):
     return extraction.Extraction(text=f"{os.getpid()} {html}", path="recall", tried=("recall",))
 extraction.EXTRACTORS["trafilatura"] = obey
 measuring.identify = lambda text: ("en", 1.0)
-import filters.measure.worker_process as worker_process
 from filters.measure.worker_process import main
 main()
 """
-# A parent that never kills a worker: its clock stands still.
+# A parent of a worker with an endless page.
 NEGLIGENT = """
 import sys, zstandard
 from filters.measure.page_measures import RawPage
 from filters.settings import MeasureSettings
 from filters.measure.workers import ExtractionPool
-settings = MeasureSettings(workers=2, time_limit_s=0.4)
-pool = ExtractionPool(settings, command=(sys.executable, "-c", sys.argv[1]), clock=lambda: 0.0)
+settings = MeasureSettings(workers=2, time_limit_s=3)
+pool = ExtractionPool(settings, command=(sys.executable, "-c", sys.argv[1]))
 pages = [RawPage("u", "", zstandard.ZstdCompressor().compress(body)) for body in (b"warm", b"spin")]
 pool.map(pages[:1] * 4)
 print(*pool.pids, flush=True)
@@ -229,7 +228,7 @@ def test_workers_end_with_their_parent() -> None:
     """When the parent is killed, idle workers end at once and a worker that spins ends by its own alarm."""
     root = ROOT
     parent = subprocess.Popen(
-        [sys.executable, "-c", NEGLIGENT, OBEDIENT.replace("main()", "worker_process._GRACE_S = 0.6\nmain()")],
+        [sys.executable, "-c", NEGLIGENT, OBEDIENT.replace("main()", "main(0.6)")],
         cwd=root,
         stdout=subprocess.PIPE,
         text=True,
