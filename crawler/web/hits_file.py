@@ -47,11 +47,6 @@ class BadLine:
     reason: str
 
 
-def hit_id(source: str, query_id: str, engine: str, rank: int, url: str, fetched_at: int) -> str:
-    """Id of a hit: xxh3-128 of its fields. `fetched_at` is the time in the file, 0 if there is none."""
-    return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode((source, query_id, engine, rank, url, fetched_at)))
-
-
 def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> Hit:
     """A hit from named fields; `url` is required. Raises UnusableUrl or ValueError.
 
@@ -68,7 +63,8 @@ def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> H
         texts["query_id"] = " ".join(texts.get("query", "").split())[:QUERY_ID_CAP]
     numbers = {name: _whole_number(name, fields.get(name), least) for name, least in _NUMBERS.items()}
     fetched_at = _time_ms(fields.get("fetched_at"), now_ms)
-    ident = hit_id(texts["source"], texts["query_id"], texts.get("engine", ""), numbers["rank"], url, fetched_at)
+    identity = (texts["source"], texts["query_id"], texts.get("engine", ""), numbers["rank"], url, fetched_at)
+    ident = xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(identity))
     site = host_of(hit_url(url))
     if not _HOST.fullmatch(site):
         raise UnusableUrl(f"no host name can be {site[:200]!r}")

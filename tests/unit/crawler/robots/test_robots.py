@@ -9,10 +9,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from crawler.robots.explanation import DecisionReason, explain
 from crawler.robots.lines import ROBOTS_CAP_BYTES, SITEMAPS_CAP, RobotsRule, group_of, lines_of
 from crawler.robots.path_patterns import PathPattern, target_of
-from crawler.robots.rules import WILDCARDS_CAP, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
+from crawler.robots.rules import (
+    WILDCARDS_CAP,
+    DecisionReason,
+    RobotsAnswer,
+    RobotsRules,
+    RobotsShelf,
+    explain,
+    meaning_of,
+)
 from crawler.web.urls import URL_CAP
 
 _ALL = b"User-agent: *\n"
