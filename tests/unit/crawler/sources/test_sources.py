@@ -189,7 +189,6 @@ def test_brave_stops_at_its_tenth_page_and_where_it_says_so() -> None:
         ("brave", 422, b'{"error": {"code": "VALIDATION"}}', QueryRefused, "does not accept the query"),
         ("brave", 429, b"", SourceBusy, "search.brave.rate"),
         ("mojeek", 403, b"", SourceRefused, "key is wrong"),
-        ("mojeek", 200, b'{"response": {"status": "ERROR: Daily Limit Reached"}}', QuotaSpent, "Daily Limit"),
         ("mojeek", 200, b'{"response": {"status": "ERROR: Access Denied"}}', SourceRefused, "Access Denied"),
         ("marginalia", 503, b"", SourceBusy, "key of your own"),
         ("marginalia", 403, b"", SourceRefused, "blocked"),
