@@ -20,8 +20,6 @@ ScoreKeys = Callable[[Mapping[int, int]], Iterable[tuple[int, int, bytes]]]
 A key may be empty: it says that the partition was read so far. One of a score that will come has the offset -1.
 """
 
-_LATER_MOST = 4096  # digests beside the sorted ones: each takes some sixty bytes there
-
 
 class SortedDigests:
     """Different 64-bit numbers in order."""
@@ -41,10 +39,14 @@ class SortedDigests:
 class KnownScores:
     """The texts that one detector has scored, by partition and site."""
 
-    def __init__(self, detector: str, keys: ScoreKeys) -> None:
-        """Look for scores of the identity `detector` among `keys`; a partition is read when it is first asked for."""
+    def __init__(self, detector: str, keys: ScoreKeys, most_unsorted: int = 4096) -> None:
+        """Look for scores of the identity `detector` among `keys`; a partition is read when it is first asked for.
+
+        At most `most_unsorted` digests, of some sixty bytes each, are held beside the sorted ones.
+        """
         self._end = f":{detector}"
         self._keys = keys
+        self._most_unsorted = most_unsorted
         self._digests: dict[int, SortedDigests] = {}
         self._later: dict[int, set[int]] = {}  # of these partitions, what came since they were sorted
         self._next: dict[int, int] = {}  # offset up to which each was read
@@ -75,7 +77,7 @@ class KnownScores:
         self._next.update(reached)
         for partition, digests in found.items():
             later = self._later.get(partition, set())
-            if partition in self._digests and len(later) + len(digests) <= _LATER_MOST:
+            if partition in self._digests and len(later) + len(digests) <= self._most_unsorted:
                 later.update(digests)
                 continue
             if partition in self._digests:

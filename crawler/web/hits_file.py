@@ -25,6 +25,7 @@ from stream.log.clock import wall_ms
 from stream.schema.records import Hit
 from stream.text.ids import ident_of
 from stream.text.times import read_time
+from stream.text.wording import one_line
 
 LINE_CAP = 1_000_000  # characters of one record
 QUERY_ID_CAP = 200  # characters of a query id that is made from the query
@@ -184,13 +185,8 @@ def wrong_header(line: bytes, column: str) -> str:
         return _PACKED
     if _header_delimiter(line, column) is not None:
         return ""
-    found = text_shown(line.decode("utf-8", "replace"))
-    return f"a CSV needs a header with a column {column}; found: {found}"
-
-
-def text_shown(text: str) -> str:
-    """The beginning of a text, in one line and without control characters."""
-    return "".join(filter(str.isprintable, " ".join(text[:400].split())))[:200]
+    found = one_line(" ".join(line[:400].decode("utf-8", "replace").split()))
+    return f"a CSV needs a header with a column {column}; found: {found[:200]}"
 
 
 def _headless(line: bytes) -> str:

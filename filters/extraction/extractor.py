@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import re
-from functools import cache
 from importlib.util import find_spec
 
 from filters.errors import MissingExtractor
@@ -52,14 +51,9 @@ _NOT_CHARSETS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-es
 
 def extractor(name: str) -> Extractor:
     """The extractor of that name, which is that of its package. Raises MissingExtractor where that is not installed."""
-    if not _installed(name):
+    if find_spec(name) is None:
         raise MissingExtractor(f"extractor {name!r} needs a package that is not here: pip install 'farmwatch[{name}]'")
     return EXTRACTORS[name]
-
-
-@cache
-def _installed(name: str) -> bool:
-    return find_spec(name) is not None
 
 
 def extract(page: bytes | str, encoding: str, settings: MeasureSettings) -> Extraction:

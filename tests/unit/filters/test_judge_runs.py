@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -45,15 +46,23 @@ def put(log: MemoryLog, records: Iterable[Record], topic: str = FEATURES) -> Non
     log.append([Output(topic, 0, record.site.encode(), encode(record)) for record in records])
 
 
-def work(log: MemoryLog, stage: JudgeStage, cycles: int = 3) -> Metrics:
-    """Let the stage read what is there, as a new member of its group."""
-    metrics = Metrics()
+@contextmanager
+def running(
+    log: MemoryLog, stage: JudgeStage, clock: Callable[[], int] = lambda: 7, metrics: Metrics | None = None
+) -> Iterator[StageLoop]:
+    """The loop of a new member of the stage's group, which leaves at the end."""
     stage.poll_s = 0.001
     member = log.join(f"judge.{stage.run}", list(stage.inputs), member="one", store=stage.store)
-    loop = StageLoop(stage, member, metrics=metrics, clock=lambda: 7)
-    for _ in range(cycles):
-        loop.cycle(threading.Event())
+    yield StageLoop(stage, member, metrics=metrics or Metrics(), clock=clock)
     member.close()
+
+
+def work(log: MemoryLog, stage: JudgeStage, cycles: int = 3) -> Metrics:
+    """Let the stage read all records."""
+    metrics = Metrics()
+    with running(log, stage, metrics=metrics) as loop:
+        for _ in range(cycles):
+            loop.cycle(threading.Event())
     return metrics
 
 
@@ -126,13 +135,10 @@ def test_a_batch_that_is_rolled_back_asks_once() -> None:
     log = new_log()
     put(log, [features(1), features(2)])
     stage = replays()
-    stage.poll_s = 0.001
-    member = log.join(f"judge.{RUN}", list(stage.inputs), member="one", store=stage.store)
-    loop = StageLoop(stage, member, metrics=Metrics(), clock=lambda: 7)
-    log.join(f"judge.{RUN}", list(stage.inputs), member="one", store=stage.store).close()  # fences the first
-    for _ in range(4):
-        loop.cycle(threading.Event())
-    member.close()
+    with running(log, stage) as loop:
+        log.join(f"judge.{RUN}", list(stage.inputs), member="one", store=stage.store).close()  # fences the first
+        for _ in range(4):
+            loop.cycle(threading.Event())
     work(log, replays())
     assert asked(log) == [("f1", "1"), ("f2", "2")]
     assert len(messages(log, f"verdicts.{RUN}")) == 2
@@ -153,18 +159,13 @@ def test_a_replay_takes_in_scores_that_come_while_it_works() -> None:
     log = new_log()
     keys = [(0, 0, b"a.example t1:fake/1")]
     found = KnownScores(DETECTOR, lambda after: [key for key in keys if key[1] >= after[0]])
-    stage = replays(known=found)
-    stage.poll_s = 0.001
     clock = [7]
-    member = log.join(f"judge.{RUN}", list(stage.inputs), member="one", store=stage.store)
-    loop = StageLoop(stage, member, metrics=Metrics(), clock=lambda: clock[0])
-    for now_ms, number in ((20_000, 1), (21_000, 2), (31_000, 3), (32_000, 4)):
-        clock[0] = now_ms
-        put(log, [features(number)])
-        loop.cycle(threading.Event())
-        if number == 1:
-            keys += [(0, offset, f"a.example t{offset + 1}:fake/1".encode()) for offset in (1, 2, 3)]
-    member.close()
+    with running(log, replays(known=found), lambda: clock[0]) as loop:
+        for number, clock[0] in ((1, 20_000), (2, 21_000), (3, 31_000), (4, 32_000)):
+            put(log, [features(number)])
+            loop.cycle(threading.Event())
+            if number == 1:
+                keys += [(0, offset, f"a.example t{offset + 1}:fake/1".encode()) for offset in (1, 2, 3)]
     assert asked(log) == [("f2", "2"), ("f3", "3")]
 
 
@@ -187,14 +188,11 @@ def test_the_live_run_forgets_what_is_known_once_it_has_caught_up() -> None:
     names = names_of(RUN, is_live=True)
     texts = known(("a.example", "t1"))
     stage = JudgeStage(RULESET, run=RUN, names=names, known=texts, is_behind=lambda: next(is_behind))
-    stage.poll_s = 0.001
     clock = [20_000]
-    member = log.join(f"judge.{RUN}", list(stage.inputs), member="one")
-    loop = StageLoop(stage, member, metrics=Metrics(), clock=lambda: clock[0])
-    for number, clock[0] in enumerate((20_000, 21_000, 31_000, 32_000, 60_000)):
-        put(log, [features(number, text="1")])
-        loop.cycle(threading.Event())
-    member.close()
+    with running(log, stage, lambda: clock[0]) as loop:
+        for number, clock[0] in enumerate((20_000, 21_000, 31_000, 32_000, 60_000)):
+            put(log, [features(number, text="1")])
+            loop.cycle(threading.Event())
     assert [fetch for fetch, _ in asked(log, "score.requests")] == ["f3", "f4"]
 
 

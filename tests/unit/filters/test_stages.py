@@ -88,16 +88,6 @@ def test_bad_page_has_features_with_its_error(stage: MeasureStage, article: str,
     assert value(metrics, "page_duplicate_ratio_count") == value(metrics, "page_template_ratio_count") == 1
 
 
-def test_text_that_is_gone_from_a_page_counts_against_nobody(
-    stage: MeasureStage, article: str, new_state: NewState
-) -> None:
-    """A page fetched again without text repeats no longer on other pages, and is itself no copy when it comes back."""
-    visits = [page(1, article), page(1, "<p></p>"), page(2, article), page(1, article)]
-    found, _ = run(stage, visits, new_state())
-    assert [features.measures["duplicate_share"] for features in found] == [0, None, 0, 0]
-    assert [features.measures["template_share"] for features in found] == [0, None, 0, 0]
-
-
 def test_url_where_redirects_ended_is_judged(stage: MeasureStage, article: str, new_state: NewState) -> None:
     """The URL path is that of the final URL; the record keeps the URL that was asked for."""
     (features,), _ = run(stage, [page(1, article, final_url=f"https://{SITE}/tag/x")], new_state())

@@ -40,19 +40,6 @@ def test_what_an_answer_to_robots_txt_means(statuses: tuple[int, ...], meaning: 
         assert meaning_of(status, complete=False) is not RobotsAnswer.RULES
 
 
-def test_rules_are_those_of_our_group() -> None:
-    """Our own group counts before the star; the longest match decides; delay and sitemaps are read."""
-    rules = RobotsRules(
-        b"\xef\xbb\xbfUser-agent: *\nDisallow: /\n\nUser-agent: FarmWatch\nDisallow: /no\nAllow: /no/but\n"
-        b"Crawl-delay: 7\nSitemap: https://a.example/s.xml\n",
-        "farmwatch",
-    )
-    assert rules.allows("https://a.example/x") and rules.allows("https://a.example/no/but")
-    assert not rules.allows("https://a.example/no")
-    assert rules.crawl_delay_s == 7 and rules.sitemaps == ["https://a.example/s.xml"]
-    assert RobotsRules(b"", "farmwatch").allows("https://a.example/x")
-
-
 def test_the_shelf_parses_once_and_forgets_the_oldest() -> None:
     """A text is asked for once per version while it is on the shelf."""
     asked: list[str] = []

@@ -11,7 +11,7 @@ from lxml import etree
 from lxml.html import HtmlElement
 from trafilatura.utils import load_html
 
-from filters.extraction.html_tree import MAX_DEPTH, Unparsed, parse
+from filters.extraction.html_tree import MAX_DEPTH, Unparsed, new_parser, parse
 from filters.extraction.interface import ExtractError
 
 END = "<p>the end of the page</p>"
@@ -72,14 +72,10 @@ def test_page_nested_too_deeply_is_named(depth: int) -> None:
     assert refused.value.error == ExtractError.TOO_DEEP
 
 
-def test_page_that_stops_the_parser_all_the_same_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_that_stops_the_parser_all_the_same_is_named() -> None:
     """Where the parser gives up even without its limits, the page is refused by name: an unknown part of it is lost."""
-    from filters.extraction import html_tree
-
-    usual = html_tree._parser(huge=False)
-    monkeypatch.setattr(html_tree, "_parser", lambda huge: usual)
     with pytest.raises(Unparsed) as refused:
-        parse(page("<p>" + "a" * 10_000_100 + "</p>" + END))
+        parse(page("<p>" + "a" * 10_000_100 + "</p>" + END), lambda _: new_parser(huge=False))
     assert refused.value.error == ExtractError.PARSER_STOPPED
 
 
