@@ -28,7 +28,7 @@ def page(text: str = TEXT, tokens: int = 20) -> Features:
 
 
 def test_dropped_pages_have_no_cleaned_text() -> None:
-    """Texts of dropped pages are not cleaned: the digest is "" where cleaned texts are scored, and else the main text's."""
+    """Texts of dropped pages are not cleaned: the digest is "" under C4, and the main text's otherwise."""
     short = page(tokens=4)
     assert judge_and_text(short, C4) == (judge(short, C4), "")
     assert judge(short, C4).text_digest == ""
