@@ -96,7 +96,7 @@ def read_key(table: str, settings: SourceSettings, environment: Mapping[str, str
 
 
 def key_origin(settings: SourceSettings, environment: Mapping[str, str]) -> str:
-    """Where the key of a source comes from, as text."""
+    """Where the key of a source comes from, for a message."""
     if settings.key_file:
         return f"the key is that of {settings.key_file}"
     if settings.key_env and environment.get(settings.key_env, "").strip():

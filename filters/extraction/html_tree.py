@@ -1,8 +1,8 @@
-"""HTML to a tree of everything that is in it, or the name of what prevents that.
+"""Parses HTML to a complete tree, or names the reason why it cannot.
 
-libxml2's HTML parser gives up in silence: beyond its limits (depth of 256, 10 MB of text or attribute) the tree ends,
-and text after the end tag of `html` gets a second root. Here such a document is parsed again without limits, further
-roots become the last `div`s of the body, and other failures raise. A text without an element is no HTML.
+libxml2's HTML parser stops without an error: beyond its limits (depth of 256, 10 MB of text or attribute) the tree
+ends, and text after the end tag of `html` gets a second root. Here such a document is parsed again without limits,
+further roots become the last `div`s of the body, and other failures raise. A text without an element is no HTML.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NONCHARACTERS = ("\ufffe".encode(), "\uffff".encode())
 
 
 class Unparsed(ValueError):
-    """The document cannot be parsed whole: `error` says why."""
+    """The document cannot be parsed completely; `error` is the reason."""
 
     def __init__(self, error: ExtractError) -> None:
         super().__init__(error)

@@ -127,7 +127,7 @@ def test_what_is_unasked_is_counted_by_text() -> None:
         lambda partition: articles if partition == 1 else [], lambda: KnownScores("d/1", lambda _: ())
     )
     assert [unasked.count(partition) for partition in (0, 1)] == [0, 2]
-    assert [unasked.stands_at(1, fetch) for fetch in ("f1", "f2", "f3", "f4")] == [True, True, True, False]
+    assert [unasked.has_fetch(1, fetch) for fetch in ("f1", "f2", "f3", "f4")] == [True, True, True, False]
     assert [unasked.take(1, site, "t1") for site in ("a", "a", "b", "c")] == [True, False, True, False]
     assert not unasked.take(0, "a", "t1")
     assert unasked.count(1) == 2
