@@ -24,10 +24,9 @@ from prometheus_client import generate_latest
 
 from crawler.errors import ArchiveUnwritable
 from crawler.fetch.jobs import Capture, RequestKind
-from crawler.settings import CrawlSettings
 from crawler.warc.file import close_leftovers
 from crawler.warc.pages import ArchivedPage, pages_of
-from crawler.warc.writer import WarcWriter, open_warc
+from crawler.warc.writer import WarcWriter
 from stream.processing.metrics import Metrics
 from tests.support.farm import wait_for
 from tests.support.paths import ROOT
@@ -53,11 +52,6 @@ def written(folder: Path, *captures: Capture, **changes: Any) -> list[Read]:
         archive.settle()
     assert_clean(finished(folder))
     return read_all(finished(folder))
-
-
-def test_no_archive_where_none_is_asked_for() -> None:
-    """An empty folder name costs nothing: no writer, no thread."""
-    assert open_warc(CrawlSettings()) is None
 
 
 def test_an_exchange_is_a_request_and_a_response(tmp_path: Path) -> None:
