@@ -102,8 +102,8 @@ def read_records(lines: Iterable[bytes], column: str) -> Iterator[tuple[int, dic
         yield from _from_each(rest, lambda text: msgspec.json.decode(text, type=dict[str, Any]))
     elif delimiter is not None:
         yield from _from_csv(rest, delimiter)
-    elif column == "url" and (wrong := _headless(opening[1])):
-        yield opening[0], wrong
+    elif column == "url" and _is_headless(opening[1]):
+        yield opening[0], wrong_header(opening[1], column)
     else:
         yield from _from_each(rest, lambda text: {} if text.startswith("#") else {column: text})
 
@@ -189,21 +189,16 @@ def wrong_header(line: bytes, column: str) -> str:
     return f"a CSV needs a header with a column {column}; found: {found[:200]}"
 
 
-def _headless(line: bytes) -> str:
-    """What is wrong with a first line that is CSV without a column `url`; "" if it may begin a list of URLs.
+def _is_headless(line: bytes) -> bool:
+    """Whether a first line is CSV without a column `url`, and so cannot begin a list of URLs.
 
     A URL may contain commas and semicolons: such a line is CSV only if it also has white space.
     """
     text = line[:LINE_CAP].decode("utf-8", "replace").strip()
-    delimiter = max(_DELIMITERS, key=text.count)
-    if text.startswith("#") or delimiter not in text:
-        return ""
-    if (url := _FIRST_URL.match(text)) and not re.search(r"[,;\s]", url["host"]) and not re.search(r"\s", text):
-        return ""
-    fields = [field.strip().strip('"') for field in text.split(delimiter)]
-    if any(_FIRST_URL.match(field) for field in fields):
-        return "a CSV needs a header with a column url; there is no header: the first line holds a URL already"
-    return f"a CSV needs a header with a column url; found: {', '.join(fields)[:200]}"
+    if text.startswith("#") or not any(delimiter in text for delimiter in _DELIMITERS):
+        return False
+    url = _FIRST_URL.match(text)
+    return url is None or bool(re.search(r"[,;\s]", url["host"]) or re.search(r"\s", text))
 
 
 def _text(line: bytes) -> str | None:
