@@ -55,7 +55,7 @@ class MeasureStage(Stage):
     def prepare(self, records: Sequence[Record]) -> Sequence[Measured | None]:
         """Measure the fetched pages of a batch in the worker processes; None for the others."""
         fetched = [page for page in records if isinstance(page, Page) and page.outcome == _FETCHED]
-        # a page's content stands under the URL where redirects ended
+        # the content is that of the URL where redirects ended
         raw = [RawPage(page.final_url or page.url, page.encoding, page.body) for page in fetched]
         results = iter(self._pool.map(raw))
         return [next(results) if isinstance(page, Page) and page.outcome == _FETCHED else None for page in records]

@@ -23,7 +23,7 @@ _FEW_ATTRIBUTES_CHARS = 100_000
 """Characters up to which a page is not searched for them: a single element of that size takes some 2 s to extract."""
 
 _MANY_ATTRIBUTES = re.compile(
-    # Tags as HTML reads them; what stands in a script, a style sheet or a comment is none. Nothing is given back once
+    # Tags as HTML defines them, none in scripts, style sheets and comments. Nothing is given back once
     # it has matched, so that the search takes the same time for each character of any page. A page that is written to
     # be read otherwise by this than by the parser meets the worker's time limit.
     rf"""<(?:

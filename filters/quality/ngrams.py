@@ -3,7 +3,7 @@
 Gopher (Rae et al. 2021, table A1) asks for the share of characters in the most frequent 2- to 4-gram and in duplicate
 5- to 10-grams, and leaves open what a duplicate is:
 
-- datatrove walks over the words. An n-gram seen at an earlier step is a duplicate, and the walk goes on behind it, so
+- datatrove walks over the words. An n-gram seen at an earlier step is a duplicate, and the walk continues behind it, so
   none is counted twice; first occurrences count for nothing. N-grams are compared with their words joined without a
   space. Divisor: all characters of the text, white space included.
 - DOLMa counts all occurrences of n-grams that occur twice, overlapping or not, over the characters of all n-grams.
@@ -109,7 +109,7 @@ def repeated_ngrams(tokens: Tokens, piece: int = _PIECE) -> Repeated:
 def _sorted(grams: Hashes) -> tuple[Counts, Counts]:
     """Where the n-grams stand in `grams`, equal ones side by side and in order; and places in that whose next is equal.
 
-    In all but long texts the low bits of a hash make room for where it stands, as sorting numbers is faster; it is
+    In all but long texts the low bits of a hash make room for its place, because sorting numbers is faster; it is
     multiplied before, for the last word of an n-gram may say nothing in the high bits.
     """
     bits = len(grams).bit_length()

@@ -1,4 +1,4 @@
-"""ASK: what is unasked is asked for once, and found anew from the log by whoever goes on."""
+"""The second request pass: each text without a request is requested once; a new member finds the rest in the log."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ DETECTOR = "fake/1"
 
 
 class Desk:
-    """A log of one partition with pages; what is asked for on it counts as known, besides `scored`."""
+    """A log of one partition with pages; its requests count as known, besides `scored`."""
 
     def __init__(self, *pages: Features, scored: tuple[str, ...] = ()) -> None:
         self.log = MemoryLog(clock=lambda: 7)
@@ -73,7 +73,7 @@ class Desk:
 
 
 def test_it_asks_for_each_unasked_text_once_a_site() -> None:
-    """Texts with a score, dropped pages and repeated texts are passed over, also where one fetch id has two texts."""
+    """Texts with a score, dropped pages and repeated texts are skipped, also where one fetch id has two texts."""
     pages = [page(1), page(2), page(3, "x"), page(4, "x"), page(5, "x", "b.example"), page(6, tokens=1)]
     desk = Desk(*pages, page(2), page(1, "y"), scored=("a.example t1",))
     desk.run(desk.loop())

@@ -1,4 +1,4 @@
-"""JUDGE and MEASURE as runs: where they write, what a replay asks the detector for, and that nothing is asked twice."""
+"""JUDGE and MEASURE in runs: their topics, a replay's requests to the detector, and no request twice."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def replays(*scored: tuple[str, str], **more: Any) -> JudgeStage:
 
 
 def messages(log: MemoryLog, topic: str) -> Sequence[Message]:
-    """What stands on a topic."""
+    """The messages of a topic."""
     return list(log.read(topic, 0))
 
 
@@ -125,7 +125,7 @@ def test_what_was_asked_is_asked_by_no_later_process_of_the_run() -> None:
 
 
 def test_a_batch_that_is_rolled_back_asks_once() -> None:
-    """The commit of a batch fails after it was processed: what it asked for is asked for when it is done again."""
+    """If the commit of a batch fails, its texts are requested when the batch is repeated."""
     log = new_log()
     put(log, FEATURES, features(1), features(2))
     stage = replays()
@@ -163,7 +163,7 @@ def test_a_replay_takes_in_scores_that_come_while_it_works() -> None:
 
 
 def test_the_live_run_asks_for_no_text_that_is_known_to_have_a_score() -> None:
-    """It asks at its own priority and of any detector, for what is not known, and keeps no state."""
+    """It requests texts without a score, at its own priority and of any detector, and keeps no state."""
     log = new_log()
     put(log, FEATURES, features(1), features(2), features(3, text="2"))
     stage = JudgeStage(RULESET, run=RUN, names=names_of(RUN, is_live=True), known=known(("a.example", "t1")))

@@ -93,7 +93,7 @@ def test_later_scores_are_sorted_in_once_they_are_many() -> None:
 
 
 def test_a_score_that_will_come_is_known_and_takes_no_offset() -> None:
-    """A key at -1 counts as a score; what is read on begins with the very first offset all the same."""
+    """A key at -1 counts as a score; the next read begins at the first offset all the same."""
     read: list[Mapping[int, int]] = []
 
     def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:

@@ -117,7 +117,7 @@ def test_a_robots_txt_in_the_wrong_encoding_is_obeyed(encoding: str) -> None:
     ],
 )
 def test_which_crawl_delay_is_asked_of_us(lines: str, delay_s: float) -> None:
-    """That of the names above it in our group; of several the longest; what is no number asks nothing."""
+    """The delay of the names above it in our group, the longest of several; any other value counts as none."""
     assert RobotsRules(lines.encode(), "farmwatch").crawl_delay_s == delay_s
 
 

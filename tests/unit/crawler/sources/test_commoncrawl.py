@@ -110,7 +110,7 @@ def test_a_site_is_imported_as_its_warc_file_would_be(log: MemoryLog) -> None:
 
 
 def test_no_more_pages_than_asked_are_imported(log: MemoryLog) -> None:
-    """`count` bounds what is read of a page of the index."""
+    """`count` bounds the pages imported per page of the index."""
     warc, lines = _warc(5)
     desk = _desk(log, warc, lines, count=2, pages=1)
     assert desk.run([HOST], kept=False).pages == 2
@@ -155,7 +155,7 @@ def test_pages_that_are_there_are_not_appended_again(log: MemoryLog) -> None:
     ],
 )
 def test_a_line_of_the_index_that_cannot_be_right_is_passed_over(changed: dict[str, str]) -> None:
-    """Paths out of the archive, ranges without bounds, and what is no HTML page."""
+    """Paths outside the archive, ranges without bounds, and captures that are no HTML page."""
     line = {**_warc(1)[1][0], **changed}
     results = SOURCE.results(answer(line), 1)
     assert (list(results.found), len(results.bad)) == ([], 1)

@@ -96,7 +96,7 @@ def test_a_park_survives_a_restart(log: Log) -> None:
 
 
 def test_a_search_by_hand_does_not_wait_for_long(log: Log) -> None:
-    """With little patience the round ends, and says what is waited for and until when."""
+    """With little patience the round ends, and its message names the reason of the wait and its end."""
     desk = _desk(log, lambda _: SourceBusy("brave answers 429", 900.0))
     summary = desk.run(QUERIES, patience_s=120.0, kept=False)
     assert "brave answers 429" in summary.ended and "12:15:00Z" in summary.ended
@@ -114,14 +114,14 @@ def test_a_refusal_ends_the_round(log: Log) -> None:
 
 
 def test_a_query_that_is_refused_costs_only_itself(log: Log) -> None:
-    """One too long for Brave is passed over without a request."""
+    """A query that is too long for Brave is skipped without a request."""
     desk = _desk(log, lambda _: answer(_brave()))
     summary = desk.run([Query("long", "x" * 500), QUERIES[0]])
     assert (summary.outcomes["refused"], summary.outcomes["found"], len(desk.asked)) == (1, 1, 1)
 
 
 def test_the_quota_is_never_overdrawn_also_over_restarts(log: Log) -> None:
-    """Three a month: the third request is the last of the month in whatever process; then it goes on by itself."""
+    """With three requests a month, no process makes a fourth; the round resumes in the next month."""
     desk = _desk(log, lambda _: answer(_brave()), quota_month=3)
     desk.stop_after = 2
     desk.run(QUERIES)
@@ -137,7 +137,7 @@ def test_the_quota_is_never_overdrawn_also_over_restarts(log: Log) -> None:
 
 
 def test_a_quota_that_is_spent_is_no_failure_of_the_query(log: Log) -> None:
-    """However often the source says so: it is waited for, and the query is asked until it is answered."""
+    """Each time, the source waits until the quota renews, and the query is repeated."""
     script: list[SourceAnswer | Exception] = [
         QuotaSpent("limit", 3600.0),
         QuotaSpent("limit", 7200.0),
@@ -197,7 +197,7 @@ def test_an_unreadable_usage_does_not_reset_the_quota(log: Log) -> None:
 
 
 def test_a_source_without_a_known_usage_is_refused_until_its_counts_reset(log: Log) -> None:
-    """No request is made, and the message says when the counts reset; then the source is asked again."""
+    """No request is made until the counts reset, and the message names that day."""
     _keep_unreadable(log)
     desk = _desk(log, lambda _: answer(_brave()), quota_day=3)
     ledger = Ledger(log, "brave", clock=lambda: written_s)
@@ -214,7 +214,7 @@ def test_a_source_without_a_known_usage_is_refused_until_its_counts_reset(log: L
 
 
 def test_the_end_is_not_kept_waiting_by_a_request(log: Log) -> None:
-    """A source that does not answer: the request is given up, its query is not dealt with, and asked again later."""
+    """A request without a response is cancelled, and its query is repeated in the next run."""
     desk = _desk(log, lambda _: answer(_brave()))
     desk.stop_after, desk.together = 1, 2  # the answer takes five seconds
     summary = desk.run(QUERIES)

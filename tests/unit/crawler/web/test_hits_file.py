@@ -38,7 +38,7 @@ def test_csv_with_all_columns() -> None:
 
 
 def test_jsonl_and_plain_lists() -> None:
-    """JSONL and a plain list give hits, too; comments and blank lines of a list are passed over."""
+    """JSONL and a plain list give hits, too; comments and blank lines of a list are skipped."""
     hits, bad = read(b'{"url": "http://a.example/", "rank": 2, "fetched_at": 1700000000, "other": [1]}\n')
     assert [(hit.rank, hit.fetched_at) for hit in hits] == [(2, 1_700_000_000_000)] and not bad
     hits, bad = read(b"# list\n\nhttp://a.example/\r\n  https://b.example/x  \n")
@@ -143,7 +143,7 @@ def test_a_query_without_an_id_is_its_own_id() -> None:
     ],
 )
 def test_csv_without_a_url_column_is_refused(first: str) -> None:
-    """A CSV without header, or whose header lacks url, gives no hit and one broken line that says what is expected."""
+    """A CSV without a header, or without a column url, gives no hit and one bad line with the reason."""
     hits, bad = read(b"\n" + first.encode() + b"\nhttps://a.example/,b\nhttps://a.example/c\n")
     assert hits == [] and [line.number for line in bad] == [2]
     assert bad[0].reason == f"a CSV needs a header with a column url; found: {' '.join(first.split())}"

@@ -194,7 +194,7 @@ def test_a_link_is_of_the_site_and_in_its_one_spelling(reference: str) -> None:
 
 
 def test_a_calendar_of_ten_thousand_links_lists_nothing() -> None:
-    """Days and months without end are told by their looks, however the calendar spells them."""
+    """Endless days and months are recognised in each way to write them."""
     days = [
         text
         for year, month in itertools.product(range(2000, 2083), range(1, 13))

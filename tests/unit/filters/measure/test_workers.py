@@ -165,7 +165,7 @@ def test_page_that_waits_has_its_whole_time(new_pool: NewPool) -> None:
 
 
 def test_worker_has_its_next_page_before_it_answers(new_pool: NewPool) -> None:
-    """While there are plenty of pages one waits for each worker; the last ones are kept for whoever is idle first."""
+    """While there are plenty of pages one waits for each worker; the last ones go to the first idle worker."""
     counting = OBEDIENT.replace(
         'if html.startswith("hang"):', "import select\n    if html.startswith('look'):"
     ).replace(
@@ -192,7 +192,7 @@ def test_large_pages_pass_the_pipes(new_pool: NewPool) -> None:
 
 
 def test_workers_that_cannot_start_are_an_error_to_try_again(new_pool: NewPool) -> None:
-    """Where every worker dies at once, the call ends with a retriable error, and pages are not given up for it."""
+    """If every worker dies at its start, the call ends with a retriable error, and no page gets a result for it."""
     pool = new_pool(workers=1, code="raise SystemExit(9)")
     with pytest.raises(WorkersUnavailable, match="exit status 9"):
         pool.map([raw("one")])

@@ -43,7 +43,7 @@ def verdict(*failed: str, unknown: tuple[str, ...] = (), disabled: tuple[str, ..
 
 
 def test_drops_are_counted_in_three_ways() -> None:
-    """A page that fails two rules counts as a drop of both, as the first one's marginal drop, and as nobody's alone."""
+    """A page that fails two rules is a drop of both, a marginal drop of the first, and a sole drop of neither."""
     pages = [("article", "a", verdict("min_tokens", "url_kind")), ("forum", "a", verdict("url_kind"))]
     pages += [("", "b", verdict("min_tokens")), ("article", "a", verdict())]
     found = evaluate(list(starmap(Judged, pages)))

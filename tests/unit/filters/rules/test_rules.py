@@ -36,7 +36,7 @@ LONG = Block(BlockKind.PARAGRAPH, 500, 0, 0)
 
 
 def features(*blocks: Block, error: str = "", path: str = "recall", **measures: Any) -> Features:
-    """Features of a good article but for what is named."""
+    """Features of a good article with these changes."""
     page = page_features(**{**GOOD, **measures})
     return msgspec.structs.replace(page, extract_path=path, extract_error=error, blocks=pack(blocks or [LONG] * 4))
 
@@ -125,7 +125,7 @@ URL_KINDS = {
 
 @pytest.mark.parametrize("kind", URL_KINDS)
 def test_url_kinds(kind: str) -> None:
-    """URLs of index, tag, category, search and paging pages are told from those of articles."""
+    """URLs of index, tag, category, search and paging pages are recognised, and those of articles are not."""
     for path in URL_KINDS[kind]:
         found = outcome(judge(features(url_path=path), NOTES), "url_kind")
         assert found == (kind, "pass" if kind == "other" else "fail"), path
@@ -229,7 +229,7 @@ def test_languages_are_those_that_the_identifier_tells() -> None:
 
 
 def test_every_quality_measure_has_its_rule() -> None:
-    """No measure is taken for nothing, and what is bounded from both sides is named by min and max."""
+    """Each measure has a rule, and the names of rules say min or max."""
     bounded: dict[str, list[str]] = {}
     for name, kind in QUALITY_RULES.items():
         bounded.setdefault(kind.of, []).append(name)
