@@ -185,20 +185,26 @@ class RobotsShelf:
         self._bytes = 0
         self._held: OrderedDict[str, tuple[int, RobotsRules]] = OrderedDict()
 
-    def rules(self, site: str, version: int, text: Callable[[], bytes]) -> RobotsRules:
-        """The rules of a site; `version` identifies its text, and `text` is called if they are not cached.
-
-        The newest rules are cached whatever their size.
-        """
-        found = self._held.get(site)
-        if found is not None and found[0] == version:
-            self._held.move_to_end(site)
-            return found[1]
-        rules = RobotsRules(text(), self._agent)
+    def held(self, name: str) -> tuple[int, RobotsRules] | None:
+        found = self._held.get(name)
         if found is not None:
-            self._bytes -= self._held.pop(site)[1].size_bytes
-        self._held[site] = (version, rules)
+            self._held.move_to_end(name)
+        return found
+
+    def put(self, name: str, version: int, rules: RobotsRules) -> None:
+        """Cache rules in place of older ones; the newest are cached whatever their size."""
+        if name in self._held:
+            self._bytes -= self._held.pop(name)[1].size_bytes
+        self._held[name] = (version, rules)
         self._bytes += rules.size_bytes
         while len(self._held) > max(1, self._size) or (self._bytes > self._cap_bytes and len(self._held) > 1):
             self._bytes -= self._held.popitem(last=False)[1][1].size_bytes
+
+    def rules(self, site: str, version: int, text: Callable[[], bytes]) -> RobotsRules:
+        """The rules of a site; `version` identifies its text, and `text` is called if they are not cached."""
+        found = self.held(site)
+        if found is not None and found[0] == version:
+            return found[1]
+        rules = RobotsRules(text(), self._agent)
+        self.put(site, version, rules)
         return rules
