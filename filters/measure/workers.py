@@ -13,7 +13,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
@@ -41,6 +41,7 @@ class _Batch:
     waiting: deque[tuple[int, RawPage]]
     results: dict[int, Measured] = field(default_factory=dict)
     died: set[int] = field(default_factory=set)
+    is_over: bool = False
 
 
 class ExtractionPool:
@@ -82,11 +83,16 @@ class ExtractionPool:
             batch = _Batch(deque(enumerate(pages)))
             served = [self._threads.submit(self._serve, place, batch) for place in range(len(self._workers))]
             try:
-                for one in served:
+                for one in as_completed(served):
                     one.result()
-            finally:  # after an error the pages under way are finished, so that no answer is left for the next batch
-                batch.waiting.clear()
+            except BaseException:  # such as Ctrl-C: the pages under way are given up, whatever time they have left
+                batch.is_over = True
+                for worker in self._workers:
+                    worker.process.kill()
                 wait(served)
+                for place in range(len(self._workers)):
+                    self._replace(place)
+                raise
             return [batch.results[number] for number in range(len(pages))]
 
     def close(self) -> None:
@@ -100,13 +106,9 @@ class ExtractionPool:
         """Measure waiting pages in the worker at `place` until there are none. Raises WorkersUnavailable."""
         decoder = msgspec.msgpack.Decoder(Measured)
         sent: deque[tuple[int, RawPage]] = deque()
-        while sent or batch.waiting:
-            try:
-                if not self._start(place, _LOOK_S):
-                    continue
-            except WorkersUnavailable:
-                batch.waiting.clear()
-                raise
+        while (sent or batch.waiting) and not batch.is_over:
+            if not self._start(place, _LOOK_S):
+                continue
             worker = self._workers[place]
             try:
                 while page := self._next(worker, sent, batch):
@@ -118,6 +120,8 @@ class ExtractionPool:
                 if worker.served >= self._settings.recycle_pages:
                     self._replace(place)
             except (EOFError, OSError) as error:
+                if batch.is_over:
+                    return
                 number, lost = sent.popleft()
                 batch.waiting.extendleft(reversed(sent))
                 sent.clear()

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -247,3 +248,14 @@ def test_settings_reach_the_workers(new_pool: NewPool, article: str) -> None:
     """A cap of the settings is kept by the workers."""
     pool = new_pool(workers=1, max_html_bytes=100, code="from filters.measure.worker_process import main; main()")
     assert pool.map([raw(article)])[0].error == "too_large"
+
+
+def test_ctrl_c_does_not_wait_for_a_page(new_pool: NewPool) -> None:
+    """An interrupted batch ends at once, although a page has most of its time left; the next one is measured."""
+    pool = new_pool(workers=2, time_limit_s=600.0)
+    pool.map([raw("warm")] * 4)
+    interrupt = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        pool.map([raw("hang"), raw("one")])
+    assert pool.map([raw("two")])[0].text.endswith("two")
