@@ -31,12 +31,12 @@ import numpy.typing as npt
 
 from farmwatch.labels.evaluation_tables import Table, document
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
-from farmwatch.terminal.generated import renewed
 from filters.extraction.blocks import Definition
 from filters.rules.judgement import judge
 from filters.rules.kinds import Rule
 from filters.rules.ruleset import Ruleset, load_ruleset
 from filters.settings import MeasureSettings
+from tests.tools.generated import renewed
 
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int_]

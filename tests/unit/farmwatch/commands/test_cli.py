@@ -13,11 +13,11 @@ import pytest
 
 from farmwatch.commands.cli import app
 from farmwatch.commands.daemon.running import parse_roles
-from farmwatch.commands.reference import commands
 from stream.schema.roles import Role
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
 from tests.support.paths import ROOT
+from tests.tools.reference import commands
 
 _HEAVY = {"torch", "transformers", "trafilatura", "kafka", "numpy", "lxml", "aiohttp", "prometheus_client", "structlog"}
 

@@ -7,23 +7,23 @@ import inspect
 import pytest
 
 from farmwatch.commands.cli import app
-from farmwatch.commands.reference import COMMAND, commands, meaning_of, pages, sections
 from farmwatch.config.config import Config
 from farmwatch.config.layers import settings_of
-from farmwatch.terminal.generated import section
 from stream.processing.metrics import SPECS
 from tests.support.paths import DOCS
+from tests.tools.generated import section
+from tests.tools.reference import COMMAND, commands, meaning_of, pages, sections
 
 
 @pytest.mark.parametrize("name", pages())
 def test_a_page_is_as_the_code_makes_it(name: str) -> None:
-    """A setting, metric or command that changed without its page fails here: run farmwatch.commands.reference."""
+    """A setting, metric or command that changed without its page fails: run `python -m tests.tools.reference docs`."""
     assert (DOCS / name).read_text(encoding="utf-8") == pages()[name]
 
 
 @pytest.mark.parametrize("name", sections())
 def test_a_section_is_as_the_code_makes_it(name: str) -> None:
-    """A rule, topic or reason that changed without its row fails here: run farmwatch.commands.reference."""
+    """A rule, topic or reason that changed without its row fails: run `python -m tests.tools.reference docs`."""
     assert section((DOCS / name).read_text(encoding="utf-8"), COMMAND) == sections()[name]
 
 
