@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from stream.text.user_errors import Exit, FarmwatchError
 
-class FiltersError(Exception):
+
+class FiltersError(FarmwatchError):
     """Any failure of the filters. `retriable`: the same batch may succeed when tried again."""
-
-    retriable = False
 
 
 class MissingExtractor(FiltersError):
@@ -21,3 +21,5 @@ class WorkersUnavailable(FiltersError):
 
 class BadRuleset(FiltersError):
     """A ruleset cannot be read, or has a wrong setting: correct it, or name another ruleset."""
+
+    exit = Exit.USAGE
