@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
@@ -21,19 +20,19 @@ from stream.schema.runs import shown_run
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted
 
-Verdicts = Literal["llm", "human", "undecided", "unclassifiable"]
-
 
 def sites(
     *,
-    verdict: Annotated[Verdicts | None, Parameter(help="Only sites with this verdict.")] = None,
+    verdict: Annotated[
+        Literal["llm", "human", "undecided", "unclassifiable"] | None, Parameter(help="Only sites with this verdict.")
+    ] = None,
     limit: Annotated[int, Parameter(help="Rows at most; 0 = all.")] = 100,
     canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """One row per site: its verdict and what that rests on; the detector's warning on stderr.
+    """One row per site: its verdict and the evidence; the detector's warning on stderr.
 
     `p_llm` is the probability that it is an LLM site, by its flagged articles and those of all sites; a site that has
     too few articles for a verdict has one too. A row is of one ruleset: the one that judged the site last.
@@ -57,20 +56,23 @@ def sites(
             put_json(fields | {"run": shown_run(row.run), "p_llm": likely.get(row.site)})
         tell(warnings, short=True)
         return Exit.OK
-    columns: dict[str, str | Callable[[SiteState], Any]] = {
-        "site": "site",
-        "verdict": "verdict",
-        "p_llm": lambda row: f"{likely[row.site]:.2f}" if row.site in likely else "",
-        "mixed": lambda row: "mixed" if row.mixed else "",
-        **{name: name for name in ("pages", "articles", "scored", "flagged")},
-        "used": "pages_used",
-        "llr": lambda row: round(row.llr, 2),
-        "most dropped by": lambda row: max(row.dropped_by, key=row.dropped_by.__getitem__, default=""),
-        "ruleset": ruleset_of,
-        "detector": "detector",
-    }
-    less = ("llr", "most dropped by", "scored", "used", "flagged", "mixed")
-    put_columns(shown, columns, less=less, same=("ruleset", "detector"))
+    put_columns(
+        shown,
+        {
+            "site": "site",
+            "verdict": "verdict",
+            "p_llm": lambda row: f"{likely[row.site]:.2f}" if row.site in likely else "",
+            "mixed": lambda row: "mixed" if row.mixed else "",
+            **{name: name for name in ("pages", "articles", "scored", "flagged")},
+            "used": "pages_used",
+            "llr": lambda row: round(row.llr, 2),
+            "most dropped by": lambda row: max(row.dropped_by, key=row.dropped_by.__getitem__, default=""),
+            "ruleset": ruleset_of,
+            "detector": "detector",
+        },
+        less=("llr", "most dropped by", "scored", "used", "flagged", "mixed"),
+        same=("ruleset", "detector"),
+    )
     if shown:
         message(COLUMNS)
     message(f"{len(shown)} of {counted(len(found), 'site')} shown; {len(rows)} in the log")

@@ -22,8 +22,8 @@ from stream.text.user_errors import Exit, NotFound
 from stream.text.wording import counted
 
 
-def show_why(config: Config, since: str, run: str, *, as_json: bool) -> Exit:
-    """Print the parts of the change. Raises NotFound where no share was kept since then, or there is none now."""
+def show_change(config: Config, since: str, run: str, *, as_json: bool) -> Exit:
+    """Print the parts of the change. Raises NotFound if no share was kept since then, or there is none now."""
     now_ms = int(time.time() * 1000)
     day, _ = read_days(since, "", now_ms)
     with opened(config) as log:
