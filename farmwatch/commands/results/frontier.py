@@ -11,7 +11,7 @@ from cyclopts import Parameter
 
 from crawler.frontier.report import FrontierReader, FrontierReport, FrontierSiteLine, SiteReport, UrlLine, site_report
 from crawler.reasons import in_words, meaning_of_reason
-from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
+from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import counting, message, put, put_json, put_table, put_wrapped
@@ -33,7 +33,8 @@ def frontier(
         bool, Parameter(negative="", help="Only the stopped sites: why, and what would end it.")
     ] = False,
     limit: Annotated[
-        int | None, Parameter(help="Lines of a list at most; 0 = all. Default: 10, of one list 100.")
+        int | None,
+        Parameter(help="Lines of a list at most; 0 = all. Default: 10, of one list 100.", validator=AT_LEAST_0),
     ] = None,
     json: AsJson = False,
     common: Common = DEFAULTS,
@@ -47,8 +48,6 @@ def frontier(
     """
     if sum((bool(site), parked, stopped)) > 1:
         raise UsageError("--site, --parked and --stopped: one of them at a time")
-    if limit is not None and limit < 0:
-        raise UsageError("--limit: 0 or more")
     now_ms = int(time.time() * 1000)
     host = host_of(site) if site else ""
     config = common.load().config

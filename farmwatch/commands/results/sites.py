@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from cyclopts import Parameter
 
-from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common
 from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_columns, put_json
@@ -17,7 +17,7 @@ from scoring.rates.canary import is_canary
 from scoring.rates.split_rates import llm_probabilities
 from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
-from stream.text.user_errors import Exit, UsageError
+from stream.text.user_errors import Exit
 from stream.text.wording import counted
 
 
@@ -26,7 +26,7 @@ def sites(
     verdict: Annotated[
         Literal["llm", "human", "undecided", "unclassifiable"] | None, Parameter(help="Only sites with this verdict.")
     ] = None,
-    limit: Annotated[int, Parameter(help="Rows at most; 0 = all.")] = 100,
+    limit: Annotated[int, Parameter(help="Rows at most; 0 = all.", validator=AT_LEAST_0)] = 100,
     canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
     json: AsJson = False,
@@ -39,8 +39,6 @@ def sites(
 
     JSON: one object a line.
     """
-    if limit < 0:
-        raise UsageError("--limit: 0 or more")
     config = common.load().config
     with opened(config) as log:
         everything = read_sites(log, run)

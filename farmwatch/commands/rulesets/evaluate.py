@@ -1,4 +1,4 @@
-"""`farmwatch rulesets evaluate`: what rulesets keep of pages that people have labelled."""
+"""`farmwatch rulesets evaluate`: results of rulesets on labelled pages."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.options import DEFAULTS, AsJson, Common, Jobs
 from farmwatch.config.opening import opened
 from farmwatch.labels.evaluation_tables import document, remarks, report, tables_of
 from farmwatch.labels.fetches import LabelledFetches
@@ -41,7 +41,7 @@ def evaluate_rulesets(
     details: Annotated[
         bool, Parameter(help="What each rule drops, also where there are several rulesets.", negative="")
     ] = False,
-    jobs: Annotated[int, Parameter(name=["--jobs", "-j"], help="Extraction processes; 0 = one per core.")] = 0,
+    jobs: Jobs = 0,
     json: AsJson = False,
     markdown: Annotated[bool, Parameter(help="Print the tables as Markdown.", negative="")] = False,
     common: Common = DEFAULTS,
@@ -54,8 +54,6 @@ def evaluate_rulesets(
     Of a file of `farmwatch label` the pages' features are taken from the log (--log), as the live run has them.
     What is damaged is reported and skipped: exit code 1; 3 where no page is left.
     """
-    if jobs < 0:
-        raise UsageError("--jobs: 0 or more")
     if json and markdown:
         raise UsageError("--json does not go with --markdown")
     named = rulesets or shipped_rulesets()
