@@ -18,7 +18,7 @@ from farmwatch.labels.judgements import ANSWERS, LabelSample, SamplePage
 from farmwatch.labels.labels_file import LabelsFile
 from farmwatch.labels.screen import laid_out
 from farmwatch.labels.session import SKIP, UNDO, Session
-from farmwatch.labels.terminal import CLOSED, REDRAW, SEVERAL, SignalReceived, Terminal, asking, end_by
+from farmwatch.labels.terminal import CLOSED, REDRAW, SEVERAL, SignalReceived, Terminal, end_by, key_terminal
 from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import message, put, put_json, put_table
 from scoring.rates.rate import estimate
@@ -79,7 +79,7 @@ def _ask(session: Session, answers: Path | None, title: str, *, show_verdicts: b
     if screen is None:
         raise UsageError("there is no terminal to show the pages on: do not redirect both stdout and stderr")
     try:
-        with asking(sys.stdin.fileno(), screen.fileno(), screen.encoding or "utf-8") as terminal:
+        with key_terminal(screen.fileno()) as terminal:
             _at(terminal, session, title, show_verdicts=show_verdicts)
     except SignalReceived as ended:
         return "", ended.number
