@@ -26,7 +26,7 @@ _NAMES = {
 }
 _ESCAPE_MS = 50  # until the rest of a sequence must be there
 _LOOK_MS = 100  # a signal acts within this time
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP)
 
 
 class SignalReceived(Exception):
@@ -66,11 +66,15 @@ class Terminal:
     def key(self) -> str:
         """The next key: a small letter, a name of `_NAMES`, or one of these. Raises SignalReceived.
 
-        REDRAW: the size changed. CLOSED: the terminal is gone. SEVERAL: more than one key at once, as of a paste.
+        REDRAW: the size changed, or the process was stopped. CLOSED: the terminal is gone. SEVERAL: more than one key at once, as of a paste.
         """
         while True:
             if self._signals:
-                raise SignalReceived(self._signals[0])
+                if (number := self._signals.pop()) != signal.SIGTSTP:
+                    raise SignalReceived(number)
+                curses.endwin()  # until the next screen is drawn
+                os.kill(os.getpid(), signal.SIGSTOP)
+                return REDRAW
             found = self._keys.poll(_LOOK_MS)
             typed = {_NAMES.get(code, chr(code).lower()) for code in iter(self._window.getch, -1)}
             if typed:
@@ -83,7 +87,7 @@ class Terminal:
 def key_terminal(screen: int) -> Iterator[Terminal]:
     """The terminal of stdin and of the descriptor `screen`; given back at the end. From the main thread only."""
     signals: list[int] = []
-    before = {number: signal.signal(number, lambda came, _: signals.append(came)) for number in _ENDING}
+    before = {number: signal.signal(number, lambda came, _: signals.append(came)) for number in _SIGNALS}
     stdout = os.dup(1)
     os.dup2(screen, 1)  # where curses draws
     try:
