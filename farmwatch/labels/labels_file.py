@@ -1,4 +1,4 @@
-"""The labels file: lines are only ever added, each on the disk before the next page is shown; one writer at a time."""
+"""The labels file: append-only, synced after each label, one writer at a time."""
 
 from __future__ import annotations
 

@@ -66,7 +66,8 @@ class Terminal:
     def key(self) -> str:
         """The next key: a small letter, a name of `_NAMES`, or one of these. Raises SignalReceived.
 
-        REDRAW: the size changed, or the process was stopped. CLOSED: the terminal is gone. SEVERAL: more than one key at once, as of a paste.
+        REDRAW: the size changed, or the process was stopped. CLOSED: the terminal is gone. SEVERAL: more than one key
+        at once, as of a paste.
         """
         while True:
             if self._signals:

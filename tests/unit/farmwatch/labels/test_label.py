@@ -428,7 +428,7 @@ def test_calibrate_takes_the_last_word(label: Keys, capfd: pytest.CaptureFixture
     file = LabelFile(Path("labels.jsonl"))
     assert [(text.llm, text.site) for text in file] == [(True, "s0.example"), (True, "s1.example")]
     file.end()
-    assert "1 page left out: judged, but nobody said who wrote it" in capfd.readouterr().err
+    assert "1 page left out: no author label" in capfd.readouterr().err
 
 
 def test_standing_keeps_the_order_of_the_last_words() -> None:
