@@ -27,11 +27,11 @@ STOPS: Mapping[str, Meaning] = {
     "too_many_requests": Meaning("crawl.requests_per_page times the page budget was asked for, and little came of it"),
     "unreachable": Meaning(
         "nobody answered, for a reason without a word of its own (see the words of failures below)",
-        "a new hit, from crawl.reopen_s after the stop on",
+        "a new hit, from a day after the stop on",
     ),
     "robots_unavailable": Meaning(
         "robots.txt answered with errors crawl.robots_tries times, which forbids all; of one URL: its twin's did",
-        "a new hit, from crawl.reopen_s after the stop on",
+        "a new hit, from a day after the stop on",
     ),
     "crawl_delay": Meaning("robots.txt asks for a Crawl-delay above crawl.crawl_delay_cap_s"),
     "private_address": Meaning("the host stands at an address that is not public; nothing was sent to it"),

@@ -13,6 +13,7 @@ from crawler.web.urls import hit_url, host_of, origin_of, page_bytes, port_of
 from stream.schema.records import Decision, Hit
 
 _HITS_CAP = 100  # hit ids kept per URL
+_REOPEN_MS = 86_400_000  # after that, a new hit tries an unreachable site again
 
 
 class Arrivals:
@@ -32,7 +33,7 @@ class Arrivals:
             return "imported"
         row = self._store.site(hit.site) or self._store.new_site(hit.site)
         row.origin = row.origin or origin_of(url)
-        if row.stopped in MAY_PASS and self._store.now_ms - row.stopped_at >= self._store.settings.reopen_s * 1000:
+        if row.stopped in MAY_PASS and self._store.now_ms - row.stopped_at >= _REOPEN_MS:
             row.reopen()
         outcome = self._take(row, url, hit.id)
         self._store.save(row)

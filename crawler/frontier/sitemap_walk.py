@@ -15,6 +15,8 @@ from crawler.robots.rules import RobotsRules
 from crawler.web.sitemaps import first_sitemaps, sample
 from crawler.web.urls import is_at, is_skipped
 
+_INDEX_LEVELS = 2  # of sitemap indexes
+
 
 class SitemapReader:
     """Reads sitemaps. Methods change `row` in place."""
@@ -65,7 +67,7 @@ class SitemapReader:
         depth = next((depth for url, depth in reading.pending if url == answer.job.url), 0)
         reading.read += 1
         left = max(0, settings.sitemap_files - reading.read)
-        if answer.sitemap.files and depth < settings.sitemap_depth:
+        if answer.sitemap.files and depth < _INDEX_LEVELS:
             files = (url for url in answer.sitemap.files if is_at(url, row.origin))
             pending += [(url, depth + 1) for url in sample(row.site, files, left)]
         reading.pending = pending[:left]
