@@ -11,7 +11,7 @@ from cyclopts.validators import Number
 
 from crawler.errors import UnusableUrl
 from crawler.web.urls import site_of
-from farmwatch.config.config import Loaded, load
+from farmwatch.config.config import LoadedConfig, load
 from farmwatch.terminal.messages import message
 from stream.text.user_errors import UsageError
 
@@ -49,7 +49,7 @@ class Configured:
         """The settings given as flags, `path=value`."""
         return list(self.set)
 
-    def load(self, *more: str) -> Loaded:
+    def load(self, *more: str) -> LoadedConfig:
         """Read the configuration; `more` are further `path=value` flags. Warnings go to stderr. Raises ConfigError."""
         loaded = load(self.config, [*self.flags(), *more])
         for warning in loaded.warnings:

@@ -68,17 +68,8 @@ def tables_of(report: Sequence[Evaluated], *, details: bool) -> list[Table]:
     return tables
 
 
-def document(tables: Sequence[Table]) -> str:
-    """The tables as Markdown."""
-    lines: list[str] = []
-    for table in tables:
-        lines += [f"{table.title}:", "", _line(table.headings), "|" + "---|" * len(table.headings)]
-        lines += [*(_line(row) for row in table.rows), ""]
-    return "\n".join(lines).strip()
-
-
 def remarks(report: Sequence[Evaluated]) -> list[str]:
-    """What the labels cannot say, and why: what the tables leave out, and page types that only look like articles."""
+    """Remarks on the limits of the labels."""
     found = report[0].found  # the labels are the same for every ruleset
     kinds = ", ".join(map(repr, found.labels))
     said = [
@@ -164,7 +155,3 @@ def _rule_json(rule: RuleWork) -> dict[str, Any]:
         "disabled": rule.disabled,
         **{name: {**pages._asdict(), "all": sum(pages)} for name, pages in counts.items()},
     }
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"

@@ -57,9 +57,10 @@ class Terminal:
     def draw(self, lines: Iterable[str]) -> None:
         """Show these lines, which hold no control characters and fit, and nothing else."""
         self._window.erase()
+        encoding = self._window.encoding
         for number, line in enumerate(lines):
             with suppress(curses.error):  # the cursor cannot go behind the last cell
-                self._window.addstr(number, 0, line.encode(self._window.encoding, "replace"))
+                self._window.addstr(number, 0, line.encode(encoding, "replace").decode(encoding))
         self._window.redrawwin()
         self._window.refresh()
 

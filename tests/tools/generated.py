@@ -1,13 +1,11 @@
-"""Sections of hand-written pages that a command renews. They stand between two comments that name the command.
-
-`COMMAND | python -m tests.tools.generated "COMMAND" PAGE` puts the output of COMMAND into its section of the page.
-"""
+"""Sections of hand-written pages that a command renews. They stand between two comments that name the command."""
 
 from __future__ import annotations
 
 import re
-import sys
-from pathlib import Path
+from collections.abc import Sequence
+
+from farmwatch.labels.evaluation_tables import Table
 
 
 def renewed(page: str, command: str, content: str) -> str:
@@ -29,6 +27,14 @@ def _section(page: str, command: str) -> re.Match[str]:
     return found
 
 
-if __name__ == "__main__":
-    file = Path(sys.argv[2])
-    file.write_text(renewed(file.read_text(encoding="utf-8"), sys.argv[1], sys.stdin.read()), encoding="utf-8")
+def document(tables: Sequence[Table]) -> str:
+    """Tables as Markdown."""
+    lines: list[str] = []
+    for table in tables:
+        lines += [f"{table.title}:", "", _line(table.headings), "|" + "---|" * len(table.headings)]
+        lines += [*(_line(row) for row in table.rows), ""]
+    return "\n".join(lines).strip()
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, Jobs
 from farmwatch.config.opening import opened
-from farmwatch.labels.evaluation_tables import document, remarks, report, tables_of
+from farmwatch.labels.evaluation_tables import remarks, report, tables_of
 from farmwatch.labels.fetches import LabelledFetches
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
 from farmwatch.terminal.jsonl import STDIN
@@ -43,7 +43,6 @@ def evaluate_rulesets(
     ] = False,
     jobs: Jobs = 0,
     json: AsJson = False,
-    markdown: Annotated[bool, Parameter(help="Print the tables as Markdown.", negative="")] = False,
     common: Common = DEFAULTS,
 ) -> int:
     """What rulesets keep of labelled pages: precision and recall for articles, pass rates, and each rule's drops.
@@ -54,8 +53,6 @@ def evaluate_rulesets(
     Of a file of `farmwatch label` the pages' features are taken from the log (--log), as the live run has them.
     What is damaged is reported and skipped: exit code 1; 3 where no page is left.
     """
-    if json and markdown:
-        raise UsageError("--json does not go with --markdown")
     named = rulesets or shipped_rulesets()
     loaded = [load_ruleset(name) for name in named]
     judged: list[list[Judged]] = [[] for _ in loaded]
@@ -74,8 +71,6 @@ def evaluate_rulesets(
     tables = tables_of(found, details=details or len(found) == 1)
     if json:
         put_json({"skipped": pages.skipped, "rulesets": [evaluated.as_json() for evaluated in found]})
-    elif markdown:
-        put(document(tables))
     else:
         for number, table in enumerate(tables):
             if number:

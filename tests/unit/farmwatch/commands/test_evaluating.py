@@ -135,19 +135,12 @@ def test_json_has_every_count(farmwatch: Runner, labels: Path, mine: Path) -> No
     assert rule["unknown"]["all"] == 0 and not rule["disabled"]
 
 
-def test_markdown_has_the_same_tables(farmwatch: Runner, labels: Path, mine: Path) -> None:
-    """--markdown prints them, for a page."""
-    printed = farmwatch("rulesets", "evaluate", mine, "--labels", labels, "--jobs", "1", "--markdown").out
-    assert "| min_tokens | 2 | 2 | 2 | 1 | 1 | 0 |" in printed
-
-
 def test_what_cannot_be_done_is_said_before_anything_is_measured(
     farmwatch: Runner, labels: Path, tmp_path: Path
 ) -> None:
-    """A wrong ruleset, source or folder, options that exclude each other."""
+    """A wrong ruleset, source, folder or number of processes."""
     evaluate = ("rulesets", "evaluate", "--labels")
     assert farmwatch(*evaluate, labels, "nots").code == Exit.USAGE
     assert farmwatch(*evaluate, labels, "--source", "nws").code == Exit.USAGE
-    assert farmwatch(*evaluate, labels, "--json", "--markdown").code == Exit.USAGE
     assert farmwatch(*evaluate, labels, "--jobs", "-1").code == Exit.USAGE
     assert farmwatch(*evaluate, tmp_path / "nowhere").code == Exit.UNAVAILABLE
