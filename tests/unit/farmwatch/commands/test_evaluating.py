@@ -100,7 +100,7 @@ def test_what_the_labels_cannot_say_is_left_open(
     assert ran.code == Exit.OK and said in ran.err
 
 
-@pytest.mark.parametrize("more", [(), ("--json",), ("--markdown",)])
+@pytest.mark.parametrize("more", [(), ("--json",)])
 def test_nothing_to_evaluate_is_an_error(farmwatch: Runner, tmp_path: Path, mine: Path, more: tuple[str, ...]) -> None:
     """Labels of which none can be used: each is told, no table or document comes out, exit code 3."""
     (tmp_path / "p" / "my").mkdir(parents=True)
