@@ -61,9 +61,11 @@ def put_table(
         for row in cells:
             put("\t".join(row))
         return
+    from rich.console import Console
+
     from farmwatch.terminal.tables import fit
 
-    console = _console()
+    console = Console()
     fitted = fit(console, headings, cells, title=title, less=less, same=same, styles=styles, below=below)
     console.print(fitted.table)
     for note in fitted.notes:
@@ -150,12 +152,6 @@ def start_logging(level: str = "info", **bound: str) -> None:
     )
     # several lines a second while a broker is away; our own events say the same once
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
-
-
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console()
 
 
 def _broken(text: str, stream: TextIO, indent: str = "") -> str:

@@ -31,10 +31,6 @@ def _file(folder: Path, text: str) -> Path:
     return path
 
 
-def _origin(loaded: LoadedConfig, path: str) -> str:
-    return loaded.origins[path]
-
-
 def test_without_any_source_all_values_are_the_defaults(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No file, no variables, no flags: the configuration is Config()."""
     monkeypatch.chdir(tmp_path)
@@ -50,10 +46,10 @@ def test_flag_beats_environment_beats_file_beats_default(tmp_path: Path) -> None
     loaded = load(file, ["crawl.delay_s=4"], variables)
     crawl = loaded.config.crawl
     assert (crawl.delay_s, crawl.retry_s, crawl.page_budget) == (4.0, 3.0, 2)
-    assert _origin(loaded, "crawl.delay_s") == "flag"
-    assert _origin(loaded, "crawl.retry_s") == "env FARMWATCH_CRAWL_RETRY_S"
-    assert _origin(loaded, "crawl.page_budget") == str(file)
-    assert _origin(loaded, "crawl.name") == "default"
+    assert loaded.origins["crawl.delay_s"] == "flag"
+    assert loaded.origins["crawl.retry_s"] == "env FARMWATCH_CRAWL_RETRY_S"
+    assert loaded.origins["crawl.page_budget"] == str(file)
+    assert loaded.origins["crawl.name"] == "default"
 
 
 def test_the_file_in_the_working_folder_is_found_before_the_one_in_xdg(
