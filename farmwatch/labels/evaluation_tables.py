@@ -22,7 +22,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class RulesetReport:
     """A ruleset and what it keeps. `name` tells it from the others of the report."""
 
     name: str
@@ -47,16 +47,18 @@ class Evaluated:
         }
 
 
-def report(names: Sequence[str], rulesets: Sequence[Ruleset], found: Sequence[RulesetEvaluation]) -> list[Evaluated]:
+def report(
+    names: Sequence[str], rulesets: Sequence[Ruleset], found: Sequence[RulesetEvaluation]
+) -> list[RulesetReport]:
     """Evaluations under the names of their rulesets; where two share a name, under the argument that named them."""
     own = [ruleset.name for ruleset in rulesets]
     return [
-        Evaluated(ruleset.name if own.count(ruleset.name) == 1 else name, ruleset.digest, evaluation)
+        RulesetReport(ruleset.name if own.count(ruleset.name) == 1 else name, ruleset.digest, evaluation)
         for name, ruleset, evaluation in zip(names, rulesets, found, strict=True)
     ]
 
 
-def tables_of(report: Sequence[Evaluated], *, details: bool) -> list[Table]:
+def tables_of(report: Sequence[RulesetReport], *, details: bool) -> list[Table]:
     """A summary over the rulesets, pass rates by page type and by source, and with `details` each ruleset's rules."""
     whole = report[0].found
     tables = [_summary(report)]
@@ -68,7 +70,7 @@ def tables_of(report: Sequence[Evaluated], *, details: bool) -> list[Table]:
     return tables
 
 
-def remarks(report: Sequence[Evaluated]) -> list[str]:
+def remarks(report: Sequence[RulesetReport]) -> list[str]:
     """Remarks on the limits of the labels."""
     found = report[0].found  # the labels are the same for every ruleset
     kinds = ", ".join(map(repr, found.labels))
@@ -86,7 +88,7 @@ def remarks(report: Sequence[Evaluated]) -> list[str]:
     return said
 
 
-def _summary(report: Sequence[Evaluated]) -> Table:
+def _summary(report: Sequence[RulesetReport]) -> Table:
     rows = []
     for evaluated in report:
         confusion = evaluated.found.confusion
@@ -104,7 +106,7 @@ def _summary(report: Sequence[Evaluated]) -> Table:
     return Table("Articles against the other pages with a page type", headings, rows)
 
 
-def _matrix(what: str, report: Sequence[Evaluated], columns: Sequence[dict[str, KeptShare]]) -> Table:
+def _matrix(what: str, report: Sequence[RulesetReport], columns: Sequence[dict[str, KeptShare]]) -> Table:
     rows = [
         [name, str(kept.pages), *(_percent(column[name]) for column in columns)] for name, kept in columns[0].items()
     ]
@@ -113,7 +115,7 @@ def _matrix(what: str, report: Sequence[Evaluated], columns: Sequence[dict[str, 
     )
 
 
-def _rules(evaluated: Evaluated) -> Table:
+def _rules(evaluated: RulesetReport) -> Table:
     rows = []
     for rule in evaluated.found.rules:
         counts = (sum(rule.drops), sum(rule.marginal), sum(rule.sole), rule.sole.articles, rule.sole.others)

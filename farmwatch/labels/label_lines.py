@@ -75,7 +75,7 @@ class LabelFile:
         """Read `file`; `.csv` is CSV, whatever else JSON lines; `.zst` or `.gz` behind it is inflated, `-` is stdin."""
         self._file = file
         self._columns = {score_column: "score", label_column: "label"}
-        self._lines = JsonLines([file], LabelLine, "calibrate", doubtful=lambda line: line.label is None)
+        self._lines = JsonLines([file], LabelLine, "calibrate", is_doubtful=lambda line: line.label is None)
         self._seen: dict[bytes, tuple[bool, str]] = {}  # digest of a text -> its label and place
         self._copies = 0
         self._unsaid = 0  # judged pages without an author label

@@ -6,7 +6,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgement, taken_back
+from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
 from filters.rules.judgement import ARTICLE
 
@@ -29,8 +29,8 @@ class Session:
         self.pages = pages
         self._labels, self._by, self._clock = labels, by, clock
         place = {page.fetch_id: number for number, page in enumerate(pages)}
-        self._left = deque(number for number, page in enumerate(pages) if page.fetch_id not in labels.standing)
-        self._gone = [place[fetch_id] for fetch_id in labels.standing if fetch_id in place]  # what `undo` goes back to
+        self._left = deque(number for number, page in enumerate(pages) if page.fetch_id not in labels.latest)
+        self._gone = [place[fetch_id] for fetch_id in labels.latest if fetch_id in place]  # what `undo` goes back to
 
     @property
     def number(self) -> int | None:
@@ -58,8 +58,8 @@ class Session:
         if not self._gone:
             return "there is nothing to undo"
         page = self.pages[self._gone[-1]]
-        if page.fetch_id in self._labels.standing:
-            self._labels.add(taken_back(page, self._by, self._clock()))
+        if page.fetch_id in self._labels.latest:
+            self._labels.add(retraction(page, self._by, self._clock()))
         self._left.appendleft(self._gone.pop())
         return ""
 
@@ -83,5 +83,5 @@ class Session:
         return [RulesetChange(what, len(articles), sum(articles)) for what, articles in found.items()]
 
     def _said(self) -> dict[str, Judgement]:
-        standing = self._labels.standing
-        return {page.fetch_id: standing[page.fetch_id] for page in self.pages if page.fetch_id in standing}
+        latest = self._labels.latest
+        return {page.fetch_id: latest[page.fetch_id] for page in self.pages if page.fetch_id in latest}

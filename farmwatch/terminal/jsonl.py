@@ -57,20 +57,20 @@ class JsonLines(Generic[T]):
         command: str,
         *,
         bar: bool = False,
-        doubtful: Callable[[T], bool] = lambda _: False,
+        is_doubtful: Callable[[T], bool] = lambda _: False,
         on_bad: Callable[[str], None] = message,
         cap_bytes: int = LINE_CAP_BYTES,
     ) -> None:
         """Read `files` in order for `command`; `-`, or no file, is standard input.
 
-        `bar` shows progress. `doubtful` marks objects that may be of another stage though they are of `kind`. `on_bad`
-        gets the report of a bad line. A line has at most `cap_bytes`.
+        `bar` shows progress. `is_doubtful`: an object of `kind` may be of another stage. `on_bad` gets the report of a
+        bad line. A line has at most `cap_bytes`.
         """
         self._cap_bytes = cap_bytes
         self._on_bad = on_bad
         self._bar = bar
         self._command = command
-        self._doubtful = doubtful
+        self._is_doubtful = is_doubtful
         self._files = list(files) or [Path("-")]
         self._decoder = msgspec.json.Decoder(kind)
         self._bad: dict[str, tuple[int, str]] = {}  # kind of a bad line -> how many, and what was said of the first
@@ -127,7 +127,7 @@ class JsonLines(Generic[T]):
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 self.bad(place, error, type(error).__name__)
                 continue
-            if self._doubtful(value) and (wrong := of_another_stage(line, self._command)):
+            if self._is_doubtful(value) and (wrong := of_another_stage(line, self._command)):
                 self.bad(place, wrong)
                 continue
             yield place, value

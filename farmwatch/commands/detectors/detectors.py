@@ -6,7 +6,7 @@ from dataclasses import asdict
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
 from farmwatch.config.config import Config
-from farmwatch.config.configured import known_detectors
+from farmwatch.config.detector_config import known_detectors
 from farmwatch.doctor import model_checks
 from farmwatch.doctor.check_result import Subject
 from farmwatch.terminal.messages import message, put_columns, put_json

@@ -16,7 +16,7 @@ from cyclopts import Parameter
 from farmwatch.commands.options import AsJson
 from farmwatch.labels.judgements import ANSWERS, LabelSample, SamplePage
 from farmwatch.labels.labels_file import LabelsFile
-from farmwatch.labels.screen import laid_out
+from farmwatch.labels.screen import layout
 from farmwatch.labels.session import SKIP, UNDO, Session
 from farmwatch.labels.terminal import CLOSED, REDRAW, SEVERAL, SignalReceived, Terminal, end_by, key_terminal
 from farmwatch.terminal.jsonl import STDIN, binary_input
@@ -95,7 +95,7 @@ def _at(terminal: Terminal, session: Session, title: str, *, show_verdicts: bool
         number, of = session.number, len(session.pages)
         page = None if number is None else session.pages[number]
         seen = f"page {number + 1:,} of {of:,}, " if number is not None else f"{counted(of, 'page')}, "
-        shown = laid_out(
+        shown = layout(
             page,
             f"{seen}{session.labelled:,} labelled   {title}",
             columns=size.columns,

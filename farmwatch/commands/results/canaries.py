@@ -11,7 +11,7 @@ import msgspec
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
-from farmwatch.config.configured import caveats, tell
+from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.daemon.canaries import CanarySite, read_canaries
 from farmwatch.terminal.messages import message, put, put_json, put_table
@@ -66,7 +66,7 @@ def canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
         else:
             _show(versions, summary, said, f"{through} of {len(sent)}" if sent else "-")
     if not json:
-        tell(warnings, short=True)
+        print_caveats(warnings, short=True)
     return Exit.OK
 
 

@@ -14,7 +14,7 @@ from crawler.crawl_stage import frontier_left
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.commands.results.change import show_change
 from farmwatch.config.config import Config
-from farmwatch.config.configured import caveats, tell
+from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.daemon.kept_answer import read_answer
 from farmwatch.daemon.rate_series import read_points
@@ -131,7 +131,7 @@ def rate(
     if undated := cut.undated(rows, config.rate):
         message(f"left out: {counted(undated, 'site')} without a known search day")
     _warn_unscored(counts_of(cut.of(rows, config.rate)) if kept is None else kept.counts, run)
-    tell(warnings, short=not verbose)
+    print_caveats(warnings, short=not verbose)
     return Exit.OK
 
 
@@ -248,7 +248,7 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
     )
     shown = f"{counted(len(points), 'point')} since {since}"
     message(f"{shown}; a point is kept every {config.rate.series_s} s while TALLY runs, all times UTC")
-    tell(warnings, short=True)
+    print_caveats(warnings, short=True)
     return Exit.OK
 
 

@@ -9,7 +9,7 @@ import msgspec
 from cyclopts import Parameter
 
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common
-from farmwatch.config.configured import caveats, tell
+from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_columns, put_json
 from replay.runs.site_table import COLUMNS, read_sites, ruleset_of
@@ -52,7 +52,7 @@ def sites(
             names = (name for name in SiteState.__struct_fields__ if name not in ("v", "id"))
             fields = {name: msgspec.to_builtins(getattr(row, name)) for name in names}
             put_json(fields | {"run": shown_run(row.run), "p_llm": likely.get(row.site)})
-        tell(warnings, short=True)
+        print_caveats(warnings, short=True)
         return Exit.OK
     put_columns(
         shown,
@@ -74,5 +74,5 @@ def sites(
     if shown:
         message(COLUMNS)
     message(f"{len(shown)} of {counted(len(found), 'site')} shown; {len(rows)} in the log")
-    tell(warnings, short=True)
+    print_caveats(warnings, short=True)
     return Exit.OK

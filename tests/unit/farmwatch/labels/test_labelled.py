@@ -65,7 +65,7 @@ def test_every_page_is_measured_in_order(folder: Folder, told: list[str]) -> Non
     short = folder.page("b", "<p>Too short.</p>", url="http://one.example/b", page_type="forum", articleBody=None)
     other = folder.page("a", article_html(300))
     advanced: list[int] = []
-    pages = LabelledPages(folder.root, bad=told.append)
+    pages = LabelledPages(folder.root, on_bad=told.append)
     found = list(pages.measured(ONE_WORKER, advanced.append))
     assert [page.label.id for page in found] == [other, long, short]
     assert (told, pages.skipped, pages.exit) == ([], 0, Exit.OK)
@@ -96,7 +96,7 @@ def test_a_page_without_a_usable_url_has_an_unknown_path(folder: Folder, told: l
     """Collections name pages in their own ways; that is no damage, and no rule on URLs may judge it."""
     for number, url in enumerate((None, "", "hard::some-page.html", "http://", "ftp://a.example/b")):
         folder.page("a", f"{article_html()}<!-- {number} -->", url=url)
-    pages = list(LabelledPages(folder.root, bad=told.append).measured(ONE_WORKER))
+    pages = list(LabelledPages(folder.root, on_bad=told.append).measured(ONE_WORKER))
     assert not told and len(pages) == 5
     assert {(page.features.measures["url_path"], page.label.url) for page in pages} == {(None, "")}
 
@@ -170,7 +170,7 @@ def test_every_kind_of_damage_is_told_once_and_skipped(folder: Folder, told: lis
     for number, damage in enumerate(DAMAGE):
         reasons.append(damage(folder))
         whole.append(folder.page("a", article_html(200 + number)))
-    pages = LabelledPages(folder.root, bad=told.append)
+    pages = LabelledPages(folder.root, on_bad=told.append)
     found = [page.label.id for page in pages.measured(ONE_WORKER)]
     assert [ident for ident in found if ident in whole] == whole
     assert len(found) == len(whole) + 1  # the first line of the page that has two
@@ -185,14 +185,14 @@ def test_a_file_that_no_line_names_is_told(folder: Folder, told: list[str]) -> N
     """It is looked for where every line can be read: else it may be the page of a bad line."""
     folder.page("a", article_html())
     folder.file("a", "f" * 64).write_bytes(b"")
-    pages = LabelledPages(folder.root, bad=told.append)
+    pages = LabelledPages(folder.root, on_bad=told.append)
     assert told == [f"{folder.file('a', 'f' * 64)}: no line of gold.jsonl names it"] and pages.skipped == 1
 
 
 def test_a_page_that_cannot_be_extracted_is_no_damage(folder: Folder, told: list[str]) -> None:
     """Its features say why, as in a live run: rulesets drop it, and it counts."""
     folder.page("a", "", url="http://s.example/empty", page_type="listing")
-    (page,) = LabelledPages(folder.root, bad=told.append).measured(ONE_WORKER)
+    (page,) = LabelledPages(folder.root, on_bad=told.append).measured(ONE_WORKER)
     assert page.features.extract_error and not told
 
 
@@ -202,7 +202,7 @@ def test_a_line_may_say_where_it_comes_from(folder: Folder, told: list[str]) -> 
     folder.page("a", "<p>y</p>")
     folder.file("a", ident).write_bytes(zstandard.compress(b"<p>x</p>"))
     folder.line("a", json.dumps({"id": ident, "source": "news of 2024", "colour": [1]}))
-    pages = LabelledPages(folder.root, bad=told.append)
+    pages = LabelledPages(folder.root, on_bad=told.append)
     assert [label.source for label in pages.labels] == ["a", "a"] and not told
 
 
@@ -225,7 +225,7 @@ def test_a_folder_without_pages_is_an_error(tmp_path: Path) -> None:
 def test_the_real_folder_is_read_without_damage(shared: Path) -> None:
     """Every page of every source has a line and a file, and the seven kinds of page are those of wcxb."""
     told: list[str] = []
-    pages = LabelledPages(shared / "data" / "pages", bad=told.append)
+    pages = LabelledPages(shared / "data" / "pages", on_bad=told.append)
     assert not told and len(pages.labels) > 3_000
     kinds = {label.page_type for label in pages.labels if label.source == "wcxb"}
     assert kinds == {"article", "forum", "product", "listing", "collection", "documentation", "service"}
