@@ -38,9 +38,7 @@ class RulesetReport:
             **_kept_json(found.whole),
             "articles": _kept_json(confusion.articles),
             "others": _kept_json(confusion.others),
-            "precision": confusion.precision,
-            "recall": confusion.recall,
-            "f1": confusion.f1,
+            **{name: getattr(confusion, name) for name in ("precision", "recall", "f1")},
             "page_types": {name: _kept_json(kept) for name, kept in found.labels.items()},
             "sources": {name: _kept_json(kept) for name, kept in found.sources.items()},
             "rules": [_rule_json(rule) for rule in found.rules],
@@ -110,9 +108,8 @@ def _matrix(what: str, report: Sequence[RulesetReport], columns: Sequence[dict[s
     rows = [
         [name, str(kept.pages), *(_percent(column[name]) for column in columns)] for name, kept in columns[0].items()
     ]
-    return Table(
-        f"Kept by {what}, percent (95% interval)", [what, "pages", *(evaluated.name for evaluated in report)], rows
-    )
+    headings = [what, "pages", *(evaluated.name for evaluated in report)]
+    return Table(f"Kept by {what}, percent (95% interval)", headings, rows)
 
 
 def _rules(evaluated: RulesetReport) -> Table:
@@ -146,14 +143,6 @@ def _kept_json(kept: KeptShare) -> dict[str, float | None]:
 
 
 def _rule_json(rule: RuleWork) -> dict[str, Any]:
-    counts: dict[str, Pages] = {
-        "drops": rule.drops,
-        "marginal": rule.marginal,
-        "sole": rule.sole,
-        "unknown": rule.unknown,
-    }
-    return {
-        "rule": rule.name,
-        "disabled": rule.disabled,
-        **{name: {**pages._asdict(), "all": sum(pages)} for name, pages in counts.items()},
-    }
+    counts: dict[str, Pages] = {name: getattr(rule, name) for name in ("drops", "marginal", "sole", "unknown")}
+    pages = {name: {**of_kind._asdict(), "all": sum(of_kind)} for name, of_kind in counts.items()}
+    return {"rule": rule.name, "disabled": rule.disabled, **pages}
