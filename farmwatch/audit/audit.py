@@ -40,7 +40,7 @@ from farmwatch.audit.scope import (
     audited_run,
 )
 from farmwatch.config.config import Config
-from scoring.judged_page import JudgedPage
+from scoring.site_tally import JudgedPage
 from stream.log.clock import Clock, wall_ms
 from stream.log.contract import Log
 from stream.schema.control import Control

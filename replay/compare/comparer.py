@@ -15,8 +15,7 @@ from replay.compare.verdict_join import Joined, RuleCounts, join
 from replay.runs.overview import LIVE_NOW
 from replay.runs.window import run_window
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
-from scoring.rates.canary_counts import CanarySummary
-from scoring.rates.canary_errors import Correction, errors_in_force, recent_canaries
+from scoring.rates.canary_counts import CanarySummary, Correction, errors_in_force, recent_canaries
 from scoring.rates.direct_share import direct_share, known_sites
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.paired_bootstrap import RunErrors
@@ -153,7 +152,7 @@ def _side(run: Chosen, rated: _Rated, sites: PairedSites, number: int, joined: J
     kinds = dict.fromkeys((LLM, HUMAN, UNDECIDED, UNCLASSIFIABLE), 0)
     for row in rated.found.rows.values():
         kinds[row.verdict] += 1
-    judged = rated.judged.rate
+    judged = rated.judged
     return Side(
         run=run.run.shown,
         ruleset=run.ruleset,
@@ -180,9 +179,7 @@ def _side(run: Chosen, rated: _Rated, sites: PairedSites, number: int, joined: J
         unscored=sites.total(number, "unscored"),
         flagged=sites.total(number, "flagged"),
         estimate=rated.direct[0],
-        judged=JudgedShare(
-            share=judged.rate, low=judged.low, high=judged.high, method=judged.method, text=rated.judged.text
-        ),
+        judged=JudgedShare(share=judged.rate, low=judged.low, high=judged.high, method=judged.method, text=judged.text),
     )
 
 

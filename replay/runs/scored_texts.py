@@ -8,7 +8,7 @@ from itertools import islice
 from filters.known_scores import ArticleText, KnownScores, ScoreKeys, UnrequestedTexts
 from filters.rules.judgement import ARTICLE
 from replay.runs.offsets import is_record, processed_by, unread_of
-from scoring.judged_page import JudgedPage
+from scoring.site_tally import JudgedPage
 from stream.log.contract import At, Log
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Features, ScoreRequest

@@ -215,6 +215,11 @@ def row_checksum(content: int, id: int) -> int:
     return digest - (1 << 64) if digest >> 63 else digest
 
 
+def is_intact(checksum: object, content: int, id: int) -> bool:
+    """True for the checksum of this row. Rows of farmwatch 0.1.0 hold the checksum of the content alone."""
+    return checksum in (row_checksum(content, id), row_checksum(content, 0))
+
+
 def fresh_id(database: sqlite3.Connection, table: str) -> int:
     """An id for a row of `table` that no row ever had: other processes may remember those that were removed."""
     (number,) = database.execute(
