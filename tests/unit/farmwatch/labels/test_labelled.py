@@ -113,14 +113,14 @@ def _line(line: bytes, reason: str) -> Callable[[Folder], str]:
 
 
 def _changed(words: int, change: Callable[[str, str], str], reason: str) -> Callable[[Folder], str]:
-    """A page whose line is changed, from the line and the page's id; `{}` in the reason is the id."""
+    """A page whose line is changed, from the line and the page's id; `{1}` in the reason is the id in capitals."""
 
     def damage(folder: Folder) -> str:
         ident = folder.page("a", article_html(words))
         gold = folder.root / "a" / "gold.jsonl"
         *lines, last = gold.read_text().splitlines()
         gold.write_text("\n".join([*lines, change(last, ident)]) + "\n")
-        return reason.format(ident)
+        return reason.format(ident, ident.upper())
 
     return damage
 
@@ -149,7 +149,7 @@ DAMAGE = (
     _line(b'{"id": ', "line 2: Input data was truncated"),
     _changed(360, lambda line, _: line.replace('"source"', "source"), "object keys must be strings (byte "),
     _changed(370, lambda line, _: line[:-1] + ', "url": 7}', "Expected `str | null`, got `int` - at `$.url`"),
-    _changed(380, lambda line, ident: line.replace(ident, f"X{ident[1:]}"), "id 'X"),
+    _changed(380, lambda line, ident: line.replace(ident, ident.upper()), "id '{1}' is no SHA-256 in lower-case hex"),
     _line(b'["id"]', "Expected `object`, got `array`"),
     _line(b'{"x": ' + b"[" * 100_000, "maximum recursion depth exceeded"),
     _line(b'{"id": "\xff"}', "'utf-8' codec can't decode byte 0xff"),
