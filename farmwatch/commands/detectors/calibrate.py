@@ -87,7 +87,7 @@ def calibrate(
     if json:
         put_json({**json_text.loads(encoded), "files": {form: str(path) for form, path in files.items()}})
     else:
-        _tell(report, list(files.values()))
+        _put_report(report, list(files.values()))
     if plot is None and not drawn_too:
         message("no reliability plot: matplotlib is not installed (pip install 'farmwatch[plots]')")
     return file.end()
@@ -169,7 +169,7 @@ def _each(
             yield from _each(detector, [line], file)
 
 
-def _tell(report: CalibrationReport, files: Sequence[Path]) -> None:
+def _put_report(report: CalibrationReport, files: Sequence[Path]) -> None:
     put_wrapped(report.identity)
     for sentence in summary(report):
         put_wrapped(sentence, indent="  ")

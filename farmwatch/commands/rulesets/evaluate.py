@@ -38,20 +38,18 @@ def evaluate_rulesets(
     source: Annotated[
         list[str] | None, Parameter(help="Read only this source of the folder; may be repeated.", negative="")
     ] = None,
-    details: Annotated[
-        bool, Parameter(help="What each rule drops, also where there are several rulesets.", negative="")
-    ] = False,
+    details: Annotated[bool, Parameter(help="The drops of each rule, also of several rulesets.", negative="")] = False,
     jobs: Jobs = 0,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """What rulesets keep of labelled pages: precision and recall for articles, pass rates, and each rule's drops.
+    """Evaluate rulesets on labelled pages: precision and recall for articles, pass rates, and each rule's drops.
 
     The pages are measured once, as in a live run, and judged by every ruleset. A line of gold.jsonl is {id[, page_type,
     url, name, articleBody]}, `id` the SHA-256 of the HTML. Precision, recall and F1 count the pages with a page_type:
     `article` or not. Of a rule: drops = pages that fail it, marginal = and no rule before it, sole = and no other rule.
     Of a file of `farmwatch label` the pages' features are taken from the log (--log), as the live run has them.
-    What is damaged is reported and skipped: exit code 1; 3 where no page is left.
+    Damaged entries are reported and skipped: exit code 1; 3 if no page is left.
     """
     named = rulesets or shipped_rulesets()
     loaded = [load_ruleset(name) for name in named]
