@@ -272,7 +272,7 @@ def test_the_daemon_keeps_its_schedule_over_a_restart(place: Callable[[Engine], 
         first = _daemon(tmp_path, url)
         served = _logged(first, "endpoints_served")
         (metrics,) = re.findall(r"http://\S+/metrics", served)
-        sources = _rounds(first).keys()
+        sources = set(_rounds(first))
         page = urllib.request.urlopen(metrics, timeout=5).read().decode()
         health = urllib.request.urlopen(metrics.replace("/metrics", "/healthz"), timeout=5).read().decode()
         err = _end(first)
