@@ -21,7 +21,7 @@ import xxhash
 
 from crawler.errors import UnusableUrl
 from crawler.web.urls import hit_url, host_of
-from stream.log.clock import wall_ms
+from stream.log.contract import wall_ms
 from stream.schema.records import Hit
 from stream.text.ids import ident_of
 from stream.text.times import read_time

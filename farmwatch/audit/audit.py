@@ -41,8 +41,7 @@ from farmwatch.audit.scope import (
 )
 from farmwatch.config.config import Config
 from scoring.site_tally import JudgedPage
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Log
+from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState
 from stream.schema.runs import LIVE

@@ -32,7 +32,7 @@ from stream.schema.topics import DEAD_LETTERS, all_topics
 
 NEVER_MS = 2**63 - 1
 _LETTERS_KEPT_MS = next(topic.retention_ms or 0 for topic in all_topics(1, "") if topic.name == DEAD_LETTERS)
-_COMPACTED = frozenset(topic.name for topic in all_topics(1, "") if topic.kept is Policy.COMPACT)
+_COMPACTED = frozenset(topic.name for topic in all_topics(1, "") if topic.cleanup is Policy.COMPACT)
 
 
 class PartitionReader:

@@ -15,8 +15,7 @@ from replay.runs.missing import gaps_of, merged
 from replay.runs.offsets import reached
 from replay.runs.phases import is_done, phases_of, progress_of, topics_of
 from replay.runs.site_table import counts_of, read_rows
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Log
+from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.runs import Gap, Run, RunStatus
 from stream.schema.topics import FEATURES, SCORES

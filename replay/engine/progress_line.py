@@ -12,7 +12,7 @@ import structlog
 
 from replay.engine.runner import ReplayStatus
 from replay.runs.phases import JUDGE, RunProgress
-from stream.text.spans import lasting
+from stream.text.wording import lasting
 
 _log = structlog.get_logger()
 _EVERY_S = 10.0  # between lines of the log

@@ -19,14 +19,12 @@ from replay.runs.lookup import ever_live, find_run, names_of_live, run_named
 from replay.runs.missing import missing_records
 from replay.runs.run_rules import rules_of
 from replay.runs.site_table import Counts, counts_of, read_rows
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Log
+from stream.log.contract import Clock, Log, wall_ms
 from stream.log.errors import Fenced
 from stream.schema.control import Control
 from stream.schema.runs import Alias, Cutover, Run, RunStatus, shown_run
-from stream.text.spans import moment
 from stream.text.user_errors import Exit, FarmwatchError, RunRefused
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, moment, one_line
 
 
 class CutoverRefused(RunRefused):

@@ -21,8 +21,7 @@ from replay.runs.scorers import configured_detectors
 from replay.settings import ReplaySettings
 from scoring.errors import ScoringError
 from scoring.sites.stored_method import same_method
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Log, StateReader
+from stream.log.contract import Clock, Log, StateReader, wall_ms
 from stream.log.errors import UnknownTopic
 from stream.processing.state import KeyedState
 from stream.schema.control import Control

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from replay.settings import ReplaySettings
 from scoring.detectors.registry import detector_identities
 from scoring.errors import ScoringError
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Log
+from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control, Scorers, tell_scorers
 
 LOOK_S = 5.0  # between looks of a replay at work

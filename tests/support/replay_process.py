@@ -30,7 +30,7 @@ from replay.live import cutover
 from scoring import tally_stage
 from stream.embedded import log as embedded_log
 from stream.kafka import log as kafka_log
-from stream.kafka.producer import TransactionalProducer
+from stream.kafka.client import TransactionalProducer
 from stream.log.contract import Commit
 from stream.schema.control import ControlWriter
 

@@ -14,8 +14,7 @@ from replay.runs.topology import lag_of
 from scoring.interface import Detector
 from scoring.score_stage import ScoreStage
 from scoring.tally_stage import TallyStage
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Output, partition_of
+from stream.log.contract import Clock, Output, partition_of, wall_ms
 from stream.memory.log import MemoryLog
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics

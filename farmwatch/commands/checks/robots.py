@@ -29,9 +29,8 @@ from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import put, put_json, put_wrapped
 from stream.log.contract import partition_of
 from stream.schema.topics import FRONTIER_STORE
-from stream.text.spans import moment
 from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, moment, one_line
 
 _SHOWN = 200  # characters shown of a line, URL or name
 _SITEMAPS_SHOWN = 10

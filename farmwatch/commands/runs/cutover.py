@@ -24,9 +24,8 @@ from scoring.sites.stored_method import same_method
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.runs import Cutover, shown_run
-from stream.text.spans import moment
 from stream.text.user_errors import Exit, UsageError
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, moment, one_line
 
 
 def cutover(

@@ -25,9 +25,8 @@ from replay.runs.run_rules import method_name
 from replay.runs.site_table import short_ruleset
 from stream.schema.control import Control
 from stream.schema.runs import Run
-from stream.text.spans import lasting, moment, size
 from stream.text.user_errors import Exit, NotFound
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, lasting, moment, one_line, size
 
 Name = Annotated[str, Parameter(help="Name of a run, or `live`, `before` or `first`.")]
 runs = App(name="runs")

@@ -19,8 +19,8 @@ from scoring.settings import TallySettings
 from scoring.site_tally import SiteTally
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Commit, Log, Output, StateChange, Topic
+from stream.log.sql_state import MemoryState
 from stream.memory.log import MemoryLog
-from stream.memory.state import MemoryState
 from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context

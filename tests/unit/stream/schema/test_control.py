@@ -78,7 +78,7 @@ def test_a_row_of_a_newer_schema_is_refused(log: _Log, key: bytes, row: Run | Al
 
 @pytest.mark.parametrize("value", [b"", b"\xc1", msgspec.msgpack.encode({"v": "1"}), msgspec.msgpack.encode([1])])
 @pytest.mark.parametrize(("key", "row"), ROWS)
-def test_bytes_that_are_no_row_are_told(log: _Log, key: bytes, row: Run | Alias | Cutover, value: bytes) -> None:
+def test_bytes_that_are_no_row_are_reported(log: _Log, key: bytes, row: Run | Alias | Cutover, value: bytes) -> None:
     """A value that cannot be read names what it should be."""
     append(log, key, value)
     with pytest.raises(SchemaTooNew, match=type(row).__name__):
@@ -136,26 +136,25 @@ def test_a_refresh_without_news_asks_for_the_end_only(log: _Log) -> None:
 
 
 @pytest.fixture
-def forgetful(log: _Log, monkeypatch: pytest.MonkeyPatch) -> _Log:
-    """Members lose the answers of commits that move the alias; nobody waits for what may come later."""
-    monkeypatch.setattr("stream.schema.control._LOOK_S", 0.0)
+def forgetful(log: _Log) -> _Log:
+    """Members lose the answers of commits that move the alias."""
     log.answers = False
     return log
 
 
 def test_a_change_whose_answer_got_lost_counts(forgetful: _Log) -> None:
-    """Where the rows are there the change was made, and the writer goes on."""
-    with exclusive(forgetful) as writer:
+    """Where the rows are there the change was made, and the writer may write more."""
+    with exclusive(forgetful, look_s=0.0) as writer:
         writer.put(Alias(run="a"))
         writer.put(RUN)
     control = Control(forgetful)
     assert (control.alias.run, control.runs) == ("a", {"a": RUN})
 
 
-def test_a_change_that_got_lost_is_told(forgetful: _Log) -> None:
+def test_a_change_that_got_lost_is_reported(forgetful: _Log) -> None:
     """Where the rows are not there the error is the log's own, and the writer is refused from then on."""
     forgetful.keeps = False
-    with exclusive(forgetful) as writer:
+    with exclusive(forgetful, look_s=0.0) as writer:
         with pytest.raises(LogUnavailable, match="no answer"):
             writer.put(Alias(run="a"))
         with pytest.raises(StreamError, match="begin anew"):
@@ -165,7 +164,7 @@ def test_a_change_that_got_lost_is_told(forgetful: _Log) -> None:
 
 def test_what_was_written_before_does_not_tell_of_a_change_that_got_lost(forgetful: _Log) -> None:
     """The alias goes to a, to b, and back to a: the first row is no answer to the third change."""
-    with exclusive(forgetful) as writer:
+    with exclusive(forgetful, look_s=0.0) as writer:
         writer.put(Alias(run="a"))
         writer.put(Alias(run="b"))
         forgetful.keeps = False
@@ -174,10 +173,10 @@ def test_what_was_written_before_does_not_tell_of_a_change_that_got_lost(forgetf
     assert Control(forgetful).alias.run == "b"
 
 
-def test_who_is_fenced_without_an_answer_is_told_so(forgetful: _Log) -> None:
+def test_who_is_fenced_without_an_answer_is_reported(forgetful: _Log) -> None:
     """Where another writer began meanwhile, a change without an answer was fenced, though that one wrote the same."""
     forgetful.keeps = False
-    with exclusive(forgetful) as writer:
+    with exclusive(forgetful, look_s=0.0) as writer:
         append(forgetful, b"writer", b"another")
         append(forgetful, b"alias/live", msgspec.msgpack.encode(Alias(run="a")))
         with pytest.raises(Fenced, match="nothing of this change was written"):

@@ -5,10 +5,8 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from stream.log.contract import Commit
 from stream.log.errors import BadRecord, SchemaTooNew
 from stream.schema.records import Decision, Hit, decode, encode
-from tests.support.worlds import World, drain, record
 
 
 def test_an_older_record_reads_with_defaults() -> None:
@@ -34,14 +32,3 @@ def test_what_is_no_record_is_refused(value: bytes) -> None:
     """Bytes that are no record raise BadRecord naming the type."""
     with pytest.raises(BadRecord, match="Hit"):
         decode(Hit, value)
-
-
-def test_an_older_record_passes_through_every_log(world: World) -> None:
-    """A log hands an older record on as it was written, and it decodes with defaults."""
-    world.topics("hits")
-    world.log.append([record("hits", 0, "k", msgspec.msgpack.encode([1, "id", "s", "https://s/"]))])
-    member = world.join("hits")
-    (message,) = drain(member, 1)
-    member.commit(Commit())
-    assert message.value is not None
-    assert decode(Hit, message.value) == Hit(id="id", site="s", url="https://s/")

@@ -1,4 +1,4 @@
-"""The dry run: the same claims as a crawl makes, on a copy, and why not where it makes none."""
+"""The dry run: the same claims as a crawl makes, on a copy, and the reasons for making none."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 from crawler.dry_run import DryRun, SitePlan
 from crawler.fetch.jobs import Job, RequestKind
 from crawler.frontier.rows import site_key
-from stream.memory.state import MemoryState
+from stream.log.sql_state import MemoryState
 from stream.schema.records import Decision, Hit
 from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import SETTINGS, Site, fail
+from tests.support.frontier_site import SETTINGS, Site, begun, fail, status, with_hits
 
 NOW = 1_000_000
 A, B = "http://a.test/1", "http://a.test/2"
@@ -29,7 +29,7 @@ def plan_of(site: Site, hits: list[Hit] | None = None, requests: int = 1, **chan
 
 
 def test_a_new_hit_begins_with_robots_txt_at_once() -> None:
-    """A site that is not known is asked for robots.txt now; the page of the hit is named as what follows."""
+    """An unknown site begins with robots.txt now; the plan names the page of the hit that follows."""
     plan = plan_of(Site(), hits_of(A, B))
     assert [(each.kind, each.url, each.start_at) for each in plan.requests] == [
         ("robots", "http://a.test/robots.txt", NOW),
@@ -38,7 +38,7 @@ def test_a_new_hit_begins_with_robots_txt_at_once() -> None:
 
 
 def test_a_site_is_followed_to_its_rest() -> None:
-    """With more requests the order is that of the frontier, a delay apart, up to the day on which it is asked again."""
+    """With more requests the order is that of the frontier, a delay apart, up to the day of the first re-visit."""
     site = Site(ask_tdmrep=True, refetch_fetched_s=86_400.0)
     plan = plan_of(site, hits_of(A, B), requests=50)
     assert [each.url.removeprefix("http://a.test") for each in plan.requests] == [
@@ -53,10 +53,8 @@ def test_a_site_is_followed_to_its_rest() -> None:
 
 
 def test_what_is_refused_is_told_with_the_line_that_forbids_it() -> None:
-    """URLs that robots.txt forbids, or that name another port, are recorded without a request, and it says why."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/private/x", B))
-    site.robots(b"User-agent: *\nDisallow: /private\n")
+    """URLs that robots.txt forbids, or that name another port, are refused without a request, and the plan says why."""
+    site = begun("private/x", B, robots=b"User-agent: *\nDisallow: /private\n")
     plan = plan_of(site, hits_of("http://a.test:81/"), requests=9)
     assert [(each.url, each.reason, each.rule) for each in plan.refusals] == [
         ("http://a.test:81/", "other_port", ""),
@@ -66,7 +64,7 @@ def test_what_is_refused_is_told_with_the_line_that_forbids_it() -> None:
 
 
 def test_hits_that_are_not_crawled_are_told() -> None:
-    """A hit whose page was imported asks for nothing; one under .invalid, or of another site, is no hit of it."""
+    """A hit with an imported page needs no request; one of another site is no hit of it."""
     (hit,) = hits_of(A)
     imported = msgspec.structs.replace(hit, imported=True)
     foreign = msgspec.structs.replace(hit, url="http://b.test/")
@@ -76,21 +74,18 @@ def test_hits_that_are_not_crawled_are_told() -> None:
 
 
 def test_a_stopped_site_asks_for_nothing() -> None:
-    """A decision that is not read yet stops the site in the plan, and what it still has is refused with that reason."""
-    site = Site()
-    site.hits(*hits_of(A))
+    """A decision that is not read yet stops the site in the plan, and the rest is refused with that reason."""
+    site = with_hits(A)
     stop = Decision(id="a.test", site="a.test", stop=True, reason="x")
-    plan = DryRun(site.settings, site.now, None).plan(site.committed, "a.test", (), [stop])
+    plan = DryRun(site.settings, site.now, None).plan(site.committed, "a.test", [stop])
     assert (plan.stopped_why, plan.requests) == ("site_decided", [])
     assert [(each.url, each.reason) for each in plan.refusals] == [(A, "site_decided")]
 
 
 def test_a_parked_site_waits_for_its_time() -> None:
-    """A site that asked to be left alone is asked when that is over, and the plan says why it waits."""
-    site = Site()
-    site.hits(*hits_of(A))
-    site.robots()
-    site.step(**fail("http_429", status=429, unreachable=False, retry_after_s=600.0))
+    """A parked site is requested when the park is over, and the plan says why it waits."""
+    site = begun(A)
+    site.step(**status(429, retry_after_s=600.0))
     asked = site.now
     site.now += 10_000
     plan = plan_of(site)
@@ -99,19 +94,16 @@ def test_a_parked_site_waits_for_its_time() -> None:
 
 
 def test_what_is_overdue_waits_one_delay_from_the_start() -> None:
-    """A crawl that begins does not know when the one before it asked last: what was due already waits a delay first."""
-    site = Site()
-    site.hits(*hits_of(A))
+    """A crawl that begins does not know the last request before it: an overdue site waits a delay first."""
+    site = with_hits(A)
     site.now += 60_000
     plan = plan_of(site)
     assert (plan.waits_for, plan.requests[0].start_at) == ("begin", site.now + 5000)
 
 
 def test_a_page_that_is_known_is_asked_for_with_a_condition() -> None:
-    """A resting site is due on the day of its re-visit, and the request says that it is conditional."""
-    site = Site(refetch_fetched_s=86_400.0, use_sitemaps=False, robots_ttl_s=1e9)
-    site.hits(*hits_of(A))
-    site.robots()
+    """A resting site is due on the day of its re-visit, and the request is marked conditional."""
+    site = begun(A, refetch_fetched_s=86_400.0, use_sitemaps=False, robots_ttl_s=1e9)
     site.step(headers={"etag": '"x"'})
     plan = plan_of(site)
     assert (plan.waits_for, plan.fetched) == ("revisit", 1)
@@ -142,7 +134,7 @@ def test_hosts_of_a_domain_come_one_after_the_other() -> None:
 
 
 def test_the_limit_keeps_what_comes_first() -> None:
-    """Of many sites those are shown that are asked first; those without a request come last, if there is room."""
+    """Of many sites the plan keeps the first; sites without a request come last, if there is room."""
     world = Site()
     for number in range(30):
         world.now = NOW + number * 1000
@@ -193,7 +185,7 @@ def test_the_plan_is_what_a_crawl_then_does(seed: int) -> None:
 
 @pytest.mark.parametrize("host", ["10.0.0.1", "127.0.0.1", "[::1]"])
 def test_an_address_that_is_not_public_is_asked_for_nothing(host: str) -> None:
-    """No name needs looking up to know that the guard refuses it; where the guard is lifted, it is asked."""
+    """The guard refuses such a host without a look-up; without the guard it is planned."""
     hits = hits_of(f"http://{host}/x")
     state = MemoryState()
     guarded = DryRun(SETTINGS, NOW, None).plan(state, host, hits)

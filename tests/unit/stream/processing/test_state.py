@@ -1,4 +1,4 @@
-"""Keyed state of a batch: staged over committed, forks over staged, always like one dict."""
+"""Keyed state: a batch reads it like one dict, and what is remembered of it is what is committed."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream.log.contract import StateChange
-from stream.memory.state import MemoryState
-from stream.processing.state import KeyedState
+from stream.log.sql_state import MemoryState
+from stream.processing.state import KeyedState, StateMemory
 
 Model = dict[bytes, tuple[bytes, int | None]]
 keys = st.sampled_from([b"", b"a", b"a\x00", b"aa", b"ab", b"a\xff", b"b", b"ba", b"c", b"\xff"])
@@ -54,32 +54,22 @@ def same(state: KeyedState, model: Model, now_ms: int, limit: int, prefix: bytes
     assert earliest is None or (found is not None and found <= earliest)
 
 
-reads = (st.integers(-3, 12), st.integers(0, 12), st.sampled_from([b"", b"a", b"b", b"zz"]), st.none() | keys)
+reads = st.tuples(st.integers(-3, 12), st.integers(0, 12), st.sampled_from([b"", b"a", b"b", b"zz"]), st.none() | keys)
+Read = tuple[int, int, bytes, bytes | None]
 
 
-@given(many, many, *reads)
-def test_staged_changes_read_as_if_committed(
-    below: list[StateChange], above: list[StateChange], now_ms: int, limit: int, prefix: bytes, after: bytes | None
-) -> None:
-    """get, scan and due over committed and staged rows equal those of one dict; next_due is never late."""
-    base, model = committed(below)
-    state = KeyedState(base)
-    stage(state, model, above)
-    same(state, model, now_ms, limit, prefix, after)
-
-
-@given(many, many, many, many, *reads)
+@given(many, many, many, many, reads)
 def test_what_was_staged_since_a_mark_is_undone_whole(
     below: list[StateChange],
     above: list[StateChange],
     more: list[StateChange],
     most: list[StateChange],
-    now_ms: int,
-    limit: int,
-    prefix: bytes,
-    after: bytes | None,
+    read: Read,
 ) -> None:
-    """After `undo` the state reads, and carries, what it did at the mark; marks within marks likewise."""
+    """Every way of reading committed and staged rows gives what one dict would; next_due is never late.
+
+    After `undo` the state reads, and carries, what it did at the mark; marks within marks likewise.
+    """
     base, model = committed(below)
     state = KeyedState(base)
     stage(state, model, above)
@@ -87,18 +77,16 @@ def test_what_was_staged_since_a_mark_is_undone_whole(
     stage(state, model, more)
     at_second, second = dict(model), state.mark()
     stage(state, model, most)
-    same(state, model, now_ms, limit, prefix, after)
+    same(state, model, *read)
     state.undo(second)
-    same(state, at_second, now_ms, limit, prefix, after)
+    same(state, at_second, *read)
     state.undo(mark)
-    same(state, at_mark, now_ms, limit, prefix, after)
+    same(state, at_mark, *read)
     assert {change.key: change for change in state.changes()} == {change.key: change for change in carried}
 
 
-@given(many, many, *reads)
-def test_changes_carry_what_was_staged(
-    below: list[StateChange], above: list[StateChange], now_ms: int, limit: int, prefix: bytes, after: bytes | None
-) -> None:
+@given(many, many, reads)
+def test_changes_carry_what_was_staged(below: list[StateChange], above: list[StateChange], read: Read) -> None:
     """Applying changes() to the committed rows gives what the staged state read, and one change a key."""
     base, model = committed(below)
     state = KeyedState(base)
@@ -106,5 +94,52 @@ def test_changes_carry_what_was_staged(
     carried = state.changes()
     assert len({change.key for change in carried}) == len(carried)
     base.apply(carried)
-    same(KeyedState(base), model, now_ms, limit, prefix, after)
+    same(KeyedState(base), model, *read)
     assert KeyedState(base).next_due() == min((d for _, d in model.values() if d is not None), default=None)
+
+
+NUMBERED = st.integers(0, 2500).map(lambda n: b"%d" % n)
+VALUES = st.one_of(st.none(), st.binary(max_size=8), st.just(bytes(2000)))
+
+
+@given(st.lists(st.one_of(NUMBERED, st.lists(st.tuples(NUMBERED, VALUES), max_size=400)), max_size=30))
+def test_a_look_up_is_always_what_is_committed(steps: list[bytes | list[tuple[bytes, bytes | None]]]) -> None:
+    """Whatever is read and committed in whichever order, large values and more keys than there is room for included."""
+    committed, memory = MemoryState(), StateMemory()
+    rows: dict[bytes, bytes | None] = {}
+    for step in steps:
+        if isinstance(step, bytes):
+            assert memory.over(0, committed).get(step) == rows.get(step)
+        else:
+            rows.update(step)
+            changes = [StateChange(key, value) for key, value in dict(step).items()]
+            committed.apply(changes)
+            memory.committed({0: changes})
+    for number in range(2501):
+        assert memory.over(0, committed).get(b"%d" % number) == rows.get(b"%d" % number)
+
+
+def test_a_second_look_up_asks_nobody() -> None:
+    """What was looked up once is answered from memory, a missing key too, and as the last commit has left it."""
+    committed, memory = MemoryState(), StateMemory()
+    assert [memory.over(0, committed).get(key) for key in (b"read", b"written")] == [None, None]
+    memory.committed({0: [StateChange(b"written", b"1")]})
+    committed.apply([StateChange(b"read", b"behind its back")])
+    assert memory.over(0, committed).get(b"written") == b"1"
+    assert memory.over(0, committed).get(b"read") is None
+
+
+def test_what_may_have_changed_is_forgotten() -> None:
+    """A partition that was lost is read anew, and all of them after a commit that failed."""
+    states, memory = [MemoryState(), MemoryState()], StateMemory()
+
+    def look_up_after(value: bytes) -> list[bytes | None]:
+        for state in states:
+            state.apply([StateChange(b"k", value)])
+        return [memory.over(partition, state).get(b"k") for partition, state in enumerate(states)]
+
+    assert look_up_after(b"1") == [b"1", b"1"]
+    memory.forget([0])
+    assert look_up_after(b"2") == [b"2", b"1"]
+    memory.forget_all()
+    assert look_up_after(b"3") == [b"3", b"3"]

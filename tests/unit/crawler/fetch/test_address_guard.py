@@ -1,4 +1,4 @@
-"""The guard: which addresses are public, and that sockets to others are never made."""
+"""The address guard: which addresses are public, and no sockets to others."""
 
 from __future__ import annotations
 
@@ -13,62 +13,17 @@ from crawler.errors import BadCrawlSettings, PrivateAddress
 from crawler.fetch.address_guard import FixedResolver, guarded_sockets, is_guard_error, is_public
 
 NOT_PUBLIC = [
-    "127.0.0.1",
-    "10.1.2.3",
-    "172.16.0.1",
-    "192.168.1.1",
-    "169.254.169.254",
-    "100.64.0.1",
-    "0.0.0.0",
-    "224.0.0.1",
-    "255.255.255.255",
-    "240.0.0.1",
-    "198.18.0.1",
-    "192.0.2.1",
-    "::1",
-    "::",
-    "fe80::1",
-    "fe80::1%eth0",
-    "fc00::1",
-    "fd12::1",
-    "fec0::1",
-    "ff0e::1",
-    "2001:db8::1",
-    "::ffff:127.0.0.1",
-    "::ffff:a9fe:a9fe",
-    "::ffff:10.0.0.1",
-    "64:ff9b::a00:1",
-    "2002:a00:1::",
-    "2002:c0a8:101::1",
-    "febf::1",
-    "ff02::1",
-    "::a00:1",
-    "::ffff:169.254.169.254",
-    "::127.0.0.1",
-    "2002:7f00:1::",
-    "2002:a9fe:a9fe::1",
-    "64:ff9b::7f00:1",
-    "64:ff9b::a9fe:a9fe",
-    "64:ff9b:1::1",
-    "3fff::1",
-    "3fff:fff::1",
-    "5f00::1",
-    "100::1",
-    "100:0:0:1::1",
-    "2001:2::1",
-    "2001:20::1",
-    "2001:1ff::1",
-    "4000::1",
-    "192.88.99.1",
-    "192.0.0.1",
-    "192.0.0.8",
-    "192.0.0.171",
-    "198.51.100.1",
-    "203.0.113.1",
-    "2002:c058:6301::1",
-    "2001:0:7f00:1::",
-    "not an address",
-    "",
+    *("127.0.0.1", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "0.0.0.0", "224.0.0.1"),
+    *("255.255.255.255", "240.0.0.1", "198.18.0.1", "192.0.2.1", "198.51.100.1", "203.0.113.1", "192.88.99.1"),
+    *("192.0.0.1", "192.0.0.8", "192.0.0.171"),
+    *("::1", "::", "fe80::1", "fe80::1%eth0", "febf::1", "fc00::1", "fd12::1", "fec0::1", "ff02::1", "ff0e::1"),
+    *("100::1", "100:0:0:1::1", "2001:db8::1", "2001:2::1", "2001:20::1", "2001:1ff::1", "2001:0:7f00:1::"),
+    *("3fff::1", "3fff:fff::1", "4000::1", "5f00::1", "64:ff9b:1::1"),
+    # IPv4 in IPv6: mapped, compatible, NAT64, 6to4
+    *("::ffff:127.0.0.1", "::ffff:a9fe:a9fe", "::ffff:10.0.0.1", "::ffff:169.254.169.254", "::a00:1", "::127.0.0.1"),
+    *("64:ff9b::a00:1", "64:ff9b::7f00:1", "64:ff9b::a9fe:a9fe"),
+    *("2002:a00:1::", "2002:c0a8:101::1", "2002:7f00:1::", "2002:a9fe:a9fe::1", "2002:c058:6301::1"),
+    *("not an address", ""),
 ]
 
 
@@ -94,7 +49,7 @@ def test_wrapping_does_not_change_the_verdict(address: object) -> None:
 
 
 def info(address: str) -> tuple[int, int, int, str, tuple[str, int]]:
-    """What aiohttp hands to a socket factory."""
+    """The argument of a socket factory of aiohttp."""
     return (socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, 80))
 
 
@@ -108,7 +63,7 @@ def test_no_socket_for_a_private_address() -> None:
 
 
 def test_a_table_of_addresses_is_all_there_is() -> None:
-    """With allowed addresses only those are reached: neither private nor public others."""
+    """With allowed addresses only those are reached: no private and no public others."""
     make = guarded_sockets(frozenset({"127.0.0.1"}))
     make(info("127.0.0.1")).close()
     for other in ("127.0.0.2", "8.8.8.8"):

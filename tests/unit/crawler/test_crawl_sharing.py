@@ -1,4 +1,4 @@
-"""CRAWL and what stands beside it: other processes, imports, and frontiers of other versions."""
+"""CRAWL beside other processes, imports, and frontiers of other versions."""
 
 from __future__ import annotations
 
@@ -10,20 +10,19 @@ from crawler.crawl_stage import CrawlStage
 from crawler.errors import OldFrontier
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job
 from crawler.fetch.thread import ClaimResult
-from crawler.frontier.report import queued_pages
 from crawler.frontier.rows import TOTALS_KEY
 from stream.log.contract import partition_of
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit
-from tests.support.crawl_driver import Committed, Driver, Store, hits_of, settings_for
+from tests.support.crawl_driver import Committed, Store, driving, hits_of, settings_for
 
 NOWHERE = settings_for("127.0.0.1:1")
 
 
 def test_the_pace_is_shared_by_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fetch thread hears which share of the partitions is this process's whenever that changes, and only then."""
+    """The fetch thread gets this process's share of the partitions whenever it changes, and only then."""
     told: list[float] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.share", lambda _, share: told.append(share))
     stage = CrawlStage(NOWHERE, partitions=4)
@@ -37,38 +36,31 @@ def test_the_pace_is_shared_by_partitions(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A place that becomes free goes to the site that has waited longest, whatever partition it is in."""
+    """A free slot goes to the site that has waited longest, in whatever partition."""
     asked: list[Job] = []
     answers: list[ClaimResult] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.collect", lambda _: [answers.pop()] if answers else [])
-    driver = Driver(settings_for("127.0.0.1:1", max_in_flight=1), Store())
     in_partition = {p: [f"s{n}.test" for n in range(99) if partition_of(f"s{n}.test", 4) == p] for p in (0, 3)}
-    try:
-        for urls in (in_partition[0][:1], in_partition[3][:1], in_partition[0][1:5]):
-            driver.round(hits_of(*(f"http://{site}/" for site in urls)))
-            time.sleep(0.005)
+    with driving(settings_for("127.0.0.1:1", max_in_flight=1)) as driver:
+        for number, urls in enumerate((in_partition[0][:1], in_partition[3][:1], in_partition[0][1:5])):
+            driver.round(hits_of(*(f"http://{site}/" for site in urls)), later_ms=5 * number)
         far_ms = time.time_ns() // 1_000_000 + 60_000
         answers.append(
             ClaimResult(1, FetchResult(job=asked[0], outcome=FetchOutcome.DEFERRED, started_ms=0, not_before_ms=far_ms))
         )
-        driver.round()
-    finally:
-        driver.close()
+        driver.round(later_ms=20)
     assert [job.site for job in asked] == [in_partition[0][0], in_partition[3][0]]
 
 
 def test_a_free_place_is_not_kept_by_sites_without_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many sites are due that need no request, a place goes in the same round to one behind them that does."""
+    """However many due sites need no request, a free slot goes in the same round to one behind them that does."""
     asked: list[Job] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
     sites = [site for n in range(400) if partition_of(site := f"s{n:03}.test", 4) == 0][:60]
-    driver = Driver(settings_for("127.0.0.1:1", max_in_flight=1), Store())
-    try:
+    with driving(settings_for("127.0.0.1:1", max_in_flight=1)) as driver:
         stops = [Decision(id=site, site=site, stop=True, reason="llm") for site in sites[:-1]]
         driver.round([*hits_of(*(f"http://{site}/a" for site in sites)), *stops])
-    finally:
-        driver.close()
     assert [job.site for job in asked] == sites[-1:]
     assert {page.site for page in driver.store.pages} == set(sites[:-1])
 
@@ -82,29 +74,24 @@ def test_a_start_takes_on_a_long_frontier_in_steps(monkeypatch: pytest.MonkeyPat
     sites = [f"s{n}.test" for n in range(2500)]
     store = Store()
     settings = settings_for("127.0.0.1:1", delay_s=3600.0)
-    first = Driver(settings, store)
-    first.round(hits_of(*(f"http://{site}/" for site in sites)))
-    first.close()
-    time.sleep(0.005)
-    started_ms = time.time_ns() // 1_000_000
+    with driving(settings, store) as first:
+        first.round(hits_of(*(f"http://{site}/" for site in sites)))
+    started_ms = time.time_ns() // 1_000_000 + 5
 
     def put_off() -> int:
         return sum((due_at or 0) > started_ms for state in store.states for _, due_at in state.rows.values())
 
-    again = Driver(settings, store)
     steps = [0]
-    try:
+    with driving(settings, store) as again:
         while steps[-1] < len(sites):
-            again.round()
+            again.round(later_ms=10)
             steps.append(put_off())
             assert 0 < steps[-1] - steps[-2] <= 1000
-    finally:
-        again.close()
 
 
 @pytest.mark.parametrize("first", ["hit", "tick"])
 def test_a_frontier_of_another_version_ends_the_process(first: str) -> None:
-    """Rows that are laid out differently are not touched: the error is fatal and says what to do."""
+    """Rows of another format are not touched: the error is fatal and says what to do."""
     committed = Committed()
     committed.rows[TOTALS_KEY] = (b"\x95\x01\x01\x00\x01\x00", None)  # five fields: what format 1 had
     context = Context(0, KeyedState(committed), Meter(), 1000)
@@ -120,25 +107,14 @@ def test_a_frontier_of_another_version_ends_the_process(first: str) -> None:
     assert caught.value.fatal and not caught.value.retriable and not context.state.changes()
 
 
-def test_the_audit_does_not_misread_a_frontier_of_another_version() -> None:
-    """What waits in rows that are laid out differently is not guessed at."""
-    store = Store(partitions=1)
-    store.states[0].rows[TOTALS_KEY] = (b"\x95\x01\x01\x00\x01\x00", None)
-    with pytest.raises(OldFrontier, match="partition 0"):
-        list(queued_pages(store, 0))  # type: ignore[arg-type]
-
-
 def test_imported_hits_are_counted_and_passed_over() -> None:
-    """A hit whose page came from an archive leaves no row; the same URL is crawled when a real hit asks for it."""
+    """A hit with an imported page leaves no row; the same URL is crawled after a real hit."""
     hit = hits_of("http://a.test/1")[0]
     taken = Hit(id="i", site=hit.site, url=hit.url, source="warc", imported=True)
-    driver = Driver(NOWHERE, Store())
-    try:
+    with driving(NOWHERE) as driver:
         driver.round([taken])
         assert not any(state.rows for state in driver.store.states)
         driver.round([hit])
-    finally:
-        driver.close()
     sample = driver.metrics.registry.get_sample_value
     assert sample("farmwatch_search_results_total", {"source": "warc", "outcome": "imported"}) == 1
     assert sample("farmwatch_search_results_total", {"source": "file", "outcome": "queued"}) == 1

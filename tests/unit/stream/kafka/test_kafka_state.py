@@ -56,7 +56,7 @@ def test_two_processes_on_one_file_do_not_mix(tmp_path: Path) -> None:
     second.close()
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path) -> None:
     """A file where the folder should be is a typed error that names the path."""
     (tmp_path / "file").write_text("")
     with pytest.raises(LogUnavailable, match=r"file/state\.sqlite"):
