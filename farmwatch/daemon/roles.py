@@ -105,7 +105,8 @@ def run_role(
     """Run one role in this process until `stop`, then drain. `member` is its name in the group of the role.
 
     MEASURE, JUDGE and TALLY carry on whichever run is live, one after the other.
-    `metrics` are those to count in; `restarts`: how often the role was started before; `watched` may put something in front of the member, to look on.
+    `metrics` are those to count in; `restarts`: how often the role was started before;
+    `watched` may put something in front of the member, to look on.
     Raises StreamError when the log cannot be opened or laid out, ConfigError when the metrics port is taken, and what
     the stage's settings raise.
     """
