@@ -1,0 +1,20 @@
+#!/bin/sh
+# Unpacks Debian's Prometheus and Alertmanager into .prometheus/, without root and without installing them.
+set -eu
+cd "$(dirname "$0")/../.."
+if [ -x .prometheus/usr/bin/prometheus ] && [ -x .prometheus/usr/bin/prometheus-alertmanager ]; then
+    exit 0
+fi
+for tool in apt-get dpkg; do
+    if ! command -v "$tool" >/dev/null; then
+        echo "install.sh: $tool is missing; this takes packages of Debian" >&2
+        exit 1
+    fi
+done
+rm -rf .prometheus
+mkdir -p .prometheus/packages
+(cd .prometheus/packages && apt-get -q=2 download prometheus prometheus-alertmanager)
+for package in .prometheus/packages/*.deb; do
+    dpkg -x "$package" .prometheus
+done
+rm -r .prometheus/packages
