@@ -53,13 +53,12 @@ RECORDINGS = (
     ),
     Recording(
         "farmwatch:watched:ratio",
-        f'sum by (run) (increase(farmwatch_page_verdicts_total{{verdict="article"}}[@6h]) @live) / ({_JUDGED} >= 200)',
+        f'sum by (run) (increase(farmwatch_page_verdicts_total{{verdict="article"}}[@6h])) / ({_JUDGED} >= 200)',
         "kept",
     ),
     Recording(
         "farmwatch:watched:ratio",
-        'sum by (run) (max by (run, verdict) (farmwatch_sites{verdict!="unclassifiable"}) @live)'
-        f" / ({_SITES} >= 100)",
+        f'sum by (run) (max by (run, verdict) (farmwatch_sites{{verdict!="unclassifiable"}})) / ({_SITES} >= 100)',
         "classifiable",
     ),
     # a series is born with its first letter, which no increase() shows

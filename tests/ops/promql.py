@@ -89,7 +89,11 @@ def flipped(query: str) -> Iterator[str]:
     """The query with one comparison turned round, or one set operator made another."""
     found = tokens(query)
     for place, token in enumerate(found):
-        other = _FLIPPED.get(token.text) if token.kind == "comparison" else {"and": "unless", "unless": "and"}.get(token.text)
+        other = (
+            _FLIPPED.get(token.text)
+            if token.kind == "comparison"
+            else {"and": "unless", "unless": "and"}.get(token.text)
+        )
         if other:
             yield _with(found, place, other)
 

@@ -40,16 +40,17 @@ def with_uses(alert: str, all_rules: Sequence[Rules]) -> list[Rules]:
 def written(folder: Path, name: str, alert: str, all_rules: Sequence[Rules], cases: Iterable[Case] = CASES) -> Path:
     """A test file of an alert's cases, beside the rules that it tests."""
     used = with_uses(alert, all_rules)
-    groups = [{"name": _ORDER["alert" in rule], "rules": []} for rule in ({"record": ""}, {"alert": ""})]
-    for rule in used:
-        groups["alert" in rule]["rules"].append(rule)
+    groups = [
+        {"name": name, "rules": [rule for rule in used if kind in rule]}
+        for name, kind in zip(_ORDER, ("record", "alert"), strict=True)
+    ]
     (folder / f"{name}.rules.yml").write_text(yaml.safe_dump({"groups": groups}))
     tests = [_test(case, used) for case in cases if case.alert == alert]
     file = folder / f"{name}.test.yml"
-    shape = {"rule_files": [f"{name}.rules.yml"], "evaluation_interval": "1m", "group_eval_order": _ORDER}
-    # promtool evaluates all groups of a file at one interval: the files of slow alerts are apart
-    shape["evaluation_interval"] = next(case.step for case in cases if case.alert == alert)
-    file.write_text(yaml.safe_dump({**shape, "tests": tests}))
+    # promtool evaluates a file's groups at one interval, and reports by file: so a file for each alert
+    every = next(case.step for case in cases if case.alert == alert)
+    given = {"rule_files": [f"{name}.rules.yml"], "evaluation_interval": every, "group_eval_order": _ORDER}
+    file.write_text(yaml.safe_dump({**given, "tests": tests}))
     return file
 
 
@@ -57,7 +58,9 @@ def _test(case: Case, used: Sequence[Rules]) -> dict[str, Any]:
     looks: list[dict[str, Any]] = [{"eval_time": case.silent_at, "alertname": case.alert, "exp_alerts": []}]
     if case.fires_at:
         rule = next(
-            rule for rule in used if rule.get("alert") == case.alert and case.labels.get("error") in (rule["labels"].get("error"), None)
+            rule
+            for rule in used
+            if rule.get("alert") == case.alert and case.labels.get("error") in (rule["labels"].get("error"), None)
         )
         looks.append(
             {
