@@ -13,7 +13,7 @@ for tool in apt-get dpkg; do
 done
 rm -rf .prometheus
 mkdir -p .prometheus/packages
-(cd .prometheus/packages && apt-get -q=2 download prometheus prometheus-alertmanager)
+(cd .prometheus/packages && apt-get -q=2 -o APT::Sandbox::User=root download prometheus prometheus-alertmanager)
 for package in .prometheus/packages/*.deb; do
     dpkg -x "$package" .prometheus
 done
