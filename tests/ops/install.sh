@@ -17,4 +17,7 @@ mkdir -p .prometheus/packages
 for package in .prometheus/packages/*.deb; do
     dpkg -x "$package" .prometheus
 done
+# Debian's Alertmanager reads its templates by this path: another of the same length, from the root of the repository
+ln -s usr/share/prometheus/alertmanager .prometheus/alertmanager
+sed -i 's#/usr/share/prometheus/alertmanager#.prometheus/./././././alertmanager#g' .prometheus/usr/bin/prometheus-alertmanager
 rm -r .prometheus/packages

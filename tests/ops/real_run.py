@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ from stream.schema.roles import Role
 from stream.schema.topics import HITS
 from tests.ops.servers import Alertmanager, Prometheus
 from tests.support.farm import Farm, wait_for
+from tests.support.paths import ROOT
 from tests.support.search_engines import SEARXNG, Engine, says
 
 PACE = Pace(faster=20_000)  # each window is that of some scrapes
@@ -94,18 +95,20 @@ def write_hits(folder: Path, demo: DemoWeb) -> Path:
 
 
 @contextmanager
-def command(farm: Farm, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    """A command of farmwatch on the farm's log, ended with the block."""
+def command(
+    farm: Farm, *arguments: str, module: str = "farmwatch", by: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A command of farmwatch on the farm's log, ended with the block; `by` another program that starts it."""
     flags = [flag for setting in farm.flags for flag in ("--set", setting)]
-    with (farm.output.parent / f"{arguments[0]}.log").open("ab") as output:
+    with farm.output.open("ab") as output:
         process = subprocess.Popen(
-            [sys.executable, "-m", "farmwatch", *arguments, *flags], stdout=output, stderr=output
+            [*by, sys.executable, "-m", module, *arguments, *flags], stdout=output, stderr=output, cwd=ROOT
         )
     try:
         yield process
     finally:
         process.terminate()
-        process.wait(30)
+        process.wait(60)
 
 
 def few_are_enough(text: str) -> str:

@@ -50,7 +50,7 @@ class Server:
 
     def __enter__(self) -> Self:
         with self.output.open("ab") as output:
-            self._process = subprocess.Popen(self._command, stdout=output, stderr=output)
+            self._process = subprocess.Popen(self._command, stdout=output, stderr=output, cwd=ROOT)
         wait_for(self._is_ready, _PATIENCE_S, f"{self._command[0]}: {self.output}")
         return self
 
