@@ -31,7 +31,7 @@ from tests.support.search_engines import SEARXNG, Engine, says
 
 PACE = Pace(faster=20_000)  # each window is that of some scrapes
 PORT = 19_464  # of CRAWL; the others follow
-_PATIENCE_S = 90
+_PATIENCE_S = 180
 _CANARY_PAGES = 13  # of a site: fewer get no verdict
 
 

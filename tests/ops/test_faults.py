@@ -158,8 +158,9 @@ def test_a_device_that_is_lost(tmp_path: Path) -> None:
         "tally__detector": "lite-ngram",
     }
     with scene(tmp_path, **own) as at:
-        at.up("crawl", "measure", "judge", "tally")
         at.up("score", alone=True, module="tests.ops.losing_score")
+        at.run.until('farmwatch_log_rebalances_total{role="score"} > 0')  # what waits for its models would be an alert
+        at.up("crawl", "measure", "judge", "tally")
         at.is_quiet()
         at.raises("ScorerDeviceErrors")
 
