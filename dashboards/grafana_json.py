@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 
 from grafana_foundation_sdk.builders import dashboard as grafana
@@ -9,6 +10,7 @@ from grafana_foundation_sdk.builders import prometheus, stat, timeseries
 from grafana_foundation_sdk.cog.builder import Builder
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import (
+    Dashboard,
     DashboardLink,
     DashboardLinkType,
     DataSourceRef,
@@ -21,8 +23,7 @@ from grafana_foundation_sdk.models.dashboard import (
 
 from dashboards.pace import Pace
 from dashboards.panels import ANNOTATIONS, ROWS, Panel, Row
-from dashboards.rules import ALERTS
-from dashboards.runbook import runbook_url
+from dashboards.rules import ALERTS, runbook_url
 
 _SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 _WIDTH, _HEIGHT, _ACROSS = 8, 8, 24
@@ -44,9 +45,15 @@ def dashboards(docs: str) -> dict[str, str]:
     for row in ROWS:
         name = row.name.lower()
         made[name] = _dashboard(f"farmwatch: {name}", name, [row], docs)
-    return {
-        f"{name}.json": JSONEncoder(sort_keys=True, indent=1).encode(of.build()) + "\n" for name, of in made.items()
-    }
+    return {f"{name}.json": as_text(of.build()) for name, of in made.items()}
+
+
+def as_text(board: Dashboard) -> str:
+    """JSON with a line for each panel, so that a change shows which."""
+    read = json.loads(JSONEncoder(sort_keys=True).encode(board))
+    panels = ",\n".join(json.dumps(panel, sort_keys=True) for panel in read.pop("panels"))
+    rest = [f"{json.dumps(key)}: {json.dumps(value, sort_keys=True)}" for key, value in sorted(read.items())]
+    return "{" + ",\n".join([*rest, f'"panels": [\n{panels}\n]']) + "}\n"
 
 
 def _dashboard(title: str, name: str, rows: Sequence[Row], docs: str) -> grafana.Dashboard:

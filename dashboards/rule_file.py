@@ -7,8 +7,7 @@ from typing import Any
 import yaml
 
 from dashboards.pace import Pace
-from dashboards.rules import ALERTS, RECORDINGS, Alert
-from dashboards.runbook import runbook_url
+from dashboards.rules import ALERTS, RECORDINGS, Alert, runbook_url
 
 
 def rule_file(docs: str, pace: Pace | None = None) -> str:

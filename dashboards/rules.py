@@ -5,6 +5,7 @@ Replicas repeat gauges of sites, share and canaries: queries take `max` of them,
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
 _FETCHED = 'sum(rate(farmwatch_fetch_requests_total{kind="page",outcome="fetched"}[@30m]))'
@@ -147,3 +148,13 @@ ALERTS = (
           "{{ $labels.source }} is left alone for another {{ $value | humanizeDuration }}."),
 )
 # fmt: on
+
+
+def runbook_page(alert: str) -> str:
+    """Its path in docs/: NoVerdicts -> how-to/runbook/no-verdicts.md."""
+    return f"how-to/runbook/{re.sub('(?<!^)(?=[A-Z])', '-', alert).lower()}.md"
+
+
+def runbook_url(alert: str, docs: str) -> str:
+    """Its address, where the documentation is at `docs`."""
+    return f"{docs}/{runbook_page(alert)}"
