@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -46,6 +47,7 @@ _log = structlog.get_logger()
 _BUSY = 0.05  # share of the time that a job may take: over a million sites a look takes longer than its interval
 _RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week
 _HOUR_S = 3600.0
+_AT_ONCE = ("heartbeat", "sizes")  # jobs that do not wait for their first interval
 _MOST = 0.5  # share of a topic that retention may take before the clock is confirmed
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
 
@@ -112,9 +114,10 @@ class Upkeep:
             ("overview", self.settings.overview_s, self.look),
             ("status", self.settings.status_s, self.tell),
             ("retention", self.settings.retention_s, self.expire),
+            ("sizes", self.settings.retention_s, self.weigh),
         )
         now_s = self.monotonic()
-        self._due = {name: now_s + (0.0 if name == "heartbeat" else every_s) for name, every_s, _ in self._jobs}
+        self._due = {name: now_s + (0.0 if name in _AT_ONCE else every_s) for name, every_s, _ in self._jobs}
         self._next_point_s = self._end_of_interval(self.clock())
         self._kept_s = 0.0  # end of the newest interval with a point
 
@@ -166,6 +169,14 @@ class Upkeep:
         if self.monotonic() >= self._renew_at:
             renew_idle(self.log, control)
             self._renew_at = self.monotonic() + _RENEW_S
+
+    def weigh(self) -> None:
+        """Set the gauges of the log's size."""
+        sizes: Counter[str] = Counter()
+        for topic, size in self.log.sizes(list(self.log.topics())).items():
+            sizes[topic.partition(".")[0]] += size.bytes
+        for topic, size_bytes in sizes.items():
+            self.metrics.set("log_bytes", size_bytes, topic=topic)
 
     def _expire(self, control: Control) -> str:
         """One round of retention; returns why it has to wait, "" where it was done."""

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 
 from farmwatch.config.config import Config
+from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.maintenance import Upkeep
@@ -95,17 +99,23 @@ def run_role(
     stop: threading.Event,
     *,
     metrics: Metrics | None = None,
+    restarts: int = 0,
     watched: Callable[[Member], Member] = lambda joined: joined,
 ) -> None:
     """Run one role in this process until `stop`, then drain. `member` is its name in the group of the role.
 
     MEASURE, JUDGE and TALLY carry on whichever run is live, one after the other.
-    `metrics` are those to count in; `watched` may put something in front of the member, to look on.
+    `metrics` are those to count in; `restarts`: how often the role was started before;
+    `watched` may put something in front of the member, to look on.
     Raises StreamError when the log cannot be opened or laid out, ConfigError when the metrics port is taken, and what
     the stage's settings raise.
     """
     metrics = metrics or Metrics()
     metrics.set("build_info", 1, version=program_version())
+    metrics.count("role_restarts", restarts)
+    metrics.watch("disk_free_bytes", partial(_free_bytes, names_folder(config)), folder="log")
+    if role is Role.CRAWL and config.crawl.warc_folder:
+        metrics.watch("disk_free_bytes", partial(_free_bytes, Path(config.crawl.warc_folder)), folder="archive")
     process = _Process(role, config, member, metrics, watched)
     shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
     endpoints = Endpoints(shown, process.health, config.metrics.host, port)
@@ -117,6 +127,13 @@ def run_role(
     finally:
         endpoints.close()
     _log.info("role_ended", member=member)
+
+
+def _free_bytes(folder: Path) -> float:
+    try:
+        return float(shutil.disk_usage(folder).free)
+    except OSError:  # not made yet, or its disk is gone
+        return math.nan
 
 
 @dataclass(slots=True)

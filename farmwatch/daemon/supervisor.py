@@ -26,6 +26,7 @@ from stream.text.user_errors import Exit
 _log = structlog.get_logger()
 _LOOK_S = 0.1  # between looks at the children
 _HEALTHY_S = 60.0  # a child that lived this long starts its back-off anew
+_RESTARTS = "RESTARTS_OF_THIS_ROLE"  # variable by which a child hears how often it was started before
 
 
 @dataclass(slots=True)
@@ -36,6 +37,7 @@ class _Child:
     started_at: float = 0.0
     due_at: float = 0.0  # when to start (again)
     failures: int = 0
+    starts: int = 0
 
 
 class Supervisor:
@@ -95,7 +97,13 @@ class Supervisor:
         return None
 
     def _start(self, child: _Child, now: float) -> None:
-        child.process = subprocess.Popen(list(child.command), stdin=subprocess.PIPE, process_group=0)
+        child.process = subprocess.Popen(
+            list(child.command),
+            stdin=subprocess.PIPE,
+            process_group=0,
+            env={**os.environ, _RESTARTS: str(child.starts)},
+        )
+        child.starts += 1
         child.started_at = now
         _log.info("role_started", role=child.name, pid=child.process.pid)
 
@@ -120,6 +128,12 @@ class Supervisor:
         for child in self._children:
             child.process = None
         return not running
+
+
+def restarts() -> int:
+    """In a child: how often the supervisor has started this role again; 0 without a supervisor."""
+    said = os.environ.get(_RESTARTS, "")
+    return int(said) if said.isdecimal() else 0
 
 
 def follow_parent(stop: threading.Event, deadline_s: float, descriptor: int = 0) -> None:

@@ -108,11 +108,12 @@ def test_a_role_works_serves_its_pages_and_drains(tmp_path: Path, started: list[
     assert 'farmwatch_rule_drops_total{role="judge",rule="url_kind",ruleset="default",run="first"} 0.0' in page
     assert re.search(r'farmwatch_ruleset_info\{digest="[0-9a-f]{16}",role="judge",ruleset="default"\} 1\.0', page)
     assert 'process_open_fds{role="judge"}' in page
+    assert re.search(r'farmwatch_disk_free_bytes\{folder="log",role="judge"\} \d', page)
     assert role.stop() == Exit.OK
 
 
 def test_up_supervises_and_restarts_a_killed_role(tmp_path: Path, started: list[_Process]) -> None:
-    """kill -9 of a role's process: another takes its place, and SIGTERM drains all with exit code 0."""
+    """kill -9 of a role's process: another takes its place and shows it, and SIGTERM drains all with exit code 0."""
     url = finished_log(tmp_path / "log")
     up = _Process(tmp_path, "--role", "judge", *_flags(url), "--set", "up.restart_min_s=0.05")
     started.append(up)
@@ -120,6 +121,9 @@ def test_up_supervises_and_restarts_a_killed_role(tmp_path: Path, started: list[
     up.until("event=assigned")
     os.kill(first, signal.SIGKILL)
     up.until(rf"role_died role=judge code=-9(.|\n)*role_started role=judge pid=(?!{first})\d+(.|\n)*event=assigned")
+    address = re.findall(r"url=(http://127\.0\.0\.1:\d+/metrics)", up.said())[-1]
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        assert 'farmwatch_role_restarts_total{role="judge"} 1.0' in answer.read().decode()
     assert up.stop() == Exit.OK
 
 

@@ -27,7 +27,8 @@ import pathlib, signal, sys, threading
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 folder = pathlib.Path(sys.argv[1])
-(folder / "started").open("a").write("x")
+from farmwatch.daemon.supervisor import restarts
+(folder / "started").open("a").write("xyz"[restarts()])
 stop.wait()
 (folder / "drained").touch()
 """
@@ -103,12 +104,12 @@ def test_a_stop_lets_the_child_finish(tmp_path: Path, run: Callable[..., _Runnin
 
 
 def test_a_killed_child_is_started_again(tmp_path: Path, run: Callable[..., _Running]) -> None:
-    """kill -9 of a child leads to a new one, and that one drains."""
+    """kill -9 of a child leads to a new one, which knows that it is the second and drains."""
     running = run(_child(_DRAINS, tmp_path))
     started = tmp_path / "started"
     wait_for(lambda: started.exists() and started.read_text() == "x", _PATIENCE_S, "the start")
     os.kill(running.supervisor.pids()["child"], signal.SIGKILL)
-    wait_for(lambda: started.read_text() == "xx", _PATIENCE_S, "the next start")
+    wait_for(lambda: started.read_text() == "xy", _PATIENCE_S, "the next start")
     assert running.end() == Exit.OK
 
 

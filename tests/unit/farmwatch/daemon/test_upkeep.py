@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -407,3 +408,15 @@ def test_canaries_have_gauges_of_their_own(log: _Log) -> None:
     assert _value(metrics, "canary_timestamp_seconds") == 900
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="human"}') == 0
     assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="first",source="all"}') == 1
+
+
+def test_the_log_is_weighed_at_once_by_the_first_word_of_topics() -> None:
+    """The first round sets the gauge; topics of runs count with the topic that they are of."""
+    log, metrics = MemoryLog(), Metrics()
+    log.create([*all_topics(2, "e"), Topic("hits.other", 1)])
+    log.append([Output(topic, 0, b"k", b"x" * 100) for topic in (HITS, "hits.other")])
+    _upkeep(log, metrics=metrics).round()
+    page = generate_latest(metrics.registry).decode()
+    sizes = dict(re.findall(r'farmwatch_log_bytes{topic="([\w-]+)"} (\S+)', page))
+    assert float(sizes["hits"]) >= 200 and float(sizes["verdicts"]) == 0
+    assert set(sizes) >= {"state", "score", "dead-letters"}
