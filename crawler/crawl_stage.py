@@ -105,10 +105,16 @@ class CrawlStage(Stage):
         self._demands: dict[str, int] = {}  # site -> earliest next start (ms), not committed yet
         self._settled: set[str] = set()  # of them, those that the current batch writes
         self._number = 0
+        self.received_bytes = 0  # decoded, of all answers
         self._frontiers: dict[int, Frontier] = {}  # partition -> its frontier during a tick
         self._network = NetworkWatch(settings)
         self._warc = open_warc(settings, metrics)
         self._thread = FetchThread(Fetcher(settings, resolver=resolver, tap=self._warc))
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are under way. Thread-safe."""
+        return len(self._in_flight)
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing is prepared
         """Add a hit or a decision to the frontier. Raises UnusableUrl."""
@@ -133,6 +139,7 @@ class CrawlStage(Stage):
         now_ms = max((ctx.now_ms for ctx in contexts.values()), default=0)
         self._demands = {site: at for site, at in self._demands.items() if at > now_ms}
         answers = self._thread.collect()
+        self.received_bytes += sum(request.body_bytes for _, answer in answers for request in answer.requests)
         for _, answer in answers:  # first, so that it survives a rollback of the results
             if answer.outcome is FetchOutcome.FAILED and (until_ms := asked_until(answer, self._settings)):
                 self._demand(answer.job.site, until_ms)

@@ -19,7 +19,7 @@ from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
 from farmwatch.config.config import Config, load
 from farmwatch.config.opening import open_configured
-from farmwatch.daemon.quiescence import settle
+from farmwatch.daemon.quiescence import NotQuiescent, wait_until_quiescent
 from farmwatch.demo.server import LoopbackWeb
 from stream.log.contract import Log
 from stream.processing.heartbeat import is_heartbeat
@@ -79,9 +79,9 @@ class Farm:
         """Wait until nothing is left to fetch and every stage has read its input to the end."""
         with self.log() as log:
             try:
-                settle(log, self.config, timeout_s)
-            except TimeoutError as error:
-                raise TimeoutError(f"{error}\n{self.tail()}") from error
+                wait_until_quiescent(log, PARTITIONS, timeout_s)
+            except NotQuiescent as error:
+                raise NotQuiescent(f"{error}\n{self.tail()}") from error
 
     def stop(self, timeout_s: float = 60) -> int:
         assert self._process is not None

@@ -7,13 +7,13 @@ import io
 import pytest
 from rich.console import Console
 
+from crawler.crawl_stage import CrawlStage
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
 from farmwatch.crawl.view import CrawlView, drawn, status_line
 from farmwatch.crawl.watch import CrawlFigures, CrawlWatch
 from stream.log.contract import Commit, Member, Output, StateChange, Topic
 from stream.log.errors import Fenced
 from stream.memory.log import MemoryLog
-from stream.processing.metrics import Metrics
 from stream.schema.records import Page, encode
 from stream.schema.topics import HITS, PAGES
 from stream.text.spans import lasting, moment, queue_in_words, size, when
@@ -56,12 +56,21 @@ def page(number: int, outcome: str, reason: str = "") -> Output:
     return Output(PAGES, 0, b"a.test", encode(record))
 
 
-def watched(partitions: int, metrics: Metrics | None = None) -> tuple[Clock, CrawlWatch, Member, MemoryLog]:
+class BusyStage(CrawlStage):
+    """A stage with two requests under way."""
+
+    in_flight = 2
+
+    def __init__(self) -> None:
+        self.received_bytes = 520
+
+
+def observed(partitions: int) -> tuple[Clock, CrawlWatch, Member, MemoryLog]:
     """A watch over a member that has polled once."""
     log, clock = MemoryLog(), Clock()
     log.create([Topic(name, partitions) for name in (HITS, PAGES, "state.frontier")])
-    watch = CrawlWatch(metrics or Metrics(), clock=clock.ms, monotonic=clock.seconds)
-    member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
+    watch = CrawlWatch(clock=clock.ms, monotonic=clock.seconds)
+    member = watch.observe(BusyStage(), log.join("crawl", [HITS], member="m", store="frontier"))
     member.poll(0, 1, 1)
     return clock, watch, member, log
 
@@ -122,7 +131,7 @@ def test_parked_sites_leave_no_end_to_tell() -> None:
 
 def test_what_a_crawl_waits_for_is_named() -> None:
     """Where nothing but parked sites is left, the view names the one that is asked again first, and why."""
-    clock, watch, member, _ = watched(2)
+    clock, watch, member, _ = observed(2)
     later = clock.ms() + 600_000
     row = SiteRow("a.test", "http://a.test", parked_until=later, parked_why="http_503")
     changes = [StateChange(site_key("a.test"), pack(row), due_at=later)]
@@ -157,8 +166,7 @@ def test_a_view_draws_on_its_console_and_ends() -> None:
 
 def test_only_what_was_committed_is_counted() -> None:
     """Records of a commit that the log refused are not in the figures; after a minute outcomes are forgotten."""
-    metrics = Metrics()
-    clock, watch, member, log = watched(1, metrics)
+    clock, watch, member, log = observed(1)
     totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
     member.commit(
         Commit(
@@ -169,9 +177,6 @@ def test_only_what_was_committed_is_counted() -> None:
     log.join("crawl", [HITS], member="m", store="frontier").poll(0, 1, 1)  # another one takes the name
     with pytest.raises(Fenced):
         member.commit(Commit(outputs=[page(4, "fetched")], state={0: [StateChange(b"k", b"v")]}))
-    metrics.set("fetch_inflight", 2)
-    metrics.count("fetch_response_bytes", 500, kind="page")
-    metrics.count("fetch_response_bytes", 20, kind="robots")
     clock.now_s += 4
     figures = watch.figures()
     assert (figures.fetched_now, figures.outcomes, figures.recent_per_s) == (2, {"fetched": 2, "robots": 1}, 0.5)
@@ -182,7 +187,7 @@ def test_only_what_was_committed_is_counted() -> None:
 
 def test_the_sums_of_the_frontier_are_looked_at() -> None:
     """The figures have the sums of the owned partitions, and how long the oldest site has been due."""
-    clock, watch, member, _ = watched(2)
+    clock, watch, member, _ = observed(2)
     totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
     changes = [StateChange(TOTALS_KEY, pack(totals)), StateChange(site_key("a.test"), b"x", due_at=97_000)]
     member.commit(Commit(state={0: changes, 1: [StateChange(TOTALS_KEY, pack(totals))]}))

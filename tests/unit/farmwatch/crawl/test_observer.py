@@ -19,7 +19,6 @@ from farmwatch.crawl.observer import CrawlObserver
 from farmwatch.crawl.watch import CrawlWatch
 from stream.log.contract import Commit, StateChange
 from stream.log.errors import LogUnavailable, UnknownTopic
-from stream.processing.metrics import Metrics
 from stream.schema.topics import FRONTIER_STORE, HITS
 from stream.text.user_errors import Exit
 from tests.support.farm import wait_for
@@ -39,7 +38,7 @@ def config(tmp_path: Path) -> Config:
 
 def observer_of(config: Config, stop: threading.Event, **changes: Any) -> CrawlObserver:
     """One that looks all the time and waits for the end of all work."""
-    parts = {"watch": CrawlWatch(Metrics()), "hurry": threading.Event(), **changes}
+    parts = {"watch": CrawlWatch(), "hurry": threading.Event(), **changes}
     return CrawlObserver(config, view=None, stop=stop, until_done=True, every_s=0.01, **parts)
 
 
@@ -57,7 +56,7 @@ def test_sites_of_another_process_are_named(config: Config) -> None:
         other.poll(0, 1, 1)
         sums = pack(Totals(sites=2, active=2))
         other.commit(Commit(state={0: [StateChange(TOTALS_KEY, sums)]}))
-        stop, watch = threading.Event(), CrawlWatch(Metrics())
+        stop, watch = threading.Event(), CrawlWatch()
         with observer_of(config, stop, watch=watch).observing():
             wait_for(lambda: watch.figures().waits_for == "2 sites that another process crawls", SOON_S, "the words")
             assert not stop.is_set()

@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from farmwatch.config.config import load
-from farmwatch.daemon.kept_answer import LARGE, keep_answer, read_answer
-from farmwatch.daemon.maintenance import Upkeep
+from farmwatch.daemon.maintenance import Maintenance
+from farmwatch.daemon.rate_cache import LARGE, read_cached_rate, store_rate
 from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
 from scoring.rates.settings import RateSettings
@@ -49,7 +49,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     with closing(open_log(url)) as log:
         log.create(all_topics(2, "e"))
         log.append([row(number) for number in range(LARGE)])
-        Upkeep(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD).look()
+        Maintenance(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD).update_gauges()
     return url
 
 
@@ -74,16 +74,16 @@ def test_rate_prints_the_kept_answer_and_it_is_that_of_the_rows(farmwatch: Runne
 def test_an_answer_is_believed_while_it_is_new_or_exact(log: Log) -> None:
     """Past its time it is believed only if no row came since; and never for other settings, or other rows."""
     now_ms = int(time.time() * 1000)
-    answer = read_answer(log, SITES, CONFIG.rate, now_ms)
+    answer = read_cached_rate(log, SITES, CONFIG.rate, now_ms)
     assert answer is not None and answer.until > now_ms
-    assert read_answer(log, SITES, RateSettings(confidence=0.9), now_ms) is None
-    assert read_answer(log, "sites.other", CONFIG.rate, now_ms) is None
-    keep_answer(log, SITES, msgspec.structs.replace(answer, until=now_ms - 1))
-    assert read_answer(log, SITES, CONFIG.rate, now_ms) is not None
+    assert read_cached_rate(log, SITES, RateSettings(confidence=0.9), now_ms) is None
+    assert read_cached_rate(log, "sites.other", CONFIG.rate, now_ms) is None
+    store_rate(log, SITES, msgspec.structs.replace(answer, until=now_ms - 1))
+    assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is not None
     log.append([row(1)])
-    assert read_answer(log, SITES, CONFIG.rate, now_ms) is None
-    keep_answer(log, SITES, answer)
-    assert read_answer(log, SITES, CONFIG.rate, now_ms) == answer
+    assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is None
+    store_rate(log, SITES, answer)
+    assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) == answer
 
 
 def test_of_a_small_log_no_answer_is_kept(tmp_path: Path) -> None:
@@ -91,5 +91,5 @@ def test_of_a_small_log_no_answer_is_kept(tmp_path: Path) -> None:
     with closing(open_log(f"sqlite:{tmp_path / 'log'}")) as log:
         log.create(all_topics(2, "e"))
         log.append([row(number) for number in range(50)])
-        Upkeep(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD).look()
-        assert read_answer(log, SITES, CONFIG.rate, int(time.time() * 1000)) is None
+        Maintenance(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD).update_gauges()
+        assert read_cached_rate(log, SITES, CONFIG.rate, int(time.time() * 1000)) is None
