@@ -9,7 +9,7 @@ from rich.console import Console
 
 from crawler.crawl_stage import CrawlStage
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
-from farmwatch.crawl.view import CrawlView, drawn, status_line
+from farmwatch.crawl.view import CrawlView, render, status_line
 from farmwatch.crawl.watch import CrawlFigures, CrawlWatch
 from stream.log.contract import Commit, Member, Output, StateChange, Topic
 from stream.log.errors import Fenced
@@ -78,7 +78,7 @@ def observed(partitions: int) -> tuple[Clock, CrawlWatch, Member, MemoryLog]:
 def rendered(figures: CrawlFigures, width: int = 100) -> str:
     """The view as text."""
     console = Console(record=True, width=width, file=io.StringIO())
-    console.print(drawn(figures, "sqlite:folder", 64))
+    console.print(render(figures, "sqlite:folder", 64))
     return console.export_text()
 
 
