@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import KW_ONLY, dataclass, field
-from functools import partial
 
 from farmwatch.config.config import Config
 from farmwatch.config.opening import open_configured
@@ -23,6 +22,10 @@ from stream.text.user_errors import Exit
 _DRAW_S = 0.5
 _KAFKA_CHECK_SLOWER = 10  # times longer between checks whether all is done: on Kafka each reads the whole state
 _JOIN_S = 5.0
+
+
+def _open_read_only(config: Config) -> Log:
+    return open_configured(config, read_only=True)
 
 
 @dataclass(slots=True)
@@ -41,7 +44,7 @@ class CrawlObserver:
     until_done: bool
     end_process: Callable[[int], object] = os._exit
     every_s: float = _DRAW_S
-    open_log: Callable[[Config], Log] = partial(open_configured, read_only=True)
+    open_log: Callable[[Config], Log] = _open_read_only
     _shown_at: float = field(init=False, default_factory=time.monotonic)
     _checked_at: float = field(init=False, default=0.0)
     _error: Exception | None = field(init=False, default=None)
