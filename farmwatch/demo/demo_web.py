@@ -94,7 +94,5 @@ def _closed_site() -> dict[str, Response]:
     text = {"Content-Type": "text/plain; charset=utf-8"}
     return {
         "/robots.txt": Response(headers=text, body=b"User-agent: *\nDisallow: /\n"),
-        "/": Response(
-            headers=text, body=b"robots.txt disallows this page: a crawler that shows it is wrong.\n"
-        ),
+        "/": Response(headers=text, body=b"robots.txt disallows this page: a crawler that shows it is wrong.\n"),
     }

@@ -17,8 +17,8 @@ from crawler.settings import CrawlSettings
 from crawler.web.urls import page_id
 from stream.schema.records import Decision, Page
 from tests.support.crawl_driver import Driver, Store, crawl, hits_of, settings_for
-from tests.support.farm import wait_for
 from tests.support.loopback import Reply, Web, page, redirect
+from tests.support.waiting import wait_until
 
 SITES = [f"site{n}.test" for n in range(6)]
 
@@ -159,7 +159,7 @@ def test_an_answer_to_a_lost_claim_is_dropped(loopback: Web) -> None:
         driver.round(hits_of("http://site0.test/map/0"))
         driver.stage.committed()
         results = driver.stage._thread._done
-        wait_for(lambda: not results.empty(), 10, "a result that is not collected")
+        wait_until(lambda: not results.empty(), "a result that is not collected", 10)
         driver.stage.lost(range(4))
         pages = driver.run()
     finally:

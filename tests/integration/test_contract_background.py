@@ -12,7 +12,8 @@ from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Stage
 from stream.schema.records import Decision, Hit, Record, encode
-from tests.support.worlds import World, drain, gather, patiently, record, turn_over, values
+from tests.support.waiting import wait_until
+from tests.support.worlds import World, drain, gather, record, turn_over, values
 
 ROOM = 1 << 20
 
@@ -139,12 +140,12 @@ def test_a_live_request_waits_for_the_batches_in_flight_at_most(world: World) ->
     thread = threading.Thread(target=loop.run, args=(stop,))
     thread.start()
     try:
-        patiently(lambda: len(stage.begun) == 2, "two batches in flight")
+        wait_until(lambda: len(stage.begun) == 2, "two batches in flight")
         hits("live", "urgent")
         time.sleep(0.1)  # both batches are still worked on
         assert len(stage.begun) == 2
         stage.let.set()
-        patiently(lambda: len(stage.begun) >= 4, "further batches")
+        wait_until(lambda: len(stage.begun) >= 4, "further batches")
     finally:
         stage.let.set()
         stop.set()

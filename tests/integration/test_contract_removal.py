@@ -8,7 +8,8 @@ import pytest
 
 from stream.log.contract import At, CleanupPolicy, Commit, Member, StateChange
 from stream.log.errors import Fenced, StreamError, UnknownTopic
-from tests.support.worlds import LEASE_MS, World, drain, patiently, record, settle, values
+from tests.support.waiting import wait_until
+from tests.support.worlds import LEASE_MS, World, drain, record, settle, values
 
 
 def write_all(world: World) -> Member:
@@ -162,7 +163,7 @@ def test_members_are_told_by_name(world: World) -> None:
     joined[0].close()
     assert world.log.members("g") == ["judge.1@host"]
     joined[1].close()
-    patiently(lambda: world.log.members("g") == [], "the group to be empty")
+    wait_until(lambda: world.log.members("g") == [], "the group to be empty")
     assert world.log.members("another") == []
 
 

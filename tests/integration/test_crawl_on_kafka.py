@@ -23,7 +23,8 @@ from stream.schema.records import Page, decode, encode
 from stream.schema.topics import FRONTIER_STORE, HITS, PAGES, all_topics
 from tests.support.crawl_driver import hits_of, settings_for
 from tests.support.loopback import Web, page
-from tests.support.worlds import KafkaWorld, patiently
+from tests.support.waiting import wait_until
+from tests.support.worlds import KafkaWorld
 
 pytestmark = pytest.mark.kafka
 
@@ -87,7 +88,7 @@ class Crawl:
             assert all(thread.is_alive() for _, thread in self.running), "a process has ended"
             return len(self.pages()) >= pages and self.knows_busy()
 
-        patiently(are_there, f"{pages} pages", PATIENCE_S, every_s=0.1)
+        wait_until(are_there, f"{pages} pages", PATIENCE_S, every_s=0.1)
 
     def knows_busy(self) -> bool:
         """Whether the word of the busy site is committed."""
@@ -97,7 +98,7 @@ class Crawl:
 
     def finish(self) -> None:
         self.wait(len(HITS_))
-        patiently(lambda: not frontier_left(self.log, PARTITIONS).active, "the end", PATIENCE_S, every_s=0.1)
+        wait_until(lambda: not frontier_left(self.log, PARTITIONS).active, "the end", PATIENCE_S, every_s=0.1)
 
     def check(self) -> None:
         """Each hit has one page, no site saw two requests at once, and the busy one was left alone as it asked."""

@@ -28,7 +28,8 @@ from stream.log.contract import At, CleanupPolicy, Message, Topic
 from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
 from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS, worker_process
 from tests.support.log_files import lose_page, segments, sql
-from tests.support.worlds import patiently, record, settle, values
+from tests.support.waiting import wait_until
+from tests.support.worlds import record, settle, values
 
 KILLS = 10
 DAY_MS = 86_400_000
@@ -511,7 +512,7 @@ def test_no_offset_is_passed_over_while_retention_runs_beside(tmp_path: Path) ->
             found.extend(member.poll(0.2, 5, 1 << 20))
         return bool(found) and found[-1].offset == count - 1
 
-    patiently(followed, "the last record")
+    wait_until(followed, "the last record")
     thread.join()
     member.close()
     following = 0

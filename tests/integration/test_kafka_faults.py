@@ -21,7 +21,8 @@ from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Message, Output, StateChange, Topic
 from stream.log.errors import LogUnavailable, StreamError
 from tests.support.kafka_broker import Broker
-from tests.support.worlds import drain, patiently
+from tests.support.waiting import wait_until
+from tests.support.worlds import drain
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.xdist_group("kills")]
 LONG = bool(os.environ.get("FARMWATCH_LONG"))
@@ -121,7 +122,7 @@ def _await_all(log: KafkaLog, worker: Worker) -> None:
             return all((done or 0) >= last[p] for p, done in enumerate(log.committed("g", "in")))
         return False
 
-    patiently(done, worker.told, PATIENCE_S, every_s=0.1)
+    wait_until(done, worker.told, PATIENCE_S, every_s=0.1)
 
 
 def _assert_exactly_once(log: KafkaLog, count: int) -> None:
@@ -147,8 +148,8 @@ def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: P
     for _ in range(ROUNDS):
         before = worker.commits
         enough = before + 3
-        patiently(
-            lambda enough=enough: worker.commits >= enough or worker.broken is not None,  # type: ignore[misc]
+        wait_until(
+            lambda enough=enough: worker.commits >= enough or worker.broken is not None,
             worker.told,
             PATIENCE_S,
             every_s=0.005,
@@ -170,7 +171,7 @@ def test_a_broker_that_stays_away_is_reported_and_work_resumes(own_broker: Broke
     log = _open(own_broker, tmp_path)
     _prepare(log, count)
     worker = Worker(log, 1)
-    patiently(lambda: worker.commits >= 20, "20 commits", PATIENCE_S, every_s=0.01)
+    wait_until(lambda: worker.commits >= 20, "20 commits", PATIENCE_S, every_s=0.01)
     own_broker.stop()
     time.sleep(AWAY_S)
     assert worker.failures["LogUnavailable"] > 0

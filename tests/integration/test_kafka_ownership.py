@@ -17,7 +17,8 @@ from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, Commit, StateChange, Topic
 from stream.log.errors import Fenced, StreamError
 from tests.support.kafka_broker import broker
-from tests.support.worlds import KafkaWorld, patiently, record, settle, values
+from tests.support.waiting import wait_until
+from tests.support.worlds import KafkaWorld, record, settle, values
 
 pytestmark = pytest.mark.kafka
 QUICK = KafkaSettings(session_timeout_s=6, heartbeat_s=0.2, max_poll_interval_s=2)
@@ -68,7 +69,7 @@ def test_a_namesake_fences_and_the_first_comes_back_when_it_is_gone(world: Kafka
             return False
         return len(first.assignment()) == 2
 
-    patiently(back, "the partitions")
+    wait_until(back, "the partitions")
     first.commit(Commit([record("out", 1, "k", "back")], {At("a", 0): 0}))
 
 
@@ -116,7 +117,7 @@ def test_a_topic_that_is_made_again_with_more_partitions_is_written_to(world: Ka
     world.topics("a", partitions=1)
     log.append([record("a", 0, "k", "old")])
     other.remove(topics=["a"])
-    patiently(lambda: "a" not in other.topics(), "the removal")
+    wait_until(lambda: "a" not in other.topics(), "the removal")
     other.create([Topic("a", 3)])
 
     def appended() -> bool:
@@ -126,5 +127,5 @@ def test_a_topic_that_is_made_again_with_more_partitions_is_written_to(world: Ka
             return False
         return True
 
-    patiently(appended, "the new partitions")
+    wait_until(appended, "the new partitions")
     assert values(other.read("a", 2)) == ["new"]

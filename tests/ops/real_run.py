@@ -25,9 +25,10 @@ from stream.log.contract import Output
 from stream.schema.roles import Role
 from stream.schema.topics import HITS
 from tests.ops.servers import Alertmanager, Prometheus
-from tests.support.farm import Farm, wait_for
+from tests.support.farm import Farm
 from tests.support.paths import ROOT
 from tests.support.search_engines import SEARXNG, Engine, says
+from tests.support.waiting import wait_until
 
 PACE = Pace(faster=20_000)  # each window is that of some scrapes
 PORT = 19_464  # of CRAWL; the others follow
@@ -47,7 +48,7 @@ class RealRun:
     def until(self, query: str) -> None:
         """Wait until the query has a series."""
         what = f"{query}\n{self.farm.tail()}"
-        wait_for(lambda: self.prometheus.now(query), _PATIENCE_S, what)
+        wait_until(lambda: self.prometheus.now(query), what, _PATIENCE_S)
 
 
 def ports(first: int) -> dict[str, int]:

@@ -15,9 +15,9 @@ from typing import Any, Self
 import yaml
 
 from tests.ops.promtool import tool
-from tests.support.farm import wait_for
 from tests.support.kafka_broker import free_ports
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 
 SCRAPE_S = 1
 _PATIENCE_S = 30
@@ -51,7 +51,7 @@ class Server:
     def __enter__(self) -> Self:
         with self.output.open("ab") as output:
             self._process = subprocess.Popen(self._command, stdout=output, stderr=output, cwd=ROOT)
-        wait_for(self._is_ready, _PATIENCE_S, f"{self._command[0]}: {self.output}")
+        wait_until(self._is_ready, f"{self._command[0]}: {self.output}", _PATIENCE_S)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -38,7 +38,6 @@ from stream.schema.records import Features, Hit, Verdict, decode, encode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames, RunStatus
 from stream.schema.topics import FEATURES, HITS, PAGES
-from tests.support import worlds
 from tests.support.extraction_here import extract_here
 from tests.support.front_door import PARTITIONS, article_html
 from tests.support.kafka_broker import broker
@@ -179,11 +178,6 @@ class CutoverWorld:
                 thread.join(30)
         if failures:
             raise failures[0]
-
-
-def patiently(done: Callable[[], bool], what: str) -> None:
-    """Look until it is done, leaving threads at work their time."""
-    worlds.patiently(done, what, 60, every_s=0.02)
 
 
 def config_of(url: str, *flags: str) -> Config:

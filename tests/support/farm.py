@@ -26,7 +26,6 @@ from stream.processing.heartbeat import is_heartbeat
 from stream.schema.records import Score, SiteState, Verdict, decode
 from stream.schema.topics import SCORES, SITES, VERDICTS
 from tests.support.webs import Web
-from tests.support.worlds import patiently
 
 ROLES = ("crawl", "measure", "judge", "score", "tally")
 PARTITIONS = 4
@@ -174,8 +173,3 @@ def write_hits(folder: Path, web: Web) -> Path:
     path = folder / "hits.jsonl"
     path.write_text("\n".join(web.hits) + "\n", encoding="utf-8")
     return path
-
-
-def wait_for(condition: Any, timeout_s: float, what: str) -> None:
-    """Look every 50 ms until `condition()` is true; fails naming `what`."""
-    patiently(lambda: bool(condition()), what, timeout_s, every_s=0.05)

@@ -23,8 +23,8 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Page, decode, encode
 from stream.schema.topics import DEAD_LETTERS, HITS, PAGES, all_topics
 from tests.support.crawl_driver import Driver, Store, crawl, hits_of, settings_for
-from tests.support.farm import wait_for
 from tests.support.loopback import Reply, Web, page, raw
+from tests.support.waiting import wait_until
 
 SITES = [f"site{n}.test" for n in range(3)]
 ASKED = hits_of(*(f"http://{site}/hit/{n}" for n in range(3) for site in SITES))
@@ -178,7 +178,7 @@ def test_a_rollback_does_not_forget_a_retry_after(loopback: Web, collected: bool
         driver.run_until(lambda: "/x" in loopback.paths("busy.test"))
         if not collected:
             results = driver.stage._thread._done
-            wait_for(lambda: not results.empty(), 10, "a result that is not collected")
+            wait_until(lambda: not results.empty(), "a result that is not collected", 10)
             driver.stage.lost(range(4))
         until = time.monotonic() + 0.6
         while time.monotonic() < until:

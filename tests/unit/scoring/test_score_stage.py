@@ -20,7 +20,7 @@ from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.schema.records import Score, ScoreRequest, decode
-from tests.support.worlds import patiently
+from tests.support.waiting import wait_until
 
 
 def request(number: int, digest: str, text: str, site: str = "a.example", run: str = "live") -> ScoreRequest:
@@ -98,7 +98,7 @@ class Desk:
         self.metrics = Metrics()
         self.detectors = detectors or (FakeDetector(),)
         self.stage = ScoreStage(lambda: self.detectors, metrics=self.metrics, **settings)
-        patiently(lambda: not self.stage.starting(), "the detectors")
+        wait_until(lambda: not self.stage.starting(), "the detectors")
         for detector in self.detectors:
             if isinstance(detector, FakeDetector):
                 detector.given.clear()  # what warmed it up
@@ -198,7 +198,7 @@ def test_a_text_in_two_batches_at_once_is_read_once() -> None:
         target=lambda: found.append(desk.stage.prepare([request(2, "d1", "shared"), request(3, "d2", "own")]))
     )
     second.start()
-    patiently(lambda: ["own"] in desk.detectors[0].given, "the second batch's own text")
+    wait_until(lambda: ["own"] in desk.detectors[0].given, "the second batch's own text")
     assert not found
     release.set()
     first.join(20)
@@ -391,7 +391,7 @@ def test_it_is_ready_when_every_detector_has_scored_something() -> None:
     assert loaded.wait(20)
     assert (stage.starting(), stage.ready()) == (True, False)
     release.set()
-    patiently(stage.ready, "the stage to be ready")
+    wait_until(stage.ready, "the stage to be ready")
     assert not stage.starting()
 
 
@@ -411,7 +411,7 @@ def _broken() -> list[Detector]:
 def test_detectors_that_cannot_be_had_end_the_process(load: Any, said: str) -> None:
     """Not one record is buried for it: slow work and tick both raise an error that is fatal and says what is wrong."""
     stage = ScoreStage(load)
-    patiently(lambda: not stage.starting(), "the end of loading")
+    wait_until(lambda: not stage.starting(), "the end of loading")
     assert not stage.ready()
     for call in (lambda: stage.tick({}), lambda: stage.prepare([request(1, "d1", "x")])):
         with pytest.raises(CannotScore, match=said) as raised:

@@ -20,7 +20,7 @@ from stream.log.contract import Commit, Log, StateChange
 from stream.log.errors import LogUnavailable, UnknownTopic
 from stream.schema.topics import FRONTIER_STORE, HITS
 from stream.text.user_errors import Exit
-from tests.support.farm import wait_for
+from tests.support.waiting import wait_until
 
 SOON_S = 20.0
 
@@ -57,7 +57,7 @@ def test_sites_of_another_process_are_named(config: Config) -> None:
         other.commit(Commit(state={0: [StateChange(TOTALS_KEY, sums)]}))
         stop, watch = threading.Event(), CrawlWatch()
         with observer_of(config, stop, watch=watch).observing():
-            wait_for(lambda: watch.figures().waits_for == "2 sites that another process crawls", SOON_S, "the words")
+            wait_until(lambda: watch.figures().waits_for == "2 sites that another process crawls", "the words", SOON_S)
             assert not stop.is_set()
             other.commit(Commit(state={0: [StateChange(TOTALS_KEY, pack(Totals(sites=2)))]}))
             assert stop.wait(SOON_S)
@@ -91,5 +91,5 @@ def test_a_permanent_error_of_the_log_stops_the_crawl_and_is_raised(config: Conf
     with pytest.raises(UnknownTopic), observer_of(config, stop, **more).observing():
         assert stop.wait(SOON_S)
         hurry.set()
-        wait_for(lambda: codes, SOON_S, "the end of the process")
+        wait_until(lambda: codes, "the end of the process", SOON_S)
     assert codes == [Exit.INTERRUPTED]

@@ -18,7 +18,7 @@ from farmwatch.daemon.endpoints import Endpoints
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics
 from stream.text.user_errors import ConfigError
-from tests.support.farm import wait_for
+from tests.support.waiting import wait_until
 
 
 class _Says:
@@ -119,7 +119,7 @@ def test_clients_that_leave_early_are_no_event(served: Endpoints, capfd: pytest.
             with _connected(served, b"GET /metrics HTTP/1.0\r\n" + b"\r\n" * (number % 2)) as connection:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         assert _get(served, "/healthz")[0] == 200
-        wait_for(lambda: _serving() == 0, 20.0, "the threads")
+        wait_until(lambda: _serving() == 0, "the threads", 20.0)
     assert logs == [] and capfd.readouterr().err == ""
 
 
@@ -144,7 +144,7 @@ def test_malformed_requests_are_no_event(served: Endpoints, capfd: pytest.Captur
         with suppress(ConnectionError):
             while connection.recv(65536):
                 pass
-        wait_for(lambda: _serving() == 0, 20.0, "the threads")
+        wait_until(lambda: _serving() == 0, "the threads", 20.0)
     assert _get(served, "/healthz")[0] == 200
     assert logs == [] and capfd.readouterr().err == ""
 
@@ -166,7 +166,7 @@ def test_slow_clients_hold_few_threads_and_not_for_long() -> None:
         dripping.start()
         held.callback(dripping.join)
         held.callback(ended.set)
-        wait_for(lambda: _serving() > 0, 20.0, "the threads")
+        wait_until(lambda: _serving() > 0, "the threads", 20.0)
         most = _serving()
         assert _get(endpoints, "/healthz")[0] == 200
         most = max(most, _serving())
@@ -182,7 +182,7 @@ def test_a_failure_of_this_program_is_logged() -> None:
     with _endpoints(health=fails) as endpoints, structlog.testing.capture_logs() as logs:
         with _connected(endpoints, b"GET /healthz HTTP/1.0\r\n\r\n") as asked:
             assert asked.recv(1) == b""
-        wait_for(lambda: _serving() == 0, 20.0, "the threads")
+        wait_until(lambda: _serving() == 0, "the threads", 20.0)
     assert [entry["event"] for entry in logs] == ["endpoint_failed"]
 
 
@@ -199,7 +199,7 @@ def test_a_port_that_becomes_free_is_taken(served: Endpoints) -> None:
 
 @pytest.mark.parametrize(
     ("host", "said"),
-    [("127.0.0.1", r"metrics\.port: .*another farmwatch"), ("192.0.2.1", r"metrics\.host: .*the host")],
+    [("127.0.0.1", r"metrics\.port: .*another process"), ("192.0.2.1", r"metrics\.host: .*the host")],
 )
 def test_a_taken_port_and_a_strange_host_are_told_apart(served: Endpoints, host: str, said: str) -> None:
     """A taken port names who may have it; a host that is not this machine's names the setting of the host."""

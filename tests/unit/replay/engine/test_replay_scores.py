@@ -43,7 +43,7 @@ from tests.support.replay_world import (
     requests_of,
     write_rules,
 )
-from tests.support.worlds import patiently
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -216,7 +216,7 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(world: LiveWorld, 
     before = set(requests_of(world))
     assert before == set(requests_of(world, topic=SCORE_REQUESTS))
     world.feed(later_pages(world))
-    patiently(lambda: len(world.outcome("b")[0]) == 90, "the new ones to be judged")
+    wait_until(lambda: len(world.outcome("b")[0]) == 90, "the new ones to be judged")
     assert set(requests_of(world)) > before
     assert work.stop() is Ending.STOPPED
     assert len(set(requests_of(world))) == len(requests_of(world))
@@ -276,7 +276,7 @@ def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
     before = requests_of(world)
     world.score_runs(OTHER_DETECTOR)
     world.feed(later_pages(world))
-    patiently(lambda: len(world.outcome("f")[0]) == 90, "the new ones to be judged")
+    wait_until(lambda: len(world.outcome("f")[0]) == 90, "the new ones to be judged")
     assert requests_of(world) == before
     world.score_runs(DETECTOR)
     work.patiently("caught up", 2)
