@@ -98,6 +98,7 @@ class Maintenance:
     method: tuple[str, str]  # name and digest of the site method of the live run
     clock: Callable[[], float] = time.time  # both clocks are in seconds
     monotonic: Callable[[], float] = time.monotonic
+    renew: Callable[[Log, Control], None] = renew_idle
 
     def __post_init__(self) -> None:
         self._clock_watch = ClockWatch(self.clock, self.monotonic)
@@ -168,7 +169,7 @@ class Maintenance:
             _log.info("retention_resumed")
         self._is_retention_waiting = bool(obstacle)
         if self.monotonic() >= self._renew_at:
-            renew_idle(self.log, control)
+            self.renew(self.log, control)
             self._renew_at = self.monotonic() + _RENEW_S
 
     def _expire(self, control: Control) -> str:

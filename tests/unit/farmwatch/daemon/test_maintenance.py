@@ -1,4 +1,4 @@
-"""Maintenance: heartbeats, retention and the overview, none of which may end the others."""
+"""Maintenance: heartbeats, retention, gauges and series; a failed job does not stop the others."""
 
 from __future__ import annotations
 
@@ -44,23 +44,22 @@ class _Clock:
 
 
 def _maintenance(
-    log: MemoryLog, *clocks: Callable[[], float], metrics: Metrics | None = None, live: RunRules = LIVE
+    log: MemoryLog, *clocks: Callable[[], float], metrics: Metrics | None = None, live: RunRules = LIVE, **more: Any
 ) -> Maintenance:
     """Maintenance with these clocks, wall and monotonic."""
-    return Maintenance(log, CONFIG.up, CONFIG.rate, metrics or Metrics(), live, METHOD, *clocks)
+    return Maintenance(log, CONFIG.up, CONFIG.rate, metrics or Metrics(), live, METHOD, *clocks, **more)
 
 
 class _Log(MemoryLog):
-    """Counts retention, and fails at it when told."""
+    """Records the calls of retention, and calls `on_expire`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.expired: list[int] = []
-        self.broken = False
+        self.on_expire: Callable[[], None] = lambda: None
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
-        if self.broken:
-            raise LogUnavailable("the disk is away")
+        self.on_expire()
         self.expired.append(now_ms)
         return 0
 
@@ -85,7 +84,7 @@ def _heartbeats(log: MemoryLog) -> int:
 
 
 def test_each_job_runs_at_its_interval(log: _Log) -> None:
-    """A heartbeat at once and every minute; retention after its own interval."""
+    """A heartbeat at the start and every minute; retention after its own interval."""
     clock = _Clock()
     maintenance = _maintenance(log, clock, clock)
     maintenance.run_due_jobs()
@@ -99,16 +98,15 @@ def test_each_job_runs_at_its_interval(log: _Log) -> None:
     assert log.expired == [int(clock.now * 1000)]
 
 
-def test_a_job_that_takes_long_is_done_less_often(log: _Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes a twentieth of the time at most: over a million sites a look takes longer than the interval of looks."""
-    clock, began = _Clock(), []
+def test_a_slow_job_runs_less_often(log: _Log) -> None:
+    """It takes at most a twentieth of the time: with a million sites, the gauges take longer than their interval."""
+    clock, began = _Clock(), list[float]()
 
-    def expire(*_: Any, **__: Any) -> int:
+    def take_a_minute() -> None:
         began.append(clock.now)
         clock.now += 60
-        return 0
 
-    monkeypatch.setattr(log, "expire", expire)
+    log.on_expire = take_a_minute
     maintenance = _maintenance(log, clock, clock)
     while len(began) < 3:
         maintenance.run_due_jobs()
@@ -120,7 +118,7 @@ YEAR_S = 365 * 86_400.0
 
 
 class _Place:
-    """A log with records of a day ago, and maintenance with a wall clock and a monotonic clock that the test moves."""
+    """A log with records of 100 days ago to today, and maintenance with a wall clock and a monotonic clock."""
 
     def __init__(self) -> None:
         self.wall_s, self.monotonic_s = 1_700_000_000.0, 50.0
@@ -131,13 +129,11 @@ class _Place:
         self.start()
 
     def start(self) -> None:
-        """A process starts."""
-        self.maintenance = Maintenance(
-            self.log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD, lambda: self.wall_s, lambda: self.monotonic_s
-        )
+        """Start a new process."""
+        self.maintenance = _maintenance(self.log, lambda: self.wall_s, lambda: self.monotonic_s)
 
     def rounds(self, minutes: float) -> list[str]:
-        """Let time pass, with a round of retention every five minutes; the events that were said."""
+        """Let time pass, with retention every five minutes; returns the logged events."""
         with capture_logs() as events:
             for _ in range(int(minutes / 5)):
                 self.wall_s += 300
@@ -147,7 +143,7 @@ class _Place:
 
     @property
     def kept(self) -> int:
-        """Hits that are still there."""
+        """Number of hits that remain."""
         return self.log.end(HITS)[0] - self.log.beginning(HITS)[0]
 
     def _wall_ms(self) -> int:
@@ -155,7 +151,7 @@ class _Place:
 
 
 def test_retention_waits_while_the_clock_is_wrong() -> None:
-    """The clock goes a year ahead, for 20 minutes: nothing is removed, one line says so, and one that it goes on."""
+    """The clock is a year ahead for 20 minutes: nothing is removed; one event says so, and one that it is over."""
     place = _Place()
     assert place.rounds(90) == ["expired"]
     place.wall_s += YEAR_S
@@ -166,7 +162,7 @@ def test_retention_waits_while_the_clock_is_wrong() -> None:
 
 
 def test_an_hour_confirms_a_clock_that_was_set() -> None:
-    """The clock was wrong when the process started, and is set right: after an hour retention goes by it."""
+    """The clock is wrong at the start and then corrected: an hour later retention uses it."""
     place = _Place()
     place.wall_s -= YEAR_S
     place.start()
@@ -179,7 +175,7 @@ def test_an_hour_confirms_a_clock_that_was_set() -> None:
 
 
 def test_a_clock_that_creeps_is_noticed() -> None:
-    """Each look finds it 50 minutes further: retention waits, as after one large step."""
+    """It moves by 50 minutes between checks: retention waits, as after one large step."""
     place = _Place()
     assert place.rounds(90) == ["expired"]
     said = []
@@ -190,7 +186,7 @@ def test_a_clock_that_creeps_is_noticed() -> None:
 
 
 def test_a_start_under_a_wrong_clock_removes_nothing() -> None:
-    """A process that starts, and starts again, while the clock is a year ahead: most of a topic is not removed."""
+    """A process starts twice while the clock is a year ahead: most of a topic is not removed."""
     place = _Place()
     place.wall_s += YEAR_S
     for _ in range(2):
@@ -202,7 +198,7 @@ def test_a_start_under_a_wrong_clock_removes_nothing() -> None:
 
 
 def test_a_log_that_was_idle_for_long_expires() -> None:
-    """Started again after a year: what is most of a topic goes once the process has run for an hour."""
+    """After a year without a process, most of a topic is removed once the process has run for an hour."""
     place = _Place()
     place.wall_s += YEAR_S
     place.monotonic_s = 10.0
@@ -213,7 +209,7 @@ def test_a_log_that_was_idle_for_long_expires() -> None:
 
 
 def test_no_job_waits_for_a_clock_that_was_ahead(log: _Log) -> None:
-    """A round while the clock is a year ahead does not put off the next one by a year."""
+    """Jobs that run while the clock is a year ahead run again at their usual interval."""
     wall, monotonic = _Clock(), _Clock()
     maintenance = _maintenance(log, wall, monotonic)
     wall.now += YEAR_S
@@ -229,8 +225,8 @@ def test_no_job_waits_for_a_clock_that_was_ahead(log: _Log) -> None:
     assert len(list(read_points(log))) > before
 
 
-def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the first round of retention, not with those that follow within a day; after a failure with the next."""
+def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log) -> None:
+    """With the first retention, and not again within a day; after a failure with the next retention."""
     clock, renewed = _Clock(), list[float]()
 
     def renew(*_: object) -> None:
@@ -238,8 +234,7 @@ def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log, monkeypatch: pyt
         if len(renewed) == 1:
             raise LogUnavailable("the broker is away")
 
-    monkeypatch.setattr("farmwatch.daemon.maintenance.renew_idle", renew)
-    maintenance = _maintenance(log, clock, clock)
+    maintenance = _maintenance(log, clock, clock, renew=renew)
     for hour in (1, 2, 3, 24, 26):
         clock.now = 1_000.0 + hour * 3600
         maintenance.run_due_jobs()
@@ -247,21 +242,25 @@ def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log, monkeypatch: pyt
 
 
 def test_a_job_that_fails_does_not_end_the_others(log: _Log) -> None:
-    """Retention fails, the heartbeat of the same round is sent, and retention is tried again."""
+    """Retention fails, the heartbeat is sent all the same, and retention is tried again."""
     clock = _Clock()
     maintenance = _maintenance(log, clock, clock)
-    log.broken = True
+
+    def fail() -> None:
+        raise LogUnavailable("the disk is away")
+
+    log.on_expire = fail
     clock.now += CONFIG.up.retention_s
     maintenance.run_due_jobs()
     assert _heartbeats(log) == 1
-    log.broken = False
+    log.on_expire = lambda: None
     clock.now += CONFIG.up.retention_s
     maintenance.run_due_jobs()
     assert len(log.expired) == 1
 
 
-def test_the_overview_shows_the_newest_rows_of_the_detector_in_use(log: _Log) -> None:
-    """Gauges follow the topic: a changed verdict moves, other detectors' sites do not count, sources stay bounded."""
+def test_gauges_show_the_newest_rows_of_the_detector_in_use(log: _Log) -> None:
+    """A changed verdict is shown, sites of other detectors do not count, and odd names of sources are `other`."""
     metrics = Metrics()
     maintenance = _maintenance(log, _Clock(), metrics=metrics)
     log.append(
@@ -279,8 +278,8 @@ def test_the_overview_shows_the_newest_rows_of_the_detector_in_use(log: _Log) ->
     assert _value(metrics, rate % "other") == 1.0
 
 
-def test_the_overview_of_a_run_without_rows_names_that_run(log: _Log) -> None:
-    """After a cutover to a run that has no row yet, its gauges stand at 0 under its own name."""
+def test_gauges_of_a_run_without_rows_name_that_run(log: _Log) -> None:
+    """After a cutover to a run without rows, the gauges are 0 and have its name."""
     metrics = Metrics()
     moved = RunRules(msgspec.structs.replace(LIVE.run, name="mine"), LIVE.text)
     log.create([Topic("sites.mine", 2, CleanupPolicy.COMPACT)])
@@ -305,8 +304,8 @@ def test_the_overview_of_a_run_without_rows_names_that_run(log: _Log) -> None:
     ],
     ids=str,
 )
-def test_rows_that_are_not_in_force_are_nowhere(log: _Log, other: dict[str, Any]) -> None:
-    """Of an earlier text of the ruleset, of another ruleset, detector, test or number: in no gauge and no series."""
+def test_rows_of_other_versions_do_not_count(log: _Log, other: dict[str, Any]) -> None:
+    """Rows of an earlier ruleset text, another ruleset, detector or site method are in no gauge and no series."""
     metrics = Metrics()
     log.append([_row(f"old{n}", "llm", **other) for n in range(5)])
     log.append([_row("new", "human"), _row("b", "llm"), _row("unjudged", "unclassifiable", ruleset="", digest="")])
@@ -321,8 +320,8 @@ def test_rows_that_are_not_in_force_are_nowhere(log: _Log, other: dict[str, Any]
     assert (point.llm, point.human, point.site_method, point.site_method_digest) == (1, 1, *METHOD)
 
 
-def test_the_ruleset_in_force_has_its_series_before_it_judges(log: _Log) -> None:
-    """In an empty log, as after a change of the ruleset: zeros of the ruleset in force, and no series without one."""
+def test_the_ruleset_in_force_has_its_gauges_before_its_first_verdict(log: _Log) -> None:
+    """In an empty log, the gauges of the ruleset in force are 0, and no gauge lacks a ruleset."""
     metrics = Metrics()
     maintenance = _maintenance(log, _Clock(), metrics=metrics)
     maintenance.update_gauges()
@@ -340,8 +339,8 @@ def _value(metrics: Metrics, name: str) -> float | None:
     return None
 
 
-def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
-    """One line at its interval: the crawl, what waits for whom, and the rate of the last look."""
+def test_the_status_line_shows_crawl_lag_and_share(log: _Log) -> None:
+    """It comes at its interval, and shows the first run as `first`."""
     clock = _Clock()
     maintenance = _maintenance(log, clock, clock)
     log.append([_row("a", "llm"), _row("b", "human")])
@@ -351,14 +350,14 @@ def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
     clock.now += CONFIG.up.status_s
     with capture_logs() as events:
         maintenance.run_due_jobs()
-    (said,) = [event for event in events if event["event"] == "status"]
+    (status,) = [event for event in events if event["event"] == "status"]
     assert not any(event["event"] == "status" for event in before)
-    assert (said["pages_fetched"], said["sites_open"], said["share"]) == (0, 0, "none yet")
-    assert said["waiting"] == "crawl:1,tally:1"  # the heartbeat among the hits
+    assert (status["pages_fetched"], status["sites_open"], status["share"]) == (0, 0, "none yet")
+    assert (status["run"], status["waiting"]) == ("first", "crawl:1,tally:1")  # the heartbeat among the hits
 
 
-def test_series_are_kept_at_each_full_interval(log: _Log) -> None:
-    """Not at the start but when the next hour begins, and then once an hour: sites of the ruleset in force only."""
+def test_points_are_appended_at_each_full_interval(log: _Log) -> None:
+    """At the start of each hour, of the ruleset in force only."""
     clock = _Clock()
     maintenance = _maintenance(log, clock, clock)
     log.append([_row("a", "llm"), _row("old", "human", digest="0" * 16), _row("b", "human", "y/1")])
@@ -372,7 +371,7 @@ def test_series_are_kept_at_each_full_interval(log: _Log) -> None:
 
 
 def test_a_wrong_clock_writes_no_point(log: _Log) -> None:
-    """A year ahead for a minute: no point then. A step back of half an hour: the point that is there stays."""
+    """No point while the clock is a year ahead. After a step back of half an hour, the existing point stays."""
     wall, monotonic = _Clock(), _Clock()
     maintenance = _maintenance(log, wall, monotonic)
     log.append([_row("a", "llm")])
@@ -392,7 +391,7 @@ def test_a_wrong_clock_writes_no_point(log: _Log) -> None:
 
 
 def test_canaries_have_gauges_of_their_own(log: _Log) -> None:
-    """Sites by truth and verdict, shares, and the time of the last one; none of it before any came through."""
+    """Sites by truth and verdict, shares, and the time of the last canary; none before the first canary."""
     metrics = Metrics()
     clock = _Clock()
     maintenance = _maintenance(log, clock, clock, metrics=metrics)
@@ -410,8 +409,8 @@ def test_canaries_have_gauges_of_their_own(log: _Log) -> None:
     assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="first",source="all"}') == 1
 
 
-def test_the_log_is_weighed_at_once_by_the_first_word_of_topics() -> None:
-    """The first round sets the gauge; topics of runs count with the topic that they are of."""
+def test_the_size_of_the_log_is_shown_at_once() -> None:
+    """Topics of runs count with the topic of the live run."""
     log, metrics = MemoryLog(), Metrics()
     log.create([*all_topics(2, "e"), Topic("hits.other", 1)])
     log.append([Output(topic, 0, b"k", b"x" * 100) for topic in (HITS, "hits.other")])
