@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from crawler.hit_records import HitBatch, KnownHits
+from crawler.hit_records import BATCH_BYTES, HitBatch, KnownHits
 from crawler.warc.pages import ArchivedPage, Skipped
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
@@ -37,7 +37,11 @@ class ImportSummary:
 
 
 def import_pages(
-    log: Log, found: Iterable[ArchivedPage | Skipped], imports: KnownHits, on_broken: Callable[[Skipped], None]
+    log: Log,
+    found: Iterable[ArchivedPage | Skipped],
+    imports: KnownHits,
+    on_broken: Callable[[Skipped], None],
+    batch_bytes: int = BATCH_BYTES,
 ) -> ImportSummary:
     """Append the pages of an archive that are not in `imports`; `on_broken` gets each broken record.
 
@@ -45,7 +49,7 @@ def import_pages(
     """
     partitions = log.topics()[HITS]
     summary = ImportSummary()
-    batch = HitBatch(partitions)
+    batch = HitBatch(partitions, batch_bytes)
 
     def flush() -> None:
         pages, known = batch.append(log.append, imports)
@@ -59,7 +63,7 @@ def import_pages(
                 summary.skipped["known"] += 1
             elif batch.is_full:
                 flush()
-                batch = HitBatch(partitions)
+                batch = HitBatch(partitions, batch_bytes)
         elif one.is_fault:
             summary.broken += 1
             on_broken(one)

@@ -1,4 +1,4 @@
-"""The live view of a crawl: what is counted beside the log, and how it is drawn."""
+"""The view of a crawl: its figures, and how it shows them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FIGURES = CrawlFigures(
 
 
 class Clock:
-    """Both clocks of a watch, turned by hand."""
+    """Both clocks of a watch, set by the test."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -83,7 +83,7 @@ def rendered(figures: CrawlFigures, width: int = 100) -> str:
 
 
 def test_the_view_has_every_figure() -> None:
-    """Pages and their rate, bytes, requests under way, sites by state, oldest due, what is left, and the reasons."""
+    """Pages and their rate, bytes, requests in flight, sites by state, oldest due site, queue, and outcomes."""
     text = " ".join(rendered(FIGURES).split())
     for part in (
         "crawl on sqlite:folder, 3 min 12 s",
@@ -102,7 +102,7 @@ def test_the_view_has_every_figure() -> None:
 
 @pytest.mark.parametrize("width", [20, 50, 72])
 def test_a_narrow_terminal_cuts_the_lines(width: int) -> None:
-    """Each fact stays on its line, whatever there is to tell: what is too long ends in an ellipsis."""
+    """Each fact stays on one line; a long one ends in an ellipsis."""
     outcomes = {f"a_long_reason_number_{n}": 1000 for n in range(8)}
     figures = CrawlFigures(
         waits_for="", partitions=1, next_parked=f"{'a' * 200}.test, timeout", next_due_ms=5000, outcomes=outcomes
@@ -113,7 +113,7 @@ def test_a_narrow_terminal_cuts_the_lines(width: int) -> None:
 
 
 def test_a_view_without_partitions_says_what_it_waits_for() -> None:
-    """Before the log has given this process anything, the view says so and claims nothing else."""
+    """Before the first assignment, the view says so and shows no rate."""
     text = rendered(CrawlFigures())
     assert "for the log to give this process its partitions" in text
     assert "0 URLs queued" in text
@@ -121,16 +121,16 @@ def test_a_view_without_partitions_says_what_it_waits_for() -> None:
     assert status_line(CrawlFigures()).endswith("; waits for the log to give this process its partitions")
 
 
-def test_parked_sites_leave_no_end_to_tell() -> None:
-    """Where all that is active is parked, the rate of the last minute says nothing of the end."""
+def test_parked_sites_have_no_estimated_end() -> None:
+    """If all active sites are parked, the rate of the last minute gives no estimate."""
     figures = CrawlFigures(
         waits_for="", partitions=1, active=2, parked=2, queued=5, recent_per_s=3.0, next_due_ms=600_000
     )
     assert "at this rate" not in rendered(figures) and "the next in 10 min" in rendered(figures)
 
 
-def test_what_a_crawl_waits_for_is_named() -> None:
-    """Where nothing but parked sites is left, the view names the one that is asked again first, and why."""
+def test_the_next_parked_site_is_named() -> None:
+    """If only parked sites are left, the view names the one that is asked again first, and why it is parked."""
     clock, watch, member, _ = observed(2)
     later = clock.ms() + 600_000
     row = SiteRow("a.test", "http://a.test", parked_until=later, parked_why="http_503")
@@ -147,8 +147,8 @@ def test_what_a_crawl_waits_for_is_named() -> None:
     assert "only parked" not in status_line(watch.figures())
 
 
-def test_nothing_of_a_page_steers_the_terminal() -> None:
-    """A reason with control characters or markup, as a broken record may have, is drawn as plain text."""
+def test_no_page_can_control_the_terminal() -> None:
+    """A reason with control characters or markup, as in a broken record, is shown as plain text."""
     figures = CrawlFigures(waits_for="", partitions=1, outcomes={"\x1b[2Jx[bold]y[/bold]": 1})
     assert "\x1b" not in rendered(figures) and "x[bold]y[/bold] 1" in rendered(figures)
     assert "\x1b" not in status_line(figures)
@@ -164,8 +164,8 @@ def test_a_view_draws_on_its_console_and_ends() -> None:
     assert "1,234 fetched" in out.getvalue()
 
 
-def test_only_what_was_committed_is_counted() -> None:
-    """Records of a commit that the log refused are not in the figures; after a minute outcomes are forgotten."""
+def test_only_committed_records_are_counted() -> None:
+    """Records of a refused commit do not count; outcomes are dropped after a minute."""
     clock, watch, member, log = observed(1)
     totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
     member.commit(
@@ -185,8 +185,8 @@ def test_only_what_was_committed_is_counted() -> None:
     assert (watch.figures().outcomes, watch.figures().fetched_now) == ({}, 2)
 
 
-def test_the_sums_of_the_frontier_are_looked_at() -> None:
-    """The figures have the sums of the owned partitions, and how long the oldest site has been due."""
+def test_the_sums_of_the_frontier_are_shown() -> None:
+    """The figures have the sums of the owned partitions, and the longest wait of a due site."""
     clock, watch, member, _ = observed(2)
     totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
     changes = [StateChange(TOTALS_KEY, pack(totals)), StateChange(site_key("a.test"), b"x", due_at=97_000)]
@@ -199,8 +199,8 @@ def test_the_sums_of_the_frontier_are_looked_at() -> None:
     assert (figures.oldest_due_ms, figures.next_due_ms) == (4000, None)
 
 
-def test_spans_are_said_as_people_do() -> None:
-    """Two units at most, seconds with a tenth below ten; moments beside now; sizes and queues with their units."""
+def test_spans_are_readable() -> None:
+    """At most two units, tenths of seconds below ten; moments relative to now; sizes and queues with units."""
     assert [lasting(span) for span in (0, 0.44, 9.96, 35, 59.7, 60, 200, 7500, 350_000)] == [
         *("0 s", "0.4 s", "10 s", "35 s", "1 min", "1 min", "3 min 20 s", "2 h 5 min", "4 d 1 h"),
     ]
