@@ -1,4 +1,4 @@
-"""A whole farmwatch as its users run it: `farmwatch up` as real processes over a web on loopback, on either log."""
+"""`farmwatch up` as real processes over a web on loopback, on either log."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.support.webs import Web
 
 ROLES = ("crawl", "measure", "judge", "score", "tally")
 PARTITIONS = 4
-# A decision comes sooner or later by chance; without it the pages of a site are the same in every run.
+# Without stop_when_decided, the pages of a site are the same in every run: the time of a decision varies.
 REPRODUCIBLE = {
     "crawl.contact": "https://operator.example/crawler",
     "crawl.allow_private": "true",
@@ -75,7 +75,7 @@ class Farm:
             self._process = subprocess.Popen(command, stdout=output, stderr=output, cwd=self._folder)
 
     def settle(self, timeout_s: float) -> None:
-        """Wait until nothing is left to fetch and every stage has read its input to the end."""
+        """Wait until the crawl has ended and every stage has processed its input."""
         with self.log() as log:
             try:
                 wait_until_quiescent(log, PARTITIONS, timeout_s)
@@ -88,7 +88,7 @@ class Farm:
         return self._process.wait(timeout_s)
 
     def kill_one(self, chance: random.Random) -> str:
-        """kill -9 a random role's process; says which, or "" when none runs at the moment."""
+        """kill -9 the process of a random role; returns its role, "" if none runs."""
         running = self.roles()
         if not running:
             return ""
@@ -141,7 +141,7 @@ class Farm:
 
 @dataclass
 class Outcome:
-    """What a run came to, comparable between runs: no times."""
+    """The result of a run without times, comparable between runs."""
 
     verdicts: dict[str, Any]
     scores: dict[str, Any]

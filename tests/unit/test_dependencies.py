@@ -1,4 +1,4 @@
-"""What is imported is declared: no package is here only because another one brings it today."""
+"""Every imported package is declared, also if another package depends on it."""
 
 from __future__ import annotations
 

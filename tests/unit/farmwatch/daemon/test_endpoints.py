@@ -138,9 +138,7 @@ def test_clients_that_disconnect_early_are_not_logged(served: Endpoints, capfd: 
         b"GET /metrics HTTP/1.0\r\nAccept: application/openmetrics-text;version=x;escaping=y;=\r\n\r\n",
     ],
 )
-def test_malformed_requests_are_no_error(
-    served: Endpoints, capfd: pytest.CaptureFixture[str], request_: bytes
-) -> None:
+def test_malformed_requests_are_no_error(served: Endpoints, capfd: pytest.CaptureFixture[str], request_: bytes) -> None:
     """There is no traceback, and the next client gets its response."""
     with structlog.testing.capture_logs() as logs, _connected(served, request_) as connection:
         with suppress(ConnectionError):
