@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -98,6 +98,7 @@ class Maintenance:
     method: tuple[str, str]  # name and digest of the site method of the live run
     clock: Callable[[], float] = time.time  # both clocks are in seconds
     monotonic: Callable[[], float] = time.monotonic
+    _: KW_ONLY
     renew: Callable[[Log, Control], None] = renew_idle
 
     def __post_init__(self) -> None:

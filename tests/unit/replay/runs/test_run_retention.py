@@ -79,7 +79,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWo
         yield made
 
 
-def test_upkeep_leaves_what_the_run_before_needs_to_go_back(world: CutoverWorld) -> None:
+def test_retention_leaves_what_the_run_before_needs_to_go_back(world: CutoverWorld) -> None:
     """Long past their retention, the features that came after the cutover stay for it, and then they go."""
     world.replay(world.begin("r1"))
     at = wall_ms()
@@ -94,7 +94,7 @@ def test_upkeep_leaves_what_the_run_before_needs_to_go_back(world: CutoverWorld)
         assert _features(world) == kept
 
 
-def test_upkeep_leaves_what_live_has_not_read(world: CutoverWorld) -> None:
+def test_retention_leaves_what_live_has_not_read(world: CutoverWorld) -> None:
     """JUDGE was down for a year: what it has still to judge is there, and what it has judged is not."""
     world.features(3)
     run = world.control().live
