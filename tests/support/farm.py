@@ -7,8 +7,8 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -113,13 +113,8 @@ class Farm:
             self._process.kill()
             self._process.wait()
 
-    @contextmanager
-    def log(self) -> Iterator[Log]:
-        log = open_configured(self.config)
-        try:
-            yield log
-        finally:
-            log.close()
+    def log(self) -> AbstractContextManager[Log]:
+        return closing(open_configured(self.config))
 
     def audit(self) -> AuditReport:
         with self.log() as log:
