@@ -14,12 +14,12 @@ RUN_TESTS := $(BIN)/python -m pytest
 # Side by side, threads of OpenMP would wait for each other's cores more than they work. The order of files stays: the longest come first
 SIDE_BY_SIDE := OMP_NUM_THREADS=1 $(RUN_TESTS) -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-.PHONY: demo test test-quick lint bench gpu card chaos real image lock clean
+.PHONY: demo test test-quick lint bench gpu card chaos real image dashboards prometheus lock clean
 
 demo: $(DEMO_VENV)/.ready            ## the main job on a small web made on this machine, with the base install
 	$(DEMO_VENV)/bin/farmwatch demo
 
-test: lint $(BROKER)                 ## all checks and tests, a real Apache Kafka broker included
+test: lint $(BROKER) prometheus      ## all checks and tests, a real Apache Kafka broker included
 	FARMWATCH_REQUIRE_KAFKA=1 $(SIDE_BY_SIDE) -m "not chaos and not bench and not image"
 
 test-quick: $(STAMP)                 ## under two minutes: no broker, no language model, no labelled pages
@@ -43,13 +43,19 @@ card:
 real: $(STAMP) $(BROKER)             ## the labelled pages and the sample web through all stages, on both logs
 	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_REQUIRE_DATA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -s tests/e2e/test_real_input.py
 
-chaos: $(STAMP) $(BROKER)            ## the long form of the kill tests: 50 kills a log, 72 of replays
-	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m chaos -s tests/faults tests/e2e
+chaos: $(STAMP) $(BROKER) prometheus ## the long form of the kill tests: 50 kills a log, 72 of replays; faults and their alerts
+	FARMWATCH_REQUIRE_KAFKA=1 $(RUN_TESTS) -m chaos -s tests/faults tests/e2e tests/ops
 	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) tests/integration/test_kafka_faults.py
 	FARMWATCH_REQUIRE_KAFKA=1 FARMWATCH_LONG=1 $(RUN_TESTS) -s tests/faults/test_replay_kills.py
 
 image: $(STAMP) $(TOOLS)             ## the container image in a bare root, Kustomize and compose: as root, with debootstrap and Go
 	$(RUN_TESTS) -m image tests/deploy
+
+dashboards: $(STAMP)                 ## dashboards and rules, from the tables in dashboards/
+	$(BIN)/python -m dashboards
+
+prometheus:                          # Debian's, for tests/ops: skipped without it, but for FARMWATCH_REQUIRE_PROMETHEUS=1
+	@tests/ops/install.sh || echo "make: no Prometheus: tests/ops are skipped" >&2
 
 $(TOOLS):
 	mkdir -p .tools
@@ -92,4 +98,4 @@ $(BROKER): tests/broker/pom.xml tests/broker/install.sh
 	tests/broker/install.sh
 
 clean:
-	rm -rf $(VENV) $(DEMO_VENV) .broker .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) $(DEMO_VENV) .broker .prometheus .tools .mypy_cache .ruff_cache .pytest_cache .hypothesis

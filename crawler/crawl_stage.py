@@ -85,10 +85,16 @@ class CrawlStage(Stage):
         self._demands: dict[str, int] = {}  # site -> earliest next start (ms); outlives a rollback
         self._prune_at_ms = 0
         self._number = 0
+        self.received_bytes = 0  # decoded, of all answers
         self._frontiers: dict[int, Frontier] = {}  # partition -> its frontier during a tick
         self._network = NetworkWatch(settings)
         self._warc = WarcWriter(settings, metrics) if settings.warc_folder else None
         self._thread = FetchThread(Fetcher(settings, resolver=resolver, tap=self._warc))
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are under way. Thread-safe."""
+        return len(self._in_flight)
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing is prepared
         """Add a hit or a decision to the frontier. Raises UnusableUrl."""
@@ -112,6 +118,7 @@ class CrawlStage(Stage):
         now_ms = max((ctx.now_ms for ctx in contexts.values()), default=0)
         self._prune_demands(now_ms)
         answers = self._thread.collect()
+        self.received_bytes += sum(request.body_bytes for _, answer in answers for request in answer.requests)
         for _, answer in answers:  # first, so that it survives a rollback of the results
             if answer.transient:
                 self._demand(answer.job.site, asked_until(answer, self._settings))

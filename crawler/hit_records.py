@@ -18,7 +18,7 @@ from stream.log.errors import BadRecord
 from stream.schema.records import Hit, Record, encode, read
 from stream.schema.topics import HITS, PAGES
 
-_BATCH_BYTES = 8 * 1024 * 1024
+BATCH_BYTES = 8 * 1024 * 1024
 _BATCH_OUTPUTS = 2000
 _OUTPUT_BYTES = 500  # memory of an output beside its key and value, about
 
@@ -95,8 +95,9 @@ def _marked_lock(path: Path, mark: bytes) -> Iterator[bool]:
 class HitBatch:
     """Hits, and archived pages with their hits, that become visible together; bounded by bytes and number."""
 
-    def __init__(self, partitions: int) -> None:
+    def __init__(self, partitions: int, most_bytes: int = BATCH_BYTES) -> None:
         self._partitions = partitions
+        self._most_bytes = most_bytes
         self._outputs: list[tuple[str, Output]] = []  # with the id of the hit that comes with a page
         self._pages: set[str] = set()
         self._bytes = 0
@@ -125,7 +126,7 @@ class HitBatch:
     @property
     def is_full(self) -> bool:
         """Whether to append now: about 8 MiB, or 2,000 outputs."""
-        return self._bytes >= _BATCH_BYTES or len(self._outputs) >= _BATCH_OUTPUTS
+        return self._bytes >= self._most_bytes or len(self._outputs) >= _BATCH_OUTPUTS
 
     def append(self, append: Callable[[list[Output]], object], known: KnownHits) -> tuple[int, int]:
         """Append all but the pages that are `known`, once; returns how many pages were new, and how many known.

@@ -11,6 +11,7 @@ from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import features_of
 from filters.site_memory.memory import SiteMemory
+from stream.processing.canary_expiry import expire_canary, expired_canaries
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context, Series, Stage
 from stream.schema import topics
@@ -19,9 +20,7 @@ from stream.schema.runs import LIVE, RunNames, memory_store, names_of
 
 _FETCHED = "fetched"
 _CANARY = "canary"  # found_by of a canary page
-_CANARY_KEY = b"\0canary\0"  # followed by the site; due when its memory is deleted
 _CANARY_KEPT_MS = 7 * 86_400_000
-_FORGOTTEN = 100  # canary sites per tick and partition, at most
 
 
 class MeasureStage(Stage):
@@ -65,7 +64,7 @@ class MeasureStage(Stage):
             self._count(ctx, "skipped")
             return
         if record.found_by == _CANARY:
-            ctx.state.put(_CANARY_KEY + record.site.encode(), b"", due_at=ctx.now_ms + _CANARY_KEPT_MS)
+            expire_canary(ctx, record.site, _CANARY_KEPT_MS)
         likeness = self._memory.of(ctx.state, ctx.partition, record.site, record.page_id, prepared)
         features = features_of(record, prepared, likeness, self.epoch, ctx.now_ms)
         ctx.emit(self._features, features, headers={"feature_epoch": self.epoch})
@@ -81,10 +80,8 @@ class MeasureStage(Stage):
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
         for ctx in contexts.values():
-            for key, _, _ in ctx.state.due(ctx.now_ms, _FORGOTTEN):
-                if key.startswith(_CANARY_KEY):
-                    self._memory.forget(ctx.state, ctx.partition, key.removeprefix(_CANARY_KEY).decode())
-                    ctx.state.delete(key)
+            for site in expired_canaries(ctx):
+                self._memory.forget(ctx.state, ctx.partition, site)
 
     def lost(self, partitions: Sequence[int]) -> None:
         self._memory.drop(partitions)

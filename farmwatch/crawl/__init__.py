@@ -1,1 +1,1 @@
-"""Hits, searches and archives onto the log, and the view of a crawl."""
+"""Appends hits, search results and archives to the log, and shows the progress of a crawl."""

@@ -1,4 +1,4 @@
-"""Search results from a file onto the topic `hits`."""
+"""Appends search results from files to the topic `hits`."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ from stream.text.wording import counted, one_line
 
 
 @dataclass(frozen=True, slots=True)
-class Appended:
-    """How many hits were read, how many of them the log did not have, and how many lines held none."""
+class AppendSummary:
+    """Counts of read hits, new hits, and skipped lines."""
 
     hits: int = 0
     new: int = 0
     skipped: int = 0
 
-    def __add__(self, other: Appended) -> Appended:
-        """Of several files."""
-        return Appended(self.hits + other.hits, self.new + other.new, self.skipped + other.skipped)
+    def __add__(self, other: AppendSummary) -> AppendSummary:
+        """The sum over two files."""
+        return AppendSummary(self.hits + other.hits, self.new + other.new, self.skipped + other.skipped)
 
     @property
     def text(self) -> str:
-        """In words."""
+        """The counts in words."""
         return f"{counted(self.hits, 'hit')} read, {self.new} new, {counted(self.skipped, 'line')} skipped"
 
 
-def append_files(config: Config, files: Sequence[Path]) -> Iterator[tuple[Path, Appended]]:
-    """Append the hits of each file that the log does not have; lines without one are named on stderr and skipped.
+def append_files(config: Config, files: Sequence[Path]) -> Iterator[tuple[Path, AppendSummary]]:
+    """Append the new hits of each file; invalid lines are reported on stderr and skipped.
 
-    The log is made where there is none, once every file could be opened. Raises as `binary_input` and `append_hits`.
+    Creates the log if there is none, after every file could be opened. Raises as `binary_input` and `append_hits`.
     """
     for file in files:
         with input_lines(file):
@@ -56,7 +56,7 @@ def append_files(config: Config, files: Sequence[Path]) -> Iterator[tuple[Path, 
 
 
 def report_bad_line(file: Path, bad: BadLine) -> None:
-    """Name a line that holds no hit."""
+    """Report an invalid line on stderr."""
     message(f"{file}: line {bad.number}: {one_line(bad.reason)}")
 
 
@@ -66,13 +66,13 @@ def append_hits(
     on_bad_line: Callable[[BadLine], None],
     clock: Callable[[], float] = time.time,
     known: KnownHits | None = None,
-) -> Appended:
-    """Append the hits of a file that the log does not have; `known` is for several files, so that it is read once.
+) -> AppendSummary:
+    """Append the new hits of a file; `known` shares the known hits between several files.
 
-    A line that does not say when it was fetched is as of now (`clock`, seconds). A hit's id digests what the file says
-    of it, so a file appended twice adds nothing. That costs one pass over the partitions of `hits` that the file's
-    sites are in, and about 150 bytes of memory for each hit there. Of files appended side by side, or once retention
-    took a hit, it may be appended again; TALLY counts it once. Raises UnknownTopic, LogUnavailable.
+    A line without a time of fetch gets the current time (`clock`, seconds). The id of a hit is a digest of its line, so
+    a file appended twice adds nothing. This takes one pass over the partitions of `hits` with the file's sites, and
+    about 150 bytes of memory per hit there. If processes append the same file at the same time, or retention removed a
+    hit, the hit may be appended again; TALLY counts it once. Raises UnknownTopic, LogUnavailable.
     """
     partitions = log.topics()[HITS]
     batch = HitBatch(partitions)
@@ -91,11 +91,11 @@ def append_hits(
                 batch.append(log.append, known)
                 batch = HitBatch(partitions)
     batch.append(log.append, known)
-    return Appended(hits, new, skipped)
+    return AppendSummary(hits, new, skipped)
 
 
 @contextmanager
 def input_lines(file: Path) -> Iterator[Iterator[bytes]]:
-    """The lines of a file of hits or queries, those that are too long cut. Raises as `binary_input`."""
+    """The lines of a file of hits or queries; long lines are cut. Raises as `binary_input`."""
     with binary_input(file) as stream:
         yield bounded_lines(stream, LINE_CAP)

@@ -1,10 +1,10 @@
-"""Pages of archives onto the log, each once: the page goes onto `pages`, its hit onto `hits`, in one append.
+"""Appends the pages of archives to the log, each once: the page to `pages` and its hit to `hits`, in one append.
 
-So a hit shows that its page is there. The log's hits are read before the first file, and nothing they name is appended
-again: an interrupted import is made again. That costs one pass over `hits` and about 150 bytes of memory for each page
-that was ever imported, and holds as long as the log keeps its hits.
+So an existing hit shows that its page exists. An import reads all hits before the first file, and skips their pages: an
+interrupted import can be repeated. This takes one pass over `hits` and about 150 bytes of memory per imported page, and
+works as long as the log retains its hits.
 
-Imports and searches of archives may run beside each other on one machine: each holds a lock for the time of a batch.
+Several imports and searches may run at the same time on one machine: each holds a lock during a batch.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
-from crawler.hit_records import HitBatch, KnownHits
+from crawler.hit_records import BATCH_BYTES, HitBatch, KnownHits
 from crawler.warc.pages import ArchivedPage, Skipped
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
@@ -28,8 +28,8 @@ IMPORTS_LOCK = "imports.lock"
 
 
 @dataclass(slots=True)
-class Imported:
-    """How many pages were appended, why others were not, and how many records of the archive are broken."""
+class ImportSummary:
+    """Counts of appended pages, of skipped pages by reason, and of broken records."""
 
     pages: int = 0
     skipped: Counter[str] = field(default_factory=Counter)
@@ -37,64 +37,68 @@ class Imported:
 
 
 def import_pages(
-    log: Log, found: Iterable[ArchivedPage | Skipped], imports: KnownHits, on_broken: Callable[[Skipped], None]
-) -> Imported:
-    """Append the pages of an archive that are not among `imports`; `on_broken` gets each broken record.
+    log: Log,
+    found: Iterable[ArchivedPage | Skipped],
+    imports: KnownHits,
+    on_broken: Callable[[Skipped], None],
+    batch_bytes: int = BATCH_BYTES,
+) -> ImportSummary:
+    """Append the pages of an archive that are not in `imports`; `on_broken` gets each broken record.
 
-    What was appended stays. Raises as `Log.append` and `KnownHits.hold`, and OSError for an unreadable archive.
+    Raises as `Log.append` and `KnownHits.hold`, and OSError for an unreadable archive; appended pages stay.
     """
     partitions = log.topics()[HITS]
-    so_far = Imported()
-    batch = HitBatch(partitions)
+    summary = ImportSummary()
+    batch = HitBatch(partitions, batch_bytes)
 
     def flush() -> None:
         pages, known = batch.append(log.append, imports)
-        so_far.pages += pages
-        if known:  # another process has imported them meanwhile
-            so_far.skipped["known"] += known
+        summary.pages += pages
+        if known:  # another process imported them meanwhile
+            summary.skipped["known"] += known
 
     for one in found:
         if isinstance(one, ArchivedPage):
             if one.hit.id in imports.ids or not batch.add_page(one):  # the archive holds the record twice
-                so_far.skipped["known"] += 1
+                summary.skipped["known"] += 1
             elif batch.is_full:
                 flush()
-                batch = HitBatch(partitions)
+                batch = HitBatch(partitions, batch_bytes)
         elif one.is_fault:
-            so_far.broken += 1
+            summary.broken += 1
             on_broken(one)
         else:
-            so_far.skipped[one.reason] += 1
+            summary.skipped[one.reason] += 1
     flush()
-    return so_far
+    return summary
 
 
 @dataclass(slots=True)
 class MeasuredStream:
-    """A stream that reports how many bytes more were read of it."""
+    """A stream that reports the number of bytes of each read."""
 
     stream: BinaryIO
     on_progress: Callable[[int], None]
 
     def read(self, size: int = -1) -> bytes:
-        """As the stream's own."""
+        """Read from the stream."""
         piece = self.stream.read(size)
         self.on_progress(len(piece))
         return piece
 
 
 def locks_folder(config: Config) -> Path:
-    """The folder of locks that keep searches and imports into one log apart. Raises FarmwatchError."""
+    """The folder of the locks of searches and imports; created if missing. Raises FarmwatchError."""
     folder = names_folder(config) / "search"
     try:
         make_private(folder)
     except OSError as error:
-        raise FarmwatchError(f"{folder}: cannot be made: {error.strerror}; make it writable") from error
+        raise FarmwatchError(f"{folder}: cannot be created: {error.strerror}; make it writable") from error
     return folder
 
 
 def imports_lock(config: Config) -> Path:
-    """The file that imports hold, which can be written. Raises FarmwatchError."""
+    """The lock file of imports. Raises FarmwatchError if it cannot be written."""
     file = locks_folder(config) / IMPORTS_LOCK
     try:
         file.open("ab").close()

@@ -1,4 +1,4 @@
-"""`farmwatch crawl --dry-run`: what a crawl would do, in words or as JSON."""
+"""`farmwatch crawl --dry-run`: prints the next requests of a crawl as text or JSON."""
 
 from __future__ import annotations
 
@@ -30,36 +30,36 @@ _ALL = 10**9
 _WAITS_FOR = {
     "delay": "the delay after its last request",
     "parked": "parked",
-    "revisit": "rests until then, when what is known is asked for again",
+    "revisit": "rests until its next visit",
     "domain": "other hosts of {domain} come first (crawl.domain_delay_s)",
-    "begin": "a crawl that begins waits one delay",
+    "begin": "a new crawl waits one delay",
 }
-_NOT_KNOWN = (
-    "as if a crawl began now; no name is looked up, so the limits per IP address are not in it, nor is what a running"
-    " crawl has under way"
+_LIMITS = (
+    "for a crawl that starts now; without the limits per IP address, because no name is looked up, and without the"
+    " requests of a running crawl"
 )
 
 
 def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, as_json: bool) -> int:
-    """Print the plan, `limit` sites, or requests of `site`, at most (0: all).
+    """Print the plan: at most `limit` sites, or requests of `site` (0: all).
 
-    PROBLEM where lines of the files hold no hit. Raises NotFound for a site that is nowhere.
+    Returns PROBLEM if lines of the files hold no hit. Raises NotFound for an unknown site.
     """
-    most = limit or _ALL  # one more is asked for: it tells whether the list was cut
+    most = limit or _ALL  # one more is computed, to detect whether the list is cut
     now_ms = int(time.time() * 1000)
     from_files, skipped = _hits_of(files, now_ms)
     with ExitStack() as held:
         log = held.enter_context(opened(config)) if log_exists(config) or not files else None
-        world = _World(log, config.log.partitions, from_files)
+        inputs = _PlanInputs(log, config.log.partitions, from_files)
         if site:
-            plans = [_plan_of(world, config, site, now_ms, most + 1)]
+            plans = [_plan_of(inputs, config, site, now_ms, most + 1)]
             is_cut = len(plans[0].requests) > most
             plans[0].requests = plans[0].requests[:most]
         else:
             run = DryRun(config.crawl, now_ms, most + 1)
-            for partition in range(world.partitions):
-                with world.state(partition) as state:
-                    run.add(state, world.records(partition), partition=partition)
+            for partition in range(inputs.partitions):
+                with inputs.state(partition) as state:
+                    run.add(state, inputs.records(partition), partition=partition)
             plans = run.plans()
             is_cut = len(plans) > most
             plans = plans[:most]
@@ -67,17 +67,17 @@ def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, a
         for plan in plans:
             put_json(msgspec.to_builtins(plan))
     elif site:
-        _tell_site(plans[0], now_ms)
+        _print_site(plans[0], now_ms)
     else:
-        _tell(plans, now_ms)
+        _print_sites(plans, now_ms)
     if is_cut:
         message(f"the first {counted(limit, 'request' if site else 'site')}; --limit shows more, --limit 0 all")
-    message(_NOT_KNOWN)
+    message(_LIMITS)
     return Exit.PROBLEM if skipped else Exit.OK
 
 
-class _World:
-    """The frontier and what CRAWL has not read yet: of the log, and of files."""
+class _PlanInputs:
+    """The inputs of a plan: the frontier, unread records of the log, and hits of files."""
 
     def __init__(self, log: Log | None, partitions: int, from_files: Sequence[Hit]) -> None:
         topics = log.topics() if log is not None else {}
@@ -99,26 +99,26 @@ class _World:
         yield from self._unread(DECISIONS, Decision, partition)
 
     def _unread(self, topic: str, kind: type[R], partition: int) -> Iterator[R]:
-        """Records that CRAWL has not passed; those that it would dead-letter are reported and left out."""
+        """Records that CRAWL has not read. Undecodable ones are reported and skipped."""
         if self._log is None or topic not in self._topics:
             return
         start = max(self._log.committed("crawl", topic)[partition] or 0, self._log.beginning(topic)[partition])
         yield from (record for _, record in records_of(kind, self._log.read(topic, partition, start)))
 
 
-def _plan_of(world: _World, config: Config, site: str, now_ms: int, requests: int) -> SitePlan:
-    partition = partition_of(site, world.partitions)
-    records = [record for record in world.records(partition) if record.site == site]
+def _plan_of(inputs: _PlanInputs, config: Config, site: str, now_ms: int, requests: int) -> SitePlan:
+    partition = partition_of(site, inputs.partitions)
+    records = [record for record in inputs.records(partition) if record.site == site]
     run = DryRun(config.crawl, now_ms, None)
-    with world.state(partition) as state:
+    with inputs.state(partition) as state:
         (plan,) = run.spaced([run.plan(state, site, records, requests)])
     if not plan.is_known:
-        raise NotFound(f"--site {site!r}: no such host is in the frontier, and no hit names it")
+        raise NotFound(f"--site {site!r}: this host is not in the frontier or in any hit")
     return plan
 
 
 def _hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
-    """The hits of files, and how many lines hold none; those are reported."""
+    """The hits of files, and the number of lines without one, which are reported."""
     hits: list[Hit] = []
     skipped = 0
     for file in files:
@@ -132,7 +132,7 @@ def _hits_of(files: Sequence[Path], now_ms: int) -> tuple[list[Hit], int]:
     return hits, skipped
 
 
-def _tell(plans: Sequence[SitePlan], now_ms: int) -> None:
+def _print_sites(plans: Sequence[SitePlan], now_ms: int) -> None:
     put_table(
         ("site", "when", "request", "URL", "then", "queued", "why"),
         (
@@ -142,16 +142,16 @@ def _tell(plans: Sequence[SitePlan], now_ms: int) -> None:
         less=("queued", "then"),
     )
     if not plans:
-        message("nothing to crawl: the frontier is empty, and no hit waits")
+        message("nothing to crawl: the frontier is empty, and there is no unread hit")
 
 
-def _tell_site(plan: SitePlan, now_ms: int) -> None:
+def _print_site(plan: SitePlan, now_ms: int) -> None:
     queued = queue_in_words(plan.queued_in) or "no URL queued"
     put(one_line(f"{plan.site} ({plan.domain}): {counted(plan.fetched, 'page')} fetched, {queued}"))
     if why := _why(plan, now_ms):
         put_wrapped(one_line(why), "  ")
     for text in plan.unusable:
-        put_wrapped(one_line(f"no hit of this site: {text}"), "  ")
+        put_wrapped(one_line(f"unusable hit: {text}"), "  ")
     put_table(
         ("when", "at", "request", "URL", ""),
         (
@@ -164,7 +164,7 @@ def _tell_site(plan: SitePlan, now_ms: int) -> None:
             )
             for each in plan.requests
         ),
-        title="requests, if each answer comes at once and pages lead nowhere" if plan.requests else "",
+        title="requests, if answers come at once and pages have no links" if plan.requests else "",
     )
     if plan.rests_until:
         put(f"then it rests until {moment(plan.rests_until)} ({when(plan.rests_until, now_ms)})")
@@ -177,7 +177,7 @@ def _tell_site(plan: SitePlan, now_ms: int) -> None:
 
 
 def _first_request(plan: SitePlan, now_ms: int) -> tuple[str, str, str, str]:
-    """When, which kind, its URL, and the page that it prepares for."""
+    """Time, kind and URL of the first request, and the page that it prepares for."""
     if not plan.requests:
         return "-", "none", "", ""
     first = plan.requests[0]
@@ -186,7 +186,7 @@ def _first_request(plan: SitePlan, now_ms: int) -> tuple[str, str, str, str]:
 
 
 def _why(plan: SitePlan, now_ms: int) -> str:
-    """Why not at once, why not at all, and what would be refused on the way."""
+    """Why the site waits or is stopped, and which URLs would be refused."""
     parts = []
     if plan.stopped_why:
         passes = meaning_of_reason(plan.stopped_why).passes
@@ -196,11 +196,11 @@ def _why(plan: SitePlan, now_ms: int) -> str:
     elif plan.waits_for:
         parts.append(_WAITS_FOR[plan.waits_for].format(domain=plan.domain))
     elif not plan.requests:
-        parts.append("nothing is left to ask for; it rests until the next hit")
+        parts.append("no URL is left; it rests until the next hit")
     if plan.imported:
-        parts.append(f"{counted(plan.imported, 'hit')} came with a page from an archive: not crawled")
+        parts.append(f"{counted(plan.imported, 'hit')} came with a page from an archive, so not crawled")
     if plan.unusable:
-        parts.append(f"hits that name no page of it: {plan.unusable[0]}")
+        parts.append(f"unusable hits: {plan.unusable[0]}")
     if plan.refused:
         reasons = dict.fromkeys(f"{each.reason}{f' ({each.rule})' if each.rule else ''}" for each in plan.refusals)
         parts.append(f"{counted(plan.refused, 'URL')} refused without a request: {', '.join(reasons)}")

@@ -1,4 +1,4 @@
-"""`farmwatch search --source`: wires sources to the log, once or as a daemon, and says what came of each round."""
+"""`farmwatch search --source`: runs searches, once or as a daemon, appends their hits, and reports each round."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageErro
 from stream.text.wording import counted, moment, one_line
 
 _log = structlog.get_logger()
-PATIENCE_S = 120.0  # a search by hand waits no longer than this for a source
-_SLICE_S = 60.0  # longest sleep between looks at the schedule
+PATIENCE_S = 120.0  # longest wait for a source in a search that runs once
+_SLICE_S = 60.0  # longest sleep between checks of the schedule
 _LOG_AWAY_S = 5.0
-_REASONS = 5  # why results were skipped, the most frequent
+_REASONS = 5  # shown reasons of skipped results, the most frequent
 _TABLES = frozenset({".csv", ".tsv"})
 
 
@@ -52,7 +52,7 @@ def run_search(
 ) -> int:
     """Search the sources for the queries of `file`, once or every `every_s` seconds; returns the exit code.
 
-    `pages` replaces the setting. Raises as `open_source`, ConfigError, UsageError, LogUnavailable.
+    `pages` overrides the setting. Raises as `open_source`, ConfigError, UsageError, LogUnavailable.
     """
     if every_s is not None and str(file) in STDIN:
         raise ConfigError("--every reads the queries again each round: give --queries a file, not standard input")
@@ -65,30 +65,30 @@ def run_search(
     with opened(config, create=True) as log, ExitStack() as held:
         create_topics(log, config)
         locks = locks_folder(config)
-        desk = Desk(config, log, locks, file, every_s, pages, as_json=as_json)
+        runner = SearchRunner(config, log, locks, file, every_s, pages, as_json=as_json)
         if every_s is None:
-            code = asyncio.run(desk.once(sources, queries))
+            code = asyncio.run(runner.run_once(sources, queries))
             return Exit.PROBLEM if bad and code == Exit.OK else code
         for source in sources:
             if not held.enter_context(file_lock(locks / f"{source.name}.daemon.lock", wait=False)):
                 raise FarmwatchError(f"another process searches {source.name} by a schedule on this log: one is enough")
-        port = config.metrics.port + len(Role) if config.metrics.port else 0  # behind those of the roles
-        endpoints = Endpoints(Exposition(desk.metrics.registry, "search"), desk.health, config.metrics.host, port)
+        port = config.metrics.port + len(Role) if config.metrics.port else 0  # after those of the roles
+        endpoints = Endpoints(Exposition(runner.metrics.registry, "search"), runner.health, config.metrics.host, port)
         try:
             endpoints.start()
         except ConfigError as error:
             raise ConfigError(f"{error}. Beside another search: --set metrics.port=0 takes any free port") from error
         held.callback(endpoints.close)
-        return asyncio.run(desk.always(sources, queries))
+        return asyncio.run(runner.run_scheduled(sources, queries))
 
 
 @dataclass
-class Desk:
-    """Runs the sources beside each other in one event loop. What one of them meets does not touch the others."""
+class SearchRunner:
+    """Runs several sources concurrently in one event loop. The errors of a source do not affect the others."""
 
     config: Config
     log: Log
-    locks: Path  # a folder for files that keep processes apart
+    locks: Path  # folder of the locks between processes
     file: Path  # of the queries
     every_s: int | None = None  # between rounds; None = once
     pages: int | None = None  # of results; None = as set
@@ -97,18 +97,18 @@ class Desk:
 
     def __post_init__(self) -> None:
         self.metrics = Metrics()
-        self._stop: asyncio.Event | None = None
+        self.stopping = asyncio.Event()  # ends the search between two requests
         self._interrupted = False
         self._states: dict[str, str] = {}
         self._imports = KnownHits(self.log, self.locks / IMPORTS_LOCK)
 
     def health(self) -> Health:
-        """Well as long as it runs; what each source does stands in the detail."""
+        """Always healthy; the detail has the state of each source."""
         return Health(True, True, "; ".join(f"{name}: {state}" for name, state in self._states.items()) or "starting")
 
-    async def once(self, sources: Sequence[Source], queries: Sequence[Query]) -> int:
-        """Ask every query of every source once; returns the exit code. Raises what ended a source, once all ended."""
-        self._listen("what was found is kept; the next search begins anew")
+    async def run_once(self, sources: Sequence[Source], queries: Sequence[Query]) -> int:
+        """Send every query to every source once; returns the exit code. Raises the error of a source after all end."""
+        self._handle_signals("what was found is kept; the next search begins anew")
         started_ms = int(time.time() * 1000)
         with counting(len(queries) * len(sources), "queries") as advance:
             async with self._client() as client:
@@ -121,7 +121,7 @@ class Desk:
                 ended = await asyncio.gather(*rounds, return_exceptions=True)
         summaries = [end for end in ended if isinstance(end, RoundSummary)]
         for summary in summaries:
-            self._tell(summary, len(queries))
+            self._report(summary, len(queries))
         for end in ended:
             if isinstance(end, BaseException):
                 raise end
@@ -130,129 +130,119 @@ class Desk:
         faults = any(s.ended or s.outcomes["failed"] or s.outcomes["refused"] for s in summaries)
         return Exit.PROBLEM if faults else Exit.OK
 
-    async def always(self, sources: Sequence[Source], queries: Sequence[Query]) -> int:
-        """Keep the schedule of every source until a signal; returns the exit code."""
-        self._listen("the round goes on at the next start")
+    async def run_scheduled(self, sources: Sequence[Source], queries: Sequence[Query]) -> int:
+        """Follow the schedule of every source until a signal; returns the exit code."""
+        self._handle_signals("the round continues at the next start")
         async with self._client() as client:
-            await asyncio.gather(*(self._guarded(source, client, queries) for source in sources))
+            await asyncio.gather(*(self._run_source(source, client, queries) for source in sources))
         return Exit.OK
 
-    async def _guarded(self, source: Source, client: SourceClient, queries: Sequence[Query]) -> None:
-        """The schedule of one source, whatever is wrong with it. Raises StreamError for a log that is of no use."""
-        while not self._stopped():
+    async def _run_source(self, source: Source, client: SourceClient, queries: Sequence[Query]) -> None:
+        """Follow the schedule of one source despite its errors. Raises StreamError if the log is unusable."""
+        while not self.stopping.is_set():
             try:
-                await self._keep(source, client, queries)
+                await self._follow_schedule(source, client, queries)
             except StreamError as error:
-                if error.retriable and self._stopped():
+                if error.retriable and self.stopping.is_set():
                     _log.warning("ended_without_log", source=source.name, error=str(error)[:300])
                 elif not error.retriable:
                     raise
                 else:
-                    await self._rest(_LOG_AWAY_S)
-            except Exception:  # noqa: BLE001 - a mistake of ours in one source is none of the others'
+                    await self._sleep(_LOG_AWAY_S)
+            except Exception:  # noqa: BLE001 - a bug in one source must not stop the others
                 _log.exception("source_failed", source=source.name, again_in_s=PARK_CAP_S)
                 self._states[source.name] = "failed"
-                await self._rest(PARK_CAP_S)
+                await self._sleep(PARK_CAP_S)
 
-    async def _keep(self, source: Source, client: SourceClient, queries: Sequence[Query]) -> None:
-        """The schedule of one source. Raises StreamError."""
+    async def _follow_schedule(self, source: Source, client: SourceClient, queries: Sequence[Query]) -> None:
+        """Run the rounds of one source at their times. Raises StreamError."""
         assert self.every_s is not None
         searcher = self._searcher(source, client, float("inf"))
         for outcome in OUTCOMES:
             self.metrics.touch("search_queries", source=source.name, outcome=outcome)
         for outcome in ("appended", "skipped"):
             self.metrics.touch("search_hits", source=source.name, outcome=outcome)
-        told_ms = 0
-        while not self._stopped():
-            ledger = searcher.ledger
-            queries = self._again(queries)
+        logged_ms = 0
+        while not self.stopping.is_set():
+            queries = self._read_again(queries)
             now_ms = int(time.time() * 1000)
-            due_ms, round_ = next_round(ledger.round, digest_of(queries), len(queries), self.every_s, now_ms)
+            last = searcher.ledger.round
+            due_ms, round_ = next_round(last, digest_of(queries), len(queries), self.every_s, now_ms)
             if due_ms > now_ms:
-                if told_ms != (told_ms := due_ms):
+                if logged_ms != (logged_ms := due_ms):
                     _log.info("next_round", source=source.name, at=moment(due_ms))
                 self._states[source.name] = f"next round at {moment(due_ms)}"
                 await self._sleep(min((due_ms - now_ms) / 1000, _SLICE_S))
                 continue
             self._states[source.name] = f"round of {moment(round_.started_ms)}"
             summary = await searcher.round(queries, round_, kept=True)
-            self._tell(summary, len(queries) - round_.done)
+            self._report(summary, len(queries) - round_.done)
             if not summary.ended:
                 self.metrics.set("search_round_timestamp_seconds", time.time(), source=source.name)
             elif summary.refused:
                 _log.warning("source_refuses", source=source.name, again_in_s=PARK_CAP_S)
                 self._states[source.name] = f"refused: {summary.ended}"
-                await self._rest(PARK_CAP_S)
-
-    async def _rest(self, seconds: float) -> None:
-        until = time.time() + seconds
-        while not self._stopped() and (left_s := until - time.time()) > 0:
-            await self._sleep(min(left_s, _SLICE_S))
+                await self._sleep(PARK_CAP_S)
 
     def _searcher(self, source: Source, client: SourceClient, patience_s: float) -> Searcher:
         settings = settings_for(self.config.search, source.name)
         if self.pages is not None:
             settings = msgspec.structs.replace(settings, pages=self.pages)
-        turns = PacedClient(
+        paced = PacedClient(
             source,
             settings,
             Ledger(self.log, source.name, partial(file_lock, self.locks / f"{source.name}.lock"), time.time),
             client.ask,
             clock=time.time,
             sleep=self._sleep,
-            stopped=self._stopped,
+            stopped=self.stopping.is_set,
             metrics=self.metrics,
             patience_s=patience_s,
         )
-        return Searcher(turns, self.config.log.partitions, self._imports)
+        return Searcher(paced, self.config.log.partitions, self._imports)
 
     def _client(self) -> SourceClient:
         crawl = self.config.crawl
         return SourceClient(crawl.user_agent if crawl.contact else crawl.name, time.time)
 
-    def _again(self, queries: Sequence[Query]) -> Sequence[Query]:
-        """The queries as the file has them now; those before where it cannot be read."""
+    def _read_again(self, queries: Sequence[Query]) -> Sequence[Query]:
+        """The current queries of the file; the earlier ones if it cannot be read."""
         try:
             return _queries(self.file, quiet=True)[0]
         except FarmwatchError as error:
             _log.warning("queries_unreadable", error=str(error))
             return queries
 
-    def _listen(self, then: str) -> None:
-        """From now on SIGTERM and SIGINT end the search between two requests, and a second one ends it at once."""
-        stop = self._stop = asyncio.Event()
+    def _handle_signals(self, then: str) -> None:
+        """Let SIGTERM and SIGINT end the search between two requests, and a second signal end it at once."""
 
-        def heard(number: signal.Signals) -> None:
-            if stop.is_set():
-                os._exit(Exit.INTERRUPTED)  # what is appended is whole
+        def handle(number: signal.Signals) -> None:
+            if self.stopping.is_set():
+                os._exit(Exit.INTERRUPTED)  # safe: appended hits are complete
             self._interrupted = number == signal.SIGINT
             message(f"farmwatch: stopping; {then}. Once more ends it at once")
-            stop.set()
+            self.stopping.set()
 
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
-            with suppress(NotImplementedError, RuntimeError, ValueError):  # outside of the main thread
-                loop.add_signal_handler(number, heard, number)
-
-    def _stopped(self) -> bool:
-        return self._stop is not None and self._stop.is_set()
+            with suppress(NotImplementedError, RuntimeError, ValueError):  # not in the main thread
+                loop.add_signal_handler(number, handle, number)
 
     async def _sleep(self, seconds: float) -> None:
-        """Until the time has passed, or the end is wanted."""
-        assert self._stop is not None
+        """Sleep until the time has passed or the search is to end."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(self._stop.wait(), seconds)
+            await asyncio.wait_for(self.stopping.wait(), seconds)
 
-    def _tell(self, summary: RoundSummary, wanted: int) -> None:
-        """What a round came to: a line, a JSON object, or of a daemon an event in its log."""
+    def _report(self, summary: RoundSummary, wanted: int) -> None:
+        """Report a round of `wanted` queries: as a line, a JSON object, or an event in the log of a daemon."""
         if summary.refused:
             summary.ended += f" ({key_origin(settings_for(self.config.search, summary.source), os.environ)})"
         if self.as_json:
-            said = {name: value for name, value in asdict(summary).items() if name != "refused"}
+            fields = {name: value for name, value in asdict(summary).items() if name != "refused"}
             counts = {"outcomes": dict(summary.outcomes), "skipped_reasons": dict(summary.skipped_reasons)}
-            put_json({**said, **counts, "skipped": summary.skipped, "unasked": wanted - summary.queries})
+            put_json({**fields, **counts, "skipped": summary.skipped, "unasked": wanted - summary.queries})
         elif self.every_s is not None:
-            _log.info("round_ended", source=summary.source, came_to=one_line(_sentence(summary, wanted)))
+            _log.info("round_ended", source=summary.source, result=one_line(_sentence(summary, wanted)))
         else:
             put(one_line(f"{summary.source}: {_sentence(summary, wanted)}"))
         if not summary.ended:
@@ -264,27 +254,27 @@ class Desk:
 
 
 def _sentence(summary: RoundSummary, wanted: int) -> str:
-    asked = f"{summary.queries} of {wanted}" if summary.queries < wanted else str(summary.queries)
-    said = [f"{asked} {'query' if wanted == 1 else 'queries'} asked", f"{counted(summary.hits, 'hit')} appended"]
+    sent = f"{summary.queries} of {wanted}" if summary.queries < wanted else str(summary.queries)
+    parts = [f"{sent} {'query' if wanted == 1 else 'queries'} asked", f"{counted(summary.hits, 'hit')} appended"]
     if summary.pages:
-        said.append(f"{counted(summary.pages, 'page')} imported")
+        parts.append(f"{counted(summary.pages, 'page')} imported")
     if summary.skipped:
         reasons = ", ".join(f"{reason} {count}" for reason, count in summary.skipped_reasons.most_common(_REASONS))
-        said.append(f"{counted(summary.skipped, 'result')} skipped ({reasons})")
-    said += [f"{summary.outcomes[kind]} {kind}" for kind in OUTCOMES if kind != "found" and summary.outcomes[kind]]
+        parts.append(f"{counted(summary.skipped, 'result')} skipped ({reasons})")
+    parts += [f"{summary.outcomes[kind]} {kind}" for kind in OUTCOMES if kind != "found" and summary.outcomes[kind]]
     if summary.left is not None:
-        said.append(f"{counted(summary.left, 'request')} left")
+        parts.append(f"{counted(summary.left, 'request')} left")
     if summary.unresponsive:
-        said.append("did not answer: " + ", ".join(sorted(summary.unresponsive)))
-    return ", ".join(said)
+        parts.append("did not answer: " + ", ".join(sorted(summary.unresponsive)))
+    return ", ".join(parts)
 
 
 def _queries(file: Path, *, quiet: bool = False) -> tuple[list[Query], int]:
-    """The queries of a file, and how many lines hold none; those are told on stderr. Raises FarmwatchError."""
+    """The queries of a file, and the number of lines without one, which are reported. Raises FarmwatchError."""
     with input_lines(file) as lines:
         queries, bad = read_queries(lines, is_table=not _TABLES.isdisjoint(file.suffixes))
     for line in () if quiet else bad:
         message(f"{file}: line {line.number}: {one_line(line.reason)}")
     if not queries:
-        raise FarmwatchError(f"{file}: no query in it")
+        raise FarmwatchError(f"{file}: no query in the file")
     return queries, len(bad)

@@ -1,4 +1,4 @@
-"""How a crawl goes, drawn on a terminal or said in one line. Nothing of what was crawled is shown."""
+"""Shows the progress of a crawl as a terminal view or as one log line, without any crawled text."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _REASONS_SHOWN = 8
 
 
 def status_line(figures: CrawlFigures) -> str:
-    """All of it in one line, for a log."""
+    """All figures in one line."""
     return (
         f"{figures.fetched_now:,} pages fetched ({figures.recent_per_s:.1f}/s), {figures.in_flight} requests in flight,"
         f" sites {_sites(figures, ', ')}; {figures.queued:,} URLs queued{_left(figures)}; due: {_due(figures)};"
@@ -22,11 +22,8 @@ def status_line(figures: CrawlFigures) -> str:
     )
 
 
-def drawn(figures: CrawlFigures, where: str, most_in_flight: int) -> RenderableType:
-    """The view: one fact a line, each cut at the width of the terminal.
-
-    `where` is the log, `most_in_flight` how many requests may be under way.
-    """
+def render(figures: CrawlFigures, log_url: str, most_in_flight: int) -> RenderableType:
+    """The view: one fact per line, cut at the width of the terminal. `most_in_flight` is the limit of requests."""
     fetched, rate = f"{figures.fetched_now:,} fetched", f"{figures.recent_per_s:.1f}/s over the last minute"
     facts = {
         "pages": f"{fetched}, {rate}, {size(figures.received_bytes)}",
@@ -38,7 +35,7 @@ def drawn(figures: CrawlFigures, where: str, most_in_flight: int) -> RenderableT
     }
     if figures.waits_for:
         facts = {"waiting": f"for {figures.waits_for}", **facts}
-    heading = _line((one_line(f"crawl on {where}, {lasting(figures.running_s)}"), "bold"))
+    heading = _line((one_line(f"crawl on {log_url}, {lasting(figures.running_s)}"), "bold"))
     return Group(heading, *(_line((f"{name:<13}", "bold"), fact) for name, fact in facts.items()))
 
 
@@ -47,10 +44,10 @@ def _line(*parts: str | tuple[str, str]) -> Text:
 
 
 class CrawlView:
-    """The view on a terminal while the block runs; what is logged meanwhile scrolls above it."""
+    """A live view on a terminal while the block runs; log lines scroll above it."""
 
-    def __init__(self, console: Console, where: str, most_in_flight: int) -> None:
-        self._where = where
+    def __init__(self, console: Console, log_url: str, most_in_flight: int) -> None:
+        self._log_url = log_url
         self._most = most_in_flight
         self._live = Live(console=console, auto_refresh=False, transient=False)
 
@@ -62,11 +59,11 @@ class CrawlView:
         self.close()
 
     def show(self, figures: CrawlFigures) -> None:
-        """Draw these figures in place of the last ones."""
-        self._live.update(drawn(figures, self._where, self._most), refresh=True)
+        """Replace the shown figures."""
+        self._live.update(render(figures, self._log_url, self._most), refresh=True)
 
     def close(self) -> None:
-        """End the view; the last figures stay, and the terminal is as it was."""
+        """End the view; the last figures stay on the terminal."""
         self._live.stop()
 
 
@@ -88,7 +85,7 @@ def _due(figures: CrawlFigures) -> str:
         return f"the oldest for {lasting(figures.oldest_due_ms / 1000)}"
     if figures.next_due_ms is not None:
         return f"the next in {lasting(figures.next_due_ms / 1000)}"
-    return "no site waits"
+    return "no site is queued"
 
 
 def _left(figures: CrawlFigures) -> str:
@@ -98,7 +95,7 @@ def _left(figures: CrawlFigures) -> str:
 
 
 def _outcomes(figures: CrawlFigures) -> str:
-    """The commonest outcomes of the last minute."""
+    """The most frequent outcomes of the last minute."""
     ranked = sorted(figures.outcomes.items(), key=lambda item: (-item[1], item[0]))
     shown = [f"{one_line(reason)} {count:,}" for reason, count in ranked[:_REASONS_SHOWN]]
     rest = sum(count for _, count in ranked[_REASONS_SHOWN:])

@@ -1,4 +1,4 @@
-"""Looking on while CRAWL runs: what it commits is counted, and the sums of its frontier are read, beside the log."""
+"""The progress of a running crawl: counts its commits and requests, and reads the sums of its frontier."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
+from crawler.crawl_stage import CrawlStage
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, is_site_key, unpack
 from stream.log.contract import Clock, Commit, Member, Message, Output, StateReader, wall_ms
-from stream.processing.metrics import Metrics
+from stream.processing.stage import Stage
 from stream.schema.projection import projection_of
 from stream.schema.records import Page, Record, decode
 from stream.schema.topics import PAGES
 
 PARTITIONS_TO_COME = "the log to give this process its partitions"
-_LOOK_S = 0.5  # between two looks at the frontier
+_READ_S = 0.5  # between two readings of the frontier
 _SUMMED = ("sites", "active", "parked", "stopped", "queued", "fetched")
-_WINDOW_S = 60  # over which rates and outcomes are told
+_WINDOW_S = 60  # of the rate and the outcomes
 
 
 @projection_of(Page)
 class _PageHead(Record, frozen=True, kw_only=True):
-    """The outcome of a URL; the body is not decoded."""
+    """The outcome of a URL. The body is not decoded."""
 
     outcome: str
     reason: str
@@ -32,43 +33,41 @@ class _PageHead(Record, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class CrawlFigures:
-    """How a crawl goes; the counts are those of this process and of its partitions."""
+    """The progress of a crawl, in this process and its partitions."""
 
     running_s: float = 0.0
-    partitions: int = 0  # owned; none until the log has given some
+    partitions: int = 0  # assigned to this process
     sites: int = 0
-    active: int = 0  # with something left to do, parked ones among them
+    active: int = 0  # sites with open work, parked ones included
     parked: int = 0
     resting: int = 0
     stopped: int = 0
     queued: int = 0  # URLs
-    fetched: int = 0  # pages of the frontier, those of earlier runs among them
-    fetched_now: int = 0  # since this process began
-    recent_per_s: float = 0.0  # pages fetched a second, over the last minute
+    fetched: int = 0  # pages of the frontier, those of earlier processes included
+    fetched_now: int = 0  # since this process started
+    recent_per_s: float = 0.0  # pages fetched per second in the last minute
     in_flight: int = 0  # requests
     received_bytes: int = 0  # inflated
-    oldest_due_ms: int | None = None  # how long the site waits that waits longest; None = none is due
-    next_due_ms: int | None = None  # how long until the next site is due; None = one is due, or none ever
-    waits_for: str = PARTITIONS_TO_COME  # or what is left elsewhere, once nothing is left in these partitions
-    next_parked: str = ""  # where all that is active is parked: the site that is asked again first, and why it is
+    oldest_due_ms: int | None = None  # longest wait of a due site; None = no site is due
+    next_due_ms: int | None = None  # time until the next site is due; None = one is due now, or none ever
+    waits_for: str = PARTITIONS_TO_COME  # or open work of other processes, once these partitions are done
+    next_parked: str = ""  # if all active sites are parked: the first one to be asked again, and why it is parked
     outcomes: Mapping[str, int] = field(default_factory=dict)  # reason or "fetched" -> records of the last minute
 
     @property
     def left_s(self) -> float | None:
-        """Seconds that what is queued takes at the rate of the last minute; None where nobody can tell."""
+        """Seconds that the queue takes at the rate of the last minute; None if unknown."""
         is_moving = self.recent_per_s > 0 and self.active > self.parked
         return self.queued / self.recent_per_s if is_moving else None
 
 
 class CrawlWatch:
-    """Counts what a member commits. `figures` may be asked from any thread; all else is the loop's thread's."""
+    """Observes a stage and its member. `figures` is thread-safe; all else belongs to the thread of the loop."""
 
-    def __init__(
-        self, metrics: Metrics, *, clock: Clock = wall_ms, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
-        """Read the fetcher's counts from `metrics`."""
+    def __init__(self, *, clock: Clock = wall_ms, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """Without an observed stage, all figures are 0."""
         self.waits_for = ""
-        self._metrics = metrics
+        self._stage: CrawlStage | None = None
         self._clock = clock
         self._monotonic = monotonic
         self._began = monotonic()
@@ -78,14 +77,16 @@ class CrawlWatch:
         self._totals: dict[int, Totals] = {}
         self._due: list[int] = []
         self._parked: tuple[int, str] | None = None
-        self._looked = -_LOOK_S
+        self._read_at = -_READ_S
 
-    def over(self, member: Member) -> Member:
-        """The member, watched."""
-        return cast(Member, _Watched(member, self))
+    def observe(self, stage: Stage, member: Member) -> Member:
+        """Observe both from now on; the loop works with the returned member."""
+        if isinstance(stage, CrawlStage):
+            self._stage = stage
+        return cast(Member, _ObservedMember(member, self))
 
-    def committed(self, outputs: Iterable[Output]) -> None:
-        """Count the page records among what has become visible."""
+    def count_pages(self, outputs: Iterable[Output]) -> None:
+        """Count the page records of a commit."""
         found: Counter[str] = Counter()
         for output in outputs:
             if output.topic == PAGES and output.value:
@@ -99,12 +100,12 @@ class CrawlWatch:
                     self._recent.append((second, Counter()))
                 self._recent[-1][1].update(found)
 
-    def look(self, member: Member) -> None:
+    def read_frontier(self, member: Member) -> None:
         """Read the sums of the member's partitions, at most twice a second."""
         now = self._monotonic()
-        if now - self._looked < _LOOK_S:
+        if now - self._read_at < _READ_S:
             return
-        self._looked = now
+        self._read_at = now
         totals: dict[int, Totals] = {}
         due: list[int] = []
         parked: list[tuple[int, str]] = []
@@ -121,7 +122,7 @@ class CrawlWatch:
             self._totals, self._due, self._parked = totals, due, min(parked, default=None)
 
     def figures(self) -> CrawlFigures:
-        """How it goes now."""
+        """The figures of this moment."""
         now, now_ms = self._monotonic(), self._clock()
         with self._lock:
             while self._recent and self._recent[0][0] < now - _WINDOW_S:
@@ -139,8 +140,8 @@ class CrawlWatch:
             **sums,
             fetched_now=self._fetched,
             recent_per_s=outcomes["fetched"] / min(max(running_s, 1.0), _WINDOW_S),
-            in_flight=int(self._sum("fetch_inflight")),
-            received_bytes=int(self._sum("fetch_response_bytes")),
+            in_flight=self._stage.in_flight if self._stage else 0,
+            received_bytes=self._stage.received_bytes if self._stage else 0,
             oldest_due_ms=waits_ms if waits_ms is not None and waits_ms >= 0 else None,
             next_due_ms=-waits_ms if waits_ms is not None and waits_ms < 0 else None,
             waits_for=self.waits_for or ("" if totals else PARTITIONS_TO_COME),
@@ -148,25 +149,16 @@ class CrawlWatch:
             outcomes=dict(outcomes.most_common()),
         )
 
-    def _sum(self, name: str) -> float:
-        """Sum of a metric over its labels."""
-        return sum(
-            sample.value
-            for metric in self._metrics.of(name).collect()
-            for sample in metric.samples
-            if not sample.name.endswith("_created")
-        )
-
 
 def _first_parked(state: StateReader, at_ms: int) -> Iterator[tuple[int, str]]:
-    """When the site is asked again that is due first, with its name and why it is parked."""
+    """The parked site that is due first: when, its name, and why it is parked."""
     for key, value, due_ms in state.due(at_ms, 1):
         if is_site_key(key) and (row := unpack(SiteRow, value)).parked_why:
             yield due_ms, f"{row.site}, {row.parked_why}"
 
 
-class _Watched:
-    """A member that has a watch look now and then, and reports to it what it has committed."""
+class _ObservedMember:
+    """A member that reports each poll and commit to a watch."""
 
     def __init__(self, member: Member, watch: CrawlWatch) -> None:
         self._member = member
@@ -176,9 +168,9 @@ class _Watched:
         return getattr(self._member, name)
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
-        self._watch.look(self._member)
+        self._watch.read_frontier(self._member)
         return self._member.poll(timeout_s, max_records, max_bytes)
 
     def commit(self, commit: Commit) -> None:
         self._member.commit(commit)
-        self._watch.committed(commit.outputs)
+        self._watch.count_pages(commit.outputs)

@@ -1,8 +1,8 @@
-"""The canary file: pages of known truth, and the page records by which they travel the live path.
+"""Reads the canary file, pages of known truth, and makes page records of it.
 
-A line is a page: `truth` (human or llm), `site` (a label), `title`, and `text` or `html`; `made_at` is the day on which
-it was written, which a human page must name. Lines of one truth and label are one canary site. Text becomes a plain
-page: what it says is escaped, each run of lines between empty ones is a paragraph.
+A line is a page: `truth` (human or llm), `site` (a label), `title`, and `text` or `html`. `made_at`, the day on which
+the page was written, is required for human pages. Lines with the same truth and label are one canary site. Text becomes
+a plain page: it is escaped, and empty lines separate paragraphs.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ from stream.text.user_errors import Exit, FarmwatchError
 FOUND_BY = "canary"
 SITES_CAP = 500  # canary sites of a file
 PAGE_CAP_BYTES = 200_000  # of one page's text or HTML
-HUMAN_BEFORE = date(2022, 11, 1)  # in that month models that write whole articles were opened to everyone
+HUMAN_BEFORE = date(2022, 11, 1)  # the month in which models that write whole articles became public
 
 _DAY_MS = 86_400_000
-_KEPT_ON_MS = 7 * _DAY_MS  # rows of canary sites stay for so long after they count no more
+_KEPT_ON_MS = 7 * _DAY_MS  # time between the end of counting a canary site and the removal of its row
 
 _PARAGRAPHS = re.compile(r"\n[ \t\r]*\n")
 
 
 class BadCanaries(FarmwatchError):
-    """The file of canary pages cannot be used; the message names file and line. The operator mends it, or unsets it."""
+    """The canary file is invalid; the message names file and line. The operator corrects it, or unsets canary.file."""
 
     exit = Exit.USAGE
 
@@ -65,17 +65,17 @@ class CanarySite:
     label: str
     digest: str  # of the pages, 16 hexadecimal digits
     pages: Sequence[bytes]
-    newest: date | None  # when the newest page was written, where the file says so
+    newest: date | None  # when the newest page was written, if known
 
     def name(self, number: int) -> CanaryName:
-        """Its name in a round."""
+        """The name of the site in a round."""
         return CanaryName(self.label, self.digest, len(self.pages), number, self.truth)
 
     def records(self, number: int, now_ms: int) -> Iterator[Page]:
-        """Its pages as CRAWL would have written them, in a round, fetched a millisecond apart in the file's order.
+        """The page records of a round, as CRAWL writes them, fetched a millisecond apart in the order of the file.
 
-        TALLY judges pages in the order of their fetch. Left to their ids, which hold the round, a verdict
-        would move from round to round though nothing has changed.
+        TALLY judges pages in the order of their fetch. With equal times it would use the ids, which contain the round,
+        so verdicts could differ between rounds.
         """
         site = self.name(number).site
         compressor = zstandard.ZstdCompressor(level=3)
@@ -99,9 +99,9 @@ class CanarySite:
 
 
 def read_canaries(settings: CanarySettings) -> list[CanarySite]:
-    """The sites of the canary file, the first `canary.pages` pages of each; none without a file.
+    """The sites of the canary file, with the first `canary.pages` pages of each; none without a file.
 
-    Raises BadCanaries with file and line: what is not as it should be would measure something else.
+    Raises BadCanaries with file and line: a file with errors would measure something else.
     """
     if not settings.file:
         return []
@@ -117,8 +117,9 @@ def read_canaries(settings: CanarySettings) -> list[CanarySite]:
             body = _body(page)
             _refuse_two_truths(page, number, seen)
         except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
-            said = "truth is human or llm" if str(error).endswith("`$.truth`") else " ".join(str(error).split())[:300]
-            raise BadCanaries(f"{file}: line {number}: {said}") from error
+            text = " ".join(str(error).split())[:300]
+            problem = "truth must be human or llm" if text.endswith("`$.truth`") else text
+            raise BadCanaries(f"{file}: line {number}: {problem}") from error
         site = (page.truth, page.site)
         if site not in pages and len(pages) == SITES_CAP:
             raise BadCanaries(f"{file}: line {number}: more than {SITES_CAP} canary sites")
@@ -127,7 +128,7 @@ def read_canaries(settings: CanarySettings) -> list[CanarySite]:
             of_site.append(body)
             made.setdefault(site, []).extend([page.made_at] if page.made_at else [])
     if not pages:
-        raise BadCanaries(f"{file}: no page in it")
+        raise BadCanaries(f"{file}: no page in the file")
     return [
         CanarySite(truth, label, _digest(bodies), tuple(bodies), max(made[truth, label], default=None))
         for (truth, label), bodies in sorted(pages.items())
@@ -141,11 +142,10 @@ def canary_sender(
     rows: str = SITES,
     sent_before: Callable[[int], int] = lambda _: -1,
 ) -> Callable[[Mapping[int, Context]], None]:
-    """What TALLY calls at each tick to send the configured canaries and take old ones away. Raises BadCanaries.
+    """The function that TALLY calls at each tick to send canaries and remove old ones. Raises BadCanaries.
 
-    A site's row goes a week after it counts no more, which is after `canary_days`. The file is read again for each
-    round: pages may have been added to it. Without a file, canaries sent earlier are taken away all the same. `rows`
-    and `sent_before` are as `CanaryRounds` has them.
+    A site counts for `canary_days`; its row is removed a week later, also if no file is configured any more. The file
+    is read again for each round. `rows` and `sent_before` are those of `CanaryRounds`.
     """
     read_canaries(settings)
 
@@ -170,32 +170,30 @@ def _lines(file: Path) -> list[bytes]:
 
 
 def _body(page: CanaryLine) -> bytes:
-    """The page as HTML. Raises ValueError in plain words."""
+    """The page as HTML. Raises ValueError with a message for the operator."""
     if not is_label(page.site):
-        raise ValueError(f"site {page.site[:60]!r} is no label: a-z, 0-9 and dashes, at most 40")
+        raise ValueError(f"site {page.site[:60]!r} is not a label: a-z, 0-9 and dashes, at most 40")
     if bool(page.text.strip()) == bool(page.html.strip()):
-        raise ValueError("a page has either text or html")
+        raise ValueError("a page needs either text or html")
     if page.truth == HUMAN_TRUTH and (page.made_at is None or page.made_at >= HUMAN_BEFORE):
-        raise ValueError(
-            f"a human page {f'of {page.made_at}' if page.made_at else 'without made_at'}: only what was written before"
-            f" {HUMAN_BEFORE} is known to be human"
-        )
+        found = page.made_at or "none"
+        raise ValueError(f"made_at of a human page: {found}; only pages written before {HUMAN_BEFORE} are surely human")
     body = (page.html or page_of_text(page.title, page.text)).encode()  # UnicodeEncodeError is a ValueError
     if len(body) > PAGE_CAP_BYTES:
-        raise ValueError(f"a page of {len(body)} bytes, at most {PAGE_CAP_BYTES} are taken")
+        raise ValueError(f"a page of {len(body)} bytes; at most {PAGE_CAP_BYTES} are allowed")
     return body
 
 
 def _refuse_two_truths(page: CanaryLine, number: int, seen: dict[bytes, tuple[str, int]]) -> None:
-    """Raise ValueError where an earlier line gives the text, whatever its white space, as one of the other truth."""
+    """Raise ValueError if an earlier line has the same text, apart from white space, with the other truth."""
     digest = xxhash.xxh3_128_digest(" ".join((page.html or page.text).split()).encode())
     truth, first = seen.setdefault(digest, (page.truth, number))
     if truth != page.truth:
-        raise ValueError(f"the text is {page.truth} here and {truth} in line {first}: it cannot be both")
+        raise ValueError(f"the text is {page.truth} here and {truth} in line {first}")
 
 
 def page_of_text(title: str, text: str) -> str:
-    """A plain page that says the text and nothing else; what looks like markup in it is text."""
+    """A plain page with this text; markup in it is escaped."""
     heading = html.escape(" ".join(title.split()))
     paragraphs = "\n".join(f"<p>{html.escape(part.strip())}</p>" for part in _PARAGRAPHS.split(text) if part.strip())
     return (

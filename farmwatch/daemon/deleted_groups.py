@@ -1,8 +1,8 @@
-"""Live groups that would read a topic again from its beginning, or without their state.
+"""Detects live groups that lost offsets or state, and so would read a topic again.
 
-A broker forgets the offsets of a group without members after a week, and an operator may delete a group or a topic.
-Sites and rates stay right, since TALLY counts a page once, but features and verdicts are written twice. A group whose
-store is gone counts or crawls again. `up` warns and starts: at night nobody would look at a daemon that stands still.
+A broker drops the offsets of a group without members after a week, and an operator may delete a group or a topic.
+Sites and rates stay right, because TALLY counts a page once, but features and verdicts are written twice. A group that
+lost its store counts or crawls again. `up` warns and starts: at night nobody would notice a daemon that refuses to.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ from stream.text.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
-class StartOver:
-    """A group that reads topics again: `records` per topic, and why. Without records: one whose store is empty."""
+class RereadingGroup:
+    """A group that reads topics again. Without `records`, its store is empty."""
 
     group: str
-    records: dict[str, int]
+    records: dict[str, int]  # per topic
     why: str
-    inputs: tuple[str, ...] = ()  # of a group whose store is empty
+    inputs: tuple[str, ...] = ()  # its topics, if its store is empty
 
     @property
-    def said(self) -> str:
-        """What happens, in one line."""
+    def text(self) -> str:
+        """Cause and effect in one line."""
         if not self.records:
-            return f"the group {self.group} {self.why}: it resumes without what it remembered of the sites"
+            return f"the group {self.group} {self.why}: it resumes without its memory of the sites"
         topics = " and ".join(f"{topic} ({counted(count, 'record')})" for topic, count in self.records.items())
         return (
             f"the group {self.group} {self.why}, so it reads {topics} again from the beginning: rates stay right, but"
-            " the work is done twice, and `farmwatch audit` finds records that are written twice"
+            " the work is done twice, and `farmwatch audit` finds duplicate records"
         )
 
 
-def groups_starting_over(log: Log, roles: Collection[Role] = tuple(Role)) -> Iterator[StartOver]:
-    """The groups of these roles that lost the offsets of a topic, or have offsets beyond its end, or lost their store.
+def find_rereading_groups(log: Log, roles: Collection[Role] = tuple(Role)) -> Iterator[RereadingGroup]:
+    """The groups of these roles that lost offsets, have offsets beyond the end of a topic, or lost their store.
 
     Raises LogUnavailable.
     """
@@ -60,27 +60,27 @@ def groups_starting_over(log: Log, roles: Collection[Role] = tuple(Role)) -> Ite
         for topic in known & sizes.keys():
             pairs = zip(committed[topic], log.end(topic), strict=True)
             if any(offset is not None and offset > end for offset, end in pairs):
-                why = f"has offsets beyond the end of {topic}, which was made anew or cut off"
-                yield StartOver(group, {topic: sizes[topic]}, why)
+                why = f"has offsets beyond the end of {topic}, which was recreated or truncated"
+                yield RereadingGroup(group, {topic: sizes[topic]}, why)
         lost = {topic: records for topic, records in sizes.items() if topic not in known}
         if lost and made in existing and log.sizes([made])[made].records:
             if known:
                 lost = {topic: records for topic, records in lost.items() if _was_read(log, topic, made)}
             if lost:
                 of = f" of {' and '.join(lost)}" if known else ""
-                yield StartOver(group, lost, f"has no offsets{of}, though {made} holds what it made")
+                yield RereadingGroup(group, lost, f"has no offsets{of}, though {made} has its output")
         if known and role in stores:
             store, product = stores[role]
             changelog = f"state.{store}"
             is_empty = not any(size.records for size in log.sizes([changelog]).values())
             if is_empty and product in existing and any(log.end(product)):
-                yield StartOver(group, {}, f"has offsets, but its store {store} is empty", tuple(there))
+                yield RereadingGroup(group, {}, f"has offsets, but its store {store} is empty", tuple(there))
 
 
 def _was_read(log: Log, topic: str, made: str) -> bool:
-    """Whether the group must have read `topic`: it wrote to `made` after the first record that is kept there.
+    """Whether the group must have read `topic`: it wrote to `made` after the first retained record of `topic`.
 
-    Requests of replays are left out: they wait while there are live ones, and reading them again does no harm.
+    Requests of replays do not count: they wait for live ones, and reading them again is harmless.
     """
     if topic == REPLAY_REQUESTS:
         return False
@@ -92,14 +92,14 @@ def _was_read(log: Log, topic: str, made: str) -> bool:
     )
 
 
-def remedy(log: Log, prefix: str, found: StartOver) -> str:
-    """How the operator prevents it, in words."""
+def remedy(log: Log, prefix: str, found: RereadingGroup) -> str:
+    """Tells the operator how to prevent the second reading."""
     if not log.forgets_offsets:
         return "to prevent that, stop farmwatch now and restore the log's folder from a backup"
     topics = " ".join(f"--topic {prefix}{topic}" for topic in found.records or found.inputs)
     command = f"kafka-consumer-groups.sh --bootstrap-server HOST:PORT --group {prefix}{found.group} {topics}"
     if found.records:
-        why = "to prevent that, stop farmwatch now and set the offsets to the end of what was read"
+        why = "to prevent that, stop farmwatch now and set the offsets to the end of the records already read"
         return f"{why}: {command} --reset-offsets --to-latest --execute (or --to-datetime)"
-    why = "to rebuild it from the records that are kept, stop farmwatch now and let the group read them again"
+    why = "to rebuild it from the retained records, stop farmwatch now and let the group read them again"
     return f"{why}: {command} --reset-offsets --to-earliest --execute"

@@ -24,24 +24,24 @@ from stream.text.user_errors import ConfigError
 ROLE = "role"  # the label that every sample gets
 _log = structlog.get_logger()
 _TEXT = "text/plain; charset=utf-8"
-_CONNECTIONS = 16  # served at once, a thread each; further ones wait in the kernel's queue
-_REQUEST_S = 10.0  # for a request and its answer, however slowly the client reads and writes
+_CONNECTIONS = 16  # at once, a thread each; further ones wait in the queue of the kernel
+_REQUEST_S = 10.0  # for a request and its answer, including slow clients
 _POLL_S = 0.1
-_PORT_LOOK_S = 1.0
-_PORT_MEND = "if no farmwatch ends there just now, set metrics.port to another one, or to 0 for any"
+_PORT_RETRY_S = 1.0
+_PORT_MEND = "if no other farmwatch is draining, set metrics.port to another port, or to 0 for any"
 
 
 _Page = Callable[[str, str], tuple[int, str, bytes]]  # path, accept -> status, content type, body
 
 
 class Exposition(CollectorRegistry):
-    """A registry with what another one has, and `process_*` and `python_*`; every sample has the label of the role.
+    """The metrics of another registry, with `process_*` and `python_*`; every sample has the label of the role.
 
-    `_created`, the start of a series, is left out: a sixth of all lines, and nobody asks for it.
+    `_created`, the start of a series, is left out: it would be a sixth of all lines, and has no use.
     """
 
     def __init__(self, metrics: CollectorRegistry, role: str) -> None:
-        """Show `metrics`, as they are when they are collected."""
+        """Collect from `metrics` at each request."""
         super().__init__()
         self._metrics = metrics
         self._role = {ROLE: role}
@@ -49,20 +49,20 @@ class Exposition(CollectorRegistry):
             collector(registry=self)
 
     def collect(self) -> Iterator[Metric]:
-        """Every family, with its samples as shown."""
+        """Every family with its exposed samples."""
         for family in chain(self._metrics.collect(), super().collect()):
-            shown = copy(family)
-            shown.samples = [
+            exposed = copy(family)
+            exposed.samples = [
                 sample._replace(labels={**sample.labels, **self._role})
                 for sample in family.samples
                 if not sample.name.endswith("_created")
             ]
-            yield shown
+            yield exposed
 
 
 @dataclass(slots=True)
 class Endpoints:
-    """Serves the three pages from a thread. `port` is the real one after `start`, also where 0 was asked for."""
+    """Serves the three pages from a thread. After `start`, `port` is the real port, also if it was 0."""
 
     registry: CollectorRegistry
     health: Callable[[], Health]
@@ -72,10 +72,10 @@ class Endpoints:
     _server: _Server | None = field(init=False, default=None)
 
     def start(self, patience_s: float = 0.0, stop: threading.Event | None = None) -> None:
-        """Bind and serve; a port that is taken is waited for so long: a process before this one may be draining.
+        """Bind and serve. Waits `patience_s` for a port in use: the process before this one may still drain.
 
-        Gives up, without serving, when `stop` is set meanwhile.
-        Raises ConfigError when the address stays taken, or is not this machine's.
+        Returns without serving if `stop` is set meanwhile. Raises ConfigError if the address stays in use, or does not
+        belong to this machine.
         """
         until = time.monotonic() + patience_s
         stop = stop or threading.Event()
@@ -93,7 +93,7 @@ class Endpoints:
                 if not warned:
                     _log.warning("metrics_port_taken", address=f"{host}:{port}", waits_s=round(left_s), mend=_PORT_MEND)
                 warned = True
-                stop.wait(min(_PORT_LOOK_S, left_s))
+                stop.wait(min(_PORT_RETRY_S, left_s))
         self._server = server
         self.port = server.server_address[1]
         threading.Thread(target=server.serve_forever, name="endpoints", daemon=True, args=(_POLL_S,)).start()
@@ -111,7 +111,7 @@ class Endpoints:
         if path == "/metrics":
             try:
                 encoder, content_type = choose_encoder(accept)
-            except (TypeError, ValueError):  # a version that is no number
+            except (TypeError, ValueError):  # the version is not a number
                 encoder, content_type = choose_encoder("")
             return 200, content_type, encoder(self.registry)
         if path in ("/healthz", "/readyz"):
@@ -122,7 +122,7 @@ class Endpoints:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """GET and HEAD of the pages; quiet, because scrapes are no events."""
+    """GET and HEAD of the pages. Scrapes are not logged."""
 
     server: _Server
 
@@ -146,7 +146,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
-    """Serves so many connections at once, each for so long; a client that leaves early is no event."""
+    """Limits the number of connections and the duration of each. A client that disconnects early is not logged."""
 
     daemon_threads = True
     request_queue_size = 128
@@ -154,17 +154,17 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], page: _Page, request_s: float) -> None:
         self.page = page
         self._request_s = request_s
-        self._places = threading.Semaphore(_CONNECTIONS)
+        self._free = threading.Semaphore(_CONNECTIONS)
         self._until: dict[socket.socket, float] = {}
         super().__init__(address, _Handler)
 
     def get_request(self) -> tuple[socket.socket, object]:
-        if not self._places.acquire(timeout=_POLL_S):
-            raise BlockingIOError  # as if there were no connection: it stays in the queue
+        if not self._free.acquire(timeout=_POLL_S):
+            raise BlockingIOError  # the connection stays in the queue
         try:
             connection, client = super().get_request()
         except BaseException:
-            self._places.release()
+            self._free.release()
             raise
         self._until[connection] = time.monotonic() + self._request_s
         return connection, client
@@ -174,13 +174,13 @@ class _Server(ThreadingHTTPServer):
             super().shutdown_request(request)
         finally:
             self._until.pop(request, None)
-            self._places.release()
+            self._free.release()
 
     def service_actions(self) -> None:
-        """Break off connections whose time is up: their threads end with that."""
+        """Shut down connections whose time is over, which ends their threads."""
         now = time.monotonic()
         for connection in [one for one, until in self._until.copy().items() if until <= now]:
-            with suppress(OSError):  # it has ended by itself
+            with suppress(OSError):  # already closed
                 connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: object, client_address: object) -> None:  # noqa: ARG002 - the library's signature
@@ -189,13 +189,10 @@ class _Server(ThreadingHTTPServer):
 
 
 def address_refused(host: str, port: int, error: OSError) -> str:
-    """Why nothing can be served there, with the setting to change."""
-    said = f"cannot serve on {host}:{port}: {error.strerror}"
+    """Why the address cannot be used, with the setting to change."""
+    problem = f"cannot serve on {host}:{port}: {error.strerror}"
     if error.errno == errno.EADDRINUSE:
-        return (
-            f"metrics.port: {said}: another farmwatch, or another process, has the port; stop it, choose another port,"
-            " or 0 for any"
-        )
+        return f"metrics.port: {problem}: another process uses the port; stop it, choose another port, or 0 for any"
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-        return f"metrics.host: {said}: the host is no address of this machine; 127.0.0.1 and 0.0.0.0 always are"
-    return f"metrics.port: {said}; choose another port, or 0 for any"
+        return f"metrics.host: {problem}: the host is not an address of this machine; 127.0.0.1 and 0.0.0.0 always are"
+    return f"metrics.port: {problem}; choose another port, or 0 for any"

@@ -1,7 +1,6 @@
-"""Periodic work: heartbeats, retention, status, the gauges of sites and rate, the series.
+"""Periodic work: heartbeats, retention, the status line, the gauges of sites, rate and log size, the series.
 
-It runs in a thread of the TALLY role, which is small and there whenever sites are. That two TALLY processes do it twice
-does no harm: points of a series have one key.
+It runs in a thread of each TALLY process. Two processes at once are harmless: points of a series have one key.
 """
 
 from __future__ import annotations
@@ -9,8 +8,9 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import NamedTuple
 
@@ -18,8 +18,8 @@ import structlog
 
 from crawler.crawl_stage import frontier_left
 from farmwatch.config.settings import UpSettings
-from farmwatch.daemon.kept_answer import LARGE, KeptAnswer, keep_answer
-from farmwatch.daemon.rate_series import SeriesKeeper
+from farmwatch.daemon.rate_cache import LARGE, CachedRate, store_rate
+from farmwatch.daemon.rate_series import SeriesWriter
 from farmwatch.daemon.review_labels import read_review
 from replay.runs.retention import needed, renew_idle
 from replay.runs.run_rules import RunRules
@@ -31,7 +31,7 @@ from scoring.rates.reviewed_share import Review
 from scoring.rates.series import interval_start
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import has_verdict
-from scoring.rates.split_rates import rate_lines
+from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Log
 from stream.log.errors import TooMuchExpired
 from stream.processing import heartbeat
@@ -43,27 +43,27 @@ from stream.schema.vocabulary import VERDICTS
 from stream.text.user_errors import FarmwatchError
 
 _log = structlog.get_logger()
-_OVERVIEW_S = 15.0  # between looks at the sites and the rate
-_BUSY = 0.05  # share of the time that a job may take: over a million sites a look takes longer than its interval
+_OVERVIEW_S = 15.0  # between two updates of the gauges
+_BUSY = 0.05  # most of the time that a job may take: with a million sites, the gauges take longer than their interval
 _RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week
 _HOUR_S = 3600.0
-_MOST = 0.5  # share of a topic that retention may take before the clock is confirmed
+_AT_ONCE = ("heartbeat", "sizes")  # jobs that run at the start, before their first interval
+_UNCONFIRMED_SHARE = 0.5  # share of a topic that retention may remove before the clock is confirmed
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")
 
 
 class ClockReading(NamedTuple):
-    """What is known of the wall clock at a moment."""
+    """A comparison of the two clocks."""
 
-    moved_s: float  # how far it has moved against the monotonic clock, not confirmed yet; 0 for less than an hour
-    is_confirmed: bool  # for an hour it has not moved
-    wall_s: float  # the time that was compared
+    moved_s: float  # unconfirmed movement of the wall clock against the monotonic clock; 0 if less than an hour
+    is_confirmed: bool  # the wall clock has not moved for an hour
+    wall_s: float
 
 
 class ClockWatch:
-    """Compares the wall clock with the monotonic clock, which nobody sets.
+    """Compares the wall clock with the monotonic clock, which cannot be set.
 
-    An hour in which the two moved together confirms the wall clock, as it then is. A process that starts knows nothing
-    of the time before, so it begins with such an hour.
+    An hour in which both move together confirms the current wall clock. A new process starts with such an hour.
     """
 
     def __init__(self, wall: Callable[[], float], monotonic: Callable[[], float]) -> None:
@@ -73,14 +73,14 @@ class ClockWatch:
         self._since_s = self._based_s = monotonic()
         self._believed_s = self._seen_s = wall() - self._since_s  # differences of the clocks
 
-    def look(self) -> ClockReading:
+    def read(self) -> ClockReading:
         """Compare now."""
         now_s, wall_s = self._monotonic(), self._wall()
         difference_s = wall_s - now_s
         if abs(difference_s - self._seen_s) > _HOUR_S:
             self._seen_s, self._since_s = difference_s, now_s
         is_confirmed = now_s - self._since_s >= _HOUR_S
-        if is_confirmed and now_s - self._based_s >= _HOUR_S:  # not at each look: a clock may move in small steps
+        if is_confirmed and now_s - self._based_s >= _HOUR_S:  # not at each reading: a clock may move in small steps
             self._believed_s = self._seen_s = difference_s
             self._based_s = now_s
         moved_s = difference_s - self._believed_s
@@ -88,8 +88,8 @@ class ClockWatch:
 
 
 @dataclass
-class Upkeep:
-    """Calls each job at its interval until stopped. A job that fails is logged and tried again next time."""
+class Maintenance:
+    """Runs each job at its interval until stopped. A failed job is logged and tried again at its next interval."""
 
     log: Log
     settings: UpSettings
@@ -99,154 +99,173 @@ class Upkeep:
     method: tuple[str, str]  # name and digest of the site method of the live run
     clock: Callable[[], float] = time.time  # both clocks are in seconds
     monotonic: Callable[[], float] = time.monotonic
+    _: KW_ONLY
+    renew: Callable[[Log, Control], None] = renew_idle
 
     def __post_init__(self) -> None:
         self._clock_watch = ClockWatch(self.clock, self.monotonic)
-        self._waits = False
+        self._is_retention_waiting = False
         self._table = SiteTable(self.log, self.live.names.sites)
         self._reads = reads_of_live(self.live.names)
         self._share = "none yet"
         self._renew_at = self.monotonic()
-        self._series = SeriesKeeper(self.log, self.rate, self.live.run.name)
+        self._series = SeriesWriter(self.log, self.rate, self.live.run.name)
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
-            ("heartbeat", self.settings.heartbeat_s, self.beat),
-            ("overview", _OVERVIEW_S, self.look),
-            ("status", self.settings.status_s, self.tell),
-            ("retention", self.settings.retention_s, self.expire),
+            ("heartbeat", self.settings.heartbeat_s, self.send_heartbeat),
+            ("overview", _OVERVIEW_S, self.update_gauges),
+            ("status", self.settings.status_s, self.log_status),
+            ("retention", self.settings.retention_s, self.apply_retention),
+            ("sizes", self.settings.retention_s, self.update_size_gauges),
         )
         now_s = self.monotonic()
-        self._due = {name: now_s + (0.0 if name == "heartbeat" else every_s) for name, every_s, _ in self._jobs}
+        self._due = {name: now_s + (0.0 if name in _AT_ONCE else every_s) for name, every_s, _ in self._jobs}
         self._next_point_s = self._end_of_interval(self.clock())
-        self._kept_s = 0.0  # end of the newest interval with a point
+        self._newest_point_s = 0.0  # end of the newest interval with a point
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop`."""
+        """Run the jobs until `stop`."""
         while not stop.is_set():
-            self.round()
+            self.run_due_jobs()
             wait_s = min(self._due.values()) - self.monotonic()
             point_in_s = self._next_point_s - self.clock()
             if point_in_s > 0:  # else the point waits until the clock is confirmed
                 wait_s = min(wait_s, point_in_s)
             stop.wait(max(0.05, wait_s))
 
-    def round(self) -> None:
-        """Do what is due now: series at full intervals of the wall clock, all else by the clock that nobody sets."""
+    def run_due_jobs(self) -> None:
+        """Run each due job: points of the series by the wall clock, all others by the monotonic clock."""
         for name, every_s, job in self._jobs:
             if (started := self.monotonic()) >= self._due[name]:
-                self._do(name, job)
+                self._run_job(name, job)
                 took_s = self.monotonic() - started
                 self._due[name] = started + max(every_s, took_s / _BUSY)
-        look = self._clock_watch.look()
-        end_s = self._end_of_interval(look.wall_s)
-        if end_s == self._next_point_s or look.moved_s:
+        clock = self._clock_watch.read()
+        end_s = self._end_of_interval(clock.wall_s)
+        if end_s == self._next_point_s or clock.moved_s:
             return
         self._next_point_s = end_s
-        if end_s > self._kept_s:  # an older point keeps what it says
-            self._kept_s = end_s
-            self._do("series", partial(self.keep, look.wall_s))
+        if end_s > self._newest_point_s:  # an older point is not replaced
+            self._newest_point_s = end_s
+            self._run_job("series", partial(self.append_points, clock.wall_s))
 
-    def _do(self, name: str, job: Callable[[], None]) -> None:
+    def _run_job(self, name: str, job: Callable[[], None]) -> None:
         try:
             job()
-        except Exception as error:  # noqa: BLE001 - upkeep must not take the stage down with it; next round tries again
-            _log.warning("upkeep_failed", job=name, error=f"{type(error).__name__}: {error}"[:300])
+        except Exception as error:  # noqa: BLE001 - a failed job must not stop TALLY; it runs again at its next interval
+            _log.warning("maintenance_failed", job=name, error=f"{type(error).__name__}: {error}"[:300])
 
-    def beat(self) -> None:
+    def send_heartbeat(self) -> None:
         """Send a heartbeat through all stages."""
         heartbeat.beat(self.log, self.log.topics()[HITS], int(self.clock() * 1000))
 
-    def expire(self) -> None:
-        """Apply retention and compaction but to what runs have still to read; wait while the clock is in doubt."""
+    def apply_retention(self) -> None:
+        """Remove and compact old records, except those that runs still need. Does nothing while the clock is in doubt.
+
+        Once a day, also renews the offsets of idle groups.
+        """
         control = Control(self.log)
-        why = self._expire(control)
-        if why and not self._waits:
-            _log.warning("retention_waits", why=why, until="an hour confirms the clock", check="timedatectl")
-        if self._waits and not why:
+        obstacle = self._expire(control)
+        if obstacle and not self._is_retention_waiting:
+            _log.warning("retention_waits", why=obstacle, until="an hour confirms the clock", check="timedatectl")
+        if self._is_retention_waiting and not obstacle:
             _log.info("retention_resumed")
-        self._waits = bool(why)
+        self._is_retention_waiting = bool(obstacle)
         if self.monotonic() >= self._renew_at:
-            renew_idle(self.log, control)
+            self.renew(self.log, control)
             self._renew_at = self.monotonic() + _RENEW_S
 
     def _expire(self, control: Control) -> str:
-        """One round of retention; returns why it has to wait, "" where it was done."""
-        look = self._clock_watch.look()
-        if look.moved_s:
-            return f"the clock moved by {look.moved_s / 3600:+.1f} hours"
-        now_ms = int(look.wall_s * 1000)
+        """Apply retention once. Returns the reason if it has to wait, else ""."""
+        clock = self._clock_watch.read()
+        if clock.moved_s:
+            return f"the clock moved by {clock.moved_s / 3600:+.1f} hours"
+        now_ms = int(clock.wall_s * 1000)
+        most = 1.0 if clock.is_confirmed else _UNCONFIRMED_SHARE
         try:
-            freed = self.log.expire(now_ms, needed(self.log, control, now_ms), most=1.0 if look.is_confirmed else _MOST)
+            freed = self.log.expire(now_ms, needed(self.log, control, now_ms), most=most)
         except TooMuchExpired as error:
             return str(error)
         if freed:
             _log.info("expired", bytes=freed)
         return ""
 
-    def tell(self) -> None:
-        """One line: the crawl (not on a broker, which keeps its state in a changelog), waiting records, the share."""
-        said: dict[str, int | str] = {}
+    def update_size_gauges(self) -> None:
+        """Set the gauges of the log's size."""
+        sizes: Counter[str] = Counter()
+        for topic, size in self.log.sizes(list(self.log.topics())).items():
+            sizes[topic.partition(".")[0]] += size.bytes
+        for topic, size_bytes in sizes.items():
+            self.metrics.set("log_bytes", size_bytes, topic=topic)
+
+    def log_status(self) -> None:
+        """Log one line: the crawl (embedded log only: on a broker it needs the whole changelog), lag and share."""
+        status: dict[str, int | str] = {}
         if not self.log.forgets_offsets:  # no broker
             frontier = frontier_left(self.log, self.log.topics()[HITS])
-            said = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
+            status = {"pages_fetched": frontier.fetched, "sites_open": frontier.active, "sites": frontier.sites}
         waiting = {group: lag_of(self.log, group, self._reads) for group in self._reads}
-        said["run"] = self.live.run.name
-        said["waiting"] = ",".join(f"{group}:{count}" for group, count in waiting.items() if count) or "none"
-        said["share"] = self._share
-        _log.info("status", **said)
+        status["run"] = self.live.run.shown
+        status["waiting"] = ",".join(f"{group}:{count}" for group, count in waiting.items() if count) or "none"
+        status["share"] = self._share
+        _log.info("status", **status)
 
-    def keep(self, now_s: float) -> None:
-        """Append the points of the series at the start of an interval. Raises BadRuleset."""
-        self._series.keep(self._rows(), now_s, self._review())
+    def append_points(self, now_s: float) -> None:
+        """Append the points of the series for the interval that holds `now_s`. Raises BadRuleset."""
+        self._series.append(self._live_rows(), now_s, self._review())
 
-    def look(self) -> None:
-        """Set the gauges of sites, share and canaries from the live run's rows, and keep the answer. Raises BadRuleset.
+    def update_gauges(self) -> None:
+        """Set the gauges of sites, share and canaries from the rows of the live run. Raises BadRuleset.
 
-        Labels have no digest, so only rows of the ruleset, detector and site method in force count, or lines of two
-        digests would overwrite each other. Sites without a verdict count with the ruleset in force.
+        The labels have no digest, so only rows of the ruleset, detector and site method in force count. Sites without a
+        verdict count with the ruleset in force. For a large log, the rate is stored for `farmwatch rate`.
         """
         started = self.monotonic()
-        ruleset, run = self.live.ruleset, self.live.run.name
-        rows, now_ms = self._rows(), int(self.clock() * 1000)
-        review = self._review()
-        self.metrics.clear("sites")
-        self.metrics.clear("share")
-        self.metrics.clear("share_changed")
-        self.metrics.clear("farm_rate")
+        rows, now_ms, review = self._live_rows(), int(self.clock() * 1000), self._review()
+        for name in ("sites", "share", "share_changed", "farm_rate"):
+            self.metrics.clear(name)
+        run = self.live.run.name
         for split, definition in (*(("", definition) for definition in DEFINITIONS), ("source", SITES)):
             lines = rate_lines(rows, split, self.rate, now_ms=now_ms, run=run, review=review, definition=definition)
             if not split and definition == SITES:
                 of_sites = lines
+                self._update_site_gauges(lines)
             for line in lines:
-                if not split and definition == SITES:
-                    self._share = "none yet" if line.share is None else f"{line.share:.1%}"
-                    of_detector = {"run": line.run, "ruleset": ruleset.name, "detector": line.detector}
-                    self.metrics.set("share_changed", float(line.change is not None), **of_detector)
-                    for verdict in VERDICTS:
-                        count = int(getattr(line, verdict))
-                        self.metrics.set("sites", count, run=line.run, ruleset=ruleset.name, verdict=verdict)
-                labels = {"run": line.run, "ruleset": ruleset.name, "source": _label(line.group) if split else "all"}
-                bounds = ("low", line.look_low, line.judged_low), ("point", line.share, line.judged_share)
-                for bound, share, judged in (*bounds, ("high", line.look_high, line.judged_high)):
-                    if share is not None:
-                        self.metrics.set(
-                            "share", share, **labels, detector=line.detector, definition=definition, bound=bound
-                        )
-                    if judged is not None and definition == SITES:
-                        self.metrics.set("farm_rate", judged, **labels, bound=bound)
-        self._look_at_canaries([row for row in rows if row.ruleset])
+                self._update_share_gauges(line, definition, _label(line.group) if split else "all")
+        self._update_canary_gauges([row for row in rows if row.ruleset], now_ms)
         every = self._table.rows()
         if len(every) >= LARGE:
             if len(every) > len(rows):  # some are of other versions
                 of_sites = rate_lines(every, "", self.rate, now_ms=now_ms, review=review)
             wait_s = max(_OVERVIEW_S, (self.monotonic() - started) / _BUSY)
             until = now_ms + round(2000 * wait_s)
-            answer = KeptAnswer(now_ms, until, self._table.ends, self.rate, of_sites, counts_of(every))
-            keep_answer(self.log, self.live.names.sites, answer)
+            cached = CachedRate(now_ms, until, self._table.ends, self.rate, of_sites, counts_of(every))
+            store_rate(self.log, self.live.names.sites, cached)
 
-    def _look_at_canaries(self, rows: Sequence[SiteState]) -> None:
+    def _update_site_gauges(self, lines: Sequence[RateLine]) -> None:
+        ruleset = self.live.ruleset.name
+        for line in lines:
+            self._share = "none yet" if line.share is None else f"{line.share:.1%}"
+            changed = float(line.change is not None)
+            self.metrics.set("share_changed", changed, run=line.run, ruleset=ruleset, detector=line.detector)
+            for verdict in VERDICTS:
+                self.metrics.set("sites", getattr(line, verdict), run=line.run, ruleset=ruleset, verdict=verdict)
+
+    def _update_share_gauges(self, line: RateLine, definition: str, source: str) -> None:
+        labels = {"run": line.run, "ruleset": self.live.ruleset.name, "source": source}
+        shares = {"low": line.look_low, "point": line.share, "high": line.look_high}
+        judged = {"low": line.judged_low, "point": line.judged_share, "high": line.judged_high}
+        for bound, share in shares.items():
+            if share is not None:
+                more = {"detector": line.detector, "definition": definition, "bound": bound}
+                self.metrics.set("share", share, **labels, **more)
+        for bound, share in judged.items() if definition == SITES else ():
+            if share is not None:
+                self.metrics.set("farm_rate", share, **labels, bound=bound)
+
+    def _update_canary_gauges(self, rows: Sequence[SiteState], now_ms: int) -> None:
         self.metrics.clear("canary_sites")
         self.metrics.clear("canary_share")
-        found = recent_canaries(self.rate, rows, int(self.clock() * 1000))
+        found = recent_canaries(self.rate, rows, now_ms)
         if not found.last_at:
             return
         for truth, verdicts in found.sites.items():
@@ -263,8 +282,8 @@ class Upkeep:
             _log.warning("review_unreadable", error=str(error))
             return None
 
-    def _rows(self) -> list[SiteState]:
-        """The rows of the detector, the ruleset and the site method in force, and those that are not judged yet."""
+    def _live_rows(self) -> list[SiteState]:
+        """The rows of the detector, ruleset and site method in force, and the rows without a verdict."""
         ruleset = self.live.ruleset
         in_force = {(ruleset.name, ruleset.digest), ("", "")}
         self._table.refresh()
@@ -277,11 +296,11 @@ class Upkeep:
         ]
 
     def _end_of_interval(self, now_s: float) -> float:
-        """When the next interval of the series starts."""
+        """Start of the next interval of the series."""
         series_s = self.rate.series_s
         return interval_start(now_s, series_s) / 1000 + series_s
 
 
 def _label(source: str) -> str:
-    """Sources come from the operator's files: what does not look like a source's name must not become a label."""
+    """The label of a source. Other text from the operator's files must not become a label."""
     return source if _SOURCE.fullmatch(source) and source != "all" else "other"

@@ -1,4 +1,4 @@
-"""The series of rates: a point of each at each full interval, and fewer of them as they grow old."""
+"""The series of rates: a point of each series at each full interval, thinned out after some months."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from stream.processing.topic_reader import rows_of
 from stream.schema.records import RatePoint, SiteState, decode, encode
 from stream.schema.topics import RATES
 
-_THIN_BACK_DAYS = 7  # days that are thinned again, in case nobody was there to do it
+_THIN_BACK_DAYS = 7  # days that are thinned again: no process may have run on the right day
 _EARLY = timedelta(days=1)  # a point may have been appended a little before or after its time
 
 _log = structlog.get_logger()
 
 
 @dataclass(slots=True)
-class SeriesKeeper:
-    """Appends points to the topic of series. Two processes that do so write the same keys; neither does harm."""
+class SeriesWriter:
+    """Appends points to the topic of series. Two processes at once are harmless: they write the same keys."""
 
     log: Log
     settings: RateSettings
     run: str = ""
-    _thinned: str = field(init=False, default="")  # the day on which it was done last
+    _thinned: str = field(init=False, default="")  # the last day on which old points were thinned
 
-    def keep(self, rows: Sequence[SiteState], now_s: float, review: Review | None = None) -> None:
-        """Append the points of the interval that holds `now_s`, and once a day thin out old ones.
+    def append(self, rows: Sequence[SiteState], now_s: float, review: Review | None = None) -> None:
+        """Append the points of the interval that holds `now_s`; once a day, thin out old points.
 
-        `rows` are of the ruleset and the detector in force, canaries included.
+        `rows` are those of the ruleset and detector in force, canaries included.
         """
         at = interval_start(now_s, self.settings.series_s)
         points = [point for by in SERIES for point in self._points(rows, by, at, int(now_s * 1000), review)]
@@ -62,9 +62,9 @@ class SeriesKeeper:
 
 
 def read_points(log: Log, since: date | None = None, until: date | None = None) -> Iterator[RatePoint]:
-    """The newest record of each point whose day lies from `since` to `until`, both included.
+    """The newest record of each point from the day `since` to the day `until`, both included.
 
-    It holds only these in memory. What was appended long after `until` is looked through for points taken away only.
+    Only these are held in memory. Records that were appended long after `until` are read for tombstones only.
     """
     if RATES not in log.topics():
         return

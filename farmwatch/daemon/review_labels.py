@@ -1,4 +1,4 @@
-"""The labels of a review, as the share takes them."""
+"""Reads the labels of a review, which the share rests on."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ _DAY_MS = 86_400_000
 
 
 class _Label(msgspec.Struct, frozen=True, kw_only=True):
-    """What a review rests on of a line of `farmwatch label`; a page's last line counts."""
+    """The fields of a line of `farmwatch label` that a review uses; the last line of a page counts."""
 
     fetch_id: str
     site: str = ""
-    label: str = ""  # llm | human; "" = not said, or taken back
+    label: str = ""  # llm | human; "" = none, or retracted
     labelled_at: int = 0
 
 
 def read_review(settings: RateSettings, now_ms: int) -> Review | None:
-    """The labels of `rate.review`; None without a file, and where the newest is older than `rate.review_days`.
+    """Labels llm and human of `rate.review`; None without a file, or if the newest is older than `rate.review_days`.
 
-    Articles that are labelled llm or human count. Raises FarmwatchError for a file that cannot be read.
+    Raises FarmwatchError if the file cannot be read.
     """
     if not settings.review:
         return None

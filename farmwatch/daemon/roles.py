@@ -1,20 +1,24 @@
-"""The composition root of a process: from a role and a configuration to a stage that runs on a log."""
+"""The composition root of a process: builds the stage of a role from the configuration, and runs it on the log."""
 
 from __future__ import annotations
 
+import math
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import structlog
 
 from farmwatch.config.config import Config
+from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.daemon.endpoints import Endpoints, Exposition
-from farmwatch.daemon.maintenance import Upkeep
+from farmwatch.daemon.maintenance import Maintenance
 from farmwatch.terminal.messages import program_version
 from replay.runs.configured import site_method_of, tally_identity
 from stream.log.contract import CleanupPolicy, Log, Member, Topic
@@ -29,17 +33,17 @@ if TYPE_CHECKING:
     from replay.runs.run_rules import RunRules
 
 _log = structlog.get_logger()
-_PORT_MARGIN_S = 5.0  # beyond the drain of roles whose supervisor was killed: they hold their ports so long
-_UPKEEP_END_S = 5.0  # seconds that the last round of upkeep may hold up the end of a process
+_PORT_MARGIN_S = 5.0  # beyond the drain: roles whose supervisor was killed keep their ports so long
+_MAINTENANCE_END_S = 5.0  # most time that the last job of maintenance may delay the end of a process
 
 
 def build_stage(
     role: Role, config: Config, metrics: Metrics, live: RunRules | None = None, log: Log | None = None
 ) -> Stage:
-    """The stage of a role; what it starts (threads, processes) ends with its `close`. Raises as its settings do.
+    """The stage of a role; its `close` ends the threads and processes that it starts. Raises as its settings do.
 
-    MEASURE, JUDGE and TALLY carry on the run `live`, which they need. In `log` JUDGE and TALLY see what other runs did
-    before it, and SCORE says what it runs; TALLY needs it.
+    MEASURE, JUDGE and TALLY work for the run `live`, which they need. JUDGE and TALLY read the results of earlier runs
+    from `log`, SCORE announces its detectors there; TALLY needs it.
     """
     if role is Role.CRAWL:
         from crawler.crawl_stage import CrawlStage
@@ -51,16 +55,13 @@ def build_stage(
         from scoring.interface import refuse_uncalibrated
         from scoring.score_stage import ScoreStage
 
-        detectors = detector_identities(config.score)
+        score = config.score
+        detectors = detector_identities(score)
         refuse_uncalibrated(detectors)
         if log is not None:
             announce_detectors(log, detectors)
-        return ScoreStage(
-            partial(load_detectors, config.score),
-            batch_texts=config.score.texts_at_once,
-            remembered_texts=config.score.remembered_texts,
-            metrics=metrics,
-        )
+        load, remembered = partial(load_detectors, score), score.remembered_texts
+        return ScoreStage(load, batch_texts=score.texts_at_once, remembered_texts=remembered, metrics=metrics)
     assert live is not None
     run, names = live.run.name, live.names
     if role is Role.MEASURE:
@@ -95,18 +96,22 @@ def run_role(
     stop: threading.Event,
     *,
     metrics: Metrics | None = None,
-    watched: Callable[[Member], Member] = lambda joined: joined,
+    restarts: int = 0,
+    observe: Callable[[Stage, Member], Member] = lambda _, joined: joined,
 ) -> None:
     """Run one role in this process until `stop`, then drain. `member` is its name in the group of the role.
 
-    MEASURE, JUDGE and TALLY carry on whichever run is live, one after the other.
-    `metrics` are those to count in; `watched` may put something in front of the member, to look on.
-    Raises StreamError when the log cannot be opened or laid out, ConfigError when the metrics port is taken, and what
-    the stage's settings raise.
+    MEASURE, JUDGE and TALLY work for whichever run is live. `restarts` counts earlier starts of the role. `observe`
+    gets the stage and the member, and may wrap the member. Raises StreamError if the log cannot be opened or laid out,
+    ConfigError if the metrics port is taken, and as the settings of the stage do.
     """
     metrics = metrics or Metrics()
     metrics.set("build_info", 1, version=program_version())
-    process = _Process(role, config, member, metrics, watched)
+    metrics.count("role_restarts", restarts)
+    metrics.watch("disk_free_bytes", partial(_free_bytes, names_folder(config)), folder="log")
+    if role is Role.CRAWL and config.crawl.warc_folder:
+        metrics.watch("disk_free_bytes", partial(_free_bytes, Path(config.crawl.warc_folder)), folder="archive")
+    process = _RoleProcess(role, config, member, metrics, observe)
     shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
     endpoints = Endpoints(shown, process.health, config.metrics.host, port)
     endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
@@ -119,19 +124,26 @@ def run_role(
     _log.info("role_ended", member=member)
 
 
+def _free_bytes(folder: Path) -> float:
+    try:
+        return float(shutil.disk_usage(folder).free)
+    except OSError:  # not created yet, or its disk is gone
+        return math.nan
+
+
 @dataclass(slots=True)
-class _Process:
-    """A role on a log: one stage until the end, or one for each run that is live in turn."""
+class _RoleProcess:
+    """A role on a log: one stage until the end, or one stage for each run that becomes live."""
 
     role: Role
     config: Config
     member: str
     metrics: Metrics
-    watched: Callable[[Member], Member]
+    observe: Callable[[Stage, Member], Member]
     loop: StageLoop | None = None
 
     def health(self) -> Health:
-        """Of the loop at work."""
+        """The health of the current loop."""
         return Health(True, False, "starting") if self.loop is None else self.loop.health()
 
     def run(self, log: Log, stop: threading.Event) -> None:
@@ -147,21 +159,21 @@ class _Process:
         def fit(control: Control, live: RunRules) -> None:
             require_live(control, config, live, [role])
 
-        follow(role, log, first_rules(role, log, config), metrics, stop, partial(self._carry_on, log), fit)
+        follow(role, log, first_rules(role, log, config), metrics, stop, partial(self._work_for, log), fit)
 
-    def _carry_on(self, log: Log, live: RunRules, ended: threading.Event) -> None:
-        """Work for a run until `ended`."""
-        self.loop = None  # of the run before: not ready while this one begins
+    def _work_for(self, log: Log, live: RunRules, ended: threading.Event) -> None:
+        """Work for one live run until `ended`."""
+        self.loop = None  # not ready until the loop of this run starts
         for gauge in ("log_lag_records", "log_lag_seconds", "ruleset_info"):
             self.metrics.clear(gauge)  # of the run before
         stage, names = build_stage(self.role, self.config, self.metrics, live, log), live.names
-        if self.role is Role.MEASURE and stage.store is not None:  # of another epoch than the run's, it may be missing
+        if self.role is Role.MEASURE and stage.store is not None:  # may be missing if its epoch is not that of the run
             log.create([Topic(f"state.{stage.store}", self.config.log.partitions, CleanupPolicy.COMPACT)])
         if self.role is Role.JUDGE:
             self.metrics.set("ruleset_info", 1, ruleset=live.ruleset.name, digest=live.ruleset.digest)
         groups = {Role.MEASURE: names.measure_group, Role.JUDGE: names.judge_group, Role.TALLY: names.tally_group}
         loop = self._begin(log, stage, groups[self.role], live.run.name)
-        with self._upkeep(log, live) if self.role is Role.TALLY else nullcontext():
+        with self._maintenance(log, live) if self.role is Role.TALLY else nullcontext():
             loop.run(ended)
 
     def _begin(self, log: Log, stage: Stage, group: str, live: str) -> StageLoop:
@@ -169,19 +181,19 @@ class _Process:
             self.metrics.touch(name, **labels)
         inputs = list(stage.inputs)
         joined = log.join(group, inputs, member=self.member, store=stage.store, background=stage.background)
-        self.loop = StageLoop(stage, self.watched(joined), metrics=self.metrics, settings=self.config.loop)
+        self.loop = StageLoop(stage, self.observe(stage, joined), metrics=self.metrics, settings=self.config.loop)
         return self.loop
 
     @contextmanager
-    def _upkeep(self, log: Log, live: RunRules) -> Iterator[None]:
+    def _maintenance(self, log: Log, live: RunRules) -> Iterator[None]:
         ended = threading.Event()
         method = site_method_of(self.config, live.run)
         in_force = method.name, method.digest
-        upkeep = Upkeep(log, self.config.up, self.config.rate, self.metrics, live, in_force)
-        thread = threading.Thread(target=upkeep.run, args=(ended,), name="upkeep", daemon=True)
+        maintenance = Maintenance(log, self.config.up, self.config.rate, self.metrics, live, in_force)
+        thread = threading.Thread(target=maintenance.run, args=(ended,), name="maintenance", daemon=True)
         thread.start()
         try:
             yield
         finally:
             ended.set()
-            thread.join(_UPKEEP_END_S)
+            thread.join(_MAINTENANCE_END_S)

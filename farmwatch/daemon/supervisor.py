@@ -1,9 +1,8 @@
-"""A process per role, restarted when one dies, drained together on one signal.
+"""Runs a process per role: restarts a dead one, and drains all on one signal.
 
-The supervisor holds no log and no state: it only starts, watches and stops. Each child leads a process group, so that
-Ctrl-C reaches it through the supervisor only, and what it leaves behind is cleared away with it. Each child holds the
-read end of a pipe as its standard input; when the supervisor dies, however suddenly, the pipe ends and the child drains
-by itself (`follow_parent`).
+The supervisor has no log and no state: it only starts, checks and stops processes. Each child leads a process group, so
+that Ctrl-C reaches it only through the supervisor, and its own children are killed with it. The standard input of a
+child is a pipe from the supervisor: when the supervisor dies, the pipe ends and the child drains (`follow_parent`).
 """
 
 from __future__ import annotations
@@ -24,8 +23,9 @@ from farmwatch.config.settings import UpSettings
 from stream.text.user_errors import Exit
 
 _log = structlog.get_logger()
-_LOOK_S = 0.1  # between looks at the children
-_HEALTHY_S = 60.0  # a child that lived this long starts its back-off anew
+_POLL_S = 0.1  # between checks of the children
+_HEALTHY_S = 60.0  # a child that ran for so long resets its back-off
+_RESTARTS = "RESTARTS_OF_THIS_ROLE"  # environment variable of a child: its number of restarts
 
 
 @dataclass(slots=True)
@@ -36,10 +36,11 @@ class _Child:
     started_at: float = 0.0
     due_at: float = 0.0  # when to start (again)
     failures: int = 0
+    starts: int = 0
 
 
 class Supervisor:
-    """Keeps the children running until told to stop."""
+    """Keeps the children running until `stop` is set."""
 
     def __init__(
         self,
@@ -47,34 +48,34 @@ class Supervisor:
         settings: UpSettings,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        """Take the command line of each child, by its name in the logs; nothing starts before `run`."""
+        """`children` maps the name in the logs to the command line; `run` starts them."""
         self._children = [_Child(name, command) for name, command in children.items()]
         self._settings = settings
         self._monotonic = monotonic
 
     def run(self, stop: threading.Event, hurry: threading.Event | None = None) -> Exit:
-        """Start all and watch until `stop`, then drain; `hurry` cuts the drain short.
+        """Start the children, restart dead ones until `stop`, then drain; `hurry` cuts the drain short.
 
-        Returns OK, USAGE when a child refused its configuration, PROBLEM when one had to be killed.
+        Returns OK, USAGE if a child refused its configuration, PROBLEM if one had to be killed.
         """
         outcome = Exit.OK
         try:
             while not stop.is_set():
                 for child in self._children:
-                    if self._look_after(child) == Exit.USAGE:
+                    if self._check(child) == Exit.USAGE:
                         outcome = Exit.USAGE
                         stop.set()
                         break
-                stop.wait(_LOOK_S)
+                stop.wait(_POLL_S)
         finally:
             clean = self._drain(hurry or threading.Event())
         return outcome if clean or outcome != Exit.OK else Exit.PROBLEM
 
     def pids(self) -> dict[str, int]:
-        """Name -> process id of the children that run now."""
+        """Name -> process id of the running children."""
         return {child.name: child.process.pid for child in self._children if child.process is not None}
 
-    def _look_after(self, child: _Child) -> int | None:
+    def _check(self, child: _Child) -> int | None:
         now = self._monotonic()
         if child.process is None:
             if now >= child.due_at:
@@ -84,7 +85,7 @@ class Supervisor:
         if code is None:
             return None
         child.process = None
-        if code == Exit.USAGE:  # it said why; trying again cannot help
+        if code == Exit.USAGE:  # a restart cannot help
             _log.error("role_refused", role=child.name, code=code)
             return code
         lived_s = now - child.started_at
@@ -95,23 +96,29 @@ class Supervisor:
         return None
 
     def _start(self, child: _Child, now: float) -> None:
-        child.process = subprocess.Popen(list(child.command), stdin=subprocess.PIPE, process_group=0)
+        child.process = subprocess.Popen(
+            list(child.command),
+            stdin=subprocess.PIPE,
+            process_group=0,
+            env={**os.environ, _RESTARTS: str(child.starts)},
+        )
+        child.starts += 1
         child.started_at = now
         _log.info("role_started", role=child.name, pid=child.process.pid)
 
     def _drain(self, hurry: threading.Event) -> bool:
-        """Ask all to finish, wait, kill what is left; True if nothing had to be killed."""
+        """Send SIGTERM to all, wait, kill the rest. Returns True if none had to be killed."""
         running = {child.name: child.process for child in self._children if child.process is not None}
         for process in running.values():
             with suppress(ProcessLookupError):
                 process.terminate()
         started = self._monotonic()
         deadline = started + self._settings.drain_s
-        # looked at once more at the end: a hurry must not kill, nor blame, what has ended meanwhile
+        # checked once more at the end: a child that has just ended is not counted as killed
         while running := {name: process for name, process in running.items() if _ended(process) is None}:
             if self._monotonic() >= deadline or hurry.is_set():
                 break
-            hurry.wait(_LOOK_S)
+            hurry.wait(_POLL_S)
         for name, process in running.items():
             drained_s = round(self._monotonic() - started, 1)
             _log.error("role_killed", role=name, drained_s=drained_s, hurried=hurry.is_set())
@@ -122,10 +129,16 @@ class Supervisor:
         return not running
 
 
-def follow_parent(stop: threading.Event, deadline_s: float, descriptor: int = 0) -> None:
-    """In a child: set `stop` when the pipe on standard input ends, that is when the supervisor is gone.
+def restarts() -> int:
+    """In a child: how often the supervisor has restarted this role; 0 without a supervisor."""
+    value = os.environ.get(_RESTARTS, "")
+    return int(value) if value.isdecimal() else 0
 
-    What does not end within `deadline_s` then is ended from here, so that no orphan holds partitions.
+
+def follow_parent(stop: threading.Event, deadline_s: float, descriptor: int = 0) -> None:
+    """In a child: set `stop` when the pipe on standard input ends, because the supervisor has died.
+
+    A child that has not ended `deadline_s` later is ended, so that no orphan holds partitions.
     """
 
     def watch() -> None:
@@ -148,7 +161,7 @@ def stop_on_signals(stop: threading.Event, hurry: threading.Event | None = None)
         if stop.is_set() and hurry is not None:
             hurry.set()
         elif hurry is not None and number == signal.SIGINT:
-            os.write(2, b"draining; Ctrl-C again ends it at once\n")  # not print: it may be what was interrupted
+            os.write(2, b"draining; Ctrl-C again ends it at once\n")  # not print: the signal may have interrupted one
         stop.set()
 
     signal.signal(signal.SIGTERM, handle)
@@ -161,10 +174,10 @@ def this_program() -> list[str]:
 
 
 def _ended(process: subprocess.Popen[bytes]) -> int | None:
-    """Exit code of a child that ended, its process group cleared away; None while it runs."""
+    """Exit code of an ended child, after killing the rest of its process group; None while it runs."""
     if process.returncode is not None:
         return process.returncode
-    # Seen but not reaped: as long as the zombie holds the id, no stranger can have it and be hit by the kill below.
+    # WNOWAIT: while the zombie holds the id, the kill below cannot hit a new process with the same id.
     if os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
         return None
     _kill_group(process.pid)

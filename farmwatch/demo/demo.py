@@ -1,4 +1,4 @@
-"""`farmwatch demo`: the demo's web crawled over real HTTP and carried through every stage by real processes."""
+"""`farmwatch demo`: crawls a small web on loopback over real HTTP, and runs every stage as a real process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from farmwatch.config.config import Config, load
 from farmwatch.config.detector_config import load_configured_detector
 from farmwatch.config.layers import ENV_PREFIX
 from farmwatch.config.opening import open_configured
-from farmwatch.daemon.quiescence import settle
+from farmwatch.daemon.quiescence import wait_until_quiescent
 from farmwatch.daemon.supervisor import this_program
 from farmwatch.demo.demo_web import build_demo_web
 from farmwatch.demo.report import DemoResult, print_json, print_result
@@ -30,18 +30,16 @@ from replay.runs.site_table import read_sites
 from stream.schema.records import SiteState
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 
-_CONTACT = "https://farmwatch.example/demo"  # nobody is visited but the demo's own web on this machine
-_DELAY_S = 0.05  # between two requests to a host; 5 s against strangers
 _CONFIGURATION = """\
 [log]
 url = {url}
 partitions = 4
 
 [crawl]
-contact = "{contact}"
-delay_s = {delay_s}
+contact = "https://farmwatch.example/demo"  # only this web on loopback is crawled
+delay_s = 0.05  # 5 s on the real web
 delay_per_second = 0.5
-domain_delay_s = 0.0  # all of its sites stand at one address
+domain_delay_s = 0.0  # all sites share one address
 address_delay_s = 0.0
 allow_private = true
 resolve_to = {{ "*" = "{web}" }}
@@ -49,16 +47,16 @@ resolve_to = {{ "*" = "{web}" }}
 [metrics]
 port = 0
 """
-_SETTLE_S = 150.0
+_TIMEOUT_S = 150.0
 _DRAIN_S = 20.0
-_SAY_EVERY_S = 2.0
+_PROGRESS_S = 2.0
 _TAIL_CHARACTERS = 3000
 
 
 def run_demo(keep: Path | None, *, as_json: bool) -> Exit:
-    """Run the demo and print what came out; `keep` holds log and configuration afterwards.
+    """Run the demo and print its result; log and configuration stay in `keep`.
 
-    Returns PROBLEM when the audit is broken. Raises FarmwatchError when the processes end early, NotSettled.
+    Returns PROBLEM if the audit fails. Raises FarmwatchError if the processes end early, NotQuiescent.
     """
     started = time.monotonic()
     with _folder(keep) as folder:
@@ -71,7 +69,7 @@ def run_demo(keep: Path | None, *, as_json: bool) -> Exit:
             distinct = len({row["url"] for row in demo.hits})
             found = f"{len(demo.hits)} search results ({distinct} distinct pages)"
             message(f"a web of {len(demo.hosts)} sites on {web.address}; {found} lead there")
-            rows, report, pages = _carry_through(folder, file, hits, config)
+            rows, report, pages = _run_up(folder, file, hits, config)
         detector, ruleset = load_configured_detector(config), load_configured_ruleset(config)
         result = DemoResult(
             rows=rows,
@@ -91,14 +89,10 @@ def run_demo(keep: Path | None, *, as_json: bool) -> Exit:
 
 
 def write_configuration(folder: Path, web_address: str) -> Path:
-    """The demo's farmwatch.toml in `folder`: an embedded log there, and every host name resolved to the demo's web."""
+    """Write farmwatch.toml into `folder`: an embedded log beside it, all host names resolved to the demo's web."""
     file = folder / "farmwatch.toml"
-    file.write_text(
-        _CONFIGURATION.format(
-            url=json.dumps(f"sqlite:{folder / 'log'}"), contact=_CONTACT, delay_s=_DELAY_S, web=web_address
-        ),
-        encoding="utf-8",
-    )
+    text = _CONFIGURATION.format(url=json.dumps(f"sqlite:{folder / 'log'}"), web=web_address)
+    file.write_text(text, encoding="utf-8")
     return file
 
 
@@ -110,16 +104,16 @@ def _folder(keep: Path | None) -> Iterator[Path]:
         return
     try:
         if keep.exists() and any(keep.iterdir()):
-            raise UsageError(f"--keep {keep}: not empty; the demo wants a folder of its own")
+            raise UsageError(f"--keep {keep}: not empty; name an empty or a new folder")
         keep.mkdir(parents=True, exist_ok=True)
         tempfile.NamedTemporaryFile(dir=keep).close()
     except OSError as error:
-        raise UsageError(f"--keep {keep}: no folder can be used there: {error.strerror}; name another one") from error
+        raise UsageError(f"--keep {keep}: {error.strerror}; name another folder") from error
     yield keep.resolve()
 
 
-def _carry_through(folder: Path, file: Path, hits: Path, config: Config) -> tuple[list[SiteState], AuditReport, int]:
-    """Run `up` until all is at rest; returns the rows of sites, the audit, and how many pages were fetched."""
+def _run_up(folder: Path, file: Path, hits: Path, config: Config) -> tuple[list[SiteState], AuditReport, int]:
+    """Run `up` until all work is done. Returns the rows of sites, the audit, and the number of fetched pages."""
     output = folder / "up.log"
     with ExitStack() as stack:
         written = stack.enter_context(output.open("wb"))
@@ -132,10 +126,11 @@ def _carry_through(folder: Path, file: Path, hits: Path, config: Config) -> tupl
         )
         stack.callback(_end, process)
         log = stack.enter_context(closing(open_configured(config)))
-        on_progress = _progress(lambda: frontier_left(log, config.log.partitions))
+        partitions = config.log.partitions
+        on_progress = _progress_printer(lambda: frontier_left(log, partitions))
         try:
-            frontier = settle(
-                log, config, _SETTLE_S, on_progress=on_progress, still_running=lambda: process.poll() is None
+            frontier = wait_until_quiescent(
+                log, partitions, _TIMEOUT_S, on_progress=on_progress, is_running=lambda: process.poll() is None
             )
         except FarmwatchError as error:
             tail = output.read_text(encoding="utf-8", errors="replace")[-_TAIL_CHARACTERS:]
@@ -156,20 +151,20 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
 
 
-def _progress(look: Callable[[], Totals]) -> Callable[[Mapping[str, int]], None]:
-    """A line of progress now and then. `look` counts what the frontier has: the same pages that the result counts."""
-    started = said = time.monotonic()
+def _progress_printer(count_frontier: Callable[[], Totals]) -> Callable[[Mapping[str, int]], None]:
+    """Prints a line of progress every two seconds."""
+    started = printed = time.monotonic()
 
-    def say(waiting: Mapping[str, int]) -> None:
-        nonlocal said
-        if time.monotonic() - said < _SAY_EVERY_S:
+    def on_progress(waiting: Mapping[str, int]) -> None:
+        nonlocal printed
+        if time.monotonic() - printed < _PROGRESS_S:
             return
-        said = time.monotonic()
-        frontier = look()
+        printed = time.monotonic()
+        frontier = count_frontier()
         records = ", ".join(f"{group} {count}" for group, count in waiting.items() if count) or "none"
         message(
-            f"{said - started:4.0f} s: {frontier.fetched} pages fetched, {frontier.active} of {frontier.sites} sites"
+            f"{printed - started:4.0f} s: {frontier.fetched} pages fetched, {frontier.active} of {frontier.sites} sites"
             f" open, records waiting: {records}"
         )
 
-    return say
+    return on_progress

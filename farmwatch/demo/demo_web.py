@@ -1,7 +1,7 @@
-"""The demo's web as a whole: which sites there are, what is true of them, and which searches lead there.
+"""The demo's web: its sites, their true labels, and the searches that lead to them.
 
-Eight sites hold articles that a language model wrote (one of them too few for a verdict), eight hold prose by people
-(one of them slow), and one forbids everything by robots.txt. All hosts end in `.example`, so none exists.
+Eight sites hold articles by a language model (one has too few for a verdict), eight hold prose by people (one of them
+is slow), and the robots.txt of one disallows everything. All hosts end in `.example`, so none exists.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Truth = Literal["llm", "human", "unclassifiable"]
 SLOW_HOST = "archive.patientpages.example"
 CLOSED_HOST = "members.closedshelf.example"
 SMALL_HOST = "strideandthrive.example"
-MOST_HUMAN_PAGES = 12  # of a site; below that, the amount of prose in the running Python decides
+MOST_HUMAN_PAGES = 12  # of a site; fewer if the running Python has less prose
 
 _LLM_SITES: dict[str, tuple[str, Family, str]] = {
     "blog.leafycorner.example": ("Leafy Corner", Family.JOURNAL, "Ivy Marsh"),
@@ -47,22 +47,22 @@ _HUMAN_AUTHOR = "the authors of the Python documentation"
 
 
 class DemoWeb(NamedTuple):
-    """What `build_demo_web` makes."""
+    """The web, the hits, and the truth."""
 
     hosts: Mapping[str, Mapping[str, Response]]  # host → path → response, for `LoopbackWeb`
     hits: list[dict[str, object]]  # search results: `query`, `rank` (from 1) and `url`
-    truth: dict[str, Truth]  # host → what its site verdict should be
+    truth: dict[str, Truth]  # host → expected site verdict
 
 
 def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
-    """Make the demo's web; every answer of the slow site takes `slow_s` seconds."""
+    """Build the demo's web; each answer of the slow site takes `slow_s` seconds."""
     sites: dict[str, DemoSite] = {}
     truth: dict[str, Truth] = {}
     for host, articles in llm_articles().items():
         name, family, author = _LLM_SITES[host]
         sites[host] = DemoSite(host, name, family, articles, author=author)
         truth[host] = "unclassifiable" if host == SMALL_HOST else "llm"
-    for (host, (name, family)), pages in zip(_HUMAN_SITES.items(), _dealt(human_pages()), strict=True):
+    for (host, (name, family)), pages in zip(_HUMAN_SITES.items(), _split(human_pages()), strict=True):
         delay_s = slow_s if host == SLOW_HOST else 0.0
         articles = [
             Article(host, f"section-{n}", page.title, "\n\n".join(page.paragraphs)) for n, page in enumerate(pages, 1)
@@ -74,25 +74,25 @@ def build_demo_web(*, slow_s: float = 0.3) -> DemoWeb:
 
 
 def _hits(sites: Mapping[str, DemoSite]) -> Iterator[dict[str, object]]:
-    """What the searches found; a host alone stands for its next article."""
-    onward = {host: cycle(site.articles) for host, site in sites.items()}
+    """The search results; a host without a path stands for its next article."""
+    next_articles = {host: cycle(site.articles) for host, site in sites.items()}
     searches = resources.files("farmwatch.demo").joinpath("searches.toml").read_text(encoding="utf-8")
     for query, results in tomllib.loads(searches).items():
         for rank, result in enumerate(results, 1):
             host, slash, path = result.partition("/")
-            yield {"query": query, "rank": rank, "url": f"http://{host}{slash + path or next(onward[host])}"}
+            yield {"query": query, "rank": rank, "url": f"http://{host}{slash + path or next(next_articles[host])}"}
 
 
-def _dealt(pages: Sequence[HumanPage]) -> list[Sequence[HumanPage]]:
-    """The pages in order, an equal number for each human site."""
+def _split(pages: Sequence[HumanPage]) -> list[Sequence[HumanPage]]:
+    """The pages in order, the same number for each human site."""
     each = min(len(pages) // len(_HUMAN_SITES), MOST_HUMAN_PAGES)
     return [pages[number * each : (number + 1) * each] for number in range(len(_HUMAN_SITES))]
 
 
 def _closed_site() -> dict[str, Response]:
-    """A site whose robots.txt lets nobody in; what it would show says so."""
+    """A site whose robots.txt disallows everything."""
     text = {"Content-Type": "text/plain; charset=utf-8"}
     return {
         "/robots.txt": Response(headers=text, body=b"User-agent: *\nDisallow: /\n"),
-        "/": Response(headers=text, body=b"robots.txt disallows this page: a crawler that shows it has not asked.\n"),
+        "/": Response(headers=text, body=b"robots.txt disallows this page: a crawler that shows it is wrong.\n"),
     }

@@ -1,9 +1,9 @@
-"""Pages written by people, cut at run time from the language reference that ships with every Python.
+"""Pages written by people, taken at run time from the language reference in every Python.
 
-`pydoc_data.topics` holds what `help("topic")` prints: some fifty thousand words by the authors of the Python
-documentation, so the demo needs neither a download nor a copy. Only running prose is taken, without markup; headings
-name the pages. Passages that several topics share are taken once, since a page that repeats its site is no article.
-Nothing here depends on particular topics: they differ from version to version.
+`pydoc_data.topics` has the texts of `help("topic")`: about fifty thousand words by the authors of the Python
+documentation, so the demo needs neither a download nor a copy. Only prose is used, without markup; headings become the
+titles of pages. A passage in several topics is used once, because a page that repeats its site is not an article. The
+code depends on no particular topic: they differ between versions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-PAGE_WORDS = 300  # a page is closed as soon as it has so many
+PAGE_WORDS = 300  # a page ends with the paragraph that reaches this number
 _MIN_PARAGRAPH_WORDS = 12  # shorter ones are signatures, captions and connecting lines between examples
 
 _FUNCTION_WORDS = re.compile(
@@ -39,12 +39,12 @@ _SECTION_REFERENCE = re.compile(r"\s*\((?:see|See)[^()]*\)")
 class HumanPage(NamedTuple):
     """One page of prose."""
 
-    title: str  # the heading of its first paragraph, numbered where several pages begin under it
+    title: str  # the heading of its first paragraph, numbered if several pages start under it
     paragraphs: tuple[str, ...]  # one line each
 
 
 def prose(topics: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """Yield (heading, paragraph) for each distinct paragraph of prose, in the order of the topics' names."""
+    """Yield (heading, paragraph) for each distinct paragraph of prose, in the order of the topic names."""
     seen: set[str] = set()
     for name in sorted(topics):
         heading = name.capitalize()
@@ -62,7 +62,7 @@ def prose(topics: Mapping[str, str]) -> Iterator[tuple[str, str]]:
 def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PAGE_WORDS) -> list[HumanPage]:
     """Cut the prose of `topics` (default: those of the running Python) into pages of at least `page_words` words.
 
-    What is left at the end, too little for a page, is dropped.
+    A rest that is too short for a page is dropped.
     """
     pages: list[HumanPage] = []
     titles: Counter[str] = Counter()
@@ -80,13 +80,13 @@ def human_pages(topics: Mapping[str, str] | None = None, *, page_words: int = PA
 
 
 def _python_topics() -> Mapping[str, str]:
-    from pydoc_data.topics import topics  # 700 KB that only the demo needs
+    from pydoc_data.topics import topics  # 700 KB, only for the demo
 
     return topics
 
 
 def _paragraph(lines: list[str]) -> str:
-    """The block as one line of plain prose, or "" where it is anything else."""
+    """The block as one line of plain prose; "" if it is not prose."""
     text = _FOOTNOTE.sub("", " ".join(line.strip() for line in _body(lines)))
     if not text or _NOT_PROSE.search(text) or _LABEL.match(text) or not text[0].isupper() or text[-1] not in ".!?":
         return ""
@@ -98,7 +98,7 @@ def _paragraph(lines: list[str]) -> str:
 
 
 def _body(lines: list[str]) -> list[str]:
-    """Lines of one indent: those of a list item without its mark, of a definition without its term; else none."""
+    """Lines of the same indent: of a list item without its mark, of a definition without its term; else none."""
     item = _ITEM.match(lines[0]) if lines else None
     if item:
         lines = [lines[0][item.end() :], *(line.removeprefix(" " * item.end()) for line in lines[1:])]
@@ -108,7 +108,7 @@ def _body(lines: list[str]) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Remove what the text builder leaves of markup: emphasis, quoted literals, references in brackets."""
+    """Remove the rest of markup: emphasis, quoted literals, references in brackets."""
     for pattern, replacement in ((_SECTION_REFERENCE, ""), (_EMPHASIS, r"\1"), (_LITERAL, r"\1")):
         text = pattern.sub(replacement, text)
     return " ".join(text.split())

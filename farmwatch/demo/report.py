@@ -1,4 +1,4 @@
-"""What the demo came to, printed: the sites, the rate with all its denominators, and what stands behind them."""
+"""Prints the result of the demo: sites, rate and denominators."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from stream.text.wording import counted
 
 @dataclass(frozen=True, slots=True)
 class DemoResult:
-    """The demo's outcome; `truth` is what each site's verdict should be, `kept` the folder that stays."""
+    """The result of the demo; `truth` has the expected verdicts, `kept` is the folder that stays."""
 
     rows: list[SiteState]
     truth: dict[str, str]
@@ -39,17 +39,17 @@ class DemoResult:
 
     @property
     def rates(self) -> list[RateLine]:
-        """The rate over all sites; the demo has waited until the crawl had none open."""
+        """The rate of all sites; none is open at the end of the demo."""
         return [with_open_sites(line, 0) for line in rate_lines(self.rows, "", self.rate)]
 
     @property
     def agreeing(self) -> int:
-        """Sites whose verdict is what is true of them."""
+        """Number of sites with the true verdict."""
         return sum(self.truth.get(row.site) == row.verdict for row in self.rows)
 
 
 def print_result(result: DemoResult) -> None:
-    """For people."""
+    """Print the result as text."""
     columns: dict[str, str | Callable[[SiteState], Any]] = {
         "site": "site",
         "truth": lambda row: result.truth.get(row.site, "-"),
@@ -84,7 +84,7 @@ def print_result(result: DemoResult) -> None:
 
 
 def print_json(result: DemoResult) -> None:
-    """For programs."""
+    """Print the result as JSON."""
     columns = ("site", "verdict", "pages", "articles", "flagged", "pages_used")
     sites = [
         {"truth": result.truth.get(row.site), **{name: getattr(row, name) for name in columns}} for row in result.rows
@@ -108,7 +108,7 @@ def _advice(kept: Path | None) -> list[str]:
     if kept is not None:
         options = f"--config {shlex.quote(str(kept / 'farmwatch.toml'))}"
         return [
-            "Next, with what was kept:",
+            "Next, with the kept log:",
             f"  farmwatch sites {options}",
             f"  farmwatch explain {options} URL     # every rule with its value and threshold, for one page",
             f"  farmwatch audit {options}",
@@ -117,7 +117,7 @@ def _advice(kept: Path | None) -> list[str]:
         ]
     return [
         "Next:",
-        "  farmwatch demo --keep DIR        # keep the log, and look into it with sites, explain, audit, replay",
+        "  farmwatch demo --keep DIR        # keep the log, and inspect it with sites, explain, audit, replay",
         "  farmwatch search --hits FILE     # your own search results",
         "  farmwatch up                     # set crawl.contact first; then farmwatch rate",
     ]

@@ -1,6 +1,6 @@
-"""A web on loopback: any number of hosts behind one port, told apart by the Host header.
+"""A web on loopback: any number of hosts on one port, distinguished by the Host header.
 
-The crawler is sent here by a resolver override, so pages keep their own host names. Requests are recorded for tests.
+A resolver override sends the crawler here, so pages keep their host names. Requests are recorded for tests.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ HTML = {"Content-Type": "text/html; charset=utf-8"}
 
 @dataclass(frozen=True, slots=True)
 class Response:
-    """What a path answers. `body` goes out as it is: a Content-Encoding in `headers` must already be applied to it."""
+    """The response of a path. `body` is sent unchanged: a Content-Encoding in `headers` must already be applied."""
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=lambda: HTML)
@@ -31,11 +31,11 @@ class Response:
 
 
 class ServedRequest(NamedTuple):
-    """One request as it was served: when its answer began (monotonic seconds), and for what."""
+    """A served request; `started` is in monotonic seconds."""
 
     started: float
     host: str
-    path: str  # with its query, as it was sent
+    path: str  # as sent, with its query
 
 
 NOT_FOUND = Response(404, {"Content-Type": "text/plain"}, b"nothing here\n")
@@ -44,20 +44,20 @@ NOT_FOUND = Response(404, {"Content-Type": "text/plain"}, b"nothing here\n")
 class LoopbackWeb:
     """A context manager that serves `hosts` (host → path → Response) on a free port of 127.0.0.1.
 
-    Host names are lower case and without port. A path is looked up as it was sent, first with its query, then without;
-    both mappings are only asked by `[]`, so they may make their answers when asked (KeyError = 404).
+    Host names are in lower case, without port. A path is looked up as sent, first with its query, then without. Both
+    mappings are used only by `[]`, so they may build their responses on demand (KeyError = 404).
     """
 
     def __init__(self, hosts: Mapping[str, Mapping[str, Response]]) -> None:
         self._hosts = hosts
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()), name="loopback-web", daemon=True)
-        self.requests: list[ServedRequest] = []  # in the order in which they were answered
+        self.requests: list[ServedRequest] = []  # in the order of the responses
         self.port = 0
 
     @property
     def address(self) -> str:
-        """`127.0.0.1:port`, as the crawler's resolver override wants it."""
+        """`127.0.0.1:port`, for the resolver override of the crawler."""
         return f"127.0.0.1:{self.port}"
 
     def __enter__(self) -> Self:

@@ -1,8 +1,8 @@
-"""One site of the demo: its articles, and everything else that a crawler meets on real sites.
+"""One site of the demo: its articles, and other pages as on real sites.
 
-Besides home page, robots.txt, sitemap and articles each site has: a list of links, a login page, a tag index, a page
-with hardly any text, a page that robots.txt disallows, an article repeated under a second URL, an old URL that
-redirects, an article that is sent gzip-encoded, and a calendar whose months go on for ever.
+Besides the home page, robots.txt, a sitemap and articles, each site has: a list of links, a login page, a tag index, a
+page with little text, a page that robots.txt disallows, a copy of an article, an old URL that redirects, an article in
+gzip encoding, and an endless calendar.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Link = tuple[str, str]  # (href, text)
 
 
 class Family(StrEnum):
-    """Which template a site uses: they differ in what stands around the text, in element names and in URLs."""
+    """The template of a site. Templates differ in the surroundings of the text, in element names and in URLs."""
 
     MAGAZINE = "magazine"
     JOURNAL = "journal"
@@ -73,7 +73,7 @@ class Article(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def llm_articles() -> dict[str, list[Article]]:
-    """The articles that a language model wrote (see their README) by site, both in the order of the files."""
+    """The articles by a language model (see their README), by site, in the order of the files."""
     sites: dict[str, list[Article]] = {}
     folder = resources.files("farmwatch.demo.articles")
     for entry in sorted(folder.iterdir(), key=lambda entry: entry.name):
@@ -86,7 +86,7 @@ def llm_articles() -> dict[str, list[Article]]:
 
 @dataclass(frozen=True, slots=True)
 class PageContent:
-    """What one page shows; `published` is an ISO date, "" for a page that is no article."""
+    """The content of a page; `published` is an ISO date, "" if the page is not an article."""
 
     path: str
     title: str
@@ -96,12 +96,12 @@ class PageContent:
 
 
 class DemoSite(dict[str, Response]):
-    """Path → response of one site. The calendar's months are made when asked: there are thousands."""
+    """Path → response of one site. The months of the calendar are built on demand."""
 
     def __init__(
         self, host: str, name: str, family: Family, texts: Sequence[Article], *, author: str, delay_s: float = 0.0
     ) -> None:
-        """Build all pages, each of which takes `delay_s` to answer; `texts` needs at least one article."""
+        """Build all pages; each answer takes `delay_s`. `texts` needs at least one article."""
         super().__init__()
         self.host, self.name, self.author, self.menu = host, name, author, _MENU
         self._family = family
@@ -114,7 +114,7 @@ class DemoSite(dict[str, Response]):
         self.update({path: replace(response, delay_s=delay_s) for path, response in self.items()})
 
     def __missing__(self, path: str) -> Response:
-        """A month of the calendar, each linking to the next; KeyError for anything else."""
+        """A month of the calendar, with a link to the next; KeyError for any other path."""
         month = _MONTH.fullmatch(path)
         if not month:
             raise KeyError(path)
@@ -158,12 +158,12 @@ class DemoSite(dict[str, Response]):
     def _add_oddities(self) -> None:
         self._add_page(LOGIN, "Log in", _LOGIN_FORM)
         self._add_page(NEARLY_EMPTY, "Contact", Markup("<p>Write to us any time.</p>"))
-        draft = Markup("<p>This page is disallowed by robots.txt: a crawler that shows it has not asked.</p>")
+        draft = Markup("<p>This page is disallowed by robots.txt: a crawler that shows it is wrong.</p>")
         self._add_page(DISALLOWED, "Drafts", draft)
         self[OLD_PATH] = Response(301, {"Location": next(iter(self.articles))})
 
     def _add_for_crawlers(self) -> None:
-        """robots.txt, and a sitemap of everything but the last two articles, which only links lead to."""
+        """robots.txt, and a sitemap without the last two articles, which only links lead to."""
         sitemap = f"http://{self.host}/sitemap.xml"
         robots = f"User-agent: *\nDisallow: /private/\n\nSitemap: {sitemap}\n"
         self["/robots.txt"] = Response(headers={"Content-Type": "text/plain; charset=utf-8"}, body=robots.encode())
@@ -206,5 +206,5 @@ def _month_path(months: int) -> str:
 
 
 def _teaser(text: str) -> str:
-    """The first sentence, as a home page shows it."""
+    """The first sentence, for the home page."""
     return re.split(r"(?<=[.!?])\s", text, maxsplit=1)[0]

@@ -6,6 +6,7 @@ import enum
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from farmwatch.config.config import Config
 from stream.log.contract import Log
@@ -27,6 +28,7 @@ class Subject:
     config: Config
     roles: Collection[Role] = tuple(Role)
     log: Log | None = None
+    file: Path | None = None  # of the configuration
 
 
 @dataclass(frozen=True, slots=True)

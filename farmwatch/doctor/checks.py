@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import NamedTuple
 
 import structlog
@@ -17,7 +18,7 @@ import structlog
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import check_log_url, create_topics, open_configured
-from farmwatch.doctor import crawl_checks, log_checks, machine_checks, model_checks
+from farmwatch.doctor import crawl_checks, deploy_checks, log_checks, machine_checks, model_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail
 from farmwatch.terminal.messages import message
 from filters.errors import BadRuleset
@@ -75,14 +76,28 @@ ON_THE_LOG = (
     DoctorCheck("runs", log_checks.runs),
     DoctorCheck("search", crawl_checks.search),
 )
+# For `doctor --deploy`
+OF_THE_DEPLOYMENT = (
+    DoctorCheck("user", deploy_checks.user),
+    DoctorCheck("folders", deploy_checks.folders),
+    DoctorCheck("secrets", deploy_checks.secrets),
+    DoctorCheck("brokers", deploy_checks.brokers),
+    DoctorCheck("metrics", deploy_checks.metrics),
+    DoctorCheck("time", deploy_checks.time),
+    DoctorCheck("limits", deploy_checks.limits),
+    DoctorCheck("service", deploy_checks.service),
+)
 
 
-def examine(config: Config) -> Iterator[CheckResult]:
-    """Run every check in order. A check that breaks is a FAIL of its own, never the end of the examination."""
+def examine(config: Config, file: Path | None = None, *, deploy: bool = False) -> Iterator[CheckResult]:
+    """Run every check in order. A check that breaks is a FAIL of its own, never the end of the examination.
+
+    `file` is that of the configuration; `deploy`: also what a deployment needs.
+    """
     with ExitStack() as held:
-        subject = Subject(config)
+        subject = Subject(config, file=file)
         opening = DoctorCheck("log", lambda at: log_checks.log(at, held))
-        for check in (*BEFORE_THE_LOG, opening, *ON_THE_LOG):
+        for check in (*BEFORE_THE_LOG, *(OF_THE_DEPLOYMENT if deploy else ()), opening, *ON_THE_LOG):
             try:
                 for result in check.run(subject):
                     yield replace(result, check=check.name)

@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, suppress
 from typing import TYPE_CHECKING, cast
 
 from farmwatch.config.opening import log_exists, open_configured, require_broker
-from farmwatch.daemon.deleted_groups import groups_starting_over, remedy
+from farmwatch.daemon.deleted_groups import find_rereading_groups, remedy
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from filters.errors import BadRuleset
 from filters.measure.epoch import feature_epoch
@@ -123,8 +123,8 @@ def live_run(at: Subject) -> Results:
 def groups(at: Subject) -> Results:
     """Live groups that would read a topic again."""
     if at.log is not None:
-        for found in groups_starting_over(at.log, at.roles):
-            yield warn(found.said, remedy(at.log, at.config.log.prefix, found))
+        for found in find_rereading_groups(at.log, at.roles):
+            yield warn(found.text, remedy(at.log, at.config.log.prefix, found))
 
 
 def runs(at: Subject) -> Results:

@@ -42,6 +42,7 @@ SPECS: tuple[Spec, ...] = (
     Spec("gauge", "build_info", "Version of this process; always 1.", ("version",)),
     Spec("gauge", "ruleset_info", "Ruleset in use; always 1.", ("ruleset", "digest")),
     Spec("gauge", "live_run_info", "The run that this process carries on; always 1.", ("run",)),
+    Spec("counter", "role_restarts", "Times that `farmwatch up` has started this role again, since it began itself."),
     Spec("counter", "cutovers", "Times that this process has gone over to another run."),
     Spec("counter", "search_results", "Search results that CRAWL read, by outcome.", ("source", "outcome")),
     Spec("counter", "search_queries", "Queries of `farmwatch search` dealt with, by outcome.", ("source", "outcome")),
@@ -72,6 +73,13 @@ SPECS: tuple[Spec, ...] = (
     Spec("gauge", "log_lag_records", "Records behind the end of an input topic.", ("topic", "partition")),
     Spec("gauge", "log_lag_seconds", "Age of the newest record that was read.", ("topic",)),
     Spec("counter", "log_expired_unread_records", "Offsets that retention removed before they were read.", ("topic",)),
+    Spec(
+        "gauge",
+        "log_bytes",
+        "Bytes of the log by the first word of topic names: `verdicts` has those of all runs, `state` all stores.",
+        ("topic",),
+    ),
+    Spec("gauge", "disk_free_bytes", "Free bytes of the disk of this process's log, or of its archive.", ("folder",)),
     Spec("counter", "log_rebalances", "Changes of this process's assignment."),
     Spec("counter", "dead_letters", "Records given up, by stage and error class.", ("stage", "reason")),
     Spec("counter", "stage_records", "Records a stage has dealt with.", ("run", "ruleset", "stage", "result")),
@@ -170,6 +178,10 @@ class Metrics:
     def touch(self, name: str, **labels: str) -> None:
         """Export a known label set as zero before anything happened."""
         self._child(name, labels)
+
+    def watch(self, name: str, value: Callable[[], float], **labels: str) -> None:
+        """Ask for a gauge's value whenever it is exposed; `value` must not raise."""
+        self._child(name, labels).set_function(value)
 
     def of(self, name: str) -> MetricWrapperBase:
         return self._metrics[name]

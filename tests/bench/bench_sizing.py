@@ -14,7 +14,8 @@ from pathlib import Path
 from farmwatch.demo.server import LoopbackWeb
 from stream.log.contract import Log
 from tests.conftest import data_root
-from tests.support.farm import ROLES, Farm, wait_for, write_hits
+from tests.support.farm import ROLES, Farm, write_hits
+from tests.support.waiting import wait_until
 from tests.support.webs import Web, labelled_pages
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -44,8 +45,8 @@ def run(folder: Path, web: Web) -> tuple[dict[str, float], dict[str, int], dict[
     settings = {"crawl.use_links": "false", "crawl.use_sitemaps": "false"}
     with LoopbackWeb(web.hosts) as served, Farm(folder, f"sqlite:{folder / 'log'}", served, settings) as farm:
         farm.start(hits if web.hits else None)
-        wait_for(
-            lambda: len(set(re.findall(r"http://127\.0\.0\.1:\d+", farm.output.read_text()))) == len(ROLES), 60, "roles"
+        wait_until(
+            lambda: len(set(re.findall(r"http://127\.0\.0\.1:\d+", farm.output.read_text()))) == len(ROLES), "roles", 60
         )
         farm.settle(900)
         cpu_s = dict.fromkeys(ROLES, 0.0)

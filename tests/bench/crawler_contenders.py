@@ -38,7 +38,7 @@ from tests.bench.crawler_peers import crawlee, scrapy
 from tests.bench.crawler_server import PER_SITE
 from tests.bench.timing import memory_mib
 from tests.support.crawl_driver import patient_settings
-from tests.support.worlds import patiently
+from tests.support.waiting import wait_until
 
 IN_FLIGHT = 64
 PARTITIONS = 4
@@ -122,7 +122,7 @@ def crawling(folder: Path, target: str, sites: int, metrics: Metrics) -> Iterato
 
 
 def await_pages(log: EmbeddedLog, count: int) -> None:
-    patiently(lambda: sum(log.end(PAGES)) >= count, f"{count} pages", LIMIT_S, every_s=0.1)
+    wait_until(lambda: sum(log.end(PAGES)) >= count, f"{count} pages", LIMIT_S, every_s=0.1)
 
 
 def whole_stage(target: str, sites: int) -> dict[str, float]:

@@ -173,7 +173,7 @@ def test_json_and_words_say_the_same(commands: Commands, web: LoopbackWeb) -> No
         assert row[3] == (plan["requests"][0]["url"] if plan["requests"] else "")
     words = {row[0]: row[-1] for row in rows}
     assert "parked for 24 min" in words[BUSY] and "http_429: too many requests" in words[BUSY]
-    assert "rests until then" in words[FARM[1]]
+    assert "rests until its next visit" in words[FARM[1]]
 
     (report,) = commands.json("frontier")
     text = commands.run("frontier")

@@ -1,4 +1,4 @@
-"""`farmwatch demo` as its users run it."""
+"""`farmwatch demo` as users run it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ import pytest
 from farmwatch.demo.demo_web import build_demo_web
 from tests.support.paths import ROOT
 
-_LLM_SITES_FOUND = 4  # at least, of the demo's 7: the detector was not trained on them, what it flags less is undecided
+_LLM_SITES_FOUND = 4  # of 7, at least: the detector was not trained on them, and may leave some undecided
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the demo runs, with its log kept in `kept`."""
+    """The folder of the demo; its log stays in `kept`."""
     return tmp_path_factory.mktemp("demo")
 
 
@@ -43,15 +43,15 @@ def _on_kept(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def result(folder: Path) -> dict[str, Any]:
-    """What `farmwatch demo --json` printed: run once for all tests here."""
+    """The output of `farmwatch demo --json`, run once for all tests."""
     done = _farmwatch(folder, "demo", "--json", "--keep", str(folder / "kept"))
     assert done.returncode == 0, done.stderr
     printed: dict[str, Any] = json.loads(done.stdout)
     return printed
 
 
-def test_every_site_has_a_verdict_and_nobody_is_accused(result: dict[str, Any]) -> None:
-    """All human sites are judged human, only LLM sites llm, no LLM site human; the audit is clean."""
+def test_every_site_has_a_verdict_and_none_is_wrong(result: dict[str, Any]) -> None:
+    """All human sites have the verdict human, only LLM sites llm, no LLM site human; the audit is clean."""
     assert {site["site"]: site["truth"] for site in result["sites"]} == build_demo_web().truth
     assert all(site["verdict"] == "human" for site in result["sites"] if site["truth"] == "human")
     assert {site["truth"] for site in result["sites"] if site["verdict"] == "llm"} == {"llm"}
@@ -88,7 +88,7 @@ def test_the_rate_is_consistent_with_the_sites(result: dict[str, Any]) -> None:
 
 
 def test_the_share_agrees_with_the_truth(result: dict[str, Any]) -> None:
-    """The demo's web is of known truth: the share is near it, where the judged share is far too low."""
+    """The share is near the known truth of the demo's web."""
     (rate,) = result["rates"]
     scored = [site for site in result["sites"] if site["articles"]]
     truth = sum(site["truth"] == "llm" for site in scored) / len(scored)
@@ -96,7 +96,7 @@ def test_the_share_agrees_with_the_truth(result: dict[str, Any]) -> None:
     assert abs(rate["share"] - truth) < 0.1
 
 
-def test_the_kept_log_answers_as_the_demo_did(folder: Path, result: dict[str, Any]) -> None:
+def test_the_kept_log_has_the_result_of_the_demo(folder: Path, result: dict[str, Any]) -> None:
     """`rate` prints share, interval and all denominators of the same sites, with the warning; `audit` is clean."""
     (rate,) = result["rates"]
     assert json.loads(_on_kept(folder, "rate", "--json").stdout) == {**rate, "warning": result["warning"]}
@@ -118,7 +118,7 @@ def test_the_kept_log_answers_as_the_demo_did(folder: Path, result: dict[str, An
 
 
 def test_a_replay_of_the_kept_log_shows_another_rate(folder: Path, result: dict[str, Any]) -> None:
-    """The command that the demo ends with: under a stricter ruleset fewer of the same pages are articles."""
+    """Under a stricter ruleset, fewer of the same pages are articles."""
     replayed = _on_kept(folder, "replay", "--ruleset", "notes", "--name", "notes", "--json")
     assert replayed.returncode == 0, replayed.stderr
     told = json.loads(replayed.stdout)

@@ -8,8 +8,8 @@ from pathlib import Path
 from crawler.web.hits_file import make_hit
 from tests.support.crawl_driver import patient_settings
 from tests.support.crawl_process import Crawl
-from tests.support.farm import wait_for
 from tests.support.raw_web import RawWeb, Visit, head, reply
+from tests.support.waiting import wait_until
 
 SITES = [f"again{n}.site{n}.test" for n in range(100)]
 DATE = "Sat, 01 Aug 2026 10:00:00 GMT"
@@ -56,7 +56,7 @@ def test_pages_that_did_not_change_are_not_sent_again(tmp_path: Path) -> None:
             wanted = {f"http://{site}{path}" for site in SITES for path in KINDS}
             crawl.hits([make_hit({"url": url}) for url in sorted(wanted)])
             crawl.start()
-            wait_for(lambda: not crawl.running or _visited(crawl, wanted), LIMIT_S, "the visits")
+            wait_until(lambda: not crawl.running or _visited(crawl, wanted), "the visits", LIMIT_S)
             assert crawl.running, crawl.output()
             crawl.stop()
             pages, seen = crawl.pages(), list(web.seen)

@@ -32,7 +32,7 @@ from stream.schema.roles import Role
 from stream.schema.topics import HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS
 from tests.support.cutover_world import roles_at_work
 from tests.support.pairs import Pair, build_pair
-from tests.support.worlds import patiently
+from tests.support.waiting import wait_until
 
 SITE = "a.example"
 ARTICLES = 6
@@ -159,8 +159,8 @@ def test_three_detectors_score_and_one_of_them_judges(world: World, judge: str, 
         create_topics(log, config)
         put_articles(log)
         with roles_at_work(config, {Role.SCORE: Metrics(), Role.TALLY: Metrics()}):
-            patiently(lambda: len(scores(log)) >= 3 * ARTICLES, "all scores")
-            patiently(lambda: bool(rows(log)) and rows(log)[-1].scored == ARTICLES, "the site's row")
+            wait_until(lambda: len(scores(log)) >= 3 * ARTICLES, "all scores")
+            wait_until(lambda: bool(rows(log)) and rows(log)[-1].scored == ARTICLES, "the site's row")
             status, page = get(config, "metrics")
             assert get(config, "readyz")[0] == 200
         found = scores(log)
@@ -184,9 +184,9 @@ def test_requests_of_a_replay_are_scored_under_their_run(world: World) -> None:
         put_articles(log, topic=REPLAY_REQUESTS, run="r7")
         put_articles(log)
         with roles_at_work(config, {Role.SCORE: Metrics()}):
-            patiently(lambda: len(scores(log)) >= 4 * ARTICLES, "all scores")
+            wait_until(lambda: len(scores(log)) >= 4 * ARTICLES, "all scores")
             scored = 'result="scored",role="score",ruleset="",run="r7",stage="score"} 6.0'
-            patiently(lambda: scored in get(config, "metrics")[1], "what is counted after its commit")
+            wait_until(lambda: scored in get(config, "metrics")[1], "what is counted after its commit")
             page = get(config, "metrics")[1]
         runs = [message.headers.get("run") for message in log.read(SCORES, 0)]
     assert runs == ["live"] * (2 * ARTICLES) + ["r7"] * (2 * ARTICLES), "live requests go first"
@@ -207,7 +207,7 @@ def test_readyz_is_503_until_the_detectors_are_warm(world: World, monkeypatch: p
         create_topics(log, config)
         put_articles(log)
         with roles_at_work(config, {Role.SCORE: Metrics()}):
-            patiently(
+            wait_until(
                 lambda: 'farmwatch_log_rebalances_total{role="score"} 1.0' in get(config, "metrics")[1],
                 "its partitions",
             )
@@ -215,8 +215,8 @@ def test_readyz_is_503_until_the_detectors_are_warm(world: World, monkeypatch: p
             assert get(config, "healthz")[0] == 200
             assert scores(log) == []
             release.set()
-            patiently(lambda: get(config, "readyz")[0] == 200, "the role to be ready")
-            patiently(lambda: len(scores(log)) >= ARTICLES, "all scores")
+            wait_until(lambda: get(config, "readyz")[0] == 200, "the role to be ready")
+            wait_until(lambda: len(scores(log)) >= ARTICLES, "all scores")
 
 
 def test_an_uncalibrated_pair_is_refused_with_what_to_run(world: World) -> None:

@@ -25,7 +25,7 @@ from stream.schema.topics import FEATURES, HITS, PAGES, SCORES, SITES, VERDICTS,
 from tests.support.embedded_worker import sql
 from tests.support.loops import letters
 from tests.support.page_records import fetched_page, text_score
-from tests.support.worlds import patiently
+from tests.support.waiting import wait_until
 
 SITE = "river.test"
 DETECTOR = "lite-ngram-1-accuracy"
@@ -75,7 +75,7 @@ def work(log: EmbeddedLog, stage: Stage, **settings: float) -> StageLoop:
         loop.cycle(threading.Event())
         return "BreakerOpen" in loop.health().detail or not sum(member.lag().values())
 
-    patiently(done, f"{stage.name} to read its input")
+    wait_until(done, f"{stage.name} to read its input")
     stage.close()
     member.close()
     return loop

@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from stream.log.contract import At, Commit, Member, Message
 from stream.schema.records import Hit, Record
 from tests.support.loops import Ahead, loop_on, put_hits
-from tests.support.worlds import World, drain, gather, patiently, record, turn_over, values
+from tests.support.waiting import wait_until
+from tests.support.worlds import World, drain, gather, record, turn_over, values
 
 ROOM = 1 << 20
 
@@ -116,12 +117,12 @@ def test_a_live_request_waits_for_the_batches_in_flight_at_most(world: World) ->
     thread = threading.Thread(target=loop.run, args=(stop,))
     thread.start()
     try:
-        patiently(lambda: len(stage.begun) == 2, "two batches in flight")
+        wait_until(lambda: len(stage.begun) == 2, "two batches in flight")
         put_hits(world.log, "urgent", topic="live")
         time.sleep(0.1)  # both batches are still worked on
         assert len(stage.begun) == 2
         let.set()
-        patiently(lambda: len(stage.begun) >= 4, "further batches")
+        wait_until(lambda: len(stage.begun) >= 4, "further batches")
     finally:
         let.set()
         stop.set()

@@ -5,18 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stream.log.contract import At, Commit, Member, Message
-from tests.support.worlds import (
-    LEASE_MS,
-    World,
-    drain,
-    gather,
-    on_embedded,
-    patiently,
-    record,
-    settle,
-    turn_over,
-    values,
-)
+from tests.support.waiting import wait_until
+from tests.support.worlds import LEASE_MS, World, drain, gather, on_embedded, record, settle, turn_over, values
 
 YEAR_MS = 365 * 86_400_000
 
@@ -105,7 +95,7 @@ def test_topics_of_a_group_are_owned_together(world: World) -> None:
             places |= {(message.topic, message.partition) for message in member.poll(0.2, 100, 1 << 24)}
         return len(found[0]) + len(found[1]) >= 8
 
-    patiently(all_there, "8 records")
+    wait_until(all_there, "8 records")
     assert found[0] | found[1] == {(topic, p) for topic in ("left", "right") for p in range(4)}
     for places in found:
         assert {p for topic, p in places if topic == "left"} == {p for topic, p in places if topic == "right"}
@@ -126,7 +116,7 @@ def test_a_member_that_comes_back_takes_over_at_once(world: World) -> None:
         turn_over([back, other])
         return set(back.assignment()) == mine
 
-    patiently(is_back, "the old partitions")
+    wait_until(is_back, "the old partitions")
     assert dict(other.assignment()) == others
 
 

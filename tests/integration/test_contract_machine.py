@@ -19,7 +19,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from stream.log.contract import At, Commit, Member, Message, Output, StateChange, partition_of
 from stream.log.errors import Fenced
-from tests.support.worlds import KINDS, World, patiently, record
+from tests.support.waiting import wait_until
+from tests.support.worlds import KINDS, World, record
 
 PARTITIONS = 3
 NAMES = ("left", "right")
@@ -179,7 +180,7 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
             for worker in self.workers.values():
                 worker.member.rewind()
                 worker.held = {}
-            patiently(all_copied, f"{due} copies")
+            wait_until(all_copied, f"{due} copies")
             view = self.world.again()
             rows = {key.decode(): int(count) for p in range(PARTITIONS) for key, count in view.scan_state("s", p)}
             assert rows == {key: len(sent) for key, sent in self.sent.items()}

@@ -8,7 +8,8 @@ import pytest
 
 from stream.log.contract import At, CleanupPolicy, Commit, Member, StateChange
 from stream.log.errors import Fenced, StreamError, UnknownTopic
-from tests.support.worlds import LEASE_MS, World, drain, on_embedded, patiently, record, settle, values
+from tests.support.waiting import wait_until
+from tests.support.worlds import LEASE_MS, World, drain, on_embedded, record, settle, values
 
 
 def write_all(world: World) -> Member:
@@ -68,7 +69,7 @@ def test_a_topic_may_be_made_again_with_other_partitions(world: World) -> None:
     other = world.again()
     other.append([record("a", 0, "k", "old")])
     world.log.remove(["a"])
-    patiently(lambda: "a" not in world.log.topics(), "the removal")
+    wait_until(lambda: "a" not in world.log.topics(), "the removal")
     world.topics("a", partitions=3)
 
     def appended() -> bool:
@@ -77,7 +78,7 @@ def test_a_topic_may_be_made_again_with_other_partitions(world: World) -> None:
             return True
         return False
 
-    patiently(appended, "the new partitions")
+    wait_until(appended, "the new partitions")
     assert other.topics() == {"a": 3}
     assert values(world.log.read("a", 2)) == ["new"]
 
@@ -173,7 +174,7 @@ def test_members_are_listed_by_name(world: World) -> None:
     joined[0].close()
     assert world.log.members("g") == ["judge.1@host"]
     joined[1].close()
-    patiently(lambda: world.log.members("g") == [], "the group to be empty")
+    wait_until(lambda: world.log.members("g") == [], "the group to be empty")
     assert world.log.members("another") == []
 
 

@@ -8,7 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from stream.log.contract import At, CleanupPolicy, Commit, Member, Message
-from tests.support.worlds import World, drain, gather, patiently, record, values
+from tests.support.waiting import wait_until
+from tests.support.worlds import World, drain, gather, record, values
 
 FIRST = At("a", 0)
 
@@ -79,7 +80,7 @@ def test_what_retention_overtakes_while_a_member_reads_is_reported(world: World)
     at = offsets(world)
     member = world.join("a")
     member.pause()
-    patiently(lambda: member.poll(0.1, 1, 1) == [] and 0 in member.assignment(), "the partition")
+    wait_until(lambda: member.poll(0.1, 1, 1) == [] and 0 in member.assignment(), "the partition")
     member.commit(Commit(offsets={FIRST: at[1]}))
     member.rewind()
     world.lose("a", [at[4]])

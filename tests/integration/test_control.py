@@ -19,7 +19,8 @@ from stream.log.errors import Fenced, StreamError, UnknownTopic
 from stream.schema.control import Control, Scorers, exclusive, tell_scorers
 from stream.schema.runs import Alias, Cutover, Run, RunStatus
 from stream.schema.topics import CONTROL
-from tests.support.worlds import PATIENCE_S, World, patiently, record
+from tests.support.waiting import PATIENCE_S, wait_until
+from tests.support.worlds import World, record
 
 RUN = Run(
     name="tight",
@@ -213,7 +214,7 @@ def test_after_a_killed_writer_the_next_gets_in(kind: str, tmp_path: Path) -> No
     put(log, Alias(run="after", before="before"))
     control = Control(log)
     assert control.alias == Alias(run="after", before="before")
-    patiently(lambda: log.members("control") == [], "the writer to leave")
+    wait_until(lambda: log.members("control") == [], "the writer to leave")
     log.close()
 
 

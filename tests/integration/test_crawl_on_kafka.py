@@ -15,9 +15,9 @@ from stream.log.contract import partition_of
 from stream.schema.topics import FRONTIER_STORE
 from tests.support.crawl_driver import hits_of, settings_for
 from tests.support.crawl_process import FIRST, PARTITIONS, Crawl
-from tests.support.farm import wait_for
 from tests.support.kafka_broker import broker
 from tests.support.loopback import Web, page
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.kafka
 
@@ -62,7 +62,7 @@ def wait_for_pages(crawl: Crawl, count: int) -> None:
         row = next((unpack(SiteRow, value) for key, value in rows if key == site_key("busy.test")), None)
         return len(crawl.pages()) >= count and row is not None and row.park_level + row.fetched > 0
 
-    wait_for(are_there, PATIENCE_S, f"{count} pages")
+    wait_until(are_there, f"{count} pages", PATIENCE_S)
 
 
 def check(crawl: Crawl, web: Web) -> None:

@@ -26,7 +26,8 @@ from stream.embedded.segments import LogDamaged
 from stream.log.contract import At, CleanupPolicy, Message, Topic, wall_ms
 from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
 from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS, lose_page, segments, sql, worker_process
-from tests.support.worlds import patiently, record, settle, values
+from tests.support.waiting import wait_until
+from tests.support.worlds import record, settle, values
 
 KILLS = 10
 DAY_MS = 86_400_000
@@ -499,7 +500,7 @@ def test_no_offset_is_passed_over_while_retention_runs_beside(again: Open) -> No
             found.extend(member.poll(0.2, 5, 1 << 20))
         return bool(found) and found[-1].offset == count - 1
 
-    patiently(followed, "the last record")
+    wait_until(followed, "the last record")
     thread.join()
     member.close()
     following = 0

@@ -9,7 +9,7 @@ from crawler.fetch.jobs import Capture, RequestKind
 from crawler.hit_records import KnownHits
 from crawler.settings import CrawlSettings
 from crawler.warc.pages import pages_of
-from farmwatch.crawl.archive_import import Imported, import_pages
+from farmwatch.crawl.archive_import import ImportSummary, import_pages
 from stream.log.contract import Log
 from stream.schema.topics import HITS, PAGES, all_topics
 from tests.support.warc_check import write
@@ -18,7 +18,7 @@ from tests.support.worlds import World
 PARTITIONS = 2
 
 
-def _import(log: Log, data: bytes) -> Imported:
+def _import(log: Log, data: bytes) -> ImportSummary:
     imports = KnownHits(log)
     with imports.hold():
         pass

@@ -19,7 +19,8 @@ from stream.log.contract import At, CleanupPolicy, Commit, StateChange, Topic
 from stream.log.errors import StreamError
 from tests.support.kafka_broker import Broker, free_ports
 from tests.support.paths import DOCS
-from tests.support.worlds import drain, patiently, record, settle, values
+from tests.support.waiting import wait_until
+from tests.support.worlds import drain, record, settle, values
 
 pytestmark = pytest.mark.kafka
 PREFIX, USER, PASSWORD = "fw.", "farmwatch", "a password"
@@ -99,11 +100,11 @@ def test_all_that_farmwatch_does_is_allowed(guarded: tuple[str, Path], tmp_path:
     assert log.committed("g", "in")[0] == log.end("in")[0]
     assert list(log.scan_state("s", 0)) == [(b"k", b"s")]
     member.close()
-    patiently(lambda: log.members("g") == [], "the group to be empty")
+    wait_until(lambda: log.members("g") == [], "the group to be empty")
     log.reset("g", "in", [0, 0])
     log.expire(0, {"in": [0, 0]})
     log.remove(topics=["out"], groups=["g"])
-    patiently(lambda: "out" not in log.topics(), "the removal")
+    wait_until(lambda: "out" not in log.topics(), "the removal")
     log.close()
 
 

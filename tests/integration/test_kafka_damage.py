@@ -13,7 +13,8 @@ from stream.kafka.log import KafkaLog
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Message, Output, StateChange, Topic
 from stream.log.errors import StreamError
 from tests.support.kafka_broker import Broker
-from tests.support.worlds import PATIENCE_S, drain, settle
+from tests.support.waiting import PATIENCE_S
+from tests.support.worlds import drain, settle
 
 pytestmark = pytest.mark.kafka
 HEADER_BYTES = 61  # of a batch; its records follow

@@ -22,7 +22,8 @@ from stream.log.errors import LogUnavailable
 from stream.schema.records import Hit, encode
 from tests.support.kafka_broker import Broker
 from tests.support.loops import Counting, decisions, loop_on
-from tests.support.worlds import drain, patiently
+from tests.support.waiting import wait_until
+from tests.support.worlds import drain
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.xdist_group("kills")]
 LONG = bool(os.environ.get("FARMWATCH_LONG"))
@@ -103,7 +104,7 @@ def _await_all(log: KafkaLog, worker: Worker) -> None:
         return False
 
     worker.stage.largest = 500
-    patiently(done, worker.told, PATIENCE_S, every_s=0.1)
+    wait_until(done, worker.told, PATIENCE_S, every_s=0.1)
 
 
 def _assert_exactly_once(log: KafkaLog, count: int) -> None:
@@ -124,7 +125,7 @@ def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: P
     worker = Worker(log, seed)
     for _ in range(ROUNDS):
         enough = worker.stage.commits + 3
-        patiently(lambda enough=enough: worker.stage.commits >= enough, worker.told, PATIENCE_S, every_s=0.005)  # type: ignore[misc]
+        wait_until(lambda enough=enough: worker.stage.commits >= enough, worker.told, PATIENCE_S, every_s=0.005)
         time.sleep(chance.uniform(0, 0.3))
         own_broker.kill()
         own_broker.start()
@@ -141,7 +142,7 @@ def test_a_broker_that_stays_away_is_reported_and_work_resumes(own_broker: Broke
     log = _open(own_broker, tmp_path)
     _prepare(log, count)
     worker = Worker(log, 1)
-    patiently(lambda: worker.stage.commits >= 20, worker.told, PATIENCE_S, every_s=0.01)
+    wait_until(lambda: worker.stage.commits >= 20, worker.told, PATIENCE_S, every_s=0.01)
     own_broker.stop()
     time.sleep(AWAY_S)
     assert "LogUnavailable" in worker.told()

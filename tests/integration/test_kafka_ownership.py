@@ -17,7 +17,8 @@ from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, Commit, StateChange
 from stream.log.errors import Fenced
 from tests.support.kafka_broker import broker
-from tests.support.worlds import KafkaWorld, patiently, record, settle, values
+from tests.support.waiting import wait_until
+from tests.support.worlds import KafkaWorld, record, settle, values
 
 pytestmark = pytest.mark.kafka
 QUICK = KafkaSettings(session_timeout_s=6, heartbeat_s=0.2, max_poll_interval_s=2)
@@ -68,7 +69,7 @@ def test_a_namesake_fences_and_the_first_comes_back_when_it_is_gone(world: Kafka
             return False
         return len(first.assignment()) == 2
 
-    patiently(back, "the partitions")
+    wait_until(back, "the partitions")
     first.commit(Commit([record("out", 1, "k", "back")], {At("a", 0): 0}))
 
 

@@ -16,7 +16,8 @@ from stream.kafka.log import KafkaLog
 from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, Commit, Member, StateChange
 from tests.support.kafka_broker import broker
-from tests.support.worlds import KafkaWorld, drain, patiently, record, values
+from tests.support.waiting import wait_until
+from tests.support.worlds import KafkaWorld, drain, record, values
 
 pytestmark = pytest.mark.kafka
 
@@ -154,7 +155,7 @@ def test_a_changelog_that_the_broker_compacted(world: KafkaWorld, states: Path) 
         member.commit(Commit(state={0: [StateChange(b"last", b"1")]}))  # rolls the segment
         return len(list(world.log.read("state.packed", 0))) <= 300
 
-    patiently(is_compacted, "the broker to compact", 60, every_s=0.5)
+    wait_until(is_compacted, "the broker to compact", 60, every_s=0.5)
     wanted[b"last"] = b"1"
     assert member.state(0).scan(b"", 100) == sorted(wanted.items())
     member.close()

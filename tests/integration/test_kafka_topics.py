@@ -24,7 +24,8 @@ from stream.schema.control import Control, exclusive
 from stream.schema.runs import Alias, Run
 from stream.schema.topics import CONTROL, all_topics
 from tests.support.kafka_broker import Broker, broker
-from tests.support.worlds import KafkaWorld, patiently, settle
+from tests.support.waiting import wait_until
+from tests.support.worlds import KafkaWorld, settle
 
 pytestmark = pytest.mark.kafka
 YEAR_MS = 365 * 86_400_000
@@ -125,7 +126,7 @@ def test_offsets_that_are_set_outlive_those_that_members_left(tmp_path: Path) ->
             member.close()
         log.reset("set", "in", [1])
         assert renew_offsets(log, "renewed", ["in"])
-        patiently(lambda: log.committed("left", "in") == [None], "what was left to be forgotten", 120, every_s=1)
+        wait_until(lambda: log.committed("left", "in") == [None], "what was left to be forgotten", 120, every_s=1)
         time.sleep(5)
         assert [log.committed(group, "in") for group in ("set", "renewed")] == [[1], [1]]
         log.close()

@@ -18,7 +18,8 @@ from stream.processing.loop import LoopSettings
 from stream.processing.stage import Context
 from stream.schema.records import Hit, Record
 from tests.support.loops import Ahead, Around, Transient, cycle, decisions, letters, loop_on, put_hits, refusing
-from tests.support.worlds import World, patiently
+from tests.support.waiting import wait_until
+from tests.support.worlds import World
 
 PARTITIONS = 2
 
@@ -51,13 +52,13 @@ def ids(*numbers: int) -> list[str]:
 def beside_the_next(stage: Ahead, batch: Sequence[str]) -> None:
     """A gate: the first batch waits until the second one has begun."""
     if "0" in batch:
-        patiently(lambda: len(stage.begun) > 1, "the second batch to begin")
+        wait_until(lambda: len(stage.begun) > 1, "the second batch to begin")
 
 
 def behind_the_next(stage: Ahead, batch: Sequence[str]) -> None:
     """A gate: the first batch ends last."""
     if "0" in batch:
-        patiently(lambda: len(stage.begun) > 1 and stage.running == 1, "the second batch to end")
+        wait_until(lambda: len(stage.begun) > 1 and stage.running == 1, "the second batch to end")
 
 
 def test_the_next_batch_begins_while_one_is_worked_on(memory: MemoryLog) -> None:
@@ -177,7 +178,7 @@ def test_stop_drains_both_batches_in_flight_and_reads_no_more(memory: MemoryLog,
     settings = LoopSettings(linger_s=0.0, drain_s=10.0 if in_time else 0.2)
     thread = threading.Thread(target=loop_on(memory, stage, settings=settings).run, args=(stop,))
     thread.start()
-    patiently(lambda: stage.running == 2, "two batches in flight")
+    wait_until(lambda: stage.running == 2, "two batches in flight")
     stop.set()
     if in_time:
         release.set()
@@ -222,7 +223,7 @@ def test_partitions_lost_in_between_are_left_to_the_new_owner(world: World) -> N
         loops[0].cycle(stop)
         return len(out(world.log)) >= 2
 
-    patiently(some, "the first commits")
+    wait_until(some, "the first commits")
     loops.append(loop_on(world.log, second, member=world.join("in", name="two", log=world.again())))
 
     def done() -> bool:
@@ -234,7 +235,7 @@ def test_partitions_lost_in_between_are_left_to_the_new_owner(world: World) -> N
             return False
         return left == 0
 
-    patiently(done, "all records")
+    wait_until(done, "all records")
     for loop in loops:
         cycle(loop, 3)
     assert sorted(out(world.log), key=int) == ids(*range(appended), *range(1000, 1000 + appended))

@@ -15,7 +15,8 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Decision, Hit, encode
 from stream.schema.topics import DEAD_LETTERS
 from tests.support.loops import Copying, count, decisions, letters, loop_on, put_hits, refusing
-from tests.support.worlds import World, patiently
+from tests.support.waiting import wait_until
+from tests.support.worlds import World
 
 RECORDS = 6
 SITE = b"a.example"
@@ -58,7 +59,7 @@ def run(world: World, metrics: Metrics, last: str, *, copies: int = 1, **options
         copied = [decision.id for decision in decisions(log, [0])]
         return copied.count(last) >= copies and not any(member.lag().values())
 
-    patiently(done, f"record {last}")
+    wait_until(done, f"record {last}")
     stop.set()
     loop.run(stop)
 

@@ -27,7 +27,8 @@ from tests.support.replay_world import (
     requests_of,
     write_rules,
 )
-from tests.support.worlds import KafkaWorld, patiently
+from tests.support.waiting import wait_until
+from tests.support.worlds import KafkaWorld
 
 pytestmark = [pytest.mark.kafka]
 
@@ -98,7 +99,7 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path) -> None:
         assert {row.articles - row.scored for row in world.outcome("loose")[1].values()} == {0}
 
         assert what_it_frees(kafka.log, world.row("same"))["verdicts.same"].records > 0
-        patiently(lambda: kafka.log.members("judge.same") == [], "the members to have left")
+        wait_until(lambda: kafka.log.members("judge.same") == [], "the members to have left")
         remove(kafka.log, "same")
         assert "same" not in Control(kafka.log).runs
         assert not [topic for topic in kafka.log.topics() if topic.endswith(".same")]

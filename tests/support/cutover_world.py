@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -39,7 +39,6 @@ from stream.schema.records import Features, Hit, Verdict, decode, encode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames, RunStatus
 from stream.schema.topics import FEATURES, HITS, PAGES
-from tests.support import worlds
 from tests.support.extraction_here import extract_here
 from tests.support.front_door import PARTITIONS, article_html
 from tests.support.kafka_broker import broker
@@ -176,11 +175,6 @@ def roles_at_work(config: Config, metrics: Mapping[Role, Metrics]) -> Iterator[N
             thread.join(60)
     if failures:
         raise failures[0]
-
-
-def patiently(done: Callable[[], bool], what: str) -> None:
-    """Look until it is done, leaving threads at work their time."""
-    worlds.patiently(done, what, 60, every_s=0.02)
 
 
 def config_of(url: str, *flags: str) -> Config:

@@ -1,4 +1,4 @@
-"""A whole farmwatch as its users run it: `farmwatch up` as real processes over a web on loopback, on either log."""
+"""`farmwatch up` as real processes over a web on loopback, on either log."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import random
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,18 +19,17 @@ from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
 from farmwatch.config.config import Config, load
 from farmwatch.config.opening import open_configured
-from farmwatch.daemon.quiescence import settle
+from farmwatch.daemon.quiescence import NotQuiescent, wait_until_quiescent
 from farmwatch.demo.server import LoopbackWeb
 from stream.log.contract import Log
 from stream.processing.heartbeat import is_heartbeat
 from stream.schema.records import Score, SiteState, Verdict, decode
 from stream.schema.topics import SCORES, SITES, VERDICTS
 from tests.support.webs import Web
-from tests.support.worlds import patiently
 
 ROLES = ("crawl", "measure", "judge", "score", "tally")
 PARTITIONS = 4
-# A decision comes sooner or later by chance; without it the pages of a site are the same in every run.
+# Without stop_when_decided, the pages of a site are the same in every run: the time of a decision varies.
 REPRODUCIBLE = {
     "crawl.contact": "https://operator.example/crawler",
     "crawl.allow_private": "true",
@@ -76,12 +75,12 @@ class Farm:
             self._process = subprocess.Popen(command, stdout=output, stderr=output, cwd=self._folder)
 
     def settle(self, timeout_s: float) -> None:
-        """Wait until nothing is left to fetch and every stage has read its input to the end."""
+        """Wait until the crawl has ended and every stage has processed its input."""
         with self.log() as log:
             try:
-                settle(log, self.config, timeout_s)
-            except TimeoutError as error:
-                raise TimeoutError(f"{error}\n{self.tail()}") from error
+                wait_until_quiescent(log, PARTITIONS, timeout_s)
+            except NotQuiescent as error:
+                raise NotQuiescent(f"{error}\n{self.tail()}") from error
 
     def stop(self, timeout_s: float = 60) -> int:
         assert self._process is not None
@@ -89,7 +88,7 @@ class Farm:
         return self._process.wait(timeout_s)
 
     def kill_one(self, chance: random.Random) -> str:
-        """kill -9 a random role's process; says which, or "" when none runs at the moment."""
+        """kill -9 the process of a random role; returns its role, "" if none runs."""
         running = self.roles()
         if not running:
             return ""
@@ -114,13 +113,8 @@ class Farm:
             self._process.kill()
             self._process.wait()
 
-    @contextmanager
-    def log(self) -> Iterator[Log]:
-        log = open_configured(self.config)
-        try:
-            yield log
-        finally:
-            log.close()
+    def log(self) -> AbstractContextManager[Log]:
+        return closing(open_configured(self.config))
 
     def audit(self) -> AuditReport:
         with self.log() as log:
@@ -142,7 +136,7 @@ class Farm:
 
 @dataclass
 class Outcome:
-    """What a run came to, comparable between runs: no times."""
+    """The result of a run without times, comparable between runs."""
 
     verdicts: dict[str, Any]
     scores: dict[str, Any]
@@ -174,8 +168,3 @@ def write_hits(folder: Path, web: Web) -> Path:
     path = folder / "hits.jsonl"
     path.write_text("\n".join(web.hits) + "\n", encoding="utf-8")
     return path
-
-
-def wait_for(condition: Any, timeout_s: float, what: str) -> None:
-    """Look every 50 ms until `condition()` is true; fails naming `what`."""
-    patiently(lambda: bool(condition()), what, timeout_s, every_s=0.05)

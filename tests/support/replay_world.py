@@ -36,7 +36,7 @@ from stream.schema.records import Features, Hit, Record, Score, ScoreRequest, Si
 from stream.schema.runs import Alias, Cutover, Run, names_of
 from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
 from tests.support.page_records import text_score
-from tests.support.worlds import patiently
+from tests.support.waiting import wait_until
 
 PARTITIONS = 3
 DETECTOR = "fake/1"
@@ -260,12 +260,12 @@ class Working:
         return sum(words in text for text in self.heard)
 
     def patiently(self, words: str, times: int = 1) -> None:
-        patiently(lambda: self.said(words) >= times, f"'{words}', {times} times", every_s=0.01)
+        wait_until(lambda: self.said(words) >= times, f"'{words}', {times} times", every_s=0.01)
 
     def sees_control(self) -> None:
         """Wait until it has seen `control` as it stands now."""
         before = self.looks
-        patiently(lambda: self.looks >= before + 2, "a look at control", every_s=0.01)
+        wait_until(lambda: self.looks >= before + 2, "a look at control", every_s=0.01)
 
     def end(self) -> Ending | None:
         self._thread.join(20)

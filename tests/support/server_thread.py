@@ -1,4 +1,4 @@
-"""A server for tests in an event loop of its own, on a thread that ends with the block that uses it."""
+"""A server for tests: an event loop in a thread, which ends with the block."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PATIENCE_S = 10.0
 
 
 class ServerThread:
-    """What a server on loopback is as a context manager; a subclass says in `serve` what there is to serve."""
+    """A server on loopback as a context manager; subclasses implement `serve`."""
 
     def __init__(self) -> None:
         self.loop = asyncio.new_event_loop()
@@ -19,11 +19,11 @@ class ServerThread:
         self._thread = threading.Thread(target=self._run, daemon=True)
 
     async def serve(self) -> None:
-        """Listen, and return; whatever is started goes on until the end of the block."""
+        """Start to listen, and return; the server runs until the end of the block."""
         raise NotImplementedError
 
     async def close(self) -> None:
-        """Listen no more. Tasks that are left are cancelled after it."""
+        """Stop listening. Remaining tasks are cancelled afterwards."""
 
     def __enter__(self) -> Self:
         self._thread.start()

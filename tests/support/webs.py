@@ -1,4 +1,4 @@
-"""The test data as webs on loopback: each site under its own host name, with the search hits that lead to it."""
+"""The test data as webs on loopback: each site with its host name and the hits that lead to it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HTML_HEADERS = {"Content-Type": "text/html; charset=utf-8"}
 
 @dataclass
 class Web:
-    """Hosts and their pages, the lines of a hits file, and what is known of the sites."""
+    """Hosts and their pages, the lines of a hits file, and the truth of the sites."""
 
     hosts: Hosts = field(default_factory=lambda: defaultdict(dict))
     hits: list[str] = field(default_factory=list)
@@ -32,7 +32,7 @@ class Web:
 
 
 def labelled_pages(shared: Path, *, every: int = 1) -> Web:
-    """Every page of the labelled pages that has a URL, served under the host of that URL."""
+    """Every labelled page with a URL, served under its host."""
     web = Web()
     inflate = zstandard.ZstdDecompressor()
     for number, (source, gold) in enumerate(_gold(shared / "data" / "pages")):
@@ -42,7 +42,7 @@ def labelled_pages(shared: Path, *, every: int = 1) -> Web:
         web.hits.append(json.dumps({"url": url, "query": source, "rank": number % 10 + 1}))
         try:
             normal = normalise(url)
-        except UnusableUrl:  # a few labels have no URL of a page; the hits file keeps them as lines to be skipped
+        except UnusableUrl:  # a few labels have an unusable URL; the hits file keeps them as lines to skip
             web.bad_lines += 1
             continue
         body = (shared / "data" / "pages" / source / "html" / f"{gold['id']}.html.zst").read_bytes()

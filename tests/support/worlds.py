@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-import time
 import uuid
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -15,11 +14,11 @@ import pytest
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import CleanupPolicy, Log, Member, Message, Output, Topic
+from tests.support.waiting import wait_until
 
 if TYPE_CHECKING:
     from stream.kafka.settings import KafkaSettings
 
-PATIENCE_S = 30.0  # a test that waits for longer has failed
 LEASE_MS = 60_000  # of the logs whose clock the tests turn
 MEMORY_DISK = "/dev/shm" if Path("/dev/shm").is_dir() else None
 NOON = 1_700_000_000_000
@@ -154,16 +153,6 @@ class KafkaWorld(World):
 KINDS: dict[str, type[World]] = {"embedded": EmbeddedWorld, "kafka": KafkaWorld}
 
 
-def patiently(
-    condition: Callable[[], bool], what: str | Callable[[], str], patience_s: float = PATIENCE_S, every_s: float = 0.0
-) -> None:
-    """Call `condition` until it is true; fails naming `what` when it never is."""
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < deadline, f"waited in vain for {what if isinstance(what, str) else what()}"
-        time.sleep(every_s)
-
-
 def gather(
     poll: Callable[[], Iterable[Message]], until: Callable[[Sequence[Message]], bool], what: str
 ) -> list[Message]:
@@ -174,7 +163,7 @@ def gather(
         found.extend(poll())
         return until(found)
 
-    patiently(enough, what)
+    wait_until(enough, what, every_s=0.0)
     return found
 
 
@@ -204,7 +193,7 @@ def settle(members: Sequence[Member], partitions: int) -> None:
         sizes = [len(share) for share in owned]
         return sum(sizes) == partitions == len(set().union(*owned)) and max(sizes) - min(sizes) <= 1
 
-    patiently(settled, f"{len(members)} members to share {partitions} partitions")
+    wait_until(settled, f"{len(members)} members to share {partitions} partitions")
 
 
 def record(topic: str, partition: int, key: str, value: str | bytes | None = "v", **more: Any) -> Output:

@@ -1,4 +1,4 @@
-"""The suite as a specification: every test says what it claims."""
+"""Rules for the test suite itself."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def test_every_test_states_its_claim(path: Path) -> None:
 
 
 def test_tests_of_one_file_run_in_one_process(request: pytest.FixtureRequest) -> None:
-    """Side by side, pytest-xdist sees the group of each test: files whose tests build on one another depend on it."""
+    """Under pytest-xdist, each test has its file as group: tests of some files build on each other."""
     assert ("@" in request.node.nodeid) == hasattr(request.config, "workerinput")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from json import dumps
+from typing import Annotated
 
-from cyclopts import App
+from cyclopts import App, Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import setting_rows
@@ -18,10 +19,19 @@ from stream.text.user_errors import Exit
 config = App(name="config")
 
 
-def doctor(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
+def doctor(
+    *,
+    deploy: Annotated[
+        bool,
+        Parameter(negative="", help="Also what a deployment needs: user, folders, secrets, brokers, metrics, limits."),
+    ] = False,
+    json: AsJson = False,
+    common: Common = DEFAULTS,
+) -> int:
     """Check the installation: one line each, OK, WARN or FAIL, and the remedy. Exit code 1 on any FAIL."""
     found = []
-    for result in examine(common.load().config):
+    loaded = common.load()
+    for result in examine(loaded.config, loaded.file, deploy=deploy):
         found.append(result)
         if not json:
             mend = f" -> {result.mend}" if result.mend else ""

@@ -21,7 +21,6 @@ from farmwatch.daemon.roles import run_role
 from farmwatch.daemon.supervisor import stop_on_signals
 from farmwatch.doctor.checks import prepare
 from farmwatch.terminal.messages import error_console, start_logging
-from stream.processing.metrics import Metrics
 from stream.schema.roles import Role
 from stream.text.user_errors import Exit, UsageError
 
@@ -79,13 +78,12 @@ def _run(config: Config, hits: list[Path], until_done: bool, member: str | None)
         if member is None:
             member = f"{Role.CRAWL.value}-{held.enter_context(claimed_name(names_folder(config), [Role.CRAWL]))}"
         skipped = append_hits_of(config, hits)
-        metrics = Metrics()
-        watch = CrawlWatch(metrics)
+        watch = CrawlWatch()
         view = None
         if console.is_terminal and not console.is_dumb_terminal:
             view = held.enter_context(CrawlView(console, config.log.url, config.crawl.max_in_flight))
         start_logging(role=Role.CRAWL.value)  # behind the view, which takes stderr over
         stop_on_signals(stop, hurry)
         held.enter_context(CrawlObserver(config, watch, view, stop, hurry, until_done=until_done).observing())
-        run_role(Role.CRAWL, config, member, stop, metrics=metrics, watched=watch.over)
+        run_role(Role.CRAWL, config, member, stop, observe=watch.observe)
     return Exit.PROBLEM if skipped else Exit.OK

@@ -17,7 +17,7 @@ from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.config.opening import check_log_url
 from farmwatch.crawl.append_hits import append_files
 from farmwatch.daemon.roles import run_role
-from farmwatch.daemon.supervisor import Supervisor, follow_parent, stop_on_signals, this_program
+from farmwatch.daemon.supervisor import Supervisor, follow_parent, restarts, stop_on_signals, this_program
 from farmwatch.doctor.checks import prepare, require_fit
 from farmwatch.terminal.messages import message, start_logging
 from stream.schema.roles import Role
@@ -129,7 +129,7 @@ def _run_one(role: Role, config: Config, name: str, leash: bool) -> int:
     stop_on_signals(stop)
     if leash:
         follow_parent(stop, config.up.drain_s)
-    run_role(role, config, name, stop)
+    run_role(role, config, name, stop, restarts=restarts())
     return Exit.OK
 
 

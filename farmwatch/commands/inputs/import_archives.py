@@ -16,7 +16,7 @@ from crawler.hit_records import KnownHits
 from crawler.warc.pages import Skipped, pages_of
 from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.opening import create_topics, opened
-from farmwatch.crawl.archive_import import Imported, MeasuredStream, import_pages, imports_lock
+from farmwatch.crawl.archive_import import ImportSummary, MeasuredStream, import_pages, imports_lock
 from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import counting, message, put, put_json
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
@@ -52,7 +52,7 @@ def import_archives(
         if str(file) not in STDIN and not file.is_file():
             raise FarmwatchError(f"{file}: {'a folder, no file' if file.is_dir() else 'no such file'}")
     config = common.load().config
-    total = Imported()
+    total = ImportSummary()
     size_bytes = sum(file.stat().st_size for file in files if file.is_file())
     with opened(config, create=True) as log, counting(size_bytes, "of the input") as advance:
         create_topics(log, config)

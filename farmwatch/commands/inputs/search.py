@@ -12,7 +12,7 @@ from cyclopts.validators import Number
 from crawler.sources.ledger import interval_s
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
-from farmwatch.crawl.append_hits import Appended, append_files
+from farmwatch.crawl.append_hits import AppendSummary, append_files
 from farmwatch.crawl.search_rounds import run_search
 from farmwatch.terminal.messages import put, put_json
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
@@ -88,9 +88,9 @@ def _seconds(every: str | None) -> int | None:
 
 
 def _append(config: Config, files: list[Path], as_json: bool) -> int:
-    total = Appended()
+    total = AppendSummary()
     for file, added in append_files(config, files):
-        if added == Appended():
+        if added == AppendSummary():
             raise FarmwatchError(f"{file}: no hit in it")
         total += added
     if as_json:

@@ -16,7 +16,7 @@ from farmwatch.commands.results.change import show_change
 from farmwatch.config.config import Config
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
-from farmwatch.daemon.kept_answer import read_answer
+from farmwatch.daemon.rate_cache import read_cached_rate
 from farmwatch.daemon.rate_series import read_points
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
@@ -103,7 +103,7 @@ def rate(
     with opened(config) as log:
         topic = names_to_read(log, run).sites
         if not by and of == "sites" and cut == Cut():
-            kept = read_answer(log, topic, config.rate, now_ms)
+            kept = read_cached_rate(log, topic, config.rate, now_ms)
         rows = read_rows(log, topic) if kept is None else []
         if source:
             _require_source(source, rows)

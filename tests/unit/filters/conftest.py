@@ -10,7 +10,7 @@ from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
 from stream.log.sql_state import MemoryState
 from stream.processing.state import KeyedState
-from tests.support.farm import wait_for
+from tests.support.waiting import wait_until
 
 SENTENCE = "The river rose slowly during the night and the people of the village moved their boats to higher ground. "
 
@@ -32,6 +32,6 @@ def article() -> str:
 def pool() -> Iterator[ExtractionPool]:
     """Two worker processes, ready, shared by the tests that break none of their settings."""
     shared_pool = ExtractionPool(MeasureSettings(workers=2))
-    wait_for(shared_pool.ready, 60, "a worker process")
+    wait_until(shared_pool.ready, "a worker process", 60)
     yield shared_pool
     shared_pool.close()

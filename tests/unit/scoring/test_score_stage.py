@@ -19,7 +19,7 @@ from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.schema.records import Score, ScoreRequest, decode
-from tests.support.worlds import patiently
+from tests.support.waiting import wait_until
 
 
 def request(number: int, digest: str, text: str, site: str = "a.example", run: str = "live") -> ScoreRequest:
@@ -125,7 +125,7 @@ class Desk:
         self.metrics = Metrics()
         self.detectors = detectors or (FakeDetector(),)
         self.stage = ScoreStage(lambda: self.detectors, metrics=self.metrics, **settings)
-        patiently(lambda: not self.stage.starting(), "the detectors")
+        wait_until(lambda: not self.stage.starting(), "the detectors")
         for detector in self.detectors:
             if isinstance(detector, FakeDetector):
                 detector.given.clear()  # what warmed it up
@@ -212,7 +212,7 @@ def test_a_text_in_two_batches_at_once_is_read_once() -> None:
     first = Batch(desk.stage, request(1, "d1", "shared"))
     assert held.begun.wait(20)
     second = Batch(desk.stage, request(2, "d1", "shared"), request(3, "d2", "own"))
-    patiently(lambda: ["own"] in held.given, "the second batch's own text")
+    wait_until(lambda: ["own"] in held.given, "the second batch's own text")
     assert first.found is second.found is None
     held.release.set()
     assert [len(batch.result()) for batch in (first, second)] == [1, 2]
@@ -373,7 +373,7 @@ def test_it_is_ready_when_every_detector_has_scored_something() -> None:
     assert loaded.wait(20)
     assert (stage.starting(), stage.ready()) == (True, False)
     release.set()
-    patiently(stage.ready, "the stage to be ready")
+    wait_until(stage.ready, "the stage to be ready")
     assert not stage.starting()
 
 
@@ -393,7 +393,7 @@ def _broken() -> list[Detector]:
 def test_detectors_that_cannot_be_had_end_the_process(load: Any, said: str) -> None:
     """No record is dead-lettered: `prepare` and `tick` both raise a fatal error with the cause."""
     stage = ScoreStage(load)
-    patiently(lambda: not stage.starting(), "the end of loading")
+    wait_until(lambda: not stage.starting(), "the end of loading")
     assert not stage.ready()
     for call in (lambda: stage.tick({}), lambda: stage.prepare([request(1, "d1", "x")])):
         with pytest.raises(CannotScore, match=said) as raised:

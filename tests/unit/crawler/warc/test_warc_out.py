@@ -28,8 +28,8 @@ from crawler.warc.file import close_leftovers
 from crawler.warc.pages import ArchivedPage, pages_of
 from crawler.warc.writer import WarcWriter
 from stream.processing.metrics import Metrics
-from tests.support.farm import wait_for
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 from tests.support.warc_check import HTML, STARTED_MS, Read, assert_clean, capture, finished, read_all, settings_in
 
 
@@ -196,7 +196,7 @@ def test_files_rotate_by_age_even_where_nothing_comes(tmp_path: Path) -> None:
     with writing(tmp_path, warc_s=0.05) as archive:
         archive(capture())
         archive.settle()
-        wait_for(lambda: list(tmp_path.glob("*.warc.gz")), 10, "the old file to be closed")
+        wait_until(lambda: list(tmp_path.glob("*.warc.gz")), "the old file to be closed", 10)
         archive(capture(1))
     assert len(finished(tmp_path)) == 2
 

@@ -81,7 +81,7 @@ def test_what_nobody_has_read_is_planned(farmwatch: Runner, unread: str) -> None
     assert "no name is looked up" in ran.err and ran.code == Exit.OK
     words = farmwatch("crawl", "--dry-run", "--log", unread).out
     assert "stopped: site_decided: TALLY has read enough" in words
-    assert "1 hit came with a page from an archive: not crawled" in words
+    assert "1 hit came with a page from an archive, so not crawled" in words
 
 
 def test_a_dry_run_writes_nothing(farmwatch: Runner, unread: str, tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_one_host_is_told_in_full(farmwatch: Runner, unread: str) -> None:
     ran = farmwatch("crawl", "--dry-run", "--site", "a\x1b[2J", "--log", unread)
     assert ran.code == Exit.USAGE and "\x1b" not in ran.err
     ran = farmwatch("crawl", "--dry-run", "--site", "nobody.example", "--log", unread)
-    assert ran.code == Exit.PROBLEM and "no such host is in the frontier" in ran.err
+    assert ran.code == Exit.PROBLEM and "this host is not in the frontier" in ran.err
 
 
 @pytest.mark.parametrize("named", ["New.Example", "https://new.example/2?x", "new.example."])

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from farmwatch.daemon.rate_series import SeriesKeeper, read_points
+from farmwatch.daemon.rate_series import SeriesWriter, read_points
 from scoring.rates.series import GROUPS_CAP, THIN_AFTER_DAYS
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Output
@@ -64,7 +64,7 @@ def log(clock: Clock) -> Iterator[MemoryLog]:
 
 def test_a_point_of_every_series_is_kept(log: MemoryLog) -> None:
     """All sites, each source, each rank band, each query group: as `rate` says it, at the start of the interval."""
-    SeriesKeeper(log, SETTINGS).keep(ROWS, START_S + 59)
+    SeriesWriter(log, SETTINGS).append(ROWS, START_S + 59)
     points = {(point.by, point.group): point for point in read_points(log)}
     assert set(points) == {
         ("", ""),
@@ -81,24 +81,24 @@ def test_a_point_of_every_series_is_kept(log: MemoryLog) -> None:
 
 def test_the_same_interval_written_again_replaces_itself(log: MemoryLog) -> None:
     """Two processes, or one started again: one point a series and interval, the newest."""
-    for keeper in (SeriesKeeper(log, SETTINGS), SeriesKeeper(log, SETTINGS)):
-        keeper.keep(ROWS, START_S)
-    SeriesKeeper(log, SETTINGS).keep(ROWS[:1], START_S + 1)
+    for keeper in (SeriesWriter(log, SETTINGS), SeriesWriter(log, SETTINGS)):
+        keeper.append(ROWS, START_S)
+    SeriesWriter(log, SETTINGS).append(ROWS[:1], START_S + 1)
     (whole,) = [point for point in read_points(log) if not point.by]
     assert (whole.llm, whole.human) == (1, 0)
 
 
 def test_old_points_are_thinned_to_one_a_day(log: MemoryLog, clock: Clock) -> None:
     """Beyond THIN_AFTER_DAYS the first point of a day stays, also where two days had nobody to do it."""
-    keeper = SeriesKeeper(log, SETTINGS)
+    keeper = SeriesWriter(log, SETTINGS)
     for hours in range(0, 48):
         clock.now_s = START_S + hours * HOUR_S
-        keeper.keep(ROWS, clock.now_s)
+        keeper.append(ROWS, clock.now_s)
     clock.now_s = START_S + (THIN_AFTER_DAYS - 1) * DAY_S
-    SeriesKeeper(log, SETTINGS).keep(ROWS[:0], clock.now_s)
+    SeriesWriter(log, SETTINGS).append(ROWS[:0], clock.now_s)
     assert sum(not point.by for point in read_points(log)) >= 48
     clock.now_s = START_S + (THIN_AFTER_DAYS + 2) * DAY_S
-    SeriesKeeper(log, SETTINGS).keep(ROWS, clock.now_s)
+    SeriesWriter(log, SETTINGS).append(ROWS, clock.now_s)
     kept = sorted(point.at for point in read_points(log) if not point.by)
     assert kept == [int(1000 * (START_S + days * DAY_S)) for days in (0, 1, THIN_AFTER_DAYS - 1, THIN_AFTER_DAYS + 2)]
     log.expire(int(clock.now_s * 1000))
@@ -107,8 +107,8 @@ def test_old_points_are_thinned_to_one_a_day(log: MemoryLog, clock: Clock) -> No
 
 def test_thinning_holds_few_days_in_memory(log: MemoryLog, clock: Clock) -> None:
     """Of a long series only the days that are thinned are held: the rest of the topic is passed over."""
-    keeper = SeriesKeeper(log, SETTINGS)
-    keeper.keep(ROWS, clock.now_s)
+    keeper = SeriesWriter(log, SETTINGS)
+    keeper.append(ROWS, clock.now_s)
     (model,) = [point for point in read_points(log) if not point.by]
     for days in range(1, THIN_AFTER_DAYS):
         clock.now_s = START_S + days * DAY_S
@@ -126,7 +126,7 @@ def test_series_of_a_split_are_bounded(log: MemoryLog) -> None:
     rows = [row(f"s{n}", sources=[f"source{n}"]) for n in range(GROUPS_CAP + 5)]
     rows += [row(f"t{n}", sources=["source7"]) for n in range(3)]
     with capture_logs() as events:
-        SeriesKeeper(log, SETTINGS).keep(rows, START_S)
+        SeriesWriter(log, SETTINGS).append(rows, START_S)
     groups = {point.group for point in read_points(log) if point.by == "source"}
     assert (len(groups), "source7" in groups) == (GROUPS_CAP, True)
     assert [(event["event"], event["by"], event["groups"]) for event in events] == [("series_left_out", "source", 5)]
@@ -136,7 +136,7 @@ def test_points_are_read_by_day(log: MemoryLog, clock: Clock) -> None:
     """From and until, both included, by the time that a point stands for; a log without the topic has none."""
     for days in range(5):
         clock.now_s = START_S + days * DAY_S
-        SeriesKeeper(log, SETTINGS).keep(ROWS, clock.now_s)
+        SeriesWriter(log, SETTINGS).append(ROWS, clock.now_s)
     found = read_points(log, date(2026, 5, 2), date(2026, 5, 3))
     assert sorted(point.at for point in found if not point.by) == [int(1000 * (START_S + n * DAY_S)) for n in (1, 2)]
     assert list(read_points(MemoryLog())) == []
@@ -146,7 +146,7 @@ def kept(url: str, *ago_s: float) -> None:
     """Points of times before now."""
     with closing(open_log(url)) as log:
         for seconds in ago_s:
-            SeriesKeeper(log, SETTINGS).keep(ROWS, time.time() - seconds)
+            SeriesWriter(log, SETTINGS).append(ROWS, time.time() - seconds)
 
 
 @pytest.mark.usefixtures("no_weights")
@@ -197,7 +197,7 @@ def test_why_splits_the_change_since_a_day(farmwatch: Runner, tmp_path: Path) ->
     where = f"sqlite:{tmp_path / 'log'}"
     with closing(open_log(where)) as log:
         log.create(all_topics(1, "e"))
-        SeriesKeeper(log, SETTINGS).keep(old, (days - 2) * DAY_S)
+        SeriesWriter(log, SETTINGS).append(old, (days - 2) * DAY_S)
         log.append([Output(SITES, 0, found.site.encode(), encode(found)) for found in [*old, *new]])
     since = (date(1970, 1, 1) + timedelta(days=days - 3)).isoformat()
     found = json.loads(farmwatch("rate", "--why", since, "--json", "--log", where).out)

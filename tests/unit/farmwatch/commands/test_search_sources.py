@@ -22,7 +22,6 @@ from stream.opening import open_log
 from stream.schema.records import Hit, decode
 from stream.schema.topics import HITS
 from stream.text.user_errors import Exit
-from tests.support.farm import wait_for
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.search_engines import (
     BRAVE,
@@ -36,6 +35,7 @@ from tests.support.search_engines import (
     Reply,
     says,
 )
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -319,7 +319,7 @@ def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tm
         (tmp_path / "queries").write_text("".join(f"garden {n}\n" for n in range(6)))
         more = ("--set", "search.brave.quota_month=0")
         first = _daemon(tmp_path, url, *more)
-        wait_for(lambda: sum(asked.path == "/brave" for asked in engine.seen) > 3, SOON_S, "four requests")
+        wait_until(lambda: sum(asked.path == "/brave" for asked in engine.seen) > 3, "four requests", SOON_S)
         first.kill()
         first.communicate(timeout=20)
         wait[0] = False
@@ -353,7 +353,7 @@ def test_ctrl_c_ends_a_search_by_hand_while_a_request_is_under_way(
         with Engine(slow) as engine:
             url = place(engine)
             search = _search(tmp_path, url, "--source", "searxng")
-            wait_for(lambda engine=engine: bool(engine.seen), SOON_S, "a request")
+            wait_until(lambda engine=engine: bool(engine.seen), "a request", SOON_S)
             search.send_signal(signal.SIGINT)
             said = _logged(search, "stopping")
             if signals == 2:

@@ -1,4 +1,4 @@
-"""The live view of a crawl: what is counted beside the log, and how it is drawn."""
+"""The view of a crawl: its figures, and how it shows them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import io
 import pytest
 from rich.console import Console
 
+from crawler.crawl_stage import CrawlStage
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
-from farmwatch.crawl.view import CrawlView, drawn, status_line
+from farmwatch.crawl.view import CrawlView, render, status_line
 from farmwatch.crawl.watch import CrawlFigures, CrawlWatch
 from stream.log.contract import Commit, Member, Output, StateChange, Topic
 from stream.log.errors import Fenced
 from stream.memory.log import MemoryLog
-from stream.processing.metrics import Metrics
 from stream.schema.records import Page, encode
 from stream.schema.topics import HITS, PAGES
 from stream.text.wording import lasting, moment, queue_in_words, size, when
@@ -38,7 +38,7 @@ FIGURES = CrawlFigures(
 
 
 class Clock:
-    """Both clocks of a watch, turned by hand."""
+    """Both clocks of a watch, set by the test."""
 
     def __init__(self) -> None:
         self.now_s = 100.0
@@ -56,12 +56,21 @@ def page(number: int, outcome: str, reason: str = "") -> Output:
     return Output(PAGES, 0, b"a.test", encode(record))
 
 
-def watched(partitions: int, metrics: Metrics | None = None) -> tuple[Clock, CrawlWatch, Member, MemoryLog]:
+class BusyStage(CrawlStage):
+    """A stage with two requests under way."""
+
+    in_flight = 2
+
+    def __init__(self) -> None:
+        self.received_bytes = 520
+
+
+def observed(partitions: int) -> tuple[Clock, CrawlWatch, Member, MemoryLog]:
     """A watch over a member that has polled once."""
     log, clock = MemoryLog(), Clock()
     log.create([Topic(name, partitions) for name in (HITS, PAGES, "state.frontier")])
-    watch = CrawlWatch(metrics or Metrics(), clock=clock.ms, monotonic=clock.seconds)
-    member = watch.over(log.join("crawl", [HITS], member="m", store="frontier"))
+    watch = CrawlWatch(clock=clock.ms, monotonic=clock.seconds)
+    member = watch.observe(BusyStage(), log.join("crawl", [HITS], member="m", store="frontier"))
     member.poll(0, 1, 1)
     return clock, watch, member, log
 
@@ -69,12 +78,12 @@ def watched(partitions: int, metrics: Metrics | None = None) -> tuple[Clock, Cra
 def rendered(figures: CrawlFigures, width: int = 100) -> str:
     """The view as text."""
     console = Console(record=True, width=width, file=io.StringIO())
-    console.print(drawn(figures, "sqlite:folder", 64))
+    console.print(render(figures, "sqlite:folder", 64))
     return console.export_text()
 
 
 def test_the_view_has_every_figure() -> None:
-    """Pages and their rate, bytes, requests under way, sites by state, oldest due, what is left, and the reasons."""
+    """Pages and their rate, bytes, requests in flight, sites by state, oldest due site, queue, and outcomes."""
     text = " ".join(rendered(FIGURES).split())
     for part in (
         "crawl on sqlite:folder, 3 min 12 s",
@@ -93,7 +102,7 @@ def test_the_view_has_every_figure() -> None:
 
 @pytest.mark.parametrize("width", [20, 50, 72])
 def test_a_narrow_terminal_cuts_the_lines(width: int) -> None:
-    """Each fact stays on its line, whatever there is to tell: what is too long ends in an ellipsis."""
+    """Each fact stays on one line; a long one ends in an ellipsis."""
     outcomes = {f"a_long_reason_number_{n}": 1000 for n in range(8)}
     figures = CrawlFigures(
         waits_for="", partitions=1, next_parked=f"{'a' * 200}.test, timeout", next_due_ms=5000, outcomes=outcomes
@@ -104,7 +113,7 @@ def test_a_narrow_terminal_cuts_the_lines(width: int) -> None:
 
 
 def test_a_view_without_partitions_says_what_it_waits_for() -> None:
-    """Before the log has given this process anything, the view says so and claims nothing else."""
+    """Before the first assignment, the view says so and shows no rate."""
     text = rendered(CrawlFigures())
     assert "for the log to give this process its partitions" in text
     assert "0 URLs queued" in text
@@ -112,17 +121,17 @@ def test_a_view_without_partitions_says_what_it_waits_for() -> None:
     assert status_line(CrawlFigures()).endswith("; waits for the log to give this process its partitions")
 
 
-def test_parked_sites_leave_no_end_to_tell() -> None:
-    """Where all that is active is parked, the rate of the last minute says nothing of the end."""
+def test_parked_sites_have_no_estimated_end() -> None:
+    """If all active sites are parked, the rate of the last minute gives no estimate."""
     figures = CrawlFigures(
         waits_for="", partitions=1, active=2, parked=2, queued=5, recent_per_s=3.0, next_due_ms=600_000
     )
     assert "at this rate" not in rendered(figures) and "the next in 10 min" in rendered(figures)
 
 
-def test_what_a_crawl_waits_for_is_named() -> None:
-    """Where nothing but parked sites is left, the view names the one that is asked again first, and why."""
-    clock, watch, member, _ = watched(2)
+def test_the_next_parked_site_is_named() -> None:
+    """If only parked sites are left, the view names the one that is asked again first, and why it is parked."""
+    clock, watch, member, _ = observed(2)
     later = clock.ms() + 600_000
     row = SiteRow("a.test", "http://a.test", parked_until=later, parked_why="http_503")
     changes = [StateChange(site_key("a.test"), pack(row), due_at=later)]
@@ -138,8 +147,8 @@ def test_what_a_crawl_waits_for_is_named() -> None:
     assert "only parked" not in status_line(watch.figures())
 
 
-def test_nothing_of_a_page_steers_the_terminal() -> None:
-    """A reason with control characters or markup, as a broken record may have, is drawn as plain text."""
+def test_no_page_can_control_the_terminal() -> None:
+    """A reason with control characters or markup, as in a broken record, is shown as plain text."""
     figures = CrawlFigures(waits_for="", partitions=1, outcomes={"\x1b[2Jx[bold]y[/bold]": 1})
     assert "\x1b" not in rendered(figures) and "x[bold]y[/bold] 1" in rendered(figures)
     assert "\x1b" not in status_line(figures)
@@ -155,10 +164,9 @@ def test_a_view_draws_on_its_console_and_ends() -> None:
     assert "1,234 fetched" in out.getvalue()
 
 
-def test_only_what_was_committed_is_counted() -> None:
-    """Records of a commit that the log refused are not in the figures; after a minute outcomes are forgotten."""
-    metrics = Metrics()
-    clock, watch, member, log = watched(1, metrics)
+def test_only_committed_records_are_counted() -> None:
+    """Records of a refused commit do not count; outcomes are dropped after a minute."""
+    clock, watch, member, log = observed(1)
     totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
     member.commit(
         Commit(
@@ -169,9 +177,6 @@ def test_only_what_was_committed_is_counted() -> None:
     log.join("crawl", [HITS], member="m", store="frontier").poll(0, 1, 1)  # another one takes the name
     with pytest.raises(Fenced):
         member.commit(Commit(outputs=[page(4, "fetched")], state={0: [StateChange(b"k", b"v")]}))
-    metrics.set("fetch_inflight", 2)
-    metrics.count("fetch_response_bytes", 500, kind="page")
-    metrics.count("fetch_response_bytes", 20, kind="robots")
     clock.now_s += 4
     figures = watch.figures()
     assert (figures.fetched_now, figures.outcomes, figures.recent_per_s) == (2, {"fetched": 2, "robots": 1}, 0.5)
@@ -180,9 +185,9 @@ def test_only_what_was_committed_is_counted() -> None:
     assert (watch.figures().outcomes, watch.figures().fetched_now) == ({}, 2)
 
 
-def test_the_sums_of_the_frontier_are_looked_at() -> None:
-    """The figures have the sums of the owned partitions, and how long the oldest site has been due."""
-    clock, watch, member, _ = watched(2)
+def test_the_sums_of_the_frontier_are_shown() -> None:
+    """The figures have the sums of the owned partitions, and the longest wait of a due site."""
+    clock, watch, member, _ = observed(2)
     totals = Totals(sites=9, active=4, parked=1, stopped=2, queued=7, fetched=3)
     changes = [StateChange(TOTALS_KEY, pack(totals)), StateChange(site_key("a.test"), b"x", due_at=97_000)]
     member.commit(Commit(state={0: changes, 1: [StateChange(TOTALS_KEY, pack(totals))]}))
@@ -194,8 +199,8 @@ def test_the_sums_of_the_frontier_are_looked_at() -> None:
     assert (figures.oldest_due_ms, figures.next_due_ms) == (4000, None)
 
 
-def test_spans_are_said_as_people_do() -> None:
-    """Two units at most, seconds with a tenth below ten; moments beside now; sizes and queues with their units."""
+def test_spans_are_readable() -> None:
+    """At most two units, tenths of seconds below ten; moments relative to now; sizes and queues with units."""
     assert [lasting(span) for span in (0, 0.44, 9.96, 35, 59.7, 60, 200, 7500, 350_000)] == [
         *("0 s", "0.4 s", "10 s", "35 s", "1 min", "1 min", "3 min 20 s", "2 h 5 min", "4 d 1 h"),
     ]

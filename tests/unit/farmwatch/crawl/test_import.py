@@ -1,4 +1,4 @@
-"""`farmwatch import`: pages of archives onto the log, once."""
+"""`farmwatch import`: appends the pages of archives to the log, each once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from crawler import hit_records as appending
 from crawler.fetch.jobs import Capture, RequestKind
 from crawler.hit_records import KnownHits
 from crawler.settings import CrawlSettings
@@ -81,7 +80,7 @@ def archives(tmp_path: Path) -> list[Path]:
 
 
 def test_pages_and_their_hits_are_appended_once(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:
-    """Whatever is imported again, together or alone, is known; what is passed over is counted by its reason."""
+    """A second import skips all known pages; skipped records are counted by reason."""
     url = f"sqlite:{tmp_path / 'log'}"
     ran = farmwatch("import", *archives, "--log", url)
     assert (ran.code, ran.err) == (Exit.OK, "")
@@ -101,7 +100,7 @@ def test_pages_and_their_hits_are_appended_once(farmwatch: Runner, tmp_path: Pat
 
 
 def test_sites_and_the_source_can_be_chosen(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:
-    """Hosts by any spelling; the source is what rates are cut by."""
+    """Hosts may have any spelling; the source is a cut of rates."""
     url = f"sqlite:{tmp_path / 'log'}"
     sites = ["--site", "Site1.test", "--site", "http://site2.test/x"]
     ran = farmwatch("import", *archives, "--source", "library", *sites, "--log", url)
@@ -113,7 +112,7 @@ def test_sites_and_the_source_can_be_chosen(farmwatch: Runner, tmp_path: Path, a
 
 
 def test_broken_records_are_named_and_in_the_exit_code(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:
-    """File, offset and reason on stderr, the rest imported, exit 1; a hostile file is not listed to its end."""
+    """File, offset and reason are on stderr, the rest is imported, the exit code is 1; a long list is cut."""
     url = f"sqlite:{tmp_path / 'log'}"
     bad = tmp_path / "bad.warc.gz"
     start = archives[0].read_bytes()
@@ -141,15 +140,15 @@ def test_broken_records_are_named_and_in_the_exit_code(farmwatch: Runner, tmp_pa
 def test_wrong_arguments_are_refused_before_anything_is_done(
     farmwatch: Runner, tmp_path: Path, arguments: list[str], code: Exit, said: str
 ) -> None:
-    """In words, with the exit code of their kind, and without a log."""
+    """With a message and the exit code of the error, before a log is created."""
     (tmp_path / "x.warc").write_text("")
     ran = farmwatch("import", *arguments, "--log", f"sqlite:{tmp_path / 'log'}")
     assert ran.code == code and said in ran.err
     assert not (tmp_path / "log").exists()
 
 
-def test_an_import_of_nothing_is_told(farmwatch: Runner, tmp_path: Path) -> None:
-    """An empty file, and one whose pages all come from private addresses: exit 1, with what to do; known ones are 0."""
+def test_an_empty_import_is_a_problem(farmwatch: Runner, tmp_path: Path) -> None:
+    """An empty file, or only pages of private addresses: exit 1 with the remedy. Only known pages: exit 0."""
     url = f"sqlite:{tmp_path / 'log'}"
     (tmp_path / "empty.warc").write_bytes(b"")
     ran = farmwatch("import", "empty.warc", "--log", url)
@@ -162,12 +161,11 @@ def test_an_import_of_nothing_is_told(farmwatch: Runner, tmp_path: Path) -> None
 
 
 class _Interrupted(Exception):
-    """Stands for whatever ends an import."""
+    """Any error that ends an import."""
 
 
-def test_an_interrupted_import_is_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Broken off after any batch: the next import appends the rest, and nothing twice, on a log in memory as well."""
-    monkeypatch.setattr(appending, "_BATCH_BYTES", 1)
+def test_an_interrupted_import_can_be_repeated(tmp_path: Path) -> None:
+    """After an interruption at any batch, the next import appends the rest, and no record twice."""
     captures = [capture(number) for number in range(6)]
     (file,) = write(tmp_path, captures + captures[:2])  # the last two are other records of the same URLs
     file.write_bytes(file.read_bytes() * 2)  # each record twice
@@ -182,7 +180,7 @@ def test_an_interrupted_import_is_made_again(tmp_path: Path, monkeypatch: pytest
 
 
 def _import(log: MemoryLog, file: Path, batches: int) -> None:
-    """Import until so many pages came."""
+    """Import until so many pages were read."""
     imports = _known(log)
     with file.open("rb") as stream:
 
@@ -193,7 +191,7 @@ def _import(log: MemoryLog, file: Path, batches: int) -> None:
                 yield one
 
         try:
-            import_pages(log, found(), imports, lambda bad: pytest.fail(bad.reason))
+            import_pages(log, found(), imports, lambda bad: pytest.fail(bad.reason), batch_bytes=1)
         except _Interrupted:
             return
 
@@ -203,8 +201,8 @@ def _pages(file: Path) -> list[ArchivedPage | Skipped]:
         return list(pages_of(stream, CrawlSettings(), now_ms=2 * 10**12))
 
 
-def test_who_imports_alone_reads_the_log_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only after another one held the lock, or an append failed, are hits read again: on Kafka that is slow."""
+def test_a_single_import_reads_the_log_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hits are read again only after another import held the lock, or an append failed: on Kafka this is slow."""
     (file,) = write(tmp_path, [capture(number) for number in range(6)])
     pages = _pages(file)
     looks: list[str] = []
@@ -236,19 +234,18 @@ def test_who_imports_alone_reads_the_log_once(tmp_path: Path, monkeypatch: pytes
 
 
 def test_processes_beside_each_other_append_a_record_once(tmp_path: Path) -> None:
-    """Three imports of one file at once, a page a batch: every page and its hit are there once, and told once."""
+    """Three imports of one file at once, with small batches: every page and its hit are appended and counted once."""
     (file,) = write(tmp_path / "warc", [capture(number) for number in range(40)])
     url = f"sqlite:{tmp_path / 'log'}"
     with closing(open_log(url)) as log:
         log.create(all_topics(PARTITIONS, feature_epoch(MeasureSettings())))
     code = (
-        "import sys; from crawler import hit_records as appending\n"
-        "from farmwatch.crawl import archive_import as importing; from farmwatch.__main__ import main\n"
-        "appending._BATCH_BYTES = 1\n"
+        "import sys; from farmwatch.__main__ import main\n"
+        "from farmwatch.crawl import archive_import as importing\n"
         "do = importing.import_pages\n"
         "def when_all_are_here(*given):\n"
         "    print('ready', file=sys.stderr, flush=True); sys.stdin.readline()\n"
-        "    return do(*given)\n"
+        "    return do(*given, batch_bytes=1)\n"
         "importing.import_pages = when_all_are_here\n"
         f"sys.argv = ['farmwatch', 'import', {str(file)!r}, '--json', '--log', {url!r}, *sys.argv[1:]]\n"
         "main()\n"
@@ -269,7 +266,7 @@ def test_processes_beside_each_other_append_a_record_once(tmp_path: Path) -> Non
 
 
 def test_heartbeats_among_the_hits_are_passed_over(tmp_path: Path) -> None:
-    """A log that a daemon works on has them; what was imported before and after them is known all the same."""
+    """Pages that were imported before and after a heartbeat are known."""
     (file,) = write(tmp_path, [capture(number) for number in range(3)])
     with _memory_log() as log:
         heartbeat.beat(log, PARTITIONS, 1)
@@ -278,8 +275,8 @@ def test_heartbeats_among_the_hits_are_passed_over(tmp_path: Path) -> None:
         assert len(_known(log).ids) == 3
 
 
-def test_a_lock_that_cannot_be_made_is_told(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:
-    """The file and what to do, before anything is appended."""
+def test_a_lock_that_cannot_be_created_is_reported(farmwatch: Runner, tmp_path: Path, archives: list[Path]) -> None:
+    """The message has the file and the remedy; nothing is appended."""
     url = f"sqlite:{tmp_path / 'log'}"
     (tmp_path / "log" / "search" / "imports.lock").mkdir(parents=True)
     ran = farmwatch("import", archives[0], "--log", url)
@@ -289,7 +286,7 @@ def test_a_lock_that_cannot_be_made_is_told(farmwatch: Runner, tmp_path: Path, a
 
 
 def test_small_pages_do_not_make_a_large_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages of next to nothing become visible, and leave the memory, thousands of records at a time."""
+    """Thousands of tiny pages are appended in batches of at most 2,000 records."""
     (file,) = write(tmp_path, [capture(1)])
     (page,) = _pages(file)
     assert isinstance(page, ArchivedPage)

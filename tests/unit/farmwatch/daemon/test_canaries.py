@@ -1,4 +1,4 @@
-"""The file of canaries: what is taken, what is refused with file and line, and how text becomes a page."""
+"""The canary file: valid lines, errors with file and line, and pages made of text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def body(page: Page) -> str:
 
 @pytest.mark.parametrize("name", ["canaries.jsonl", "canaries.jsonl.zst"])
 def test_lines_of_a_label_and_truth_are_a_site(tmp_path: Path, name: str) -> None:
-    """At most canary.pages pages of each, in the order of the file; the name tells truth, content and pages."""
+    """At most canary.pages pages of each, in the order of the file; the name contains truth, content and pages."""
     made: dict[str, Any] = {"truth": "llm", "text": "Made.", "made_at": "2026-01-02"}
     lines = [line(n) for n in range(5)] + [line(**made), line(**made, site="notes")]
     sites = read_canaries(write(tmp_path, *lines, "", name=name))
@@ -59,7 +59,7 @@ def test_lines_of_a_label_and_truth_are_a_site(tmp_path: Path, name: str) -> Non
 
 
 def test_records_are_the_same_in_a_round_and_new_in_the_next(tmp_path: Path) -> None:
-    """Ids follow from content, round and place, as `explain` finds a page; new texts under a label count apart."""
+    """Ids depend on content, round and place; new texts under a label are another site."""
     from crawler.web.urls import page_id
 
     (site,) = read_canaries(write(tmp_path, line(1), line(2)))
@@ -73,7 +73,7 @@ def test_records_are_the_same_in_a_round_and_new_in_the_next(tmp_path: Path) -> 
 
 
 def test_pages_are_fetched_in_the_order_of_the_file(tmp_path: Path) -> None:
-    """One after the other, the last one now: the order in which TALLY judges them is the same in every round."""
+    """One millisecond apart, the last one now: TALLY judges them in the same order in every round."""
     (site,) = read_canaries(write(tmp_path, line(1), line(2), line(3)))
     for number in range(20):
         pages = sorted(site.records(number, 1000), key=lambda page: page.fetched_at)
@@ -82,14 +82,14 @@ def test_pages_are_fetched_in_the_order_of_the_file(tmp_path: Path) -> None:
 
 @given(st.text(max_size=200), st.text(max_size=400))
 def test_text_never_becomes_markup(title: str, text: str) -> None:
-    """Whatever the text says, the page has its own elements only, and what is written is what was given."""
+    """For any text, the page contains only its own elements."""
     tags = [part.split(">", 1)[0] for part in page_of_text(title, text).split("<")[1:]]
     allowed = {"!DOCTYPE html", "html", "head", 'meta charset="utf-8"', "title", "body", "article", "h1", "p"}
     assert {tag.removeprefix("/") for tag in tags} <= allowed
 
 
 def test_paragraphs_are_kept(tmp_path: Path) -> None:
-    """Empty lines part paragraphs; what looks like markup is text."""
+    """Empty lines separate paragraphs; markup is escaped."""
     (site,) = read_canaries(write(tmp_path, line(text="One <b>\ntwo\n \nthree & four")))
     tree = site.pages[0].decode()
     assert "<p>One &lt;b&gt;\ntwo</p>\n<p>three &amp; four</p>" in tree
@@ -99,34 +99,37 @@ def test_paragraphs_are_kept(tmp_path: Path) -> None:
     ("bad", "said"),
     [
         ("{", "line 2"),
-        ('{"truth": "robot", "site": "a", "text": "x"}', "line 2: truth is human or llm"),
+        ('{"truth": "robot", "site": "a", "text": "x"}', "line 2: truth must be human or llm"),
         ({"truth": "llm", "text": "x"}, "line 2: Object missing required field `site`"),
-        (line(site="No Label"), "line 2: site 'No Label' is no label"),
-        (line(text="  "), "line 2: a page has either text or html"),
-        (line(html="<p>x"), "line 2: a page has either text or html"),
-        (line(made_at="2022-11-01"), "line 2: a human page of 2022-11-01: only what was written before 2022-11-01"),
-        (line(made_at=None), "line 2: a human page without made_at: only what was written before 2022-11-01 is known"),
-        (line(truth="llm", text=" Text\n1. "), "line 2: the text is llm here and human in line 1: it cannot be both"),
+        (line(site="No Label"), "line 2: site 'No Label' is not a label"),
+        (line(text="  "), "line 2: a page needs either text or html"),
+        (line(html="<p>x"), "line 2: a page needs either text or html"),
+        (
+            line(made_at="2022-11-01"),
+            "made_at of a human page: 2022-11-01; only pages written before 2022-11-01",
+        ),
+        (line(made_at=None), "line 2: made_at of a human page: none; only pages"),
+        (line(truth="llm", text=" Text\n1. "), "line 2: the text is llm here and human in line 1"),
         (line(made_at="May"), "line 2: Invalid"),
-        (line(text="x" * (PAGE_CAP_BYTES + 1)), "at most 200000 are taken"),
+        (line(text="x" * (PAGE_CAP_BYTES + 1)), "at most 200000 are allowed"),
         ('{"truth":"llm","site":"a","text":"\\ud800"}', "line 2"),
         ("[" * 100_000, "line 2"),
     ],
 )
 def test_bad_lines_are_refused_with_their_number(tmp_path: Path, bad: dict[str, Any] | str, said: str) -> None:
-    """One bad line refuses the file: what is not as it should be would measure something else."""
+    """One bad line makes the file invalid, with the number of the line."""
     with pytest.raises(BadCanaries) as caught:
         read_canaries(write(tmp_path, line(1), bad))
     assert said in str(caught.value)
     assert len(str(caught.value)) < 600 + len(str(tmp_path))
 
 
-def test_files_that_are_none(tmp_path: Path) -> None:
-    """Absent, empty, not zstd, too many sites: each says what it is; no file named is no error."""
+def test_unusable_files_are_refused(tmp_path: Path) -> None:
+    """Missing, empty, not zstd, too many sites: each has its message. No configured file is valid."""
     assert read_canaries(CanarySettings()) == []
     with pytest.raises(BadCanaries, match="cannot be read: No such file"):
         read_canaries(CanarySettings(file=str(tmp_path / "none")))
-    with pytest.raises(BadCanaries, match="no page in it"):
+    with pytest.raises(BadCanaries, match="no page in the file"):
         read_canaries(write(tmp_path, ""))
     (tmp_path / "x.zst").write_bytes(b"nothing of the kind")
     with pytest.raises(BadCanaries, match="no zstd file"):
@@ -136,8 +139,8 @@ def test_files_that_are_none(tmp_path: Path) -> None:
         read_canaries(write(tmp_path, *many))
 
 
-def test_human_pages_of_before_are_taken(tmp_path: Path) -> None:
-    """The last of October 2022 is the last day; LLM pages may be of any day, or name none."""
+def test_human_pages_must_be_old(tmp_path: Path) -> None:
+    """The last valid day is 31 October 2022; LLM pages may have any day, or none."""
     llm = [line(truth="llm", text="a", made_at="2026-11-01"), line(truth="llm", text="b", made_at=None)]
     sites = read_canaries(write(tmp_path, line(made_at="2022-10-31"), *llm))
     assert [site.newest.isoformat() for site in sites if site.newest] == ["2022-10-31", "2026-11-01"]
@@ -145,7 +148,7 @@ def test_human_pages_of_before_are_taken(tmp_path: Path) -> None:
 
 
 def test_a_broken_file_is_refused_before_any_role_starts(tmp_path: Path) -> None:
-    """The supervisor would else start TALLY again for ever: what is wrong is a fault of usage, with file and line."""
+    """Otherwise the supervisor would restart TALLY forever. The exit code is that of a usage error."""
     settings = write(tmp_path, "{")
     config = load(None, [f"canary.file={settings.file}"], {}).config
     with pytest.raises(BadCanaries, match="line 1") as caught:

@@ -1,4 +1,4 @@
-"""Canary pages are sent exactly once a round and partition, whatever crashes, moves or is broken."""
+"""Canary pages are sent exactly once per round and partition, despite crashes, rebalances and broken files."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def pages_of(number: int, now_ms: int) -> Iterator[Page]:
 
 
 class Farm:
-    """TALLY processes over one log, with a clock that the test sets."""
+    """TALLY processes on one log, with a clock that the test sets."""
 
     def __init__(self, pages: PagesOf | None = pages_of) -> None:
         self.now_ms = 10_000_000
@@ -66,13 +66,13 @@ class Farm:
         return self.pages(number, now_ms)
 
     def work(self, *loops: StageLoop, cycles: int = 3) -> None:
-        """Some rounds of each process, by turns."""
+        """Run some cycles of each process in turn."""
         for _ in range(cycles):
             for loop in loops:
                 loop.cycle(threading.Event())
 
     def sent(self) -> Counter[str]:
-        """How often each page stands on the topic."""
+        """Page id -> number of its records."""
         found: Counter[str] = Counter()
         for partition in range(PARTITIONS):
             for message in self.log.read(PAGES, partition):
@@ -89,7 +89,7 @@ def expected(*numbers: int) -> Counter[str]:
 
 
 def test_a_round_is_sent_once() -> None:
-    """All pages at once, each in its site's partition; nothing more until the next round begins, and none is missed."""
+    """All pages, each in the partition of its site; the next ones when the next round starts."""
     farm = Farm()
     loop = farm.tally()
     farm.work(loop)
@@ -105,7 +105,7 @@ def test_a_round_is_sent_once() -> None:
 
 
 def test_a_round_in_which_nobody_ran_is_left_out() -> None:
-    """After a rest of five rounds only the present one is sent."""
+    """After a pause of five rounds, only the current one is sent."""
     farm = Farm()
     farm.work(farm.tally())
     farm.now_ms += 5 * EVERY_S * 1000
@@ -115,7 +115,7 @@ def test_a_round_in_which_nobody_ran_is_left_out() -> None:
 
 @pytest.mark.parametrize(("every_s", "wait_s", "number"), [(100, 100, 101), (5000, 5000, 3)])
 def test_another_interval_takes_over(every_s: int, wait_s: int, number: int) -> None:
-    """Rounds more or less often than before: the next one of the new interval is sent, whatever its number."""
+    """After a change of the interval, the next round of the new interval is sent, even if its number is lower."""
     farm = Farm()
     farm.work(farm.tally())
     farm.every_s = every_s
@@ -128,7 +128,7 @@ def test_another_interval_takes_over(every_s: int, wait_s: int, number: int) -> 
 
 
 def test_two_processes_send_each_page_once() -> None:
-    """Each sends what falls into its partitions, and takes over what the other leaves without sending it again."""
+    """Each sends the pages of its partitions; after a takeover, no page is sent again."""
     farm = Farm()
     one, two = farm.tally("one"), farm.tally("two")
     farm.work(one, two, cycles=6)
@@ -142,7 +142,7 @@ def test_two_processes_send_each_page_once() -> None:
 
 @given(st.lists(st.sampled_from(["work", "crash", "restart", "wait"]), max_size=12))
 def test_no_page_is_ever_sent_twice(steps: list[str]) -> None:
-    """Whatever is interrupted: each round that was begun is whole in the end, and no page stands there twice."""
+    """After any sequence of crashes and restarts, each started round is complete, and no page occurs twice."""
     farm = Farm()
     loop = farm.tally()
     for step in steps:
@@ -175,7 +175,7 @@ def _stopped() -> threading.Event:
 
 
 def test_a_broken_file_stops_nothing() -> None:
-    """Pages that cannot be made are an error in the log, once in five minutes; mended, they are sent in that round."""
+    """The error is logged once in five minutes; with a corrected file, the same round is sent."""
     calls = []
 
     def broken(number: int, now_ms: int) -> Iterator[Page]:
@@ -195,10 +195,8 @@ def test_a_broken_file_stops_nothing() -> None:
 
 
 @pytest.mark.parametrize("is_sending", [True, False])
-def test_old_canary_sites_are_taken_away(is_sending: bool) -> None:
-    """A canary site's row and tally go when it is old, also where no file is configured any more; a real site's stay,
-    and no site of a later round goes.
-    """
+def test_old_canary_sites_are_removed(is_sending: bool) -> None:
+    """Row and tally of an old canary site are removed, even without a configured file; other sites stay."""
     farm = Farm()
     farm.work(farm.tally())
     old = NAMES[0]._replace(round=10).site
@@ -222,7 +220,7 @@ def test_old_canary_sites_are_taken_away(is_sending: bool) -> None:
 
 
 def rows(farm: Farm) -> set[str]:
-    """Sites whose newest record is a row."""
+    """Sites whose newest record is not a tombstone."""
     newest: dict[str, bool] = {}
     for partition in range(PARTITIONS):
         for message in farm.log.read(SITES, partition):
@@ -233,8 +231,8 @@ def rows(farm: Farm) -> set[str]:
 
 
 @pytest.mark.parametrize(("site", "stops"), [("real.example", 1), (NAMES[1]._replace(round=10).site, 0)])
-def test_nobody_is_told_to_stop_crawling_a_canary(site: str, stops: int) -> None:
-    """A site with articles enough sends a stop to CRAWL; a canary site, which nobody crawls, sends none."""
+def test_canaries_cause_no_decision(site: str, stops: int) -> None:
+    """A site with enough articles causes a stop decision for CRAWL; a canary site, which is not crawled, does not."""
     farm = Farm(lambda number, now_ms: [])
     detector = FakeDetector().identity
     for number in range(12):

@@ -18,26 +18,26 @@ from farmwatch.daemon.endpoints import Endpoints
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics
 from stream.text.user_errors import ConfigError
-from tests.support.farm import wait_for
+from tests.support.waiting import wait_until
 
 
-class _Says:
+class _Loop:
     def __init__(self) -> None:
         self.health = Health(True, True, "ok")
 
 
 @pytest.fixture
-def says() -> _Says:
-    """What the loop says of itself."""
-    return _Says()
+def loop() -> _Loop:
+    """The health of the loop, set by the test."""
+    return _Loop()
 
 
 @pytest.fixture
-def served(says: _Says) -> Iterator[Endpoints]:
+def served(loop: _Loop) -> Iterator[Endpoints]:
     """Endpoints on a free port."""
     metrics = Metrics()
     metrics.count("dead_letters", 3, stage="judge", reason="BadRecord")
-    endpoints = Endpoints(metrics.registry, lambda: says.health, "127.0.0.1", 0)
+    endpoints = Endpoints(metrics.registry, lambda: loop.health, "127.0.0.1", 0)
     endpoints.start()
     yield endpoints
     endpoints.close()
@@ -71,7 +71,7 @@ def _get(endpoints: Endpoints, path: str) -> tuple[int, str, str]:
 
 
 def test_metrics_are_exposed(served: Endpoints) -> None:
-    """/metrics shows the process's registry in the text format of Prometheus."""
+    """/metrics shows the registry of the process in the text format of Prometheus."""
     status, content_type, body = _get(served, "/metrics")
     assert status == 200
     assert content_type.startswith("text/plain; version=")
@@ -87,15 +87,15 @@ def test_metrics_are_exposed(served: Endpoints) -> None:
     ],
 )
 def test_health_and_readiness_are_told_apart(
-    served: Endpoints, says: _Says, health: Health, healthz: tuple[int, str], readyz: tuple[int, str]
+    served: Endpoints, loop: _Loop, health: Health, healthz: tuple[int, str], readyz: tuple[int, str]
 ) -> None:
-    """A loop that ticks but holds no partition is healthy and not ready; one that stands still is not healthy."""
-    says.health = health
+    """A loop without a partition is healthy but not ready; a stuck loop is not healthy."""
+    loop.health = health
     assert (_get(served, "/healthz")[::2], _get(served, "/readyz")[::2]) == (healthz, readyz)
 
 
 def test_other_paths_are_not_found(served: Endpoints) -> None:
-    """Anything else is 404 and names what there is."""
+    """Any other path is 404, with the list of pages."""
     status, _, body = _get(served, "/etc/passwd")
     assert status == 404
     assert "/metrics" in body
@@ -112,14 +112,14 @@ def _serving() -> int:
     return sum("process_request_thread" in thread.name for thread in threading.enumerate())
 
 
-def test_clients_that_leave_early_are_no_event(served: Endpoints, capfd: pytest.CaptureFixture[str]) -> None:
-    """A hundred clients that reset their connection, before or after they asked, leave no word in the log."""
+def test_clients_that_disconnect_early_are_not_logged(served: Endpoints, capfd: pytest.CaptureFixture[str]) -> None:
+    """A hundred clients reset their connection, before or after their request."""
     with structlog.testing.capture_logs() as logs:
         for number in range(100):
             with _connected(served, b"GET /metrics HTTP/1.0\r\n" + b"\r\n" * (number % 2)) as connection:
                 connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         assert _get(served, "/healthz")[0] == 200
-        wait_for(lambda: _serving() == 0, 20.0, "the threads")
+        wait_until(lambda: _serving() == 0, "the threads", 20.0)
     assert logs == [] and capfd.readouterr().err == ""
 
 
@@ -138,19 +138,19 @@ def test_clients_that_leave_early_are_no_event(served: Endpoints, capfd: pytest.
         b"GET /metrics HTTP/1.0\r\nAccept: application/openmetrics-text;version=x;escaping=y;=\r\n\r\n",
     ],
 )
-def test_malformed_requests_are_no_event(served: Endpoints, capfd: pytest.CaptureFixture[str], request_: bytes) -> None:
-    """Whatever is asked, there is no traceback, and the next client is answered."""
+def test_malformed_requests_are_no_error(served: Endpoints, capfd: pytest.CaptureFixture[str], request_: bytes) -> None:
+    """There is no traceback, and the next client gets its response."""
     with structlog.testing.capture_logs() as logs, _connected(served, request_) as connection:
         with suppress(ConnectionError):
             while connection.recv(65536):
                 pass
-        wait_for(lambda: _serving() == 0, 20.0, "the threads")
+        wait_until(lambda: _serving() == 0, "the threads", 20.0)
     assert _get(served, "/healthz")[0] == 200
     assert logs == [] and capfd.readouterr().err == ""
 
 
 def test_slow_clients_hold_few_threads_and_not_for_long() -> None:
-    """Of clients that send nothing, or a byte now and then, a few are served at once, and others get their turn."""
+    """At most 16 of 40 slow clients are served at once, and each only for a limited time."""
     ended, most = threading.Event(), 0
 
     def drip(connections: list[socket.socket]) -> None:
@@ -166,15 +166,15 @@ def test_slow_clients_hold_few_threads_and_not_for_long() -> None:
         dripping.start()
         held.callback(dripping.join)
         held.callback(ended.set)
-        wait_for(lambda: _serving() > 0, 20.0, "the threads")
+        wait_until(lambda: _serving() > 0, "the threads", 20.0)
         most = _serving()
         assert _get(endpoints, "/healthz")[0] == 200
         most = max(most, _serving())
     assert most <= 16
 
 
-def test_a_failure_of_this_program_is_logged() -> None:
-    """An error that is not the client's stands in the log."""
+def test_an_error_of_this_program_is_logged() -> None:
+    """Errors that the client did not cause are logged."""
 
     def fails() -> Health:
         raise RuntimeError("broken")
@@ -182,12 +182,12 @@ def test_a_failure_of_this_program_is_logged() -> None:
     with _endpoints(health=fails) as endpoints, structlog.testing.capture_logs() as logs:
         with _connected(endpoints, b"GET /healthz HTTP/1.0\r\n\r\n") as asked:
             assert asked.recv(1) == b""
-        wait_for(lambda: _serving() == 0, 20.0, "the threads")
+        wait_until(lambda: _serving() == 0, "the threads", 20.0)
     assert [entry["event"] for entry in logs] == ["endpoint_failed"]
 
 
 def test_a_port_that_becomes_free_is_taken(served: Endpoints) -> None:
-    """A process that starts while the one before it drains waits for its port, and says so once, with the remedy."""
+    """A process waits for the port of a draining process, and logs it once with the remedy."""
     timer = threading.Timer(1.5, served.close)  # it tries once a second
     timer.start()
     with structlog.testing.capture_logs() as logs, _endpoints(port=served.port, patience_s=20) as second:
@@ -199,16 +199,16 @@ def test_a_port_that_becomes_free_is_taken(served: Endpoints) -> None:
 
 @pytest.mark.parametrize(
     ("host", "said"),
-    [("127.0.0.1", r"metrics\.port: .*another farmwatch"), ("192.0.2.1", r"metrics\.host: .*the host")],
+    [("127.0.0.1", r"metrics\.port: .*another process"), ("192.0.2.1", r"metrics\.host: .*the host")],
 )
 def test_a_taken_port_and_a_strange_host_are_told_apart(served: Endpoints, host: str, said: str) -> None:
-    """A taken port names who may have it; a host that is not this machine's names the setting of the host."""
+    """A port in use names metrics.port; a host that is not of this machine names metrics.host."""
     with pytest.raises(ConfigError, match=said), _endpoints(host, served.port):
         pass
 
 
-def test_waiting_for_a_port_ends_when_told_to_stop(served: Endpoints) -> None:
-    """A process that is told to stop while it waits for its port ends at once, and serves nothing."""
+def test_stop_ends_the_wait_for_a_port(served: Endpoints) -> None:
+    """Nothing is served then."""
     stop = threading.Event()
     timer = threading.Timer(0.2, stop.set)
     timer.start()

@@ -1,4 +1,4 @@
-"""What /metrics shows besides the counts of a program: its process, and on every series the role."""
+"""/metrics also shows the metrics of the process, and the role on every series."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def _value(shown: dict[str, Metric], name: str) -> float:
 
 
 @pytest.mark.parametrize("accept", ["", "application/openmetrics-text; version=1.0.0"])
-def test_every_series_says_the_role_and_none_when_it_began(accept: str) -> None:
-    """In either format the label stands beside a metric's own, on counters, gauges, histograms and process metrics."""
+def test_every_series_has_the_role_and_none_is_created(accept: str) -> None:
+    """In both formats, counters, gauges, histograms and process metrics have the label; `_created` is left out."""
     metrics = Metrics()
     metrics.count("dead_letters", 3, stage="crawl", reason="BadRecord")
     metrics.observe("stage_duration_seconds", 1, stage="crawl")
@@ -48,12 +48,12 @@ def test_every_series_says_the_role_and_none_when_it_began(accept: str) -> None:
 
 
 def test_no_metric_has_a_role_of_its_own() -> None:
-    """The label of the process would overwrite a metric's own label of that name."""
+    """The label of the process would overwrite a label of that name."""
     assert [spec.name for spec in SPECS if ROLE in spec.labels] == []
 
 
 def test_the_process_and_its_python_are_shown() -> None:
-    """Memory, CPU, open files, start and garbage collection are those of this process."""
+    """Memory, CPU, open files, start time and garbage collection are those of this process."""
     shown = _shown(Metrics())
     assert _value(shown, "process_resident_memory_bytes") > 10 * 1024**2
     assert _value(shown, "process_cpu_seconds") > 0
@@ -63,8 +63,8 @@ def test_the_process_and_its_python_are_shown() -> None:
     assert shown["python_info"].samples[0].labels["implementation"]
 
 
-def test_what_is_counted_later_is_shown() -> None:
-    """The page shows the metrics as they are when it is asked for, and leaves them as they are."""
+def test_the_current_values_are_shown() -> None:
+    """Each request shows the current metrics and does not change them."""
     metrics = Metrics()
     exposition = Exposition(metrics.registry, "judge")
     for count in (1, 2):
@@ -75,7 +75,7 @@ def test_what_is_counted_later_is_shown() -> None:
 
 
 def test_a_replay_is_a_role_of_its_own(tmp_path: Path) -> None:
-    """What a replay's process serves says so: its counts are told from those of the live roles."""
+    """The label of a replay's process differs from those of the live roles."""
     with ExitStack() as held:
         process = _Process(load(None, [f"log.url=sqlite:{tmp_path}"], {}).config, "r1", 0, held)
         page = held.enter_context(urllib.request.urlopen(process.url, timeout=10)).read().decode()

@@ -1,4 +1,4 @@
-"""Every series that is known in advance is one that a stage can count."""
+"""The series that a stage exports in advance are those that it counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stream.processing.stage import Series, Stage
 
 @pytest.fixture(scope="module")
 def series() -> Iterator[dict[str, list[Series]]]:
-    """What each stage exports while the run `mine` is live."""
+    """The series of each stage while the run `mine` is live."""
     with ExitStack() as held:
         stages: list[Stage] = [
             CrawlStage(CrawlSettings(contact="https://operator.example/")),
@@ -37,15 +37,15 @@ def series() -> Iterator[dict[str, list[Series]]]:
 
 
 def test_labels_are_those_of_the_metric(series: dict[str, list[Series]]) -> None:
-    """Each series has exactly the labels that its metric is documented with, and is of the run that is counted for."""
+    """Each series has exactly the documented labels of its metric, and the name of the run."""
     labels = {spec.name: set(spec.labels) for spec in SPECS}
     for name, given in (each for of_stage in series.values() for each in of_stage):
         assert set(given) == labels[name], name
         assert given.get("run", "mine") == "mine"
 
 
-def test_what_may_happen_is_known_before_it_does(series: dict[str, list[Series]]) -> None:
-    """The rules of the ruleset, and what may come of a request."""
+def test_possible_events_have_series_in_advance(series: dict[str, list[Series]]) -> None:
+    """Among them the rules of the ruleset and the outcomes of a request."""
     assert ("rule_drops", {"run": "mine", "ruleset": "default", "rule": "min_tokens"}) in series["judge"]
     refused = {"kind": "robots", "outcome": "failed", "status": "429", "reason": "status"}
     assert ("fetch_requests", refused) in series["crawl"]

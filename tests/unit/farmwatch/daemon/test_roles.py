@@ -1,4 +1,4 @@
-"""A role as a process: it works, serves its pages, drains on SIGTERM, and refuses what cannot run."""
+"""A role as a process: works, serves its pages, drains on SIGTERM, and restarts after a kill."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,15 +15,13 @@ import pytest
 
 from farmwatch.config.config import load
 from farmwatch.config.opening import open_configured
-from stream.log.contract import Log
 from stream.schema.topics import FEATURES, SCORE_REQUESTS
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, finished_log
 from tests.support.paths import ROOT
+from tests.support.waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.slow
-
-_PATIENCE_S = 60.0
 
 
 class _Process:
@@ -43,28 +40,19 @@ class _Process:
                 stderr=output,
             )
 
-    def said(self) -> str:
+    def output(self) -> str:
         return self._output.read_text(errors="replace")
 
     def until(self, pattern: str) -> re.Match[str]:
-        """Wait until it says this; it must not end before."""
-        return self._wait(pattern, alive=True)
-
-    def until_ended(self, pattern: str) -> re.Match[str]:
-        """Wait until it, or what it leaves behind, says this."""
-        return self._wait(pattern, alive=False)
-
-    def _wait(self, pattern: str, *, alive: bool) -> re.Match[str]:
-        deadline = time.monotonic() + _PATIENCE_S
-        while (found := re.search(pattern, self.said())) is None:
-            assert time.monotonic() < deadline, f"never said {pattern}: {self.said()}"
-            assert not alive or self.process.poll() is None, self.said()
-            time.sleep(0.05)
+        """Wait until the output, also that of orphaned roles, has this."""
+        wait_until(lambda: re.search(pattern, self.output()), lambda: f"{pattern} in {self.output()}")
+        found = re.search(pattern, self.output())
+        assert found is not None
         return found
 
     def stop(self) -> int:
         self.process.send_signal(signal.SIGTERM)
-        return self.process.wait(_PATIENCE_S)
+        return self.process.wait(PATIENCE_S)
 
 
 @pytest.fixture
@@ -81,22 +69,15 @@ def _flags(url: str) -> list[str]:
     return ["--log", url, "--set", f"log.partitions={PARTITIONS}", "--set", "metrics.port=0"]
 
 
-def _committed(log: Log) -> list[int | None]:
-    return log.committed("judge", FEATURES)
-
-
 def test_a_role_works_serves_its_pages_and_drains(tmp_path: Path, started: list[_Process]) -> None:
-    """JUDGE reads the features in the log, counts them on /metrics, is ready on /readyz, and ends with 0 on SIGTERM."""
+    """JUDGE processes the features of the log, serves /metrics and /readyz, and ends with 0 on SIGTERM."""
     url = finished_log(tmp_path / "log")
     role = _Process(tmp_path, "--role", "judge", "--in-process", *_flags(url))
     started.append(role)
     address = role.until(r"url=(http://127\.0\.0\.1:\d+)/metrics").group(1)
     log = open_configured(load(None, [f"log.url={url}", f"log.partitions={PARTITIONS}"], {}).config)
     try:
-        deadline = time.monotonic() + _PATIENCE_S
-        while sum(offset or 0 for offset in _committed(log)) < 2:
-            assert time.monotonic() < deadline, role.said()
-            time.sleep(0.05)
+        wait_until(lambda: sum(offset or 0 for offset in log.committed("judge", FEATURES)) == 2, role.output)
         assert sum(log.end(SCORE_REQUESTS)) == 1
     finally:
         log.close()
@@ -108,11 +89,12 @@ def test_a_role_works_serves_its_pages_and_drains(tmp_path: Path, started: list[
     assert 'farmwatch_rule_drops_total{role="judge",rule="url_kind",ruleset="default",run="first"} 0.0' in page
     assert re.search(r'farmwatch_ruleset_info\{digest="[0-9a-f]{16}",role="judge",ruleset="default"\} 1\.0', page)
     assert 'process_open_fds{role="judge"}' in page
+    assert re.search(r'farmwatch_disk_free_bytes\{folder="log",role="judge"\} \d', page)
     assert role.stop() == Exit.OK
 
 
 def test_up_supervises_and_restarts_a_killed_role(tmp_path: Path, started: list[_Process]) -> None:
-    """kill -9 of a role's process: another takes its place, and SIGTERM drains all with exit code 0."""
+    """After kill -9 of a role, a new process starts and counts the restart; SIGTERM drains it with exit code 0."""
     url = finished_log(tmp_path / "log")
     up = _Process(tmp_path, "--role", "judge", *_flags(url), "--set", "up.restart_min_s=0.05")
     started.append(up)
@@ -120,11 +102,14 @@ def test_up_supervises_and_restarts_a_killed_role(tmp_path: Path, started: list[
     up.until("event=assigned")
     os.kill(first, signal.SIGKILL)
     up.until(rf"role_died role=judge code=-9(.|\n)*role_started role=judge pid=(?!{first})\d+(.|\n)*event=assigned")
+    address = re.findall(r"url=(http://127\.0\.0\.1:\d+/metrics)", up.output())[-1]
+    with urllib.request.urlopen(address, timeout=10) as answer:
+        assert 'farmwatch_role_restarts_total{role="judge"} 1.0' in answer.read().decode()
     assert up.stop() == Exit.OK
 
 
 def test_a_member_has_the_same_name_after_every_start(tmp_path: Path, started: list[_Process]) -> None:
-    """kill -9 of `up` and a new one: the role has its name again, and with it its partitions and its local state."""
+    """After kill -9 of `up`, a new one gives the role its name, and so its partitions and its local state."""
     url = finished_log(tmp_path / "log")
     for _ in range(2):
         up = _Process(tmp_path, "--role", "judge", *_flags(url))
@@ -132,13 +117,13 @@ def test_a_member_has_the_same_name_after_every_start(tmp_path: Path, started: l
         up.until("event=assigned")
         up.process.kill()
         up.process.wait()
-        name = up.until_ended(r"event=role_ended .*member=(\S+)").group(1)
+        name = up.until(r"event=role_ended .*member=(\S+)").group(1)
         assert name.startswith("judge-") and name.endswith("-1"), name
     assert len(list((tmp_path / "log" / "members").iterdir())) == 1
 
 
 def test_skipped_lines_of_hits_show_in_the_exit_code(tmp_path: Path, started: list[_Process]) -> None:
-    """As with `search`: the line is reported, the rest is run, and in the end the exit code is 1."""
+    """As in `search`, the line is reported, `up` runs, and its exit code is 1."""
     url = finished_log(tmp_path / "log")
     (tmp_path / "hits.txt").write_text("https://a.example/x\nno address\n")
     up = _Process(tmp_path, "--role", "judge", "--hits", "hits.txt", *_flags(url))

@@ -1,4 +1,4 @@
-"""The supervisor keeps its children running, drains them, and leaves none behind."""
+"""The supervisor keeps its children running, drains them, and leaves no orphan."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ import structlog
 from farmwatch.config.settings import UpSettings
 from farmwatch.daemon.supervisor import Supervisor, stop_on_signals
 from stream.text.user_errors import Exit
-from tests.support.farm import wait_for
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 
 _PATIENCE_S = 20.0
 _QUICK = UpSettings(drain_s=10.0, restart_min_s=0.05, restart_max_s=0.2)
@@ -27,7 +27,8 @@ import pathlib, signal, sys, threading
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 folder = pathlib.Path(sys.argv[1])
-(folder / "started").open("a").write("x")
+from farmwatch.daemon.supervisor import restarts
+(folder / "started").open("a").write("xyz"[restarts()])
 stop.wait()
 (folder / "drained").touch()
 """
@@ -97,51 +98,50 @@ def run() -> Iterator[Callable[..., _Running]]:
 def test_a_stop_lets_the_child_finish(tmp_path: Path, run: Callable[..., _Running]) -> None:
     """On stop the child gets SIGTERM, ends by itself, and the outcome is OK."""
     running = run(_child(_DRAINS, tmp_path))
-    wait_for((tmp_path / "started").exists, _PATIENCE_S, "the child")
+    wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
     assert running.end() == Exit.OK
     assert (tmp_path / "drained").exists()
 
 
 def test_a_killed_child_is_started_again(tmp_path: Path, run: Callable[..., _Running]) -> None:
-    """kill -9 of a child leads to a new one, and that one drains."""
+    """After kill -9, a new child starts with its number of restarts, and drains."""
     running = run(_child(_DRAINS, tmp_path))
     started = tmp_path / "started"
-    wait_for(lambda: started.exists() and started.read_text() == "x", _PATIENCE_S, "the start")
+    wait_until(lambda: started.exists() and started.read_text() == "x", "the start", _PATIENCE_S)
     os.kill(running.supervisor.pids()["child"], signal.SIGKILL)
-    wait_for(lambda: started.read_text() == "xx", _PATIENCE_S, "the next start")
+    wait_until(lambda: started.read_text() == "xy", "the next start", _PATIENCE_S)
     assert running.end() == Exit.OK
 
 
-def test_a_child_that_will_not_end_is_killed_at_the_deadline(tmp_path: Path, run: Callable[..., _Running]) -> None:
-    """A child that ignores SIGTERM is killed after drain_s, and the outcome says so."""
+def test_a_child_that_ignores_sigterm_is_killed_at_the_deadline(tmp_path: Path, run: Callable[..., _Running]) -> None:
+    """After drain_s it is killed, and the outcome is PROBLEM."""
     running = run(_child(_STUBBORN, tmp_path), UpSettings(drain_s=0.3))
-    wait_for((tmp_path / "started").exists, _PATIENCE_S, "the child")
+    wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
     pid = running.supervisor.pids()["child"]
     assert running.end() == Exit.PROBLEM
     assert not _alive(pid)
 
 
 def test_a_refused_configuration_stops_everything(tmp_path: Path, run: Callable[..., _Running]) -> None:
-    """Exit code 2 of a child means that starting it again cannot help: the supervisor ends with it."""
+    """Exit code 2 of a child means that a restart cannot help: the supervisor ends with it."""
     running = run(_child("import sys; sys.exit(2)", tmp_path))
-    wait_for(lambda: running.outcome is not None, _PATIENCE_S, "the child")
+    wait_until(lambda: running.outcome is not None, "the child", _PATIENCE_S)
     assert running.outcome == Exit.USAGE
 
 
-def test_a_hurry_says_how_long_it_drained(tmp_path: Path, run: Callable[..., _Running]) -> None:
-    """What is killed by a hurry is told as hurried, and not with the time it was to have."""
+def test_a_hurried_kill_is_logged(tmp_path: Path, run: Callable[..., _Running]) -> None:
+    """The event shows `hurried`, and not the time limit."""
     with structlog.testing.capture_logs() as events:
         running = run(_child(_STUBBORN, tmp_path), UpSettings(drain_s=300.0))
-        wait_for((tmp_path / "started").exists, _PATIENCE_S, "the child")
+        wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
         running.hurry.set()
         assert running.end() == Exit.PROBLEM
-    told = [event for event in events if event["event"] == "role_killed"]
-    assert [event["hurried"] for event in told] == [True]
-    assert "drain_s" not in told[0]
+    (killed,) = [event for event in events if event["event"] == "role_killed"]
+    assert killed["hurried"] and "drain_s" not in killed
 
 
-def test_the_first_ctrl_c_says_what_the_second_does(capfd: pytest.CaptureFixture[str]) -> None:
-    """SIGINT stops with a line; the second one hurries, without the line again."""
+def test_the_first_ctrl_c_explains_the_second(capfd: pytest.CaptureFixture[str]) -> None:
+    """The first SIGINT stops with a message; the second hurries without one."""
     stop, hurry = threading.Event(), threading.Event()
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     try:
@@ -157,19 +157,19 @@ def test_the_first_ctrl_c_says_what_the_second_does(capfd: pytest.CaptureFixture
 
 
 def test_children_end_with_a_killed_supervisor(tmp_path: Path) -> None:
-    """kill -9 of the supervisor lets the children drain: none is left behind."""
+    """After kill -9 of the supervisor, the children drain and end."""
     parent = subprocess.Popen([sys.executable, "-c", _PARENT, _FOLLOWS, str(tmp_path)], cwd=ROOT)
     try:
-        wait_for((tmp_path / "started").exists, _PATIENCE_S, "the child")
+        wait_until((tmp_path / "started").exists, "the child", _PATIENCE_S)
         assert not (tmp_path / "drained").exists()
     finally:
         parent.kill()
         parent.wait()
-    wait_for((tmp_path / "drained").exists, _PATIENCE_S, "the child")
+    wait_until((tmp_path / "drained").exists, "the child", _PATIENCE_S)
 
 
-def test_what_a_dead_child_leaves_behind_is_cleared(tmp_path: Path, run: Callable[..., _Running]) -> None:
-    """Processes that a killed child had started do not outlive it."""
+def test_processes_of_a_dead_child_are_killed(tmp_path: Path, run: Callable[..., _Running]) -> None:
+    """A process that a killed child started does not outlive it."""
     code = (
         "import subprocess, sys, pathlib, time\n"
         "helper = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
@@ -179,10 +179,10 @@ def test_what_a_dead_child_leaves_behind_is_cleared(tmp_path: Path, run: Callabl
         "time.sleep(600)\n"
     )
     running = run(_child(code, tmp_path), UpSettings(drain_s=0.2, restart_min_s=60.0))
-    wait_for((tmp_path / "helper").exists, _PATIENCE_S, "the child")
+    wait_until((tmp_path / "helper").exists, "the child", _PATIENCE_S)
     helper = int((tmp_path / "helper").read_text())
     os.kill(running.supervisor.pids()["child"], signal.SIGKILL)
-    wait_for(lambda: not _alive(helper), _PATIENCE_S, "the child")
+    wait_until(lambda: not _alive(helper), "the child", _PATIENCE_S)
 
 
 def _alive(pid: int) -> bool:

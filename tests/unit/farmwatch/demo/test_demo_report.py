@@ -1,4 +1,4 @@
-"""What the demo prints for people: the rate never without interval, denominators, versions and warning."""
+"""The text output of the demo: the rate with interval, denominators, versions and warning."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _result(kept: Path | None = None) -> DemoResult:
     )
 
 
-def test_the_rate_is_printed_with_everything_that_belongs_to_it(capsys: pytest.CaptureFixture[str]) -> None:
-    """Share, interval, both denominators, all four counts, versions, the warning, and how many were right."""
+def test_the_rate_is_printed_with_its_context(capsys: pytest.CaptureFixture[str]) -> None:
+    """Share, interval, both denominators, all four counts, versions, warning, and the number of right verdicts."""
     print_result(_result())
     printed = capsys.readouterr().out
     for part in (
@@ -52,8 +52,8 @@ def test_the_rate_is_printed_with_everything_that_belongs_to_it(capsys: pytest.C
         assert part in printed
 
 
-def test_what_was_kept_can_be_looked_into(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The commands that are advised name the configuration that was kept."""
+def test_commands_for_the_kept_log_are_printed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """They name the kept configuration."""
     print_result(_result(tmp_path))
     printed = capsys.readouterr().out
     assert f" sites --config {tmp_path / 'farmwatch.toml'}" in printed
@@ -63,7 +63,7 @@ def test_what_was_kept_can_be_looked_into(capsys: pytest.CaptureFixture[str], tm
 def test_the_columns_are_explained_and_the_warning_is_wrapped(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """On a terminal of 80 columns no line is longer, and every site, truth and verdict is whole."""
+    """On a terminal of 80 columns no line is longer, and no site, truth or verdict is cut."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("COLUMNS", "80")
@@ -78,7 +78,7 @@ def test_the_columns_are_explained_and_the_warning_is_wrapped(
 
 @pytest.mark.parametrize("name", ["file", "file/under"])
 def test_a_folder_that_cannot_be_kept_is_a_usage_error(tmp_path: Path, name: str) -> None:
-    """--keep at or under a file: one line that names it, and no web is made."""
+    """--keep at or under a file: the message names the option."""
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match="--keep"):
         run_demo(tmp_path / name, as_json=False)

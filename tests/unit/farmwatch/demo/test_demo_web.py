@@ -1,4 +1,4 @@
-"""The demo's web: what it serves, and that its articles are articles to the filters and nothing else is."""
+"""The demo's web: its pages, and that the filters keep exactly its articles."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _verdict(host: str, path: str, response: Response) -> Verdict:
 
 
 def test_every_host_has_a_truth(demo: DemoWeb) -> None:
-    """Seven sites of each kind and more, with nine articles each; one too small and one closed."""
+    """At least seven sites of each kind with nine articles each; one is too small and one closed."""
     assert set(demo.truth) == set(demo.hosts)
     kinds = Counter(demo.truth.values())
     assert kinds["llm"] >= 7
@@ -79,7 +79,7 @@ def test_every_host_has_a_truth(demo: DemoWeb) -> None:
 
 
 def test_all_families_of_templates_are_used_by_both_kinds(demo: DemoWeb) -> None:
-    """No template tells a machine's site from a person's."""
+    """The template does not reveal the author of a site."""
     marks = {Family.MAGAZINE: b'id="cookie-notice"', Family.JOURNAL: b'class="masthead"', Family.MANUAL: b'role="main"'}
     seen = {
         (demo.truth[site.host], family)
@@ -91,7 +91,7 @@ def test_all_families_of_templates_are_used_by_both_kinds(demo: DemoWeb) -> None
 
 
 def test_the_default_ruleset_keeps_articles_and_drops_the_rest(demo: DemoWeb) -> None:
-    """Each article passes the article rules (repetition aside), and no other page but the copy does."""
+    """Each article and the copy pass the article rules (without repetition), and no other page does."""
     for site in _sites(demo):
         pages = {path: response for path, response in site.items() if response.status == 200}
         pages[FIRST_MONTH] = site[FIRST_MONTH]
@@ -102,7 +102,7 @@ def test_the_default_ruleset_keeps_articles_and_drops_the_rest(demo: DemoWeb) ->
 
 
 def test_robots_and_sitemaps_are_well_formed(demo: DemoWeb) -> None:
-    """robots.txt names the sitemap and forbids the drafts, or everything; the sitemap lists pages that answer."""
+    """robots.txt names the sitemap and disallows the drafts, or everything; the sitemap lists existing pages."""
     closed = Protego.parse(demo.hosts[CLOSED_HOST]["/robots.txt"].body.decode())
     assert not closed.can_fetch(f"http://{CLOSED_HOST}/", "farmwatch")
     for site in _sites(demo):
@@ -118,7 +118,7 @@ def test_robots_and_sitemaps_are_well_formed(demo: DemoWeb) -> None:
 
 
 def test_every_site_has_the_traps(demo: DemoWeb) -> None:
-    """A copy of an article, a redirect to one, a gzip page, a login form, and links without end."""
+    """A copy of an article, a redirect, a gzip page, a login form, and a page with little text."""
     for site in _sites(demo):
         copy = html.unescape(_html(site[REPEATED]).decode())
         assert any(text.text[:60] in copy for text in site.articles.values())
@@ -130,7 +130,7 @@ def test_every_site_has_the_traps(demo: DemoWeb) -> None:
 
 
 def test_the_calendar_never_ends(demo: DemoWeb) -> None:
-    """Following "next" leads to a new month each time, over years."""
+    """Each "next" link leads to a new month, over years."""
     site = next(_sites(demo))
     path, seen = FIRST_MONTH, set[str]()
     for _ in range(40):
@@ -144,7 +144,7 @@ def test_the_calendar_never_ends(demo: DemoWeb) -> None:
 
 
 def test_the_slow_site_is_slow(demo: DemoWeb) -> None:
-    """All answers of the slow site wait as long as asked, and no others do."""
+    """All responses of the slow site have the given delay, and no others."""
     web = build_demo_web(slow_s=0.7)
     assert web.hosts[SLOW_HOST][FIRST_MONTH].delay_s == 0.7
     delays = {host: {response.delay_s for response in site.values()} for host, site in web.hosts.items()}
@@ -153,7 +153,7 @@ def test_the_slow_site_is_slow(demo: DemoWeb) -> None:
 
 
 def test_hits_rank_pages_of_all_sites(demo: DemoWeb) -> None:
-    """Eight queries or more of 3-10 ranked results, every site among them, most several times."""
+    """At least eight queries with 3-10 ranked results; every site is among them, most several times."""
     queries: dict[object, list[object]] = {}
     for hit in demo.hits:
         assert hit.keys() == {"query", "rank", "url"}
@@ -166,7 +166,7 @@ def test_hits_rank_pages_of_all_sites(demo: DemoWeb) -> None:
 
 
 def test_all_hits_but_the_missing_page_are_served(demo: DemoWeb) -> None:
-    """The searches lead to pages that exist, traps included, and to one that is gone."""
+    """The results lead to existing pages, traps included, and to one missing page."""
     missing = []
     for hit in demo.hits:
         url = urlsplit(str(hit["url"]))
@@ -181,7 +181,7 @@ def test_all_hits_but_the_missing_page_are_served(demo: DemoWeb) -> None:
 
 @pytest.mark.parametrize("family", Family)
 def test_texts_are_escaped(family: Family) -> None:
-    """Markup in a text or a title is shown, not run."""
+    """Markup in a text or a title is shown as text."""
     text = Article("a.example", "one", "T & <i>", "## A & B\n\n<script>x</script>")
     site = DemoSite("a.example", "<b>", family, [text, Article("a.example", "two", "Two", "x")], author="<b>")
     page = site[next(iter(site.articles))].body.decode()

@@ -1,4 +1,4 @@
-"""Human prose cut from the topics of the running Python."""
+"""Human prose from the topics of the running Python."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def _words(page: HumanPage) -> int:
     return sum(len(paragraph.split()) for paragraph in page.paragraphs)
 
 
-def test_only_prose_is_taken_and_without_markup() -> None:
-    """Paragraphs, list items and definitions are taken; code, grammar, tables and version notes are not."""
+def test_only_prose_is_used_without_markup() -> None:
+    """Paragraphs, list items and definitions are used; code, grammar, tables and version notes are not."""
     assert list(prose(TOPICS)) == [
         (
             "The raise statement",
@@ -81,13 +81,13 @@ def test_only_prose_is_taken_and_without_markup() -> None:
     ]
 
 
-def test_a_passage_that_topics_share_is_taken_once() -> None:
-    """Topics that include one another give each paragraph once."""
+def test_a_shared_passage_is_used_once() -> None:
+    """Topics with the same text give each paragraph once."""
     assert list(prose({**TOPICS, "specialnames": TOPICS["raise"]})) == list(prose(TOPICS))
 
 
 def test_the_running_python_has_enough_distinct_pages() -> None:
-    """Eight sites get nine pages at least, closed by the paragraph that fills them, none twice, titles distinct."""
+    """At least nine pages for each of eight sites; each ends with the paragraph that fills it; none occurs twice."""
     pages = human_pages()
     assert len(pages) >= 8 * 9
     for page in pages:
@@ -99,14 +99,14 @@ def test_the_running_python_has_enough_distinct_pages() -> None:
 
 
 def test_no_markup_is_left_in_the_running_pythons_pages() -> None:
-    """Grammar, prompts, underlines and footnote marks do not get into the pages."""
+    """No grammar, prompt, underline or footnote mark is in a page."""
     text = "\n".join(paragraph for page in human_pages() for paragraph in page.paragraphs)
     assert not re.search(r"::=|>>>|\*{3,}|={3,}|\s\[\d\]|Changed in version|\s{2,}(?<!\n)", text)
 
 
 @given(st.dictionaries(st.text(max_size=8), st.text(alphabet='Aa .\n*="-[]1', max_size=400), max_size=4))
-def test_any_topics_give_whole_pages_or_none(topics: dict[str, str]) -> None:
-    """Whatever a future Python's topics look like, pages are full and their paragraphs are single lines."""
+def test_any_topics_give_full_pages_or_none(topics: dict[str, str]) -> None:
+    """For any text of topics, pages are full and paragraphs are single lines."""
     for page in human_pages(topics, page_words=20):
         assert _words(page) >= 20
         assert all("\n" not in paragraph for paragraph in page.paragraphs)

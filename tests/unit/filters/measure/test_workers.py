@@ -19,8 +19,8 @@ from filters.errors import WorkersUnavailable
 from filters.measure.page_measures import RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from tests.support.farm import wait_for
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -95,11 +95,6 @@ def alive(pid: int) -> bool:
         return False
 
 
-def wait_until_gone(pids: list[int], within_s: float) -> None:
-    """Wait for the processes to end."""
-    wait_for(lambda: not any(map(alive, pids)), within_s, "the end of the workers")
-
-
 def test_results_are_in_order_and_as_without_workers(pool: ExtractionPool, article: str) -> None:
     """Pages spread over workers come back in their order, equal to measuring in this process."""
     pages = [raw(article.replace("river", f"river {n}"), f"https://a.example/{n}") for n in range(12)]
@@ -135,7 +130,7 @@ def test_hanging_page_is_killed_at_the_limit_and_others_are_not_held_up(new_pool
     assert [result.text.split()[-1] for result in results if result.text] == ["one", "two", "three", "four"]
     assert results[1].measures == {"url_path": "/x"}
     assert not set(before) & set(pool.pids)
-    wait_until_gone(before, 5)
+    wait_until(lambda: not any(map(alive, before)), "the end of the workers", 5)
 
 
 def test_worker_that_dies_or_runs_out_of_memory_costs_its_page_only(new_pool: NewPool) -> None:
@@ -220,7 +215,7 @@ def test_closed_pool_has_no_workers(new_pool: NewPool) -> None:
     pool = new_pool(workers=2)
     pids = pool.pids
     pool.close()
-    wait_until_gone(pids, 5)
+    wait_until(lambda: not any(map(alive, pids)), "the end of the workers", 5)
     with pytest.raises(WorkersUnavailable, match="closed"):
         pool.map([raw("one")])
 
@@ -241,7 +236,7 @@ def test_workers_end_with_their_parent() -> None:
     parent.wait()
     parent.stdout.close()
     assert len(pids) == 2
-    wait_until_gone(pids, 10)
+    wait_until(lambda: not any(map(alive, pids)), "the end of the workers", 10)
 
 
 def test_settings_reach_the_workers(new_pool: NewPool, article: str) -> None:

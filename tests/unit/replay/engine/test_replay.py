@@ -51,7 +51,7 @@ from tests.support.replay_world import (
     pages_later,
     put_rows,
 )
-from tests.support.worlds import patiently
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -222,7 +222,7 @@ def test_a_run_that_follows_takes_in_what_comes(world: LiveWorld, was_done: bool
     work = Working(world, begun)
     world.feed(later_pages(world))
     world.carry_on()
-    patiently(lambda: world.outcome("follower") == world.outcome(), "the run to be where live is", every_s=0.05)
+    wait_until(lambda: world.outcome("follower") == world.outcome(), "the run to be where live is", every_s=0.05)
     assert work.runs
     assert work.stop() is Ending.STOPPED
 
@@ -241,7 +241,7 @@ def test_a_first_look_that_fails_leaves_the_watch_alive(world: LiveWorld, monkey
     monkeypatch.setattr("replay.engine.runner.Control", away_at_first)
     world.tempo.control_s = 0.01
     work = Working(world, (run, ruleset))
-    patiently(lambda: len(looks) > 1, "a second look")
+    wait_until(lambda: len(looks) > 1, "a second look")
     cancel(world.log, "follower")
     assert work.end() is Ending.CANCELLED
 
@@ -349,7 +349,7 @@ def test_a_replay_makes_way_for_live(world: LiveWorld, monkeypatch: pytest.Monke
     live = StageLoop(stage, member, metrics=world.metrics, settings=world.config.loop)
     world.feed(2 * later_pages(world))
     work = Working(world, (run, ruleset), metrics=metrics, full_speed=False, on_progress=tell)
-    patiently(lambda: not work.runs or (value("farmwatch_replay_yield_seconds_total", labels) or 0) > 0, "it to wait")
+    wait_until(lambda: not work.runs or (value("farmwatch_replay_yield_seconds_total", labels) or 0) > 0, "it to wait")
     assert work.runs
     assert world.outcome("polite")[0] == []
     assert value("farmwatch_replay_eta_seconds", labels) is None

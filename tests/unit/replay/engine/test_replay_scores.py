@@ -41,7 +41,7 @@ from tests.support.replay_world import (
     pages_later,
     requests_of,
 )
-from tests.support.worlds import patiently
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -205,7 +205,7 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(world: LiveWorld, 
     before = set(requests_of(world))
     assert before == set(requests_of(world, topic=SCORE_REQUESTS))
     world.feed(later_pages(world))
-    patiently(lambda: len(world.outcome("b")[0]) == 90, "the new ones to be judged")
+    wait_until(lambda: len(world.outcome("b")[0]) == 90, "the new ones to be judged")
     assert set(requests_of(world)) > before
     assert work.stop() is Ending.STOPPED
     assert len(set(requests_of(world))) == len(requests_of(world))
@@ -262,7 +262,7 @@ def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
     world.score_runs(OTHER_DETECTOR)
     work.sees_control()
     world.feed(later_pages(world))
-    patiently(lambda: len(world.outcome("f")[0]) == 90, "the new ones to be judged")
+    wait_until(lambda: len(world.outcome("f")[0]) == 90, "the new ones to be judged")
     assert requests_of(world) == before
     world.score_runs(DETECTOR)
     work.patiently("caught up", 2)

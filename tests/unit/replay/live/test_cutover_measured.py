@@ -14,8 +14,9 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Features, decode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames
-from tests.support.cutover_world import CutoverWorld, patiently
+from tests.support.cutover_world import CutoverWorld
 from tests.support.front_door import PARTITIONS
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -30,8 +31,8 @@ def _measured(world: CutoverWorld, topic: str) -> list[Features]:
 
 def _deals_with_all(world: CutoverWorld, names: RunNames) -> None:
     """Wait until MEASURE, JUDGE and TALLY of a run are at their ends: every page is judged under it."""
-    patiently(lambda: world.judged(names).total() >= len(world.put), f"{names.verdicts} has all")
-    patiently(lambda: world.at_end(names.tally_group, ["hits", names.verdicts, "scores"]), f"{names.sites} has all")
+    wait_until(lambda: world.judged(names).total() >= len(world.put), f"{names.verdicts} has all")
+    wait_until(lambda: world.at_end(names.tally_group, ["hits", names.verdicts, "scores"]), f"{names.sites} has all")
 
 
 def _configure_other_epoch(world: CutoverWorld) -> None:
@@ -64,7 +65,7 @@ def test_each_page_is_measured_and_judged_once_under_each_run(world: CutoverWorl
     assert world.judged(anew.names()) == dict.fromkeys(world.put, 1)
 
     with world.live(*ROLES) as metrics:
-        patiently(lambda: _live_runs(metrics) == ["first"] * len(ROLES), "all carry on the first run")
+        wait_until(lambda: _live_runs(metrics) == ["first"] * len(ROLES), "all carry on the first run")
         for to, run in (("anew", anew), ("", first), ("anew", anew), ("", first)):
             world.pages(_BATCH)
             cut_over(world.log, CutoverRequest(to, "me@here", max_lag=100_000))
@@ -97,7 +98,7 @@ def test_series_and_headers_name_the_run_that_is_live(world: CutoverWorld) -> No
     cut_over(world.log, CutoverRequest("anew", "me@here", partial=True, max_lag=100_000))
     roles = (*ROLES, Role.SCORE)
     with world.live(*roles) as metrics:
-        patiently(lambda: all(_runs_shown(metrics[role]) for role in roles), "all have begun")
+        wait_until(lambda: all(_runs_shown(metrics[role]) for role in roles), "all have begun")
         world.pages(_BATCH)
         _deals_with_all(world, anew.names())
     assert {role: _runs_shown(metrics[role]) for role in roles} == {role: {"anew"} for role in roles}

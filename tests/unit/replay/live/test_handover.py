@@ -23,8 +23,9 @@ from scoring.sites.stored_method import method_of_text, text_of_method
 from stream.processing.metrics import Metrics
 from stream.schema.roles import Role
 from stream.schema.runs import Alias, RunNames, shown_run
-from tests.support.cutover_world import DETECTOR, OTHER, CutoverWorld, patiently
+from tests.support.cutover_world import DETECTOR, OTHER, CutoverWorld
 from tests.support.replay_world import put_rows
+from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 
@@ -40,7 +41,7 @@ def _topics_with_lag(metrics: Metrics) -> set[str]:
 
 def _goes_on_as(metrics: dict[Role, Metrics], run: str) -> None:
     shown = f'live_run_info{{run="{shown_run(run)}"}} 1.0'
-    patiently(lambda: all(shown in _page(counted) for counted in metrics.values()), f"all go on as {run}")
+    wait_until(lambda: all(shown in _page(counted) for counted in metrics.values()), f"all go on as {run}")
 
 
 @pytest.mark.parametrize("world", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)], indirect=True)
@@ -65,28 +66,28 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
     try:
         with capture_logs() as said, world.live(Role.MEASURE, Role.JUDGE, Role.TALLY) as metrics:
             _goes_on_as(metrics, "live")
-            patiently(lambda: sum(world.judged(first.names()).values()) > 80, "live judges")
-            patiently(lambda: "verdicts" in _topics_with_lag(metrics[Role.TALLY]), "its lag is shown")
+            wait_until(lambda: sum(world.judged(first.names()).values()) > 80, "live judges")
+            wait_until(lambda: "verdicts" in _topics_with_lag(metrics[Role.TALLY]), "its lag is shown")
             cut_over(world.log, CutoverRequest("r1", "me@here", "stricter", max_lag=100_000))
             _goes_on_as(metrics, "r1")
             digest = load_ruleset(OTHER).digest
             shown = f'ruleset_info{{digest="{digest}",ruleset="{OTHER}"}} 1.0'
-            patiently(lambda: shown in _page(metrics[Role.JUDGE]), "the new ruleset is shown")
+            wait_until(lambda: shown in _page(metrics[Role.JUDGE]), "the new ruleset is shown")
             page = _page(metrics[Role.JUDGE])
             assert page.count("farmwatch_ruleset_info{") == 1 and "farmwatch_cutovers_total 1.0" in page
             at_switch = world.judged(first.names()).total()
             before = world.judged(run.names()).total()
-            patiently(lambda: world.judged(run.names()).total() > before + 50, "r1 judges")
+            wait_until(lambda: world.judged(run.names()).total() > before + 50, "r1 judges")
             assert f'page_verdicts_total{{ruleset="{OTHER}",run="r1"' in _page(metrics[Role.JUDGE])
             assert world.judged(first.names()).total() == at_switch
-            patiently(lambda: "verdicts.r1" in _topics_with_lag(metrics[Role.TALLY]), "the new lag is shown")
+            wait_until(lambda: "verdicts.r1" in _topics_with_lag(metrics[Role.TALLY]), "the new lag is shown")
             assert "verdicts" not in _topics_with_lag(metrics[Role.TALLY])
             cut_over(world.log, CutoverRequest("", "me@here"))
             _goes_on_as(metrics, "live")
             ended.set()
             feeder.join()
-            patiently(lambda: world.at_end("judge", ["features"]), "live catches up")
-            patiently(lambda: world.at_end("tally", ["hits", "verdicts", "scores"]), "and its tally")
+            wait_until(lambda: world.at_end("judge", ["features"]), "live catches up")
+            wait_until(lambda: world.at_end("tally", ["hits", "verdicts", "scores"]), "and its tally")
     finally:
         ended.set()
         feeder.join()
@@ -122,7 +123,7 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(wor
 
     def judge_more(topics: RunNames) -> None:
         enough = world.judged(topics).total() + 50
-        patiently(lambda: world.judged(topics).total() > enough, f"{topics.verdicts} grows")
+        wait_until(lambda: world.judged(topics).total() > enough, f"{topics.verdicts} grows")
 
     threads = [threading.Thread(target=work) for work in (replay, feed)]
     for thread in threads:
@@ -133,7 +134,7 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(wor
             judge_more(run.names())
             cut_over(world.log, CutoverRequest("r1", "me", max_lag=100_000))
             members = {"replay-1", "judge-1"}
-            patiently(lambda: set(world.log.members("judge.r1")) == members, "both are in the group")
+            wait_until(lambda: set(world.log.members("judge.r1")) == members, "both are in the group")
             judge_more(run.names())
             world.tempo.control_s = 0.1
             threads[0].join(30)
@@ -145,8 +146,8 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(wor
             cut_over(world.log, CutoverRequest("r1", "me", max_lag=100_000))
             ended.set()
             threads[1].join()
-            patiently(lambda: world.at_end("judge.r1", ["features"]), "r1 has judged all")
-            patiently(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1", "scores"]), "and tallied it")
+            wait_until(lambda: world.at_end("judge.r1", ["features"]), "r1 has judged all")
+            wait_until(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1", "scores"]), "and tallied it")
     finally:
         ended.set()
         for thread in threads:
@@ -161,7 +162,7 @@ def test_a_changed_setting_is_not_picked_up(world: CutoverWorld) -> None:
     put_rows(world.log, Alias(run="r1", number=1))
     world.features(9)
     with world.live(Role.JUDGE) as metrics:
-        patiently(lambda: world.judged(run.names()).total() == 9, "it judges")
+        wait_until(lambda: world.judged(run.names()).total() == 9, "it judges")
         assert f'digest="{run.digest}"' in _page(metrics[Role.JUDGE])
     assert {verdict.digest for verdict in world.verdicts(run.names())} == {run.digest}
 
@@ -173,9 +174,9 @@ def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(world: CutoverWo
     with capture_logs() as said, world.live(Role.JUDGE) as metrics:
         _goes_on_as(metrics, "live")
         put_rows(world.log, world.begin_broken("r2"), Alias(run="r2", number=1))
-        patiently(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
+        wait_until(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         world.features(5)
-        patiently(lambda: world.judged(first.names()).total() == 5, "it goes on")
+        wait_until(lambda: world.judged(first.names()).total() == 5, "it goes on")
         time.sleep(0.3)
     assert sum(s["event"] == "cannot_go_over" for s in said) == 1
 
@@ -193,9 +194,9 @@ def test_tally_judges_by_the_site_method_of_the_run_that_is_live(world: CutoverW
         cut_over(world.log, CutoverRequest("r1", "me"))
         _goes_on_as(metrics, "r1")
         world.features(20)
-        patiently(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1"]), "r1 tallies")
+        wait_until(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1"]), "r1 tallies")
         cut_over(world.log, CutoverRequest("odd", "me", max_lag=1000))
-        patiently(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
+        wait_until(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         time.sleep(0.3)
         assert 'live_run_info{run="r1"} 1.0' in _page(metrics[Role.TALLY])
     (told,) = [s for s in said if s["event"] == "cannot_go_over"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from farmwatch.daemon.maintenance import Upkeep
+from farmwatch.daemon.maintenance import Maintenance
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import CutoverRequest, cut_over
@@ -79,7 +79,7 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWo
         yield made
 
 
-def test_upkeep_leaves_what_the_run_before_needs_to_go_back(world: CutoverWorld) -> None:
+def test_retention_leaves_what_the_run_before_needs_to_go_back(world: CutoverWorld) -> None:
     """Long past their retention, the features that came after the cutover stay for it, and then they go."""
     world.replay(world.begin("r1"))
     at = wall_ms()
@@ -94,7 +94,7 @@ def test_upkeep_leaves_what_the_run_before_needs_to_go_back(world: CutoverWorld)
         assert _features(world) == kept
 
 
-def test_upkeep_leaves_what_live_has_not_read(world: CutoverWorld) -> None:
+def test_retention_leaves_what_live_has_not_read(world: CutoverWorld) -> None:
     """JUDGE was down for a year: what it has still to judge is there, and what it has judged is not."""
     world.features(3)
     run = world.control().live
@@ -102,9 +102,9 @@ def test_upkeep_leaves_what_live_has_not_read(world: CutoverWorld) -> None:
     rules, since_s = RunRules(run, load_ruleset("default").source), [0.0]
     later_s = wall_ms() / 1000 + 365 * 86_400
     clocks = (lambda: later_s + since_s[0], lambda: since_s[0])
-    upkeep = Upkeep(world.log, world.config.up, world.config.rate, Metrics(), rules, ("sprt", "d"), *clocks)
+    maintenance = Maintenance(world.log, world.config.up, world.config.rate, Metrics(), rules, ("sprt", "d"), *clocks)
     since_s[0] = 3600.0  # the clock is confirmed
-    upkeep.expire()
+    maintenance.apply_retention()
     assert _features(world) == 3
     world.log.expire(int(later_s * 1000))
     assert _features(world) == 0

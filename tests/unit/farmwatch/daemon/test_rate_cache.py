@@ -1,4 +1,4 @@
-"""The answer of `rate` over a large log: kept by upkeep, equal to that of the rows, and believed while it is new."""
+"""The cached rate of a large log: stored by maintenance, equal to that of the rows, and used while it is valid."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from farmwatch.config.config import load
-from farmwatch.daemon.kept_answer import LARGE, keep_answer, read_answer
-from farmwatch.daemon.maintenance import Upkeep
+from farmwatch.daemon.maintenance import Maintenance
+from farmwatch.daemon.rate_cache import LARGE, read_cached_rate, store_rate
 from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
 from scoring.rates.settings import RateSettings
@@ -34,7 +34,7 @@ LIVE = RunRules(Run(name="live", ruleset=RULES.name, digest=RULES.digest, detect
 
 
 def row(number: int) -> Output:
-    """Of every fifth site most articles are flagged."""
+    """A row; most articles of every fifth site are flagged."""
     name = f"s{number}.example"
     more = {"ruleset": RULES.name, "digest": RULES.digest, "method": METHOD[0], "method_digest": METHOD[1]}
     flagged = 5 if number % 5 == 0 else 0
@@ -44,12 +44,12 @@ def row(number: int) -> Output:
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A log with as many sites as make it large, over which upkeep has looked."""
+    """A large log, with gauges updated once."""
     url = f"sqlite:{tmp_path_factory.mktemp('large') / 'log'}"
     with closing(open_log(url)) as log:
         log.create(all_topics(2, "e"))
         log.append([row(number) for number in range(LARGE)])
-        Upkeep(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD).look()
+        Maintenance(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD).update_gauges()
     return url
 
 
@@ -61,8 +61,8 @@ def log(large: str) -> Iterator[Log]:
 
 
 @pytest.mark.usefixtures("no_weights")
-def test_rate_prints_the_kept_answer_and_it_is_that_of_the_rows(farmwatch: Runner, large: str) -> None:
-    """The same line, field by field, as with settings by which none was kept; the time is said."""
+def test_rate_prints_the_cached_rate_and_it_is_that_of_the_rows(farmwatch: Runner, large: str) -> None:
+    """The line equals that of settings without a cached rate; the time is printed."""
     kept = farmwatch("rate", "--json", "--log", large)
     read = farmwatch("rate", "--json", "--log", large, "--set", "rate.series_s=7200")
     assert json.loads(kept.out) == json.loads(read.out) and json.loads(kept.out)["scored_sites"] == LARGE
@@ -71,25 +71,25 @@ def test_rate_prints_the_kept_answer_and_it_is_that_of_the_rows(farmwatch: Runne
     assert printed.out.startswith("20.0% (") and "20,000 of 140,000 articles have no score yet" in printed.err
 
 
-def test_an_answer_is_believed_while_it_is_new_or_exact(log: Log) -> None:
-    """Past its time it is believed only if no row came since; and never for other settings, or other rows."""
+def test_a_cached_rate_is_used_while_it_is_new_or_exact(log: Log) -> None:
+    """After its time it is used only if no row came since; never for other settings or other rows."""
     now_ms = int(time.time() * 1000)
-    answer = read_answer(log, SITES, CONFIG.rate, now_ms)
+    answer = read_cached_rate(log, SITES, CONFIG.rate, now_ms)
     assert answer is not None and answer.until > now_ms
-    assert read_answer(log, SITES, RateSettings(confidence=0.9), now_ms) is None
-    assert read_answer(log, "sites.other", CONFIG.rate, now_ms) is None
-    keep_answer(log, SITES, msgspec.structs.replace(answer, until=now_ms - 1))
-    assert read_answer(log, SITES, CONFIG.rate, now_ms) is not None
+    assert read_cached_rate(log, SITES, RateSettings(confidence=0.9), now_ms) is None
+    assert read_cached_rate(log, "sites.other", CONFIG.rate, now_ms) is None
+    store_rate(log, SITES, msgspec.structs.replace(answer, until=now_ms - 1))
+    assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is not None
     log.append([row(1)])
-    assert read_answer(log, SITES, CONFIG.rate, now_ms) is None
-    keep_answer(log, SITES, answer)
-    assert read_answer(log, SITES, CONFIG.rate, now_ms) == answer
+    assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is None
+    store_rate(log, SITES, answer)
+    assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) == answer
 
 
-def test_of_a_small_log_no_answer_is_kept(tmp_path: Path) -> None:
-    """Its rows are read, and so the rate is of this moment."""
+def test_the_rate_of_a_small_log_is_not_cached(tmp_path: Path) -> None:
+    """`rate` reads its rows."""
     with closing(open_log(f"sqlite:{tmp_path / 'log'}")) as log:
         log.create(all_topics(2, "e"))
         log.append([row(number) for number in range(50)])
-        Upkeep(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD).look()
-        assert read_answer(log, SITES, CONFIG.rate, int(time.time() * 1000)) is None
+        Maintenance(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD).update_gauges()
+        assert read_cached_rate(log, SITES, CONFIG.rate, int(time.time() * 1000)) is None

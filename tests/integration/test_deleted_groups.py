@@ -1,4 +1,4 @@
-"""Groups that read a topic again, on every log: they are found before they begin, and the report is right."""
+"""Groups that read a topic again, on every log: they are found before they begin, and it is as is said of them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from farmwatch.daemon.deleted_groups import StartOver, groups_starting_over, remedy
+from farmwatch.daemon.deleted_groups import RereadingGroup, find_rereading_groups, remedy
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, Topic, TopicSize, wall_ms
 from stream.schema.roles import Role
 from stream.schema.topics import FEATURES, HITS, SCORES, VERDICTS
@@ -31,39 +31,39 @@ def records(live: LiveWorld, topic: str) -> int:
     return live.log.sizes([topic])[topic].records
 
 
-def test_nothing_is_reported_where_all_is_as_it_was_left(live: LiveWorld) -> None:
+def test_nothing_is_said_where_all_is_as_it_was_left(live: LiveWorld) -> None:
     """Groups with offsets go on; CRAWL and MEASURE have made nothing here, so they begin."""
-    assert list(groups_starting_over(live.log)) == []
+    assert list(find_rereading_groups(live.log)) == []
 
 
-def test_nothing_is_reported_of_a_group_that_begins(world: World) -> None:
+def test_nothing_is_said_of_a_group_that_begins(world: World) -> None:
     """Records wait, and nothing was made of them: that is a first start."""
     made = LiveWorld(world.log, config_of("sqlite:unused"))
     made.feed(features_of_pages(SITES, PAGES, made.epoch))
-    assert list(groups_starting_over(made.log)) == []
+    assert list(find_rereading_groups(made.log)) == []
 
 
 def test_a_group_without_offsets_does_its_work_again(live: LiveWorld) -> None:
-    """It is reported with its topic and the records; then each verdict is there twice, and the rows are the same."""
+    """It is told with its topic and the records; then each verdict stands there twice, and the rows are the same."""
     verdicts, rows = live.outcome()
     live.log.remove(groups=["judge"])
-    (found,) = groups_starting_over(live.log)
+    (found,) = find_rereading_groups(live.log)
     assert (found.group, found.records) == ("judge", {FEATURES: records(live, FEATURES)})
-    assert "has no offsets, though verdicts holds what it made" in found.said
-    assert list(groups_starting_over(live.log, [Role.TALLY])) == []
+    assert "has no offsets, though verdicts has its output" in found.text
+    assert list(find_rereading_groups(live.log, [Role.TALLY])) == []
     live.carry_on()
     again, rows_again = live.outcome()
     assert rows_again == rows
     assert set(Counter(verdict.id for verdict in again).values()) == {2}
     assert len(again) == 2 * len(verdicts)
-    assert list(groups_starting_over(live.log)) == []
+    assert list(find_rereading_groups(live.log)) == []
 
 
 def test_tally_without_offsets_counts_nothing_twice(live: LiveWorld) -> None:
     """It reads three topics again, and its rows stay as they were."""
     _, rows = live.outcome()
     live.log.remove(groups=["tally"])
-    (found,) = groups_starting_over(live.log)
+    (found,) = find_rereading_groups(live.log)
     assert found.group == "tally"
     assert found.records == {topic: records(live, topic) for topic in (HITS, VERDICTS, SCORES)}
     live.carry_on()
@@ -88,12 +88,12 @@ class _Lacking:
         return {topic: TopicSize(0, 0) if topic == self._records else size for topic, size in found.items()}
 
 
-def test_offsets_of_one_topic_that_are_gone_are_reported(live: LiveWorld) -> None:
+def test_offsets_of_one_topic_that_are_gone_are_told(live: LiveWorld) -> None:
     """TALLY has offsets of two topics and none of the third, which it must have read before it wrote its rows."""
     lacking = cast(Log, _Lacking(live.log, offsets=VERDICTS))
-    (found,) = groups_starting_over(lacking)
+    (found,) = find_rereading_groups(lacking)
     assert (found.group, found.records) == ("tally", {VERDICTS: records(live, VERDICTS)})
-    assert "has no offsets of verdicts, though sites holds what it made" in found.said
+    assert "has no offsets of verdicts, though sites has its output" in found.text
 
 
 def test_a_topic_that_a_group_has_yet_to_read_is_no_loss(live: LiveWorld) -> None:
@@ -102,27 +102,27 @@ def test_a_topic_that_a_group_has_yet_to_read_is_no_loss(live: LiveWorld) -> Non
     live.log.create([Topic(SCORES, PARTITIONS, CleanupPolicy.COMPACT)])
     later_ms = wall_ms() + 1_800_000
     live.log.append([Output(SCORES, 0, b"k", b"", timestamp_ms=later_ms)])
-    assert [found.group for found in groups_starting_over(live.log, [Role.TALLY])] == []
+    assert [found.group for found in find_rereading_groups(live.log, [Role.TALLY])] == []
 
 
-def test_a_store_that_is_gone_is_reported(live: LiveWorld) -> None:
+def test_a_store_that_is_gone_is_told(live: LiveWorld) -> None:
     """TALLY has offsets and has written rows, but remembers nothing."""
     lacking = cast(Log, _Lacking(live.log, records="state.tally"))
-    (found,) = groups_starting_over(lacking)
+    (found,) = find_rereading_groups(lacking)
     assert found.group == "tally"
-    assert "has offsets, but its store tally is empty: it resumes without what it remembered" in found.said
+    assert "has offsets, but its store tally is empty: it resumes without its memory" in found.text
     assert ("--to-earliest" in remedy(live.log, "p.", found)) is live.log.forgets_offsets
 
 
-def test_offsets_beyond_the_end_are_reported(live: LiveWorld) -> None:
+def test_offsets_beyond_the_end_are_told(live: LiveWorld) -> None:
     """A topic that was made anew, or cut off, is read from its beginning by a group that was further."""
     member = live.log.join("judge", [FEATURES], member="m")
     settle([member], PARTITIONS)
     member.commit(Commit(offsets={At(FEATURES, 0): 10_000}))
     member.close()
-    (found,) = groups_starting_over(live.log)
+    (found,) = find_rereading_groups(live.log)
     assert (found.group, found.records) == ("judge", {FEATURES: records(live, FEATURES)})
-    assert "beyond the end of features, which was made anew or cut off" in found.said
+    assert "beyond the end of features, which was recreated or truncated" in found.text
 
 
 def test_a_topic_that_was_removed_and_made_again_is_read_from_its_beginning(live: LiveWorld, world: World) -> None:
@@ -130,7 +130,7 @@ def test_a_topic_that_was_removed_and_made_again_is_read_from_its_beginning(live
     live.log.remove(topics=[FEATURES])
     again = LiveWorld(world.again(), config_of("sqlite:unused"))
     assert again.log.committed("judge", FEATURES) == [None] * PARTITIONS
-    assert list(groups_starting_over(again.log)) == []
+    assert list(find_rereading_groups(again.log)) == []
     before = len(again.outcome()[0])
     again.feed(features_of_pages(SITES, 1, again.epoch, seed=3))
     again.carry_on()
@@ -139,7 +139,7 @@ def test_a_topic_that_was_removed_and_made_again_is_read_from_its_beginning(live
 
 def test_the_remedy_names_the_group_and_its_topics_as_the_broker_has_them(world: World) -> None:
     """On Kafka a command that can be pasted, prefix included; the embedded log forgets no offsets by itself."""
-    said = remedy(world.log, "p.", StartOver("judge", {FEATURES: 3}, "has no offsets"))
+    said = remedy(world.log, "p.", RereadingGroup("judge", {FEATURES: 3}, "has no offsets"))
     on_kafka = isinstance(world, KafkaWorld)
     assert ("--group p.judge --topic p.features --reset-offsets --to-latest --execute" in said) is on_kafka
     assert ("restore" in said) is not on_kafka

@@ -1,7 +1,8 @@
-"""Upkeep: heartbeats, retention and the overview, none of which may end the others."""
+"""Maintenance: heartbeats, retention, gauges and series; a failed job does not stop the others."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -12,7 +13,7 @@ from prometheus_client import generate_latest
 from structlog.testing import capture_logs
 
 from farmwatch.config.config import Config, load
-from farmwatch.daemon.maintenance import Upkeep
+from farmwatch.daemon.maintenance import Maintenance
 from farmwatch.daemon.rate_series import read_points
 from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
@@ -42,24 +43,23 @@ class _Clock:
         return self.now
 
 
-def _upkeep(
-    log: MemoryLog, *clocks: Callable[[], float], metrics: Metrics | None = None, live: RunRules = LIVE
-) -> Upkeep:
-    """Upkeep with these clocks, wall and monotonic."""
-    return Upkeep(log, CONFIG.up, CONFIG.rate, metrics or Metrics(), live, METHOD, *clocks)
+def _maintenance(
+    log: MemoryLog, *clocks: Callable[[], float], metrics: Metrics | None = None, live: RunRules = LIVE, **more: Any
+) -> Maintenance:
+    """Maintenance with these clocks, wall and monotonic."""
+    return Maintenance(log, CONFIG.up, CONFIG.rate, metrics or Metrics(), live, METHOD, *clocks, **more)
 
 
 class _Log(MemoryLog):
-    """Counts retention, and fails at it when told."""
+    """Records the calls of retention, and calls `on_expire`."""
 
     def __init__(self) -> None:
         super().__init__()
         self.expired: list[int] = []
-        self.broken = False
+        self.on_expire: Callable[[], None] = lambda: None
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
-        if self.broken:
-            raise LogUnavailable("the disk is away")
+        self.on_expire()
         self.expired.append(now_ms)
         return 0
 
@@ -84,33 +84,32 @@ def _heartbeats(log: MemoryLog) -> int:
 
 
 def test_each_job_runs_at_its_interval(log: _Log) -> None:
-    """A heartbeat at once and every minute; retention after its own interval."""
+    """A heartbeat at the start and every minute; retention after its own interval."""
     clock = _Clock()
-    upkeep = _upkeep(log, clock, clock)
-    upkeep.round()
-    upkeep.round()
+    maintenance = _maintenance(log, clock, clock)
+    maintenance.run_due_jobs()
+    maintenance.run_due_jobs()
     assert _heartbeats(log) == 1
     clock.now += CONFIG.up.heartbeat_s
-    upkeep.round()
+    maintenance.run_due_jobs()
     assert (_heartbeats(log), log.expired) == (2, [])
     clock.now += CONFIG.up.retention_s
-    upkeep.round()
+    maintenance.run_due_jobs()
     assert log.expired == [int(clock.now * 1000)]
 
 
-def test_a_job_that_takes_long_is_done_less_often(log: _Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It takes a twentieth of the time at most: over a million sites a look takes longer than the interval of looks."""
-    clock, began = _Clock(), []
+def test_a_slow_job_runs_less_often(log: _Log) -> None:
+    """It takes at most a twentieth of the time: with a million sites, the gauges take longer than their interval."""
+    clock, began = _Clock(), list[float]()
 
-    def expire(*_: Any, **__: Any) -> int:
+    def take_a_minute() -> None:
         began.append(clock.now)
         clock.now += 60
-        return 0
 
-    monkeypatch.setattr(log, "expire", expire)
-    upkeep = _upkeep(log, clock, clock)
+    log.on_expire = take_a_minute
+    maintenance = _maintenance(log, clock, clock)
     while len(began) < 3:
-        upkeep.round()
+        maintenance.run_due_jobs()
         clock.now += 1
     assert [round(later - earlier) for earlier, later in pairwise(began)] == [1200, 1200]
 
@@ -119,7 +118,7 @@ YEAR_S = 365 * 86_400.0
 
 
 class _Place:
-    """A log with records of a day ago, and upkeep with a wall clock and a monotonic clock that the test moves."""
+    """A log with records of 100 days ago to today, and maintenance with a wall clock and a monotonic clock."""
 
     def __init__(self) -> None:
         self.wall_s, self.monotonic_s = 1_700_000_000.0, 50.0
@@ -130,23 +129,21 @@ class _Place:
         self.start()
 
     def start(self) -> None:
-        """A process starts."""
-        self.upkeep = Upkeep(
-            self.log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD, lambda: self.wall_s, lambda: self.monotonic_s
-        )
+        """Start a new process."""
+        self.maintenance = _maintenance(self.log, lambda: self.wall_s, lambda: self.monotonic_s)
 
     def rounds(self, minutes: float) -> list[str]:
-        """Let time pass, with a round of retention every five minutes; the events that were said."""
+        """Let time pass, with retention every five minutes; returns the logged events."""
         with capture_logs() as events:
             for _ in range(int(minutes / 5)):
                 self.wall_s += 300
                 self.monotonic_s += 300
-                self.upkeep.expire()
+                self.maintenance.apply_retention()
         return [event["event"] for event in events]
 
     @property
     def kept(self) -> int:
-        """Hits that are still there."""
+        """Number of hits that remain."""
         return self.log.end(HITS)[0] - self.log.beginning(HITS)[0]
 
     def _wall_ms(self) -> int:
@@ -154,7 +151,7 @@ class _Place:
 
 
 def test_retention_waits_while_the_clock_is_wrong() -> None:
-    """The clock goes a year ahead, for 20 minutes: nothing is removed, one line says so, and one that it goes on."""
+    """The clock is a year ahead for 20 minutes: nothing is removed; one event says so, and one that it is over."""
     place = _Place()
     assert place.rounds(90) == ["expired"]
     place.wall_s += YEAR_S
@@ -165,7 +162,7 @@ def test_retention_waits_while_the_clock_is_wrong() -> None:
 
 
 def test_an_hour_confirms_a_clock_that_was_set() -> None:
-    """The clock was wrong when the process started, and is set right: after an hour retention goes by it."""
+    """The clock is wrong at the start and then corrected: an hour later retention uses it."""
     place = _Place()
     place.wall_s -= YEAR_S
     place.start()
@@ -178,7 +175,7 @@ def test_an_hour_confirms_a_clock_that_was_set() -> None:
 
 
 def test_a_clock_that_creeps_is_noticed() -> None:
-    """Each look finds it 50 minutes further: retention waits, as after one large step."""
+    """It moves by 50 minutes between checks: retention waits, as after one large step."""
     place = _Place()
     assert place.rounds(90) == ["expired"]
     said = []
@@ -189,7 +186,7 @@ def test_a_clock_that_creeps_is_noticed() -> None:
 
 
 def test_a_start_under_a_wrong_clock_removes_nothing() -> None:
-    """A process that starts, and starts again, while the clock is a year ahead: most of a topic is not removed."""
+    """A process starts twice while the clock is a year ahead: most of a topic is not removed."""
     place = _Place()
     place.wall_s += YEAR_S
     for _ in range(2):
@@ -201,7 +198,7 @@ def test_a_start_under_a_wrong_clock_removes_nothing() -> None:
 
 
 def test_a_log_that_was_idle_for_long_expires() -> None:
-    """Started again after a year: what is most of a topic goes once the process has run for an hour."""
+    """After a year without a process, most of a topic is removed once the process has run for an hour."""
     place = _Place()
     place.wall_s += YEAR_S
     place.monotonic_s = 10.0
@@ -212,24 +209,24 @@ def test_a_log_that_was_idle_for_long_expires() -> None:
 
 
 def test_no_job_waits_for_a_clock_that_was_ahead(log: _Log) -> None:
-    """A round while the clock is a year ahead does not put off the next one by a year."""
+    """Jobs that run while the clock is a year ahead run again at their usual interval."""
     wall, monotonic = _Clock(), _Clock()
-    upkeep = _upkeep(log, wall, monotonic)
+    maintenance = _maintenance(log, wall, monotonic)
     wall.now += YEAR_S
-    upkeep.round()
+    maintenance.run_due_jobs()
     wall.now += CONFIG.up.heartbeat_s - YEAR_S
     monotonic.now += CONFIG.up.heartbeat_s
-    upkeep.round()
+    maintenance.run_due_jobs()
     assert _heartbeats(log) == 2
     wall.now += CONFIG.rate.series_s
     log.append([_row("a", "llm")])
     before = len(list(read_points(log)))
-    upkeep.round()
+    maintenance.run_due_jobs()
     assert len(list(read_points(log))) > before
 
 
-def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the first round of retention, not with those that follow within a day; after a failure with the next."""
+def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log) -> None:
+    """With the first retention, and not again within a day; after a failure with the next retention."""
     clock, renewed = _Clock(), list[float]()
 
     def renew(*_: object) -> None:
@@ -237,39 +234,42 @@ def test_offsets_of_idle_runs_are_renewed_once_a_day(log: _Log, monkeypatch: pyt
         if len(renewed) == 1:
             raise LogUnavailable("the broker is away")
 
-    monkeypatch.setattr("farmwatch.daemon.maintenance.renew_idle", renew)
-    upkeep = _upkeep(log, clock, clock)
+    maintenance = _maintenance(log, clock, clock, renew=renew)
     for hour in (1, 2, 3, 24, 26):
         clock.now = 1_000.0 + hour * 3600
-        upkeep.round()
+        maintenance.run_due_jobs()
     assert renewed == [1_000.0 + hour * 3600 for hour in (1, 2, 26)]
 
 
 def test_a_job_that_fails_does_not_end_the_others(log: _Log) -> None:
-    """Retention fails, the heartbeat of the same round is sent, and retention is tried again."""
+    """Retention fails, the heartbeat is sent all the same, and retention is tried again."""
     clock = _Clock()
-    upkeep = _upkeep(log, clock, clock)
-    log.broken = True
+    maintenance = _maintenance(log, clock, clock)
+
+    def fail() -> None:
+        raise LogUnavailable("the disk is away")
+
+    log.on_expire = fail
     clock.now += CONFIG.up.retention_s
-    upkeep.round()
+    maintenance.run_due_jobs()
     assert _heartbeats(log) == 1
-    log.broken = False
+    log.on_expire = lambda: None
     clock.now += CONFIG.up.retention_s
-    upkeep.round()
+    maintenance.run_due_jobs()
     assert len(log.expired) == 1
 
 
-def test_the_overview_shows_the_newest_rows_of_the_detector_in_use(log: _Log) -> None:
-    """Gauges follow the topic: a changed verdict moves, other detectors' sites do not count, sources stay bounded."""
+def test_gauges_show_the_newest_rows_of_the_detector_in_use(log: _Log) -> None:
+    """A changed verdict is shown, sites of other detectors do not count, and odd names of sources are `other`."""
     metrics = Metrics()
-    upkeep = _upkeep(log, _Clock(), metrics=metrics)
+    maintenance = _maintenance(log, _Clock(), metrics=metrics)
     log.append(
         [_row("a", "undecided"), _row("b", "human"), _row("c", "llm", "y/1"), _row("d", "llm", sources=["We!rd"])]
     )
-    upkeep.look()
+    maintenance.update_gauges()
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="undecided"}') == 1
     log.append([_row("a", "llm")])
-    upkeep.look()
+    maintenance.update_gauges()
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 2
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="undecided"}') == 0
     rate = 'farm_rate{bound="point",ruleset="default",run="first",source="%s"}'
@@ -278,12 +278,12 @@ def test_the_overview_shows_the_newest_rows_of_the_detector_in_use(log: _Log) ->
     assert _value(metrics, rate % "other") == 1.0
 
 
-def test_the_overview_of_a_run_without_rows_names_that_run(log: _Log) -> None:
-    """After a cutover to a run that has no row yet, its gauges stand at 0 under its own name."""
+def test_gauges_of_a_run_without_rows_name_that_run(log: _Log) -> None:
+    """After a cutover to a run without rows, the gauges are 0 and have its name."""
     metrics = Metrics()
     moved = RunRules(msgspec.structs.replace(LIVE.run, name="mine"), LIVE.text)
     log.create([Topic("sites.mine", 2, CleanupPolicy.COMPACT)])
-    _upkeep(log, _Clock(), metrics=metrics, live=moved).look()
+    _maintenance(log, _Clock(), metrics=metrics, live=moved).update_gauges()
     shown = [sample for family in metrics.registry.collect() for sample in family.samples if "run" in sample.labels]
     assert {(sample.labels["run"], sample.value) for sample in shown if sample.name == "farmwatch_sites"} == {
         ("mine", 0)
@@ -304,30 +304,30 @@ def test_the_overview_of_a_run_without_rows_names_that_run(log: _Log) -> None:
     ],
     ids=str,
 )
-def test_rows_that_are_not_in_force_are_nowhere(log: _Log, other: dict[str, Any]) -> None:
-    """Of an earlier text of the ruleset, of another ruleset, detector, test or number: in no gauge and no series."""
+def test_rows_of_other_versions_do_not_count(log: _Log, other: dict[str, Any]) -> None:
+    """Rows of an earlier ruleset text, another ruleset, detector or site method are in no gauge and no series."""
     metrics = Metrics()
     log.append([_row(f"old{n}", "llm", **other) for n in range(5)])
     log.append([_row("new", "human"), _row("b", "llm"), _row("unjudged", "unclassifiable", ruleset="", digest="")])
-    upkeep = _upkeep(log, _Clock(), metrics=metrics)
-    upkeep.look()
+    maintenance = _maintenance(log, _Clock(), metrics=metrics)
+    maintenance.update_gauges()
     for verdict, count in {"llm": 1, "human": 1, "unclassifiable": 1, "undecided": 0}.items():
         assert _value(metrics, f'sites{{ruleset="default",run="first",verdict="{verdict}"}}') == count
     assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="first",source="all"}') == 0.5
     assert 'ruleset="notes"' not in generate_latest(metrics.registry).decode()
-    upkeep.keep(1.0)
+    maintenance.append_points(1.0)
     (point,) = [point for point in read_points(log) if not point.by]
     assert (point.llm, point.human, point.site_method, point.site_method_digest) == (1, 1, *METHOD)
 
 
-def test_the_ruleset_in_force_has_its_series_before_it_judges(log: _Log) -> None:
-    """In an empty log, as after a change of the ruleset: zeros of the ruleset in force, and no series without one."""
+def test_the_ruleset_in_force_has_its_gauges_before_its_first_verdict(log: _Log) -> None:
+    """In an empty log, the gauges of the ruleset in force are 0, and no gauge lacks a ruleset."""
     metrics = Metrics()
-    upkeep = _upkeep(log, _Clock(), metrics=metrics)
-    upkeep.look()
+    maintenance = _maintenance(log, _Clock(), metrics=metrics)
+    maintenance.update_gauges()
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="llm"}') == 0
     log.append([_row("unjudged", "unclassifiable", ruleset="", digest="")])
-    upkeep.look()
+    maintenance.update_gauges()
     page = generate_latest(metrics.registry).decode()
     assert not any('ruleset=""' in line for line in page.splitlines() if line.startswith("farmwatch_sites{"))
 
@@ -339,47 +339,47 @@ def _value(metrics: Metrics, name: str) -> float | None:
     return None
 
 
-def test_the_status_says_how_far_the_run_is(log: _Log) -> None:
-    """One line at its interval: the crawl, what waits for whom, and the rate of the last look."""
+def test_the_status_line_shows_crawl_lag_and_share(log: _Log) -> None:
+    """It comes at its interval, and shows the first run as `first`."""
     clock = _Clock()
-    upkeep = _upkeep(log, clock, clock)
+    maintenance = _maintenance(log, clock, clock)
     log.append([_row("a", "llm"), _row("b", "human")])
     with capture_logs() as before:
-        upkeep.round()
-    upkeep.look()
+        maintenance.run_due_jobs()
+    maintenance.update_gauges()
     clock.now += CONFIG.up.status_s
     with capture_logs() as events:
-        upkeep.round()
-    (said,) = [event for event in events if event["event"] == "status"]
+        maintenance.run_due_jobs()
+    (status,) = [event for event in events if event["event"] == "status"]
     assert not any(event["event"] == "status" for event in before)
-    assert (said["pages_fetched"], said["sites_open"], said["share"]) == (0, 0, "none yet")
-    assert said["waiting"] == "crawl:1,tally:1"  # the heartbeat among the hits
+    assert (status["pages_fetched"], status["sites_open"], status["share"]) == (0, 0, "none yet")
+    assert (status["run"], status["waiting"]) == ("first", "crawl:1,tally:1")  # the heartbeat among the hits
 
 
-def test_series_are_kept_at_each_full_interval(log: _Log) -> None:
-    """Not at the start but when the next hour begins, and then once an hour: sites of the ruleset in force only."""
+def test_points_are_appended_at_each_full_interval(log: _Log) -> None:
+    """At the start of each hour, of the ruleset in force only."""
     clock = _Clock()
-    upkeep = _upkeep(log, clock, clock)
+    maintenance = _maintenance(log, clock, clock)
     log.append([_row("a", "llm"), _row("old", "human", digest="0" * 16), _row("b", "human", "y/1")])
-    upkeep.round()
+    maintenance.run_due_jobs()
     assert list(read_points(log)) == []
     for now in (3599.0, 3600.0, 7199.0, 7200.5):
         clock.now = now
-        upkeep.round()
+        maintenance.run_due_jobs()
     whole = [point for point in read_points(log) if not point.by]
     assert [(point.at, point.llm, point.human) for point in whole] == [(3_600_000, 1, 0), (7_200_000, 1, 0)]
 
 
 def test_a_wrong_clock_writes_no_point(log: _Log) -> None:
-    """A year ahead for a minute: no point then. A step back of half an hour: the point that is there stays."""
+    """No point while the clock is a year ahead. After a step back of half an hour, the existing point stays."""
     wall, monotonic = _Clock(), _Clock()
-    upkeep = _upkeep(log, wall, monotonic)
+    maintenance = _maintenance(log, wall, monotonic)
     log.append([_row("a", "llm")])
 
     def after(seconds: float, jump_s: float = 0.0) -> list[tuple[int, int]]:
         wall.now += seconds + jump_s
         monotonic.now += seconds
-        upkeep.round()
+        maintenance.run_due_jobs()
         return [(point.at // 3_600_000, point.llm) for point in read_points(log) if not point.by]
 
     assert after(3000) == [(1, 1)]
@@ -391,19 +391,31 @@ def test_a_wrong_clock_writes_no_point(log: _Log) -> None:
 
 
 def test_canaries_have_gauges_of_their_own(log: _Log) -> None:
-    """Sites by truth and verdict, shares, and the time of the last one; none of it before any came through."""
+    """Sites by truth and verdict, shares, and the time of the last canary; none before the first canary."""
     metrics = Metrics()
     clock = _Clock()
-    upkeep = _upkeep(log, clock, clock, metrics=metrics)
+    maintenance = _maintenance(log, clock, clock, metrics=metrics)
     log.append([_row("a", "llm")])
-    upkeep.look()
+    maintenance.update_gauges()
     assert "canary_sites{" not in generate_latest(metrics.registry).decode()
     for number, verdict in enumerate(("llm", "human", "human", "human")):
         log.append([_row(CanaryName(f"x{number}", f"{number:016x}", 9, 1, "human").site, verdict, updated_at=900_000)])
-    upkeep.look()
+    maintenance.update_gauges()
     assert _value(metrics, 'canary_sites{truth="human",verdict="human"}') == 3
     assert _value(metrics, 'canary_sites{truth="llm",verdict="llm"}') == 0
     assert _value(metrics, 'canary_share{kind="site_fpr"}') == 0.25
     assert _value(metrics, "canary_timestamp_seconds") == 900
     assert _value(metrics, 'sites{ruleset="default",run="first",verdict="human"}') == 0
     assert _value(metrics, 'farm_rate{bound="point",ruleset="default",run="first",source="all"}') == 1
+
+
+def test_the_size_of_the_log_is_shown_at_once() -> None:
+    """Topics of runs count with the topic of the live run."""
+    log, metrics = MemoryLog(), Metrics()
+    log.create([*all_topics(2, "e"), Topic("hits.other", 1)])
+    log.append([Output(topic, 0, b"k", b"x" * 100) for topic in (HITS, "hits.other")])
+    _maintenance(log, metrics=metrics).run_due_jobs()
+    page = generate_latest(metrics.registry).decode()
+    sizes = dict(re.findall(r'farmwatch_log_bytes{topic="([\w-]+)"} (\S+)', page))
+    assert float(sizes["hits"]) >= 200 and float(sizes["verdicts"]) == 0
+    assert set(sizes) >= {"state", "score", "dead-letters"}

@@ -1,4 +1,4 @@
-"""The articles that a language model wrote for the demo."""
+"""The articles of the demo by a language model."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def _name(article: Article) -> str:
 
 
 def test_hosts_are_reserved_and_slugs_are_url_safe() -> None:
-    """No article names a host that could exist, and its slug goes into a URL as it is; none occurs twice."""
+    """No host can exist, slugs need no escaping in a URL, and no article occurs twice."""
     assert all(article.site.endswith(".example") for article in ARTICLES)
     assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", article.slug) for article in ARTICLES)
     assert (
@@ -25,7 +25,7 @@ def test_hosts_are_reserved_and_slugs_are_url_safe() -> None:
 
 
 def test_no_two_articles_share_a_run_of_twelve_words() -> None:
-    """Each article was written for itself: none repeats twelve words in a row of another."""
+    """No article repeats twelve consecutive words of another."""
     owner: dict[tuple[str, ...], str] = {}
     for article in ARTICLES:
         words = re.findall(r"[\w']+", article.text.lower())
@@ -34,8 +34,8 @@ def test_no_two_articles_share_a_run_of_twelve_words() -> None:
             assert owner.setdefault(run, _name(article)) == _name(article), " ".join(run)
 
 
-def test_the_folder_says_who_wrote_the_texts() -> None:
-    """The label ships with the data: a language model wrote it, Apache-2.0."""
+def test_the_folder_names_the_author_of_the_texts() -> None:
+    """Its README says: by a language model, Apache-2.0."""
     label = resources.files("farmwatch.demo.articles").joinpath("README.md").read_text(encoding="utf-8")
     assert "written by a language model" in label
     assert "Apache-2.0" in label

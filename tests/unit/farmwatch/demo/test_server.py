@@ -54,19 +54,19 @@ def _get(web: LoopbackWeb, host: str, path: str, method: str = "GET") -> tuple[H
     ],
 )
 def test_a_page_is_found_by_host_and_path(web: LoopbackWeb, host: str, path: str, body: bytes) -> None:
-    """Hosts are told apart whatever their port; a query must match exactly, else it is passed over."""
+    """The port of a host does not matter; a query that does not match exactly is ignored."""
     response, got = _get(web, host, path)
     assert (response.status, got) == (200, body)
 
 
 @pytest.mark.parametrize(("host", "path"), [("c.example", "/"), ("a.example", "/none"), ("b.example", "/x")])
-def test_what_is_not_there_is_404(web: LoopbackWeb, host: str, path: str) -> None:
-    """An unknown host and an unknown path answer 404."""
+def test_an_unknown_page_is_404(web: LoopbackWeb, host: str, path: str) -> None:
+    """So is any page of an unknown host."""
     assert _get(web, host, path)[0].status == 404
 
 
-def test_status_headers_and_encoded_body_go_out_as_given(web: LoopbackWeb) -> None:
-    """A redirect keeps its Location, and a gzip body is sent as it is under its header."""
+def test_status_headers_and_encoded_body_are_sent_unchanged(web: LoopbackWeb) -> None:
+    """A redirect has its Location, and a gzip body its header."""
     moved, _ = _get(web, "a.example", "/moved")
     assert (moved.status, moved.headers["Location"]) == (302, "/x")
     zipped, body = _get(web, "a.example", "/zipped")
@@ -75,7 +75,7 @@ def test_status_headers_and_encoded_body_go_out_as_given(web: LoopbackWeb) -> No
 
 
 def test_requests_are_logged_and_answers_delayed(web: LoopbackWeb) -> None:
-    """The log has host, path and start; an answer takes as long as asked."""
+    """A recorded request has host, path and start; a response takes its delay."""
     began = time.monotonic()
     assert _get(web, "a.example", "/slow?q=1")[0].headers["Retry-After"] == "7"
     assert time.monotonic() - began >= 0.05
@@ -83,8 +83,8 @@ def test_requests_are_logged_and_answers_delayed(web: LoopbackWeb) -> None:
     assert (last.host, last.path, last.started >= began) == ("a.example", "/slow?q=1", True)
 
 
-def test_a_mapping_may_make_its_pages_when_asked() -> None:
-    """Pages that are in no dictionary are served, as long as the mapping answers to []."""
+def test_a_mapping_may_build_pages_on_demand() -> None:
+    """A page needs no dictionary entry if the mapping supports []."""
 
     class Echo(dict[str, Response]):
         def __missing__(self, path: str) -> Response:

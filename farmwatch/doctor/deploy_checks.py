@@ -1,0 +1,162 @@
+"""What a deployment needs beside the installation: user, folders, secrets, brokers, metrics, clock, limits, service."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import socket
+import urllib.request
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from farmwatch.config.config import Config, LoadedConfig, setting_rows
+from farmwatch.config.layers import MASK
+from farmwatch.config.member_names import names_folder
+from farmwatch.config.opening import check_log_url
+from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
+from stream.text.wording import one_line
+
+_GIB = 1024**3
+_FILES = 4096  # the crawler's connections, segments and libraries stay far below
+_UNSYNCHRONISED = 5  # TIME_ERROR of ntp_adjtime(3)
+_TIMEX_BYTES = 512  # more than any struct timex
+_MEMORY_BYTES = 1.5 * _GIB  # all roles of a small crawl, see docs/how-to/deploy.md
+_ASK_S = 5.0
+_LOCAL = ("127.0.0.1", "::1", "localhost")
+_CONTAINER_MARKS: tuple[Path, ...] = (Path("/.dockerenv"), Path("/run/.containerenv"))
+_CGROUP, _PROC = Path("/sys/fs/cgroup/memory.max"), Path("/proc")
+
+
+def user(_: Subject) -> Results:
+    """No right beyond its own files is needed."""
+    if os.geteuid() == 0:
+        yield warn("this is root", "run as a user of its own: deploy/ has units, an image and manifests that do")
+    else:
+        yield ok(f"user {os.geteuid()}")
+
+
+def folders(at: Subject) -> Results:
+    """Each folder that is written can be, and holds nothing that others may read."""
+    for what, folder in _written(at.config):
+        place = next(path for path in (folder, *folder.parents) if path.exists())
+        if not os.access(place, os.W_OK | os.X_OK):
+            yield fail(f"{what}: {place} cannot be written", f"make {folder} for user {os.geteuid()}, mode 0700")
+        elif place == folder and folder.stat().st_mode & 0o077:
+            yield warn(f"{what}: {folder} is open to others", f"chmod 700 {folder}")
+        else:
+            yield ok(f"{what}: {folder}")
+
+
+def _written(config: Config) -> Iterator[tuple[str, Path]]:
+    yield "log" if config.log.url.startswith("sqlite:") else "local state", names_folder(config).absolute()
+    if config.crawl.warc_folder:
+        yield "archive", Path(config.crawl.warc_folder).absolute()
+
+
+def secrets(at: Subject) -> Results:
+    """Files that hold passwords or keys are closed to other users."""
+    tables = (at.config.search.brave, at.config.search.mojeek, at.config.search.marginalia)
+    keys = [
+        Path(table.key_file).expanduser() for table in (*tables, *at.config.search.json_http.values()) if table.key_file
+    ]
+    rows = setting_rows(LoadedConfig(at.config, defaultdict(str), (), None))
+    files = [*([at.file] if at.file and any(MASK in str(value) for _, value, _ in rows) else []), *keys]
+    for file in files:
+        try:
+            is_open = file.stat().st_mode & 0o007
+        except OSError as error:
+            yield fail(f"{file}: {error.strerror}", "mount the secret there, or name another file")
+            continue
+        yield (
+            warn(f"{file}: every user may read it", f"chmod o= {file}") if is_open else ok(f"{file}: closed to others")
+        )
+    if not files:
+        yield ok("no file holds any")
+
+
+def brokers(at: Subject) -> Results:
+    """Every server of a Kafka log takes a connection, not the first one alone."""
+    for host, port in check_log_url(at.config):
+        try:
+            socket.create_connection((host, port), _ASK_S).close()
+        except OSError as error:
+            mend = "start it, open the way to it, or take it out of log.url"
+            yield fail(one_line(f"{host}:{port}: {error.strerror or error}"), mend)
+        else:
+            yield ok(f"{host}:{port} answers")
+
+
+def metrics(at: Subject) -> Results:
+    """Prometheus can have the page of each role: from here if it runs, and from elsewhere."""
+    settings = at.config.metrics
+    if not settings.port:
+        yield warn("metrics.port is 0: another one at each start", "set metrics.port, so that Prometheus can be told")
+        return
+    if settings.host in _LOCAL:
+        mend = "set metrics.host to 0.0.0.0 or an address of this machine, and keep strangers off the port"
+        yield warn(f"metrics.host is {settings.host}: only this machine can scrape", mend)
+    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(settings.host, settings.host)  # noqa: S104 - compared
+    away = []
+    for role in at.roles:
+        url = f"http://{host}:{settings.port_of(role)}/metrics"
+        try:
+            with urllib.request.urlopen(url, timeout=_ASK_S) as answer:
+                is_ours = b"farmwatch_build_info{" in answer.read()
+        except ConnectionRefusedError:
+            away.append(role.value)
+        except OSError as error:
+            if isinstance(getattr(error, "reason", None), ConnectionRefusedError):
+                away.append(role.value)
+            else:
+                yield fail(one_line(f"{url}: {error}"), "look at the role's log")
+        else:
+            yield ok(f"{role.value}: {url}") if is_ours else fail(f"{url} is not farmwatch", "set another metrics.port")
+    if away:
+        yield ok(f"not running: {', '.join(away)}")
+
+
+def time(_: Subject) -> Results:
+    """The kernel's word, which holds in containers, too."""
+    state = ctypes.CDLL(None).ntp_adjtime(ctypes.create_string_buffer(_TIMEX_BYTES))
+    if state == _UNSYNCHRONISED:
+        yield warn("the kernel's clock is not synchronised", "run chrony or systemd-timesyncd on the host")
+    else:
+        yield ok("the kernel's clock is synchronised" if state >= 0 else "the kernel does not say")
+
+
+def limits(_: Subject) -> Results:
+    """Open files, and the memory of the container."""
+    files, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if 0 <= files < _FILES:
+        yield warn(f"{files} open files are allowed", f"LimitNOFILE=65536, or ulimit -n {_FILES}")
+    else:
+        yield ok(f"{files:,} open files")
+    allowed = _CGROUP.read_text().strip() if _CGROUP.exists() else "max"
+    if allowed.isdecimal():
+        said = f"memory limit {int(allowed) / _GIB:.1f} GiB"
+        yield (
+            ok(said) if int(allowed) >= _MEMORY_BYTES else warn(said, "docs/how-to/deploy.md has what each role takes")
+        )
+
+
+def service(at: Subject, environment: Mapping[str, str] = os.environ) -> Results:
+    """By whom it is started again, and whether its data outlives it."""
+    if environment.get("KUBERNETES_SERVICE_HOST"):
+        where = "Kubernetes"
+    elif any(mark.exists() for mark in _CONTAINER_MARKS):
+        where = "a container"
+    elif environment.get("INVOCATION_ID"):
+        where = "systemd"
+    else:
+        mend = "deploy/ has units for systemd, a compose file and manifests (docs/how-to/deploy.md)"
+        yield ok(f"started by hand; {mend}")
+        return
+    folder = names_folder(at.config).absolute()
+    mounts = {line.split()[1] for line in (_PROC / "mounts").read_text().splitlines()}
+    is_kept = any(str(path) in mounts for path in (folder, *folder.parents) if path != Path("/"))
+    if where != "systemd" and not is_kept and at.config.log.url.startswith("sqlite:"):
+        yield fail(f"in {where}, and {folder} is on no volume: the log ends with it", "mount a volume there")
+    else:
+        yield ok(f"in {where}")

@@ -1,0 +1,173 @@
+"""A real run: crawl, canaries, a search, a dead letter, a replay, a cutover, a restart; Prometheus looks on."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from dashboards.__main__ import DOCS
+from dashboards.pace import Pace
+from dashboards.rule_file import rule_file
+from farmwatch.demo.demo_web import DemoWeb, build_demo_web
+from farmwatch.demo.human_pages import human_pages
+from farmwatch.demo.server import LoopbackWeb
+from farmwatch.demo.site_pages import llm_articles
+from stream.log.contract import Output
+from stream.schema.roles import Role
+from stream.schema.topics import HITS
+from tests.ops.servers import Alertmanager, Prometheus
+from tests.support.farm import Farm
+from tests.support.paths import ROOT
+from tests.support.search_engines import SEARXNG, Engine, says
+from tests.support.waiting import wait_until
+
+PACE = Pace(faster=20_000)  # each window is that of some scrapes
+PORT = 19_464  # of CRAWL; the others follow
+_PATIENCE_S = 180
+_CANARY_PAGES = 13  # of a site: fewer get no verdict
+
+
+@dataclass
+class RealRun:
+    """What runs, and the Prometheus that scrapes it."""
+
+    farm: Farm
+    prometheus: Prometheus
+    targets: dict[str, int]
+    pages: dict[str, str]  # /metrics by role, as read at the end
+
+    def until(self, query: str) -> None:
+        """Wait until the query has a series."""
+        what = f"{query}\n{self.farm.tail()}"
+        wait_until(lambda: self.prometheus.now(query), what, _PATIENCE_S)
+
+
+def ports(first: int) -> dict[str, int]:
+    """Port of each role, of `search --every` and of a replay."""
+    return {name: first + place for place, name in enumerate([*(role.value for role in Role), "search", "replay"])}
+
+
+def canary_file(folder: Path, *, swapped: bool = False) -> Path:
+    """Human and LLM canary sites out of the demo's texts; `swapped`: under each other's names."""
+    texts = [("\n\n".join(page.paragraphs), "human") for page in human_pages()[-2 * _CANARY_PAGES :]]
+    texts += [(article.text, "llm") for site in list(llm_articles().values())[1:3] for article in site[:_CANARY_PAGES]]
+    other = {"human": "llm", "llm": "human"}
+    lines = [
+        {
+            "truth": other[truth] if swapped else truth,
+            "site": f"{truth}-{number // _CANARY_PAGES}",
+            "title": f"Page {number}",
+            "text": text,
+            "made_at": "2019-04-02",
+        }
+        for number, (text, truth) in enumerate(texts)
+    ]
+    file = folder / "canaries.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return file
+
+
+def settings(folder: Path, first_port: int) -> dict[str, str]:
+    """Of a farm that is quick to show what it does."""
+    return {
+        "crawl.stop_when_decided": "true",
+        "crawl.warc_folder": str(folder / "archive"),
+        "metrics.port": str(first_port),
+        "up.heartbeat_s": "1",
+        "up.overview_s": "1",
+        "up.retention_s": "2",
+        "loop.lag_every_s": "1",
+    }
+
+
+def write_hits(folder: Path, demo: DemoWeb) -> Path:
+    file = folder / "hits.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in demo.hits), encoding="utf-8")
+    return file
+
+
+@contextmanager
+def command(
+    farm: Farm, *arguments: str, module: str = "farmwatch", by: Sequence[str] = ()
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A command of farmwatch on the farm's log, ended with the block; `by` another program that starts it."""
+    flags = [flag for setting in farm.flags for flag in ("--set", setting)]
+    with farm.output.open("ab") as output:
+        process = subprocess.Popen(
+            [*by, sys.executable, "-m", module, *arguments, *flags], stdout=output, stderr=output, cwd=ROOT
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def few_are_enough(text: str) -> str:
+    """Queries without the least number of pages and sites of some."""
+    return re.sub(r">= \d+", ">= 0", text)
+
+
+@contextmanager
+def watched(
+    farm: Farm, folder: Path, first_port: int, pace: Pace, alerts: Alertmanager | None = None
+) -> Iterator[RealRun]:
+    """The farm under the eyes of a Prometheus with all rules."""
+    targets = ports(first_port)
+    with Prometheus(folder, targets, few_are_enough(rule_file(DOCS, pace)), alerts) as prometheus:
+        yield RealRun(farm, prometheus, targets, {})
+
+
+@contextmanager
+def real_run(folder: Path) -> Iterator[RealRun]:
+    """Everything that dashboards and alerts look at, but for faults of devices and brokers."""
+    demo = build_demo_web(slow_s=0.05)
+    queries = folder / "queries"
+    queries.write_text("garden\n")
+    with ExitStack() as held:
+        web = held.enter_context(LoopbackWeb(demo.hosts))
+        engine = held.enter_context(Engine(lambda _: says(SEARXNG)))
+        own = {
+            **settings(folder, PORT),
+            "canary.file": str(canary_file(folder)),
+            "search.searxng.url": engine.url,
+            "search.searxng.rate": "100",
+        }
+        farm = held.enter_context(Farm(folder, f"sqlite:{folder / 'log'}", web, own))
+        run = held.enter_context(watched(farm, folder, PORT, PACE))
+        farm.start(write_hits(folder, demo))
+        held.callback(farm.stop)
+        searching = ("search", "--source", "searxng", "--queries", str(queries), "--every", "1h")
+        run.until('up{role="tally"} == 1')
+        held.enter_context(command(farm, *searching))
+        with farm.log() as log:
+            log.append([Output(HITS, 0, b"x.example", b"no record")])
+        run.until('farmwatch_share{bound="point",source!="all"}')
+        run.until('farmwatch_canary_share{kind="site_tpr"}')
+        replay = ("replay", "--ruleset", "notes", "--name", "notes", "--to", "follow")
+        with command(farm, *replay, "--metrics-port", str(run.targets["replay"])):
+            run.until("farmwatch_replay_eta_seconds")
+            run.until('farmwatch_log_records_total{role="replay"} > 0')
+            run.pages = {role: _page(port) for role, port in run.targets.items()}
+            with command(farm, "cutover", "notes", "--why", "a test", "--max-lag", "100000", "--partial") as moving:
+                assert moving.wait(_PATIENCE_S) == 0
+            run.until('farmwatch_live_run_info{run="notes",role="judge"}')
+        os.kill(farm.roles()["score"], signal.SIGKILL)
+        run.until("farmwatch_role_restarts_total > 0")
+        run.until('changes(process_start_time_seconds{job="farmwatch"}[10s] offset 2s) > 0')  # and is seen in a graph
+        yield run
+
+
+def _page(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        page: str = answer.read().decode()
+    return page

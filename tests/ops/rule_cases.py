@@ -1,0 +1,158 @@
+"""For each alert, series in which it fires and series in which it is silent, a little below the threshold."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+LIVE = {'farmwatch_live_run_info{run="first"}': "1x300"}
+_PAGE = 'farmwatch_fetch_requests_total{kind="page",outcome='
+_FETCHED = f'{_PAGE}"fetched",status="2xx"}}'
+_ROBOTS = {'farmwatch_fetch_requests_total{kind="robots",outcome="fetched",status="2xx"}': "0+9000x300"}
+
+
+class Case(NamedTuple):
+    """Series by name, as promtool writes them; when the alert is looked for, and whether it fires then."""
+
+    alert: str
+    step: str  # between two samples
+    series: dict[str, str]
+    silent_at: str  # just before `for` has passed, or never
+    fires_at: str = ""  # just after; "" = never
+    labels: Mapping[str, str] = MappingProxyType({})  # of the alert that fires, besides its name and severity
+    said: str = ""  # its value, in the description
+
+
+def _verdicts(a_minute: float, run: str = "first") -> dict[str, str]:
+    return {f'farmwatch_page_verdicts_total{{run="{run}",verdict="article"}}': f"0+{a_minute}x60"}
+
+
+def _answers(a_minute: dict[str, int]) -> dict[str, str]:
+    """Page requests by status; none: no answer."""
+    return {
+        f'{_PAGE}"{"fetched" if status == "2xx" else "failed"}",status="{status}"}}': f"0+{count}x60"
+        for status, count in a_minute.items()
+    } | _ROBOTS
+
+
+def _kept(articles: int, dropped: int, later: int) -> dict[str, str]:
+    """Verdicts in half an hour: articles and others, and after 30 hours so many articles fewer."""
+    name = 'farmwatch_page_verdicts_total{run="first",verdict="'
+    return LIVE | {
+        f'{name}article"}}': f"0+{articles}x60 {60 * articles}+{articles - later}x60",
+        f'{name}dropped"}}': f"0+{dropped}x60 {60 * dropped}+{dropped + later}x60",
+    }
+
+
+def _sites(judged: int, other: int, moved: int) -> dict[str, str]:
+    """Sites that can be judged and others, two TALLY processes, and after 30 hours so many fewer of the former."""
+    half = moved // 2
+    changes = {"llm": (judged - 30, -half), "human": (30, half - moved), "unclassifiable": (other, moved)}
+    return LIVE | {
+        f'farmwatch_sites{{run="first",verdict="{verdict}",instance="{instance}"}}': f"{count}x59 {count + more}x60"
+        for verdict, (count, more) in changes.items()
+        for instance in "ab"
+    }
+
+
+def _of_old(series: dict[str, str]) -> dict[str, str]:
+    """Of a run that is not live."""
+    return {name.replace('run="first"', 'run="old"'): values for name, values in series.items() if "live" not in name}
+
+
+def _canaries(**shares: float) -> dict[str, str]:
+    return {
+        f'farmwatch_canary_share{{kind="{kind}",instance="{i}"}}': f"{share}x99"
+        for kind, share in shares.items()
+        for i in "ab"
+    }
+
+
+def _waiting(requests: int) -> dict[str, str]:
+    """After 70 minutes so many articles wait; one a minute is scored."""
+    lag = 'farmwatch_log_lag_records{topic="score.requests"}'
+    return {lag: f"0x70 {requests}x80", 'farmwatch_stage_records_total{stage="score"}': "0+1x150"}
+
+
+_TALLY = 'farmwatch_heartbeat_timestamp_seconds{stage="tally"}'
+_CANARY = 'farmwatch_canary_timestamp_seconds{role="tally"}'
+_FREE = 'farmwatch_disk_free_bytes{folder="log",instance="a:1",role="crawl"}'
+_DEAD = 'farmwatch_dead_letters_total{stage="measure",reason="BadRecord"}'
+_DEVICE = "farmwatch_score_device_errors_total{kind="
+_PARKED = 'farmwatch_search_parked_timestamp_seconds{source="brave"}'
+_BEAT_OF_CRAWL = {'farmwatch_heartbeat_timestamp_seconds{stage="crawl"}': "0+60x60"}
+_START = 'process_start_time_seconds{job="farmwatch",role='
+
+# a table
+# fmt: off
+CASES = (
+    Case("NoVerdicts", "1m", {_FETCHED: "0+60x60"}|LIVE|_ROBOTS|_verdicts(2)|_verdicts(60, "old"), "15m", "17m",
+          said="3.333%"),
+    Case("NoVerdicts", "1m", {_FETCHED: "0+60x60"}, "15m", "17m", said="0%"),
+    Case("NoVerdicts", "1m", {_FETCHED: "0+60x60"}|LIVE|_ROBOTS|_verdicts(4), "59m"),
+    Case("FallingBehind", "1m", {'farmwatch_log_lag_seconds{role="measure",topic="pages"}': "5000x60"}, "14m", "15m",
+          {"role": "measure", "topic": "pages"}, "1h 23m 20s"),
+    Case("FallingBehind", "1m", {'farmwatch_log_lag_seconds{role="measure",topic="pages"}': "2500x60",
+          'farmwatch_log_lag_seconds{role="replay",topic="pages"}': "9999x60",
+          'farmwatch_log_lag_seconds{role="score",topic="score.requests"}': "9999x60"}, "59m"),
+    Case("RejectedByHosts", "1m", _answers({"403": 10, "429": 10, "503": 5, "5xx": 5, "2xx": 70}), "15m", "17m",
+          said="30%"),
+    Case("RejectedByHosts", "1m", _answers({"403": 5, "429": 5, "503": 3, "5xx": 2, "404": 25, "none": 10, "2xx": 50}),
+          "59m"),
+    Case("FetchFailures", "1m", _answers({"none": 75, "2xx": 25}), "15m", "17m", said="75%"),
+    Case("FetchFailures", "1m", _answers({"none": 35, "403": 30, "2xx": 35}), "59m"),
+    Case("CrawlerStarved", "30m", {'farmwatch_frontier_urls{state="queued"}': "0x60",
+          'farmwatch_frontier_urls{state="fetched"}': "9x60"}, "5h30m", "6h", said="0"),
+    Case("CrawlerStarved", "30m", {'farmwatch_frontier_urls{state="queued"}': "1x60",
+          'farmwatch_frontier_urls{state="fetched"}': "0x60"}, "29h"),
+    Case("DeadLetters", "1m", {_DEAD: "_x70 2x20"}, "69m", "71m", {"stage": "measure", "reason": "BadRecord"},
+          "2"),
+    Case("DeadLetters", "1m", {_DEAD: "3x80 4x20"}, "70m", "82m", {"stage": "measure", "reason": "BadRecord"},
+          "1"),
+    Case("DeadLetters", "1m", {_DEAD: "3x99"}, "90m"),
+    Case("ShareShifted", "30m", _kept(15, 10, 6), "30h", "37h", {"run": "first", "share": "kept"}, "24%"),
+    Case("ShareShifted", "30m", _kept(15, 10, 3), "50h"),
+    Case("ShareShifted", "30m", _kept(7, 5, 4), "50h"),
+    Case("ShareShifted", "30m", _sites(90, 60, 36), "30h30m", "31h", {"run": "first", "share": "classifiable"},
+          "24%"),
+    Case("ShareShifted", "30m", _sites(90, 60, 15), "50h"),
+    Case("ShareShifted", "30m", _sites(45, 30, 18), "50h"),
+    Case("ShareShifted", "30m", LIVE | _of_old(_kept(15, 10, 6) | _sites(90, 60, 36)), "50h"),
+    Case("UnscoredArticles", "1m", _waiting(600) | {'farmwatch_stage_records_total{stage="judge"}': "0+99x150"}, "100m",
+          "101m", said="10h 0m 0s"),
+    Case("UnscoredArticles", "1m", _waiting(250) | {'farmwatch_log_lag_records{topic="pages"}': "9999x150"}, "149m"),
+    Case("CanariesOff", "2h", {_CANARY: "0x60"}, "46h", "48h", said="0"),
+    Case("CanariesOff", "2h", {_CANARY: "1x60", 'farmwatch_canary_timestamp_seconds{role="crawl"}': "0x60"}, "110h"),
+    Case("CanariesLate", "30m", {_CANARY: "3600x120", 'farmwatch_canary_timestamp_seconds{role="crawl"}': "0x120"},
+          "50h", "50h30m", said="2d 1h 30m 0s"),
+    Case("CanariesLate", "30m", {_CANARY: "0x120"}, "58h"),
+    Case("CanariesDegraded", "30m", _canaries(site_fpr=0.15, site_tpr=0.9, kept_human=0.8, kept_llm=0.8), "30m",
+          "1h", {"kind": "site_fpr", "error": "called llm"}, "15%"),
+    Case("CanariesDegraded", "30m", _canaries(site_fpr=0.02, site_tpr=0.4, kept_human=0.8, kept_llm=0.8), "30m",
+          "1h", {"kind": "site_tpr", "error": "missed"}, "40%"),
+    Case("CanariesDegraded", "30m", _canaries(site_fpr=0.02, site_tpr=0.9, kept_human=0.4, kept_llm=0.8), "30m",
+          "1h", {"kind": "kept_human", "error": "missed"}, "40%"),
+    Case("CanariesDegraded", "30m", _canaries(site_fpr=0.07, site_tpr=0.7, kept_human=0.7, kept_llm=0.7, page_fpr=0.3,
+          page_tpr=0.3), "30h"),
+    Case("ScorerDeviceErrors", "1m", {f'{_DEVICE}"lost"}}': "0x10 1x50"}, "9m", "12m", {"kind": "lost"}, "1"),
+    Case("ScorerDeviceErrors", "1m", {f'{_DEVICE}"oom"}}': "0+5x60", f'{_DEVICE}"lost"}}': "0x60"}, "59m"),
+    Case("DiskForecast", "30m", {_FREE: "432e8-18e7x60"}, "1h", "1h30m", {"folder": "log", "instance": "a:1"},
+          "4d 22h 30m 0s"),
+    Case("DiskForecast", "30m", {_FREE: "864e8-18e7x60"}, "29h"),
+    Case("HeartbeatStale", "1m", {_TALLY: "60x60"} | _BEAT_OF_CRAWL, "16m", "17m", said="16m 0s"),
+    Case("HeartbeatStale", "1m", {f'{_START}"tally"}}': "60x60", f'{_START}"crawl"}}': "0+60x60"} | _BEAT_OF_CRAWL,
+          "16m", "17m", said="16m 0s"),
+    Case("HeartbeatStale", "1m", {_TALLY: "0+60x60", 'farmwatch_heartbeat_timestamp_seconds{stage="crawl"}': "0x60"},
+          "59m"),
+    Case("RoleDown", "1m", {'up{job="farmwatch",role="judge",instance="a:1"}': "0x20"}, "2m", "3m", {"role": "judge",
+          "instance": "a:1"}, "0"),
+    Case("RoleDown", "1m", {'up{job="farmwatch",role="judge",instance="a:1"}': "1x20",
+          'up{job="other",role="judge",instance="a:2"}': "0x20"}, "19m"),
+    Case("RoleRestarts", "1m", {'farmwatch_role_restarts_total{role="judge"}': "0x10 5x20"}, "9m", "12m",
+          {"role": "judge"}, "5"),
+    Case("RoleRestarts", "1m", {'farmwatch_role_restarts_total{role="judge"}': "0x10 2x20"}, "29m"),
+    Case("SearchSourceParked", "1m", {_PARKED: "7000x60"}, "14m", "15m", {"source": "brave"}, "1h 41m 40s"),
+    Case("SearchSourceParked", "1m", {_PARKED: "3000x60"}, "15m"),
+)
+# fmt: on

@@ -1,0 +1,97 @@
+"""The committed dashboards and rules are those that the tables make."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+from grafana_foundation_sdk.models.dashboard import Dashboard
+
+from dashboards.__main__ import HERE, files
+from dashboards.grafana_json import as_text
+from dashboards.panels import ROWS
+from dashboards.rules import ALERTS, runbook_page
+from tests.ops.promtool import promtool, tool
+from tests.support.paths import DOCS, ROOT
+
+_FOLDERS = (HERE / "grafana", HERE / "rules")
+_RUNBOOK = ("## What it means", "## Confirm", "## Do", "## Do not")
+
+
+def test_files_are_generated_identically() -> None:
+    """Each file is there with these bytes, and no other one is."""
+    made = files()
+    assert {file: file.read_text() for folder in _FOLDERS for file in folder.iterdir()} == made
+
+
+@pytest.mark.parametrize("file", sorted(_FOLDERS[0].iterdir()), ids=lambda file: file.stem)
+def test_json_survives_grafanas_own_model(file: Path) -> None:
+    """Read and written by the Foundation SDK, it is the same: nothing in it is unknown or misplaced."""
+    read = Dashboard.from_json(json.loads(file.read_text()))
+    assert as_text(read) == file.read_text()
+
+
+@pytest.mark.parametrize("file", sorted(_FOLDERS[0].iterdir()), ids=lambda file: file.stem)
+def test_each_panel_is_a_question_with_an_answer(file: Path) -> None:
+    """A question, a description, a unit, links to pages that exist; panels do not overlap, and ids are single."""
+    board = json.loads(file.read_text())
+    panels = [panel for panel in board["panels"] if panel["type"] != "row"]
+    assert [variable["name"] for variable in board["templating"]["list"]] == ["datasource", "run", "source"]
+    assert [note["name"] for note in board["annotations"]["list"]] == ["Cutover", "Restart", "Deployment"]
+    assert len({panel["id"] for panel in board["panels"]}) == len(board["panels"])
+    cells: set[tuple[int, int]] = set()
+    for panel in panels:
+        assert panel["title"].endswith("?") and panel["description"] and panel["fieldConfig"]["defaults"]["unit"]
+        for link in panel["links"]:
+            assert (DOCS / link["url"].partition("/docs/")[2]).is_file(), link
+        at = panel["gridPos"]
+        covered = {(x, y) for x in range(at["x"], at["x"] + at["w"]) for y in range(at["y"], at["y"] + at["h"])}
+        assert not covered & cells and at["x"] + at["w"] <= 24
+        cells |= covered
+
+
+def test_there_is_an_overview_and_a_dashboard_for_each_row() -> None:
+    """The rows are in the order of the data."""
+    names = [row.name for row in ROWS]
+    assert names == ["Answer", "Flow", "Crawl", "Rules", "Scoring", "Log", "Replay", "Process"]
+    assert {file.stem for file in _FOLDERS[0].iterdir()} == {"overview", *(name.lower() for name in names)}
+    overview = json.loads((HERE / "grafana" / "overview.json").read_text())
+    assert [panel["title"] for panel in overview["panels"] if panel["type"] == "row"] == names
+
+
+def test_each_alert_has_a_page_and_a_panel() -> None:
+    """The page says what it means, how to confirm it, what to do and what not to do; no page is of another alert."""
+    pages = {runbook_page(alert.name) for alert in ALERTS}
+    assert {f"how-to/runbook/{file.name}" for file in (DOCS / "how-to" / "runbook").iterdir()} == pages
+    for page in pages:
+        text = (DOCS / page).read_text()
+        assert [part for part in _RUNBOOK if f"\n{part}\n" not in text] == [], page
+    assert {panel.alert for row in ROWS for panel in row.panels} - {""} == {alert.name for alert in ALERTS}
+
+
+def test_what_deploy_sets_up_is_read_by_prometheus_and_alertmanager(tmp_path: Path) -> None:
+    """Their own tools read the files; what holds others back, and what is held back, are alerts that exist."""
+    folder = ROOT / "deploy"
+    settings = (folder / "prometheus" / "prometheus.yml").read_text()
+    (tmp_path / "prometheus.yml").write_text(settings.replace("/rules/", f"{HERE / 'rules'}/"))
+    checked = promtool("check", "config", tmp_path / "prometheus.yml")
+    assert checked.returncode == 0 and "1 rule files found" in checked.stdout, checked.stdout
+    alerts = folder / "alertmanager" / "alertmanager.yml"
+    assert tool("prometheus-alertmanager").exists()
+    rules = yaml.safe_load(alerts.read_text())["inhibit_rules"]
+    words = " ".join(matcher for rule in rules for matchers in rule.values() for matcher in matchers)
+    named = set(words.replace('"', " ").replace("|", " ").split()) - {"alertname", "=", "=~"}
+    assert named <= {alert.name for alert in ALERTS}
+
+
+def test_compose_mounts_what_is_there() -> None:
+    """The folders of the three servers, and the names by which Prometheus asks for the roles."""
+    read = yaml.safe_load((ROOT / "deploy" / "compose.yaml").read_text())["services"]
+    for name in ("prometheus", "alertmanager", "grafana"):
+        folders = [mount.split(":")[0] for mount in read[name]["volumes"] if mount.startswith(".")]
+        assert folders and all((ROOT / "deploy" / folder).is_dir() for folder in folders)
+    jobs = yaml.safe_load((ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text())["scrape_configs"]
+    asked = {job["labels"]["role"] for job in jobs[0]["static_configs"]}
+    assert set(read["farmwatch"]["networks"]["default"]["aliases"]) == asked

@@ -1,0 +1,144 @@
+"""Rules and alerts in promtool: each fires, each is silent, and no wrong threshold goes unseen."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from dashboards.__main__ import DOCS
+from dashboards.pace import Pace
+from dashboards.rule_file import rule_file
+from dashboards.rules import ALERTS
+from tests.ops.promql import flipped, moved, renamed, tokens
+from tests.ops.promtool import promtool
+from tests.ops.rule_cases import CASES, Case
+
+pytestmark = pytest.mark.slow
+
+Rules = dict[str, Any]
+_ORDER = ["farmwatch-records", "farmwatch-alerts"]
+_FILES = 150  # of one call of promtool
+
+
+def rules() -> list[Rules]:
+    """Recordings and alerts as Prometheus reads them."""
+    return [rule for group in yaml.safe_load(rule_file(DOCS))["groups"] for rule in group["rules"]]
+
+
+def with_uses(alert: str, all_rules: Sequence[Rules]) -> list[Rules]:
+    """The rules of an alert and the recordings behind it."""
+    own = [rule for rule in all_rules if rule.get("alert") == alert]
+    used = {token.text for rule in own for token in tokens(rule["expr"])}
+    return [rule for rule in all_rules if rule.get("record") in used] + own
+
+
+def written(folder: Path, name: str, alert: str, all_rules: Sequence[Rules], cases: Iterable[Case] = CASES) -> Path:
+    """A test file of an alert's cases, beside the rules that it tests."""
+    used = with_uses(alert, all_rules)
+    groups = [
+        {"name": name, "rules": [rule for rule in used if kind in rule]}
+        for name, kind in zip(_ORDER, ("record", "alert"), strict=True)
+    ]
+    (folder / f"{name}.rules.yml").write_text(yaml.safe_dump({"groups": groups}))
+    tests = [_test(case, used) for case in cases if case.alert == alert]
+    file = folder / f"{name}.test.yml"
+    # promtool evaluates a file's groups at one interval, and reports by file: so a file for each alert
+    every = next(case.step for case in cases if case.alert == alert)
+    given = {"rule_files": [f"{name}.rules.yml"], "evaluation_interval": every, "group_eval_order": _ORDER}
+    file.write_text(yaml.safe_dump({**given, "tests": tests}))
+    return file
+
+
+def _test(case: Case, used: Sequence[Rules]) -> dict[str, Any]:
+    looks: list[dict[str, Any]] = [{"eval_time": case.silent_at, "alertname": case.alert, "exp_alerts": []}]
+    if case.fires_at:
+        rule = next(
+            rule
+            for rule in used
+            if rule.get("alert") == case.alert and case.labels.get("error") in (rule["labels"].get("error"), None)
+        )
+        looks.append(
+            {
+                "eval_time": case.fires_at,
+                "alertname": case.alert,
+                "exp_alerts": [{"exp_labels": {**rule["labels"], **case.labels}, "exp_annotations": told(rule, case)}],
+            }
+        )
+    series = [{"series": name, "values": values} for name, values in case.series.items()]
+    return {"interval": case.step, "input_series": series, "alert_rule_test": looks}
+
+
+def told(rule: Rules, case: Case) -> dict[str, str]:
+    """The alert's annotations with the case's value and labels."""
+    shown = {key: re.sub(r"{{ \$value.*?}}", case.said, text) for key, text in rule["annotations"].items()}
+    for label, value in case.labels.items():
+        shown = {key: text.replace(f"{{{{ $labels.{label} }}}}", value) for key, text in shown.items()}
+    return shown
+
+
+def failed(files: Sequence[Path]) -> set[Path]:
+    """The files whose tests promtool says have failed."""
+    found = set()
+    for start in range(0, len(files), _FILES):
+        some = files[start : start + _FILES]
+        parts = re.split(r"^Unit Testing: +", promtool("test", "rules", *some).stdout, flags=re.MULTILINE)[1:]
+        assert len(parts) == len(some)
+        found |= {file for file, part in zip(some, parts, strict=True) if "SUCCESS" not in part}
+    return found
+
+
+def test_promtool_finds_no_fault_with_the_rules(tmp_path: Path) -> None:
+    """Neither an error nor a remark of its linter."""
+    file = tmp_path / "rules.yml"
+    file.write_text(rule_file(DOCS))
+    checked = promtool("check", "rules", file)
+    assert (checked.returncode, "SUCCESS" in checked.stdout) == (0, True), checked.stdout
+
+
+def test_each_alert_fires_and_is_silent() -> None:
+    """There are cases of both kinds for every alert, those of several parts included."""
+    assert {case.alert for case in CASES if case.fires_at} == {alert.name for alert in ALERTS}
+    assert {case.alert for case in CASES if not case.fires_at} == {alert.name for alert in ALERTS}
+
+
+@pytest.mark.parametrize("alert", sorted({alert.name for alert in ALERTS}))
+def test_an_alert_fires_when_it_should_and_says_the_value(alert: str, tmp_path: Path) -> None:
+    """It fires once `for` has passed, with these labels, summary and description; below the threshold it does not."""
+    tested = promtool("test", "rules", written(tmp_path, alert, alert, rules()))
+    assert tested.returncode == 0, tested.stdout
+
+
+def mutants(changes: Callable[[str], Iterator[str]], *, durations: bool = False) -> Iterator[tuple[str, list[Rules]]]:
+    """The rules with one change in one of them, and an alert that it concerns."""
+    original = rules()
+    for place, rule in enumerate(original):
+        name = rule.get("alert") or next(alert.name for alert in ALERTS if rule["record"] in alert.signal)
+        wrong = [{"expr": expr} for expr in changes(rule["expr"])]
+        if durations and "for" in rule:
+            wrong += [{"for": f"{round(seconds_of(rule['for']) * factor)}s"} for factor in (0.5, 2)]
+        for one in wrong:
+            yield name, [*original[:place], {**rule, **one}, *original[place + 1 :]]
+
+
+def seconds_of(duration: str) -> int:
+    return Pace().seconds(f"@{duration}")
+
+
+def unseen(folder: Path, wrong: Iterable[tuple[str, list[Rules]]]) -> tuple[int, list[str]]:
+    """How many wrong rules there are, and the expressions of those with which the alert's cases pass."""
+    files = {written(folder, f"{number}", name, found): found for number, (name, found) in enumerate(wrong)}
+    right = {rule["expr"] for rule in rules()}
+    passed = files.keys() - failed(list(files))
+    return len(files), [str([r for r in files[file] if r["expr"] not in right] or file) for file in passed]
+
+
+@pytest.mark.parametrize("changes", [flipped, moved, renamed])
+def test_a_wrong_rule_fails_its_cases(changes: Callable[[str], Iterator[str]], tmp_path: Path) -> None:
+    """Comparisons turned round, thresholds and `for` halved and doubled, names changed: promtool sees each of them."""
+    count, passed = unseen(tmp_path, mutants(changes, durations=changes is moved))
+    assert count > 20 and passed == []
