@@ -31,7 +31,7 @@ from crawler.frontier.statuses import Status
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
 from crawler.warc.exchange import RECORD_TYPES
-from crawler.warc.writer import open_warc
+from crawler.warc.writer import WarcWriter
 from stream.log.contract import Log
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context, Series, Stage
@@ -87,7 +87,7 @@ class CrawlStage(Stage):
         self._number = 0
         self._frontiers: dict[int, Frontier] = {}  # partition -> its frontier during a tick
         self._network = NetworkWatch(settings)
-        self._warc = open_warc(settings, metrics)
+        self._warc = WarcWriter(settings, metrics) if settings.warc_folder else None
         self._thread = FetchThread(Fetcher(settings, resolver=resolver, tap=self._warc))
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing is prepared

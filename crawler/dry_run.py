@@ -22,8 +22,7 @@ from crawler.frontier.frontier import Frontier
 from crawler.frontier.report import QUEUES, Shortlist, require_readable, rows_of, sites_of
 from crawler.frontier.rows import Priority, SiteRow, Stop, queue_prefix, robots_key, site_key, site_of_key, unpack
 from crawler.frontier.site_store import SiteStore
-from crawler.robots.explanation import DecisionReason, explain
-from crawler.robots.rules import RobotsShelf
+from crawler.robots.rules import DecisionReason, RobotsShelf, explain
 from crawler.settings import CrawlSettings
 from stream.log.contract import StateReader
 from stream.processing.metrics import Meter

@@ -125,7 +125,7 @@ class ScoreStage(Stage):
             if isinstance(said, Exception):
                 raise said
         for identity, number_of, text in zip(panel.identities, panel.numbers, prepared.scores, strict=True):
-            score = _score(record, identity, text, ctx.now_ms)
+            score = score_of(record, identity, text, ctx.now_ms)
             ctx.emit(topics.SCORES, score, key=score_key(score))
             number = number_of(text)
             if number is not None and not is_canary(record.site):  # chosen pages are no sample of the web
@@ -229,7 +229,8 @@ def _read(panel: Panel, requests: Sequence[ScoreRequest]) -> Sequence[Scores]:
     return panel.score([request.text for request in requests]) if requests else []
 
 
-def _score(request: ScoreRequest, identity: str, text: TextScore, now_ms: int) -> Score:
+def score_of(request: ScoreRequest, identity: str, text: TextScore, now_ms: int = 0) -> Score:
+    """What a detector says of a requested text, as a record."""
     return Score(
         id=f"{request.text_digest}:{identity}",
         site=request.site,

@@ -15,9 +15,8 @@ from crawler.fetch.jobs import FetchOutcome, FetchResult
 from crawler.fetch.robots_request import ask_site
 from crawler.frontier.report import require_readable
 from crawler.frontier.rows import SiteRow, robots_key, site_key, tdm_key, unpack
-from crawler.robots.explanation import RobotsExplanation, explain, unread
 from crawler.robots.lines import ROBOTS_CAP_BYTES
-from crawler.robots.rules import WILDCARDS_CAP, RobotsAnswer
+from crawler.robots.rules import WILDCARDS_CAP, DecisionReason, RobotsAnswer, RobotsExplanation, explain
 from crawler.robots.tdmrep import TdmRep, TdmRule
 from crawler.settings import CrawlSettings
 from crawler.web.urls import normalise, site_of
@@ -34,6 +33,11 @@ from stream.text.wording import counted, moment, one_line
 
 _SHOWN = 200  # characters shown of a line, URL or name
 _SITEMAPS_SHOWN = 10
+_MEANINGS = {
+    RobotsAnswer.RULES: "its rules are obeyed",
+    RobotsAnswer.UNAVAILABLE: "there is none, so everything is allowed",
+    RobotsAnswer.UNREACHABLE: "until it can be read nothing is allowed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +85,9 @@ def robots(
         source = _from_frontier(config, normal)
     else:
         source = _from_site(settings, normal)
-    found = unread() if source.unreachable else explain(source.text, settings.name, normal)
+    found = RobotsExplanation(False, DecisionReason.UNREACHABLE)
+    if not source.unreachable:
+        found = explain(source.text, settings.name, normal)
     rule = TdmRep.parse(source.tdm).rule_for(normal) if source.tdm is not None else None
     too_slow = found.crawl_delay_s > settings.crawl_delay_cap_s
     obeyed = settings.obey_opt_out and rule is not None and rule.reserved
@@ -123,7 +129,7 @@ def _from_site(settings: CrawlSettings, url: str) -> _Source:
     tdm = answers.tdm
     return _Source(
         answers.rules,
-        _in_words(answers.robots, answers.meaning.value),
+        _in_words(answers.robots, answers.meaning),
         status=answers.robots.status,
         redirects=max(0, len(answers.robots.requests) - 1),
         tdm=None if tdm is None else tdm.body if tdm.outcome is FetchOutcome.FETCHED else b"",
@@ -131,18 +137,13 @@ def _from_site(settings: CrawlSettings, url: str) -> _Source:
     )
 
 
-def _in_words(answer: FetchResult, meaning: str) -> str:
-    means = {
-        "rules": "its rules are obeyed",
-        "unavailable": "there is none, so everything is allowed",
-        "unreachable": "until it can be read nothing is allowed",
-    }[meaning]
+def _in_words(answer: FetchResult, meaning: RobotsAnswer) -> str:
     said = f"HTTP {answer.status}" if answer.status else f"no answer ({reasons.in_words(answer.reason)})"
     if answer.reason in ("too_many_redirects", "bad_redirect", "bad_encoding"):
         said += f" ({answer.reason})"
     hops = max(0, len(answer.requests) - 1)
     way = f" after {counted(hops, 'redirect')}, at {_short(answer.final_url)}" if hops else ""
-    return f"{said}{way}: {means}"
+    return f"{said}{way}: {_MEANINGS[meaning]}"
 
 
 def _facts(

@@ -17,9 +17,9 @@ from replay.live.cutover import CutoverRequest, Moved, cut_over
 from replay.live.live_run import differences, in_force
 from replay.runs.configured import require_site_method
 from replay.runs.control_update import operator as operator_here
-from replay.runs.lag import MAX_LAG
 from replay.runs.overview import members_of
 from replay.runs.run_rules import method_name
+from replay.runs.topology import MAX_LAG
 from scoring.sites.stored_method import same_method
 from stream.log.contract import Log
 from stream.schema.control import Control

@@ -1,16 +1,24 @@
-"""Which texts have a score, which wait for one, and which nobody has asked for: read from the log."""
+"""Which detectors SCORE runs, and which texts have a score, wait for one, or were never requested: read from the log.
+
+A replay requests scores of those detectors only that SCORE wrote to `control` at its last start, whatever a
+configuration says: a request that SCORE cannot answer as wanted would be lost.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from filters.known_scores import ArticleText, KnownScores, ScoreKeys, UnrequestedTexts
 from filters.rules.judgement import ARTICLE
 from replay.runs.offsets import is_record, processed_by, unread_of
+from replay.settings import ReplaySettings
+from scoring.detectors.registry import detector_identities
+from scoring.errors import ScoringError
 from scoring.site_tally import JudgedPage
-from stream.log.contract import At, Log
+from stream.log.contract import At, Clock, Log, wall_ms
 from stream.processing.topic_reader import records_of
+from stream.schema.control import Control, Scorers, tell_scorers
 from stream.schema.records import Features, ScoreRequest
 from stream.schema.roles import Role
 from stream.schema.runs import Run
@@ -18,6 +26,37 @@ from stream.schema.topics import REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
 _NONE = b""  # the key that says how far a partition was read
 _FIRST_KEPT = 16  # features among whose verdicts the first one is looked for
+
+
+def announce_detectors(log: Log, detectors: Sequence[str], clock: Clock = wall_ms) -> None:
+    """As SCORE, before it reads a request: write its detectors down, if they are others than those that stand there.
+
+    Raises as `Log.append`.
+    """
+    scorers = Control(log).scorers
+    if scorers is None or scorers.detectors != detectors:
+        tell_scorers(log, Scorers(detectors=list(detectors), at=clock()))
+
+
+def scored_detectors(control: Control, config: ReplaySettings) -> list[str]:
+    """Identities that SCORE runs; those that are configured where it never said; none where that cannot be known."""
+    if control.scorers is not None:
+        return control.scorers.detectors
+    return configured_detectors(config)
+
+
+def configured_detectors(config: ReplaySettings) -> list[str]:
+    """Identities that SCORE runs once it is restarted; none where that cannot be known here."""
+    try:
+        return detector_identities(config.score)
+    except ScoringError:  # what they are made of may be where SCORE runs
+        return []
+
+
+def is_scored(control: Control, config: ReplaySettings, detector: str) -> bool:
+    """Whether SCORE runs a detector; also where that is not known: a request names what is wanted."""
+    detectors = scored_detectors(control, config)
+    return not detectors or detector in detectors
 
 
 def known_texts(log: Log, detector: str) -> KnownScores:
@@ -53,13 +92,13 @@ def unrequested_texts(log: Log, run: Run, known: Callable[[], KnownScores] | Non
 def count_unrequested(log: Log, run: Run, stopped: Callable[[], bool] = lambda: False) -> int:
     """Texts of the run to request scores for; 0 once `stopped` is true. Raises LogUnavailable."""
     known = known_texts(log, run.detector)
-    unasked = unrequested_texts(log, run, lambda: known)
+    unrequested = unrequested_texts(log, run, lambda: known)
     texts = 0
     for partition in range(log.topics()[run.features]):
         if stopped():
             return 0
-        texts += unasked.count(partition)
-        unasked.forget([partition])
+        texts += unrequested.count(partition)
+        unrequested.forget([partition])
     return texts
 
 

@@ -20,11 +20,9 @@ class Hands:
         self.slept_s = 0.0
 
     def monotonic(self) -> float:
-        """Seconds."""
         return self.now_s
 
     def sleep(self, wait_s: float) -> None:
-        """Wait."""
         self.now_s += wait_s
         self.slept_s += wait_s
 
@@ -40,7 +38,6 @@ class Scene:
         self.lag = LiveLag(self.log, self.hands.monotonic)
 
     def append(self, topic: str, count: int) -> None:
-        """So many records."""
         self.log.append([Output(topic, 0, b"k", b"v") for _ in range(count)])
 
     def look(self, after_s: float = 1.0) -> dict[str, int]:
@@ -50,7 +47,6 @@ class Scene:
         return dict(self.lag.behind)
 
     def gate(self, **more: Any) -> LiveFirstThrottle:
-        """A gate on this clock."""
         return LiveFirstThrottle(self.lag, monotonic=self.hands.monotonic, sleep=self.hands.sleep, **more)
 
 

@@ -1,4 +1,4 @@
-"""The client of the sources: bounded, and with the secret to nobody else."""
+"""The HTTP client of the sources: responses are bounded, and a secret goes to no other host."""
 
 from __future__ import annotations
 
