@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from crawler.frontier.rows import site_key
 from crawler.robots.rules import RobotsRules
@@ -85,12 +86,13 @@ def test_a_site_that_cannot_even_be_given_up_rests(loopback: Web) -> None:
     store = Store()
     broken = store.states[partition_of("site0.test", 4)]
     broken.rows[site_key("site0.test")] = (b"\xc1", 1)
-    with driving(settings_for(loopback.target), store) as driver:
+    with capture_logs() as logs, driving(settings_for(loopback.target), store) as driver:
         driver.round(hits_of("http://site1.test/hit/0", "http://site2.test/hit/0"))
         driver.run_until(lambda: store.of("site1.test") and store.of("site2.test"))
     value, due_at = broken.rows[site_key("site0.test")]
     assert value == b"\xc1" and (due_at or 0) > time.time() * 1000 + 3_000_000
     assert not loopback.paths("site0.test")
+    assert [entry["rest_s"] for entry in logs if entry["event"] == "site_rests"] == [3600]
 
 
 @pytest.mark.parametrize(("collected", "retry_after"), [(True, "30"), (False, "30"), (True, "0")])
