@@ -193,7 +193,9 @@ class CrawlStage(Stage):
             ctx.now_ms,
         )
 
-    def _run_step(self, ctx: Context, site: str, event: str, failed: T, step: Callable[[Frontier], T]) -> T:
+    def _run_step(
+        self, ctx: Context, site: str, event: str, failed: T, step: Callable[[Frontier], T], **more: object
+    ) -> T:
         """Run a step of the frontier. If the program fails, roll all of it back, log the event, return `failed`.
 
         Raises the errors of the log, its disk and memory: no site caused them. The loop rolls back, or ends.
@@ -206,7 +208,7 @@ class CrawlStage(Stage):
             of_log = getattr(error, "retriable", False) or isinstance(error, OSError | sqlite3.Error | MemoryError)
             if of_log or not isinstance(error, Exception):
                 raise
-            log.exception(event, site=site)
+            log.exception(event, site=site, **more)
             return failed
 
     def _tick_frontier(self, ctx: Context) -> Frontier:
@@ -228,9 +230,8 @@ class CrawlStage(Stage):
         """Apply a result. If the program fails on it, the URL ends as failed and the crawl continues."""
         site = answer.job.site
         _count_requests(answer, ctx.meter)
-        next_ms = self._run_step(
-            ctx, site, "answer_not_applied", -1, lambda frontier: frontier.apply(answer, excused_s=excused_s)
-        )
+        apply, kind = partial(Frontier.apply, answer=answer, excused_s=excused_s), answer.job.kind.value
+        next_ms = self._run_step(ctx, site, "answer_not_applied", -1, apply, kind=kind)
         if next_ms >= 0:
             self._demand(site, next_ms)
             return
@@ -295,7 +296,8 @@ class CrawlStage(Stage):
         value = ctx.state.get(key)
         if value is None:
             return
-        if not self._run_step(ctx, site_of_key(key), "site_rests", False, lambda frontier: frontier.give_up(value)):
+        site, rest_s = site_of_key(key), _REST_MS // 1000
+        if not self._run_step(ctx, site, "site_rests", False, lambda frontier: frontier.give_up(value), rest_s=rest_s):
             ctx.state.put(key, value, ctx.now_ms + _REST_MS)
 
     def _demand(self, site: str, next_start_ms: int) -> None:

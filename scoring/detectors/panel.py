@@ -26,7 +26,7 @@ class Panel:
     """Detectors of different identities over the same texts, those of pairs on one engine; calls from any thread."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
-        """Raises BadParameters for none, PooledDetectors where two have one identity."""
+        """Raises BadParameters for none, or for pairs on two engines; PooledDetectors where two have one identity."""
         if not detectors:
             raise BadParameters("no detector was given")
         self.identities = [detector.identity for detector in detectors]
@@ -38,7 +38,10 @@ class Panel:
         self.numbers = [compared(detector) for detector in detectors]
         """Of each detector: from a score to the number that its threshold is compared with."""
         self._detectors = detectors
-        self._engine = next((found.engine for found in detectors if isinstance(found, PairDetector)), None)
+        engines = {id(found.engine): found.engine for found in detectors if isinstance(found, PairDetector)}
+        if len(engines) > 1:  # or the scores of one would stand under the other's identity
+            raise BadParameters("the pair detectors of a panel share one engine")
+        self._engine = next(iter(engines.values()), None)
         self._lock = threading.Lock()
         self._tokens = self._poison = self._calls = 0
 

@@ -55,6 +55,7 @@ def find_model(name: str, revision: str = "") -> Path:
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.constants import HF_HUB_CACHE
+        from huggingface_hub.errors import HFValidationError
     except ImportError as error:
         raise MissingExtra("models of the hub need more packages: run pip install 'farmwatch[gpu]'") from error
     try:
@@ -63,9 +64,11 @@ def find_model(name: str, revision: str = "") -> Path:
         return found
     except UnsupportedModel:
         raise
+    except HFValidationError as error:
+        raise MissingModel(f"{name!r} is neither a model folder on this machine nor a hub id") from error
     except MissingModel:
         why = "only a part of it is there"
-    except Exception:  # noqa: BLE001  # the hub's client has many types for what it does not have, or is no hub id
+    except Exception:  # noqa: BLE001  # the hub's client has many types for what it does not have
         why = "it is not there"
     at = f" --revision {revision}" if revision else ""
     raise MissingModel(

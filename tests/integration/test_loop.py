@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from stream.log.contract import Log, Message, Output, Topic, partition_of
+from stream.log.contract import RECORD_CAP_BYTES, Log, Message, Output, Topic, partition_of
 from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
@@ -33,6 +33,8 @@ class Troubled(Counting):
         super().process(record, prepared, ctx)
         if record.url == "poison":
             raise ValueError("cannot be processed")
+        if record.url == "large":
+            ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason="x" * RECORD_CAP_BYTES))
         if record.url == "transient" and self.transient_faults:
             self.transient_faults -= 1
             raise Transient("comes back later")
@@ -96,14 +98,15 @@ def test_a_transient_error_is_rolled_back_and_tried_again(memory: MemoryLog) -> 
     assert stage.lost_partitions, "the stage was told to drop what it cached"
 
 
-def test_a_poison_record_is_dead_lettered_with_its_origin(memory: MemoryLog) -> None:
-    """A record that cannot be processed goes to the dead letters, leaves no state, and its neighbours go on."""
-    put(memory, ("a.example", "x"), ("a.example", "poison"), ("a.example", "x"))
+@pytest.mark.parametrize(("url", "said"), [("poison", "cannot be processed"), ("large", "above the cap")])
+def test_a_poison_record_is_dead_lettered_with_its_origin(memory: MemoryLog, url: str, said: str) -> None:
+    """A record that cannot be processed, or whose output is too large, is dead-lettered; its neighbours go on."""
+    put(memory, ("a.example", "x"), ("a.example", url), ("a.example", "x"))
     cycle(loop_on(memory, Troubled()))
     assert [d.reason for d in decisions(memory)] == ["1", "2"]
     (letter,) = letters(memory)
     assert (letter.topic, letter.offset, letter.stage) == ("in", 1, "counting")
-    assert "cannot be processed" in letter.error
+    assert said in letter.error
 
 
 def test_the_breaker_stops_a_stage_that_buries_everything(memory: MemoryLog) -> None:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from crawler.frontier.rows import site_key
 from crawler.robots.rules import RobotsRules
@@ -85,20 +86,21 @@ def test_a_site_that_cannot_even_be_given_up_rests(loopback: Web) -> None:
     store = Store()
     broken = store.states[partition_of("site0.test", 4)]
     broken.rows[site_key("site0.test")] = (b"\xc1", 1)
-    with driving(settings_for(loopback.target), store) as driver:
+    with capture_logs() as logs, driving(settings_for(loopback.target), store) as driver:
         driver.round(hits_of("http://site1.test/hit/0", "http://site2.test/hit/0"))
         driver.run_until(lambda: store.of("site1.test") and store.of("site2.test"))
     value, due_at = broken.rows[site_key("site0.test")]
     assert value == b"\xc1" and (due_at or 0) > time.time() * 1000 + 3_000_000
     assert not loopback.paths("site0.test")
+    assert [entry["rest_s"] for entry in logs if entry["event"] == "site_rests"] == [3600]
 
 
-@pytest.mark.parametrize("collected", [True, False])
-def test_a_rollback_does_not_forget_a_retry_after(loopback: Web, collected: bool) -> None:
-    """A Retry-After holds even if the batch of its answer is rolled back, or the answer is never collected."""
-    loopback.routes["busy.test/x"] = Reply(b"slow", 429, {"Retry-After": "30"})
+@pytest.mark.parametrize(("collected", "retry_after"), [(True, "30"), (False, "30"), (True, "0")])
+def test_a_rollback_does_not_forget_a_wait(loopback: Web, collected: bool, retry_after: str) -> None:
+    """A Retry-After, collected or not, and our own back-off hold though the batch of the answer is rolled back."""
+    loopback.routes["busy.test/x"] = Reply(b"slow", 429, {"Retry-After": retry_after})
     started = time.time()
-    with driving(settings_for(loopback.target, delay_s=0.02)) as driver:
+    with driving(settings_for(loopback.target, delay_s=0.02, retry_s=30.0)) as driver:
         driver.round(hits_of("http://busy.test/x"))
         driver.run_until(lambda: "/x" in loopback.paths("busy.test"))
         if not collected:
@@ -111,6 +113,22 @@ def test_a_rollback_does_not_forget_a_retry_after(loopback: Web, collected: bool
     assert loopback.paths("busy.test").count("/x") == 1
     due = driver.store.states[partition_of("busy.test", 4)].next_due()
     assert due is not None and due / 1000 > started + 29
+
+
+def test_no_request_outlives_its_claim(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claims of a batch that is rolled back are never requested; requests of a lost partition are cancelled."""
+    submitted: list[int] = []
+    cancelled: list[int] = []
+    with driving(settings_for(loopback.target)) as driver:
+        monkeypatch.setattr(driver.stage._thread, "submit", submitted.extend)
+        monkeypatch.setattr(driver.stage._thread, "cancel", cancelled.extend)
+        driver.round(ASKED, commit=False)
+        driver.stage.committed()
+        assert submitted == cancelled == []
+        driver.round(ASKED)
+        assert len(submitted) == len(SITES) and cancelled == []
+        driver.stage.lost(range(4))
+        assert sorted(cancelled) == sorted(submitted)
 
 
 def test_waits_are_counted_with_their_batch(loopback: Web) -> None:

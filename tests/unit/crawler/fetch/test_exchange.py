@@ -122,7 +122,7 @@ def test_a_tap_gets_bounded_bodies_of_errors(loopback: Web, status: int) -> None
     assert len(taped[0].body) == ERROR_CAP_BYTES and taped[0].truncated == "length"
 
 
-def test_a_tap_gets_why_a_body_ends(loopback: Web) -> None:
+def test_a_tap_gets_why_a_body_ends(loopback: Web, monkeypatch: pytest.MonkeyPatch) -> None:
     """A body cut by a cap, by time, or by a lost connection has WARC's word for it; a failing tap loses no page."""
 
     async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -137,7 +137,10 @@ def test_a_tap_gets_why_a_body_ends(loopback: Web) -> None:
     taped: list[Capture] = []
     urls = [f"http://a.test/{path}" for path in ("slow", "cut", "gone")]
     answers = fetch_from(cut, *urls, tap=taped.append, idle_timeout_s=0.2)
-    assert [answer.reason for answer in answers] == ["timeout", "connection", "http_404"]
+    monkeypatch.setattr("crawler.fetch.exchange._TAPE_S", 0.2)  # an error that drips, longer than a tap waits
+    answers += fetch_from(endless(b"HTTP/1.1 404 None\r\n\r\n", b"<html>", 0.05), tap=taped.append)
+    assert [answer.reason for answer in answers] == ["timeout", "connection", "http_404", "http_404"]
+    assert answers[-1].duration_ms < 2000, "less than the time of a whole request"
     loopback.routes |= {
         "a.test/big": Reply(b"<html>" * 100),
         "a.test/pdf": Reply(b"%PDF", headers={"Content-Type": "a/b"}),
@@ -148,6 +151,7 @@ def test_a_tap_gets_why_a_body_ends(loopback: Web) -> None:
         ("time", b"<html>"),
         ("disconnect", b"<html>"),
         ("disconnect", b"<html>"),
+        ("time", b"<html>"),
         ("length", b"<html>"),
         ("length", b""),
     ]

@@ -17,7 +17,7 @@ from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
 from crawler.fetch.thread import FetchThread
 from tests.support.crawl_driver import settings_for
 from tests.support.fetching import fetch, fetch_all, job_for
-from tests.support.loopback import Reply, Web, page, redirect
+from tests.support.loopback import Handler, Reply, Web, page, raw, redirect
 
 
 @pytest.mark.parametrize("kind", [RequestKind.PAGE, RequestKind.SITEMAP, RequestKind.TDMREP])
@@ -53,12 +53,13 @@ def test_a_redirect_to_another_port_is_refused(loopback: Web, location: str) -> 
     assert [seen.path for seen in loopback.seen] == ["/x", "/y", "/z"]
 
 
-def test_a_twin_whose_robots_txt_fails_is_asked_again(loopback: Web) -> None:
+@pytest.mark.parametrize("failed", [Reply(status=503), raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\nUser")])
+def test_a_twin_whose_robots_txt_fails_is_asked_again(loopback: Web, failed: Reply | Handler) -> None:
     """A page that redirects to the twin fails for now while the twin's robots.txt fails; it is not refused for good."""
     loopback.routes |= {
         "a.test/x": redirect("http://www.a.test/x"),
         "www.a.test/x": page(""),
-        "www.a.test/robots.txt": Reply(status=503),
+        "www.a.test/robots.txt": failed,
     }
 
     async def main() -> list[FetchResult]:

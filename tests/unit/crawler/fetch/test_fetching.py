@@ -11,10 +11,10 @@ import zstandard
 
 from crawler.errors import NoContact
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import FetchOutcome, FetchResult
+from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
 from crawler.settings import CrawlSettings
 from tests.support.crawl_driver import settings_for
-from tests.support.fetching import HTML, endless, fetch, fetch_all, fetch_from
+from tests.support.fetching import HTML, endless, fetch, fetch_all, fetch_from, job_for
 from tests.support.loopback import Handler, Reply, Web, page, raw, redirect
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
@@ -174,6 +174,13 @@ def test_allow_private_lifts_the_guard_for_both_families(address: str, host: str
     reached, refused = asyncio.run(main())
     assert (reached.outcome, reached.address) == (FetchOutcome.FETCHED, address)
     assert (refused.outcome, refused.reason) == (FetchOutcome.REFUSED, "private_address")
+
+
+def test_a_table_of_addresses_allows_no_other(loopback: Web) -> None:
+    """Under resolve_to the guard keeps IP literals out, too: nothing beyond the table is connected to."""
+    loopback.routes["a.test/robots.txt"] = redirect("http://169.254.169.254/latest/meta-data/")
+    answer = fetch(loopback.target, job_for("http://a.test/robots.txt", RequestKind.ROBOTS))
+    assert (answer.outcome, answer.reason) == (FetchOutcome.REFUSED, "private_address")
 
 
 @pytest.mark.parametrize(

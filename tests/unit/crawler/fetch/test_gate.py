@@ -67,6 +67,30 @@ def test_the_gate_keeps_the_larger_delay() -> None:
     assert time.starts(time.gate(), ("a", 1.0, 0.0), ("a", 30.0, 0.0), ("a", 1.0, 0.0)) == [100.0, 130.0, 160.0]
 
 
+def test_a_turn_that_waits_holds_no_slot() -> None:
+    """Requests that wait for their host, or for its delay, are not under way: other hosts get the slots."""
+
+    async def never(_: float) -> None:
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        gate = HostGate(patient_settings("", max_in_flight=2), lambda: 100.0, never)
+        first, other = gate.turn("a", 5.0), gate.turn("b", 5.0)
+        await first.take()
+        waits = asyncio.create_task(gate.turn("a", 5.0).take())
+        await asyncio.sleep(0)
+        await asyncio.wait_for(other.take(), 1)
+        first.leave()
+        other.leave()
+        await asyncio.sleep(0)  # the host is free, and its delay is not over
+        for name in "cd":
+            await asyncio.wait_for(gate.turn(name, 5.0).take(), 1)
+        assert gate.slots.locked() and not waits.done()
+        waits.cancel()
+
+    asyncio.run(main())
+
+
 def test_a_slow_host_rests() -> None:
     """The turn after a slow response comes later, by the same factor and cap as between pages."""
     time = Time()

@@ -55,9 +55,9 @@ def test_disallowed_hits_are_refused_without_a_request() -> None:
     assert [(page.url[-5:], page.outcome, page.reason) for page in site.pages[:1]] == [("/no/1", "refused", "robots")]
 
 
-@pytest.mark.parametrize("status", [500, 503, 429])
+@pytest.mark.parametrize("status", [500, 503, 429, 200])
 def test_unavailable_robots_disallow_and_are_asked_again(status: int) -> None:
-    """5xx and 429 for robots.txt forbid all; it is retried after an hour, and given up after three tries."""
+    """5xx, 429 and a 200 that broke off forbid all; it is retried after an hour, and given up after three tries."""
     site = with_hits("1")
     for _ in range(3):
         assert site.step(**fail(f"http_{status}", status=status, unreachable=False)).kind is RequestKind.ROBOTS

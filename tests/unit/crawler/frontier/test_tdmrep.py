@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 
 from crawler.fetch.jobs import FetchOutcome, RequestKind
-from crawler.frontier.rows import robots_key, tdm_key
+from crawler.frontier.rows import robots_key, sitemap_key, tdm_key
 from tests.support.frontier_site import begun, fail, hits_at, status, with_hits
 
 RESERVING = b'[{"location": "/mine/*", "tdm-reservation": 1}]'
@@ -82,19 +82,25 @@ def test_it_is_believed_for_a_day() -> None:
 
 
 def test_a_stopped_site_keeps_no_text() -> None:
-    """The texts of robots.txt and tdmrep.json go with the stop, and one that comes after it is not stored."""
+    """robots.txt, tdmrep.json and the sitemaps go with the stop, and a text that comes after it is not stored."""
     site = reserved()
     site.step(body=RESERVING)
     site.decide(stop=True)
     site.walk()
+    mapped = begun("1")
+    mapped.reach(RequestKind.SITEMAP)
+    assert sitemap_key("a.test") in mapped.committed.rows
+    mapped.decide(stop=True)
+    mapped.walk()
     late = with_hits("1")
     (job,) = late.jobs()
     late.decide(stop=True)
     late.answer(job, body=b"User-agent: *")
     late.walk()
-    for stopped in (site, late):
+    for stopped in (site, mapped, late):
         assert stopped.row.robots_until == stopped.row.tdm_until == 0
-        assert not {robots_key("a.test"), tdm_key("a.test")} & stopped.committed.rows.keys()
+        texts = {robots_key("a.test"), tdm_key("a.test"), sitemap_key("a.test")}
+        assert not texts & stopped.committed.rows.keys()
 
 
 def test_a_failure_that_may_pass_takes_back_no_reservation() -> None:

@@ -7,7 +7,7 @@ import pytest
 from crawler.fetch.jobs import FetchOutcome, RequestKind
 from crawler.web.urls import fetch_id
 from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import Site, fail, hits_at, with_hits
+from tests.support.frontier_site import Site, begun, fail, hits_at, status, with_hits
 
 DAY_MS = 86_400_000
 
@@ -30,6 +30,16 @@ def test_a_later_hit_fetches_again_what_was_unreachable() -> None:
     assert [page.hits for page in again] == [[hit.id] for hit in hits]
     assert site.hits(*hits) == ["known", "known"]
     assert site.totals.queued == 0 and site.totals.fetched == 2
+
+
+def test_only_failures_in_a_row_stop_a_site() -> None:
+    """An answer between connection failures, an error too, starts their count anew."""
+    site = begun("1", "2")
+    for answer in (fail(), fail(), status(404), fail(), fail()):
+        site.step(**answer)
+    assert not site.row.stopped
+    site.step(**fail())
+    assert site.row.stopped == "connection"
 
 
 def test_a_later_hit_asks_again_where_robots_txt_was_unavailable() -> None:

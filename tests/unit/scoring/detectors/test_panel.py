@@ -9,6 +9,7 @@ import pytest
 
 from scoring.detectors.panel import Panel, compared
 from scoring.detectors.testing import FakeDetector
+from scoring.errors import BadParameters
 from scoring.interface import TextScore
 from scoring.pair.detector import PairDetector
 from scoring.thresholds.threshold_set import ThresholdSet
@@ -42,6 +43,12 @@ def test_two_measures_of_one_pair_read_a_text_once() -> None:
     abstained = [TextScore(abstain="too_short", tokens=tokens) for tokens in (3, 1)]
     assert [row[0].flag for row in scores if isinstance(row[0], TextScore)] == [True, False]
     assert [row[1:] for row in scores] == [(said, said) for said in abstained]
+
+
+def test_two_pairs_are_no_panel() -> None:
+    """One engine reads for all pair detectors, so a second one is refused: its scores would be of the first."""
+    with pytest.raises(BadParameters, match="share one engine"):
+        Panel([pair(Engine(), "binoculars"), pair(Engine(), "fast-detectgpt")])
 
 
 @pytest.mark.parametrize(("number", "expected"), [("score", 2.0), ("p_llm", 0.25)])

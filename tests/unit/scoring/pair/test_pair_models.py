@@ -46,21 +46,20 @@ def test_missing_folder_is_named(pairs: dict[str, Pair], tmp_path: Path) -> None
 
 
 def test_offline_hub_says_what_to_run(tmp_path: Path) -> None:
-    """A hub id that is not in the cache of an offline machine: the model, the cache looked at, the command to run."""
+    """For a hub id that is not in the cache: the model, the cache, the command to run; any other name is no model."""
     code = (  # no network is tried, whatever the hub's client is allowed
         "import socket\nsocket.socket.connect = lambda *_: exit('a network')\n"
         "from scoring.pair.model_folder import find_model\n"
         "from scoring.errors import MissingModel\n"
-        "try:\n    find_model('tiiuae/falcon-7b', 'main')\n"
-        "except MissingModel as error:\n    print(error)\n"
+        "for name in ('tiiuae/falcon-7b', 'a b'):\n"
+        "    try:\n        find_model(name, 'main')\n    except MissingModel as error:\n        print(error)\n"
     )
     environment = {"HF_HOME": str(tmp_path), "PATH": ""}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    for line in done.stdout.splitlines():
-        assert "tiiuae/falcon-7b" in line
-        assert str(tmp_path / "hub") in line
-        assert "hf download tiiuae/falcon-7b --revision main" in line
-    assert len(done.stdout.splitlines()) == 1
+    missing, no_id = done.stdout.splitlines()
+    assert "the model tiiuae/falcon-7b" in missing and str(tmp_path / "hub") in missing
+    assert "hf download tiiuae/falcon-7b --revision main" in missing
+    assert no_id == "'a b' is neither a model folder on this machine nor a hub id"
 
 
 def test_model_of_the_hubs_cache_is_found(pairs: dict[str, Pair], tmp_path: Path) -> None:
