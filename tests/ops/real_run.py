@@ -6,11 +6,12 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import urllib.request
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,11 +27,11 @@ from stream.schema.roles import Role
 from stream.schema.topics import HITS
 from tests.ops.servers import Alertmanager, Prometheus
 from tests.support.farm import Farm, wait_for
+from tests.support.kafka_broker import free_ports
 from tests.support.paths import ROOT
 from tests.support.search_engines import SEARXNG, Engine, says
 
 PACE = Pace(faster=20_000)  # each window is that of some scrapes
-PORT = 19_464  # of CRAWL; the others follow
 _PATIENCE_S = 180
 _CANARY_PAGES = 13  # of a site: fewer get no verdict
 
@@ -48,6 +49,16 @@ class RealRun:
         """Wait until the query has a series."""
         what = f"{query}\n{self.farm.tail()}"
         wait_for(lambda: self.prometheus.now(query), _PATIENCE_S, what)
+
+
+def free_base() -> int:
+    """A port that is free, as are those behind it that the roles need."""
+    while True:
+        (first,) = free_ports(1)
+        with suppress(OSError, OverflowError), ExitStack() as held:
+            for port in ports(first).values():
+                held.enter_context(socket.create_server(("127.0.0.1", port)))
+            return first
 
 
 def ports(first: int) -> dict[str, int]:
@@ -75,12 +86,12 @@ def canary_file(folder: Path, *, swapped: bool = False) -> Path:
     return file
 
 
-def settings(folder: Path, first_port: int) -> dict[str, str]:
+def settings(folder: Path) -> dict[str, str]:
     """Of a farm that is quick to show what it does."""
     return {
         "crawl.stop_when_decided": "true",
         "crawl.warc_folder": str(folder / "archive"),
-        "metrics.port": str(first_port),
+        "metrics.port": str(free_base()),
         "up.heartbeat_s": "1",
         "up.overview_s": "1",
         "up.retention_s": "2",
@@ -117,11 +128,9 @@ def few_are_enough(text: str) -> str:
 
 
 @contextmanager
-def watched(
-    farm: Farm, folder: Path, first_port: int, pace: Pace, alerts: Alertmanager | None = None
-) -> Iterator[RealRun]:
+def watched(farm: Farm, folder: Path, pace: Pace, alerts: Alertmanager | None = None) -> Iterator[RealRun]:
     """The farm under the eyes of a Prometheus with all rules."""
-    targets = ports(first_port)
+    targets = ports(farm.config.metrics.port)
     with Prometheus(folder, targets, few_are_enough(rule_file(DOCS, pace)), alerts) as prometheus:
         yield RealRun(farm, prometheus, targets, {})
 
@@ -136,13 +145,13 @@ def real_run(folder: Path) -> Iterator[RealRun]:
         web = held.enter_context(LoopbackWeb(demo.hosts))
         engine = held.enter_context(Engine(lambda _: says(SEARXNG)))
         own = {
-            **settings(folder, PORT),
+            **settings(folder),
             "canary.file": str(canary_file(folder)),
             "search.searxng.url": engine.url,
             "search.searxng.rate": "100",
         }
         farm = held.enter_context(Farm(folder, f"sqlite:{folder / 'log'}", web, own))
-        run = held.enter_context(watched(farm, folder, PORT, PACE))
+        run = held.enter_context(watched(farm, folder, PACE))
         farm.start(write_hits(folder, demo))
         held.callback(farm.stop)
         searching = ("search", "--source", "searxng", "--queries", str(queries), "--every", "1h")

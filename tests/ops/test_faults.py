@@ -25,7 +25,6 @@ from tests.support.kafka_broker import Broker
 pytestmark = [pytest.mark.chaos, pytest.mark.xdist_group("ops")]
 
 PACE = Pace(faster=120)  # half an hour is 15 s
-PORT = 19_564
 _ROLES = ("crawl", "measure", "judge", "score", "tally")
 _PATIENCE_S = 120
 _QUIET_S, _AFTER_S = 15, 30  # before the fault nothing is raised; after its alert, nothing else
@@ -39,9 +38,9 @@ class Scene:
         self.web = EndlessWeb()
         served = held.enter_context(LoopbackWeb(self.web.hosts))
         slow = {"crawl.delay_s": "0.7", "crawl.page_budget": "100000", "crawl.stop_when_decided": "false"}
-        self.farm = held.enter_context(Farm(folder, log, served, {**settings(folder, PORT), **slow, **own}))
+        self.farm = held.enter_context(Farm(folder, log, served, {**settings(folder), **slow, **own}))
         self.alerts = held.enter_context(Alertmanager(folder))
-        self.run: RealRun = held.enter_context(watched(self.farm, folder, PORT, PACE, self.alerts))
+        self.run: RealRun = held.enter_context(watched(self.farm, folder, PACE, self.alerts))
 
     def up(self, *roles: str, alone: bool = False, **by: Any) -> subprocess.Popen[bytes]:
         """`farmwatch up` of these roles; `alone`: one, unsupervised. `by` as for `command`."""
