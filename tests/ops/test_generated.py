@@ -11,9 +11,9 @@ import yaml
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.__main__ import HERE, files
+from dashboards.alerts import ALERTS, runbook_page
 from dashboards.grafana_json import as_text
 from dashboards.panels import ROWS
-from dashboards.rules import ALERTS, runbook_page
 from tests.ops.promtool import promtool, tool
 from tests.support.paths import DOCS, ROOT
 
