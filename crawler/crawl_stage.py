@@ -12,7 +12,6 @@ import itertools
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, TypeVar
 
@@ -32,7 +31,7 @@ from crawler.frontier.statuses import Status
 from crawler.robots.rules import RobotsShelf
 from crawler.settings import CrawlSettings
 from crawler.warc.exchange import RECORD_TYPES
-from crawler.warc.writer import open_warc
+from crawler.warc.writer import WarcWriter
 from stream.log.contract import Log
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context, Series, Stage
@@ -45,28 +44,9 @@ T = TypeVar("T")
 # The longest wait for input, seconds: with requests under way (a hundredth of the delay, within these), and without
 _LEAST_POLL_S, _BUSY_POLL_S, _IDLE_POLL_S = 0.02, 0.1, 0.5
 _LOOKS = 1000  # due sites checked in one tick: after a start many of them must still wait
+_NOT_CLAIMED: tuple[bool, Job | None] = (False, None)
 _REST_MS = 3_600_000  # rest of a site that could not even be stopped
 _SOURCE = re.compile(r"[a-z0-9_.-]{1,32}")  # valid labels of a metric
-
-
-@dataclass(frozen=True, slots=True)
-class FrontierCounts:
-    """The progress of a crawl. The crawl is complete when no site is `active`."""
-
-    sites: int = 0
-    active: int = 0
-    stopped: int = 0
-    queued: int = 0  # URLs
-    fetched: int = 0  # pages
-
-
-@dataclass(slots=True)
-class _InFlight:
-    """A claim whose result is not applied yet."""
-
-    partition: int
-    job: Job
-    submitted: bool = False
 
 
 class CrawlStage(Stage):
@@ -98,16 +78,16 @@ class CrawlStage(Stage):
         self._owned = partitions or 0  # how many of them are this process's
         self._metrics = metrics
         self._robots = RobotsShelf(settings.name)
-        self._in_flight: dict[int, _InFlight] = {}  # by claim number, oldest first
+        self._in_flight: dict[int, int] = {}  # claim number -> partition
+        self._claimed: dict[int, Job] = {}  # claim number -> job; their batch is not committed yet
         self._busy: dict[int, dict[str, int]] = {}  # partition -> site -> claim number
         self._since: dict[int, int] = {}  # partition -> when this process got it (ms)
-        self._totals: dict[int, Totals] = {}
-        self._demands: dict[str, int] = {}  # site -> earliest next start (ms), not committed yet
-        self._settled: set[str] = set()  # of them, those that the current batch writes
+        self._demands: dict[str, int] = {}  # site -> earliest next start (ms); outlives a rollback
+        self._prune_at_ms = 0
         self._number = 0
         self._frontiers: dict[int, Frontier] = {}  # partition -> its frontier during a tick
         self._network = NetworkWatch(settings)
-        self._warc = open_warc(settings, metrics)
+        self._warc = WarcWriter(settings, metrics) if settings.warc_folder else None
         self._thread = FetchThread(Fetcher(settings, resolver=resolver, tap=self._warc))
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing is prepared
@@ -124,39 +104,36 @@ class CrawlStage(Stage):
     def tick(self, contexts: Mapping[int, Context]) -> None:
         """Apply the results that arrived, and claim the sites that are due."""
         self._frontiers.clear()
-        self._submit()  # the batch that made these claims is committed, or `lost` has dropped them
-        self._drop_committed_demands()
+        self.committed()  # or `lost` has dropped the claims
         self._drop_partitions([partition for partition in self._since if partition not in contexts])
         for ctx in contexts.values():
             self._take_over(ctx)
         self._share(len(contexts))
         now_ms = max((ctx.now_ms for ctx in contexts.values()), default=0)
-        self._demands = {site: at for site, at in self._demands.items() if at > now_ms}
+        self._prune_demands(now_ms)
         answers = self._thread.collect()
         for _, answer in answers:  # first, so that it survives a rollback of the results
-            if answer.outcome is FetchOutcome.FAILED and (until_ms := asked_until(answer, self._settings)):
-                self._demand(answer.job.site, until_ms)
+            if answer.transient:
+                self._demand(answer.job.site, asked_until(answer, self._settings))
         if self._warc is not None:
             self._warc.settle()  # no page reaches the log before the archive
         is_down = self._watch_network(answers, contexts, now_ms)
         wait_s = self._network.excused_wait_s(now_ms) if is_down else None
         for number, answer in answers:
-            flight = self._in_flight.pop(number, None)
-            if flight is not None:  # else its partition was lost, or its batch rolled back
-                del self._busy[flight.partition][answer.job.site]
-                excused_s = wait_s if was_not_answered(answer) else None
-                self._apply(answer, contexts[flight.partition], excused_s)
+            partition = self._in_flight.pop(number, None)
+            if partition is not None:  # else it was lost, or its batch rolled back
+                del self._busy[partition][answer.job.site]
+                self._apply(answer, contexts[partition], wait_s if was_not_answered(answer) else None)
         self._claim(contexts)
         self._set_gauges(contexts)
 
     def committed(self) -> None:
         """Submit the claims of the batch to the fetch thread."""
-        self._drop_committed_demands()
-        self._submit()
+        self._thread.submit(self._claimed)
+        self._claimed = {}
 
     def lost(self, partitions: Sequence[int]) -> None:
         """Cancel the requests of these partitions; their URLs are still queued in the state."""
-        self._settled.clear()
         self._drop_partitions(partitions)
 
     def on_dead_letter(self, partition: int) -> None:
@@ -209,14 +186,21 @@ class CrawlStage(Stage):
             ctx.now_ms,
         )
 
-    def _run_step(self, ctx: Context, step: Callable[[Frontier], T]) -> T:
-        """Run a step of the frontier; roll all of it back if it fails."""
+    def _run_step(self, ctx: Context, site: str, event: str, failed: T, step: Callable[[Frontier], T]) -> T:
+        """Run a step of the frontier. If the program fails, roll all of it back, log the event, return `failed`.
+
+        Raises the errors of the log, its disk and memory: no site caused them. The loop rolls back, or ends.
+        """
         try:
             with ctx.savepoint():
                 return step(self._tick_frontier(ctx))
-        except BaseException:
+        except BaseException as error:
             self._frontiers.pop(ctx.partition, None)  # it has cached what was rolled back
-            raise
+            of_log = getattr(error, "retriable", False) or isinstance(error, OSError | sqlite3.Error | MemoryError)
+            if of_log or not isinstance(error, Exception):
+                raise
+            log.exception(event, site=site)
+            return failed
 
     def _tick_frontier(self, ctx: Context) -> Frontier:
         frontier = self._frontiers.get(ctx.partition)
@@ -227,8 +211,8 @@ class CrawlStage(Stage):
     def _watch_network(self, answers: Iterable[ClaimResult], contexts: Mapping[int, Context], now_ms: int) -> bool:
         """Whether the failures among these results are caused by our own network."""
         for number, answer in answers:
-            flight = self._in_flight.get(number) if was_not_answered(answer) else None
-            known = flight is not None and self._tick_frontier(contexts[flight.partition]).has_answered(answer.job.site)
+            partition = self._in_flight.get(number) if was_not_answered(answer) else None
+            known = partition is not None and self._tick_frontier(contexts[partition]).has_answered(answer.job.site)
             self._network.note(answer, now_ms, has_answered=known)
         self._network.summarise(now_ms)
         return self._network.is_down(now_ms)
@@ -237,21 +221,16 @@ class CrawlStage(Stage):
         """Apply a result. If the program fails on it, the URL ends as failed and the crawl continues."""
         site = answer.job.site
         _count_requests(answer, ctx.meter)
-        try:
-            self._demand(site, self._run_step(ctx, lambda frontier: frontier.apply(answer, excused_s=excused_s)))
-            self._settled.add(site)
+        next_ms = self._run_step(
+            ctx, site, "answer_not_applied", -1, lambda frontier: frontier.apply(answer, excused_s=excused_s)
+        )
+        if next_ms >= 0:
+            self._demand(site, next_ms)
             return
-        except Exception as error:
-            _reraise_log_error(error)
-            log.exception("answer_not_applied", site=site, kind=answer.job.kind.value)
         bare = FetchResult(
             job=answer.job, outcome=FetchOutcome.FAILED, started_ms=answer.started_ms, reason=Stop.INTERNAL
         )
-        try:
-            self._run_step(ctx, lambda frontier: frontier.apply(bare))
-        except Exception as error:
-            _reraise_log_error(error)
-            log.exception("site_given_up", site=site)
+        if self._run_step(ctx, site, "site_given_up", -1, lambda frontier: frontier.apply(bare)) < 0:
             self._give_up(site_key(site), ctx)
 
     def _claim(self, contexts: Mapping[int, Context]) -> None:
@@ -266,16 +245,13 @@ class CrawlStage(Stage):
         due = heapq.merge(*(self._due(ctx, part) for ctx in contexts.values()))
         for due_at, partition, key, value in itertools.islice(due, _LOOKS):
             ctx, site, busy = contexts[partition], site_of_key(key), self._busy[partition]
-            try:
-                job = self._run_step(ctx, partial(self._claim_one, ctx, site, value, due_at))
-            except Exception as error:
-                _reraise_log_error(error)
-                log.exception("site_given_up", site=site)
+            claim = partial(self._claim_one, ctx, site, value, due_at)
+            claimed, job = self._run_step(ctx, site, "site_given_up", _NOT_CLAIMED, claim)
+            if not claimed:
                 self._give_up(key, ctx)
-                continue
             if job is not None:
                 self._number += 1
-                self._in_flight[self._number] = _InFlight(partition, job)
+                self._in_flight[self._number], self._claimed[self._number] = partition, job
                 busy[site] = self._number
                 free -= 1
                 if free == 0:
@@ -299,62 +275,47 @@ class CrawlStage(Stage):
                 return
             limit *= 2
 
-    def _claim_one(self, ctx: Context, site: str, value: bytes, due_at: int, frontier: Frontier) -> Job | None:
-        since_ms, not_before_ms = self._since[ctx.partition], self._demands.get(site, 0)
-        claim = frontier.claim(value, due_at, since_ms, not_before_ms)
-        if not_before_ms:
-            self._settled.add(site)
-        if claim is None:
-            return None
-        ctx.meter.observe("frontier_wait_seconds", max(0, ctx.now_ms - claim.due_at) / 1000)
-        return claim.job
+    def _claim_one(
+        self, ctx: Context, site: str, value: bytes, due_at: int, frontier: Frontier
+    ) -> tuple[bool, Job | None]:
+        job = frontier.claim(value, due_at, self._since[ctx.partition], self._demands.get(site, 0))
+        if job is not None:
+            ctx.meter.observe("frontier_wait_seconds", max(0, ctx.now_ms - due_at) / 1000)
+        return True, job
 
     def _give_up(self, key: bytes, ctx: Context) -> None:
         """Stop a site on which the program failed. If that fails too, keep its row and look again later."""
         value = ctx.state.get(key)
         if value is None:
             return
-        try:
-            stopped = self._run_step(ctx, lambda frontier: frontier.give_up(value))
-        except Exception as error:
-            _reraise_log_error(error)
-            log.exception("site_rests", site=site_of_key(key), rest_s=_REST_MS // 1000)
-            stopped = False
-        if not stopped:
+        if not self._run_step(ctx, site_of_key(key), "site_rests", False, lambda frontier: frontier.give_up(value)):
             ctx.state.put(key, value, ctx.now_ms + _REST_MS)
 
     def _demand(self, site: str, next_start_ms: int) -> None:
-        """Remember, until it is committed, when a site may be requested next."""
+        """Remember when a site may be requested next, should the batch that stores it be rolled back."""
         self._demands[site] = max(next_start_ms, self._demands.get(site, 0))
 
-    def _drop_committed_demands(self) -> None:
-        """Drop the demands that the last batch committed."""
-        for site in self._settled:
-            self._demands.pop(site, None)
-        self._settled.clear()
-
-    def _submit(self) -> None:
-        waiting = {number: flight for number, flight in self._in_flight.items() if not flight.submitted}
-        self._thread.submit({number: flight.job for number, flight in waiting.items()})
-        for flight in waiting.values():
-            flight.submitted = True
+    def _prune_demands(self, now_ms: int) -> None:
+        """Drop the demands that are over, once a second."""
+        if now_ms >= self._prune_at_ms:
+            self._prune_at_ms = now_ms + 1000
+            self._demands = {site: at for site, at in self._demands.items() if at > now_ms}
 
     def _drop_partitions(self, partitions: Iterable[int]) -> None:
         for partition in partitions:
             numbers = self._busy.pop(partition, {}).values()
-            self._thread.cancel([number for number in numbers if self._in_flight.pop(number).submitted])
+            self._thread.cancel([number for number in numbers if self._claimed.pop(number, None) is None])
+            for number in numbers:
+                del self._in_flight[number]
             self._since.pop(partition, None)
-            self._totals.pop(partition, None)
 
     def _set_gauges(self, contexts: Mapping[int, Context]) -> None:
         """Set the gauges and how long the loop may wait for input."""
         self.poll_s = self._busy_poll_s if self._in_flight else _idle_poll_s(contexts.values())
         if self._metrics is None:
             return
-        for partition, ctx in contexts.items():
-            value = ctx.state.get(TOTALS_KEY)
-            self._totals[partition] = unpack(Totals, value) if value is not None else Totals()
-        totals = self._totals.values()
+        rows = [ctx.state.get(TOTALS_KEY) for ctx in contexts.values()]
+        totals = [unpack(Totals, value) for value in rows if value is not None]
         self._metrics.set("fetch_inflight", len(self._in_flight))
         self._metrics.set("frontier_urls", sum(t.queued for t in totals), state="queued")
         for status in Status:
@@ -371,12 +332,6 @@ def _idle_poll_s(contexts: Collection[Context]) -> float:
     return min(max(min(due) / 1000, _LEAST_POLL_S), _IDLE_POLL_S) if due else _IDLE_POLL_S
 
 
-def _reraise_log_error(error: Exception) -> None:
-    """Re-raise errors of the log, its disk and memory: no site caused them. The loop rolls back, or ends."""
-    if getattr(error, "retriable", False) or isinstance(error, OSError | sqlite3.Error | MemoryError):
-        raise error
-
-
 def _count_requests(answer: FetchResult, meter: Meter) -> None:
     if answer.outcome is FetchOutcome.DEFERRED:
         meter.count("fetch_deferred", kind=answer.job.kind.value)
@@ -390,17 +345,12 @@ def _count_requests(answer: FetchResult, meter: Meter) -> None:
         meter.observe("fetch_duration_seconds", request.duration_s, kind=kind)
 
 
-def frontier_left(log: Log, partitions: int, store: str = FRONTIER_STORE) -> FrontierCounts:
-    """The progress of the crawl from the committed state of all partitions; reads one row of each."""
-    found = []
-    for partition in range(partitions):
-        row = next(iter(log.scan_state(store, partition)), None)
-        if row is not None and row[0] == TOTALS_KEY:
-            found.append(unpack(Totals, row[1]))
-    return FrontierCounts(
-        sites=sum(t.sites for t in found),
-        active=sum(t.active for t in found),
-        stopped=sum(t.stopped for t in found),
-        queued=sum(t.queued for t in found),
-        fetched=sum(t.fetched for t in found),
-    )
+def frontier_left(log: Log, partitions: int, store: str = FRONTIER_STORE) -> Totals:
+    """The sums of the committed frontiers of all partitions; reads one row of each.
+
+    The crawl is complete when no site is `active`.
+    """
+    rows = (next(iter(log.scan_state(store, partition)), None) for partition in range(partitions))
+    found = [unpack(Totals, row[1]) for row in rows if row is not None and row[0] == TOTALS_KEY]
+    names = ("sites", "active", "stopped", "queued", "fetched")
+    return Totals(**{name: sum(getattr(totals, name) for totals in found) for name in names})

@@ -10,22 +10,19 @@ in a running crawl, and response times.
 
 from __future__ import annotations
 
-import heapq
-import ipaddress
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from crawler.errors import UnusableUrl
-from crawler.fetch.address_guard import is_public
+from crawler.fetch.address_guard import endpoint, is_public
 from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
 from crawler.frontier.frontier import Frontier
-from crawler.frontier.report import QUEUES, require_readable, rows_of, sites_of
+from crawler.frontier.report import QUEUES, Shortlist, require_readable, rows_of, sites_of
 from crawler.frontier.rows import Priority, SiteRow, Stop, queue_prefix, robots_key, site_key, site_of_key, unpack
 from crawler.frontier.site_store import SiteStore
-from crawler.robots.explanation import DecisionReason, explain
-from crawler.robots.rules import RobotsShelf
+from crawler.robots.rules import DecisionReason, RobotsShelf, explain
 from crawler.settings import CrawlSettings
 from stream.log.contract import StateReader
 from stream.processing.metrics import Meter
@@ -39,7 +36,7 @@ _STEPS = 10_000  # looks at one site; each makes a request, ends URLs, or waits
 _EVER_MS = _ALL = 2**62
 
 
-class PlannedRequest(msgspec.Struct, frozen=True, kw_only=True):
+class PlannedRequest(msgspec.Struct, kw_only=True):
     """A planned request. Times are milliseconds UTC."""
 
     kind: str  # robots | tdmrep | sitemap | page
@@ -99,32 +96,22 @@ class DryRun:
         self._now = now_ms
         self._limit = limit
         self._shelf = RobotsShelf(settings.name)
-        self._found: list[SitePlan] = []
+        self._found = Shortlist(limit, _order)
 
-    def add(
-        self,
-        state: StateReader,
-        hits: Iterable[Hit] = (),
-        decisions: Iterable[Decision] = (),
-        *,
-        partition: int = 0,
-    ) -> None:
+    def add(self, state: StateReader, records: Iterable[Hit | Decision] = (), *, partition: int = 0) -> None:
         """Plan the sites of a partition, with the records that CRAWL has not read yet. Raises OldFrontier."""
-        new: dict[str, tuple[list[Hit], list[Decision]]] = {}
-        for hit in hits:
-            new.setdefault(hit.site, ([], []))[0].append(hit)
-        for decision in decisions:
-            new.setdefault(decision.site, ([], []))[1].append(decision)
-        for site, (its_hits, its_decisions) in new.items():
-            self._keep(self.plan(state, site, its_hits, its_decisions), partition)
+        new: defaultdict[str, list[Hit | Decision]] = defaultdict(list)
+        for record in records:
+            new[record.site].append(record)
+        for site, its_records in new.items():
+            self._keep(self.plan(state, site, its_records), partition)
         for site in self._known(state):
             if site not in new:
                 self._keep(self.plan(state, site), partition)
 
     def plans(self) -> list[SitePlan]:
         """The sites in the order of their first requests, spaced by registrable domain; sites without requests last."""
-        self._shorten()
-        return self.spaced(self._found)
+        return self.spaced(self._found.lines())
 
     def spaced(self, plans: Iterable[SitePlan]) -> list[SitePlan]:
         """The same plans in order, with their requests spaced by registrable domain."""
@@ -135,38 +122,30 @@ class DryRun:
             at = max(plan.at, free.get(plan.domain, self._now + delay_ms))
             if at > plan.at and plan.waits_for in ("", "begin"):
                 plan.waits_for = "domain" if plan.domain in free else "begin"
-            spaced = []
             for each in plan.requests:
-                at = max(at, each.start_at)
-                spaced.append(msgspec.structs.replace(each, start_at=at))
-                at += delay_ms
-            plan.requests = spaced
+                each.start_at = max(at, each.start_at)
+                at = each.start_at + delay_ms
             free[plan.domain] = at
         return sorted(found, key=_order)
 
     def plan(
-        self,
-        state: StateReader,
-        site: str,
-        hits: Sequence[Hit] = (),
-        decisions: Sequence[Decision] = (),
-        requests: int = 1,
+        self, state: StateReader, site: str, records: Sequence[Hit | Decision] = (), requests: int = 1
     ) -> SitePlan:
         """The plan for one site with its first `requests` requests. Raises OldFrontier."""
         require_readable(state)
         staged = KeyedState(state)
         pages: list[Page] = []
-        plan = SitePlan(site=site, domain=registrable_domain(site), new_hits=len(hits))
-        outcomes: Counter[str] = Counter()
+        plan = SitePlan(site=site, domain=registrable_domain(site))
         frontier = self._frontier(staged, pages, self._now)
-        for hit in hits:
+        for record in records:
+            if isinstance(record, Decision):
+                frontier.decide(record)
+                continue
+            plan.new_hits += 1
             try:
-                outcomes[frontier.add_hit(hit)] += 1
+                plan.imported += frontier.add_hit(record) == "imported"
             except UnusableUrl as error:
                 plan.unusable = [*plan.unusable, str(error)][:_UNUSABLE_KEPT]
-        for decision in decisions:
-            frontier.decide(decision)
-        plan.imported = outcomes["imported"]
         self._describe(plan, staged)
         if self._is_guarded(site):
             plan.stopped_why = plan.stopped_why or Stop.PRIVATE
@@ -179,11 +158,8 @@ class DryRun:
 
     def _is_guarded(self, site: str) -> bool:
         """Whether the host is an IP address that the guard refuses."""
-        try:
-            address = str(ipaddress.ip_address(site.strip("[]")))
-        except ValueError:
-            return False
-        return not (self._settings.allow_private or is_public(address))
+        address = endpoint(site, 80)
+        return address is not None and not (self._settings.allow_private or is_public(address[0]))
 
     def _describe(self, plan: SitePlan, staged: KeyedState) -> None:
         """Copy the state of the site before any request."""
@@ -203,7 +179,7 @@ class DryRun:
         plan.queued = queued.total()
         plan.queued_in = {name: queued[name] for name in QUEUES.values()}
         if head:
-            plan.first_page = SiteStore(staged, self._settings, self._now).queued_url(plan.site, head).url
+            plan.first_page = SiteStore(staged, self._settings, self._now).stored_url(plan.site, head).url
         plan.waits_for = self._waits_for(row, staged)
 
     def _waits_for(self, row: SiteRow, staged: KeyedState) -> str:
@@ -234,10 +210,9 @@ class DryRun:
                 return
             at = max(at, due)
             frontier = self._frontier(staged, pages, at)
-            claim = frontier.claim(value, due, self._now)
-            if claim is None:
+            job = frontier.claim(value, due, self._now)
+            if job is None:
                 continue
-            job = claim.job
             asks_anew = bool(job.etag or job.last_modified)
             plan.requests.append(PlannedRequest(kind=job.kind.value, url=job.url, start_at=at, conditional=asks_anew))
             if len(plan.requests) == requests:
@@ -289,13 +264,7 @@ class DryRun:
 
     def _keep(self, plan: SitePlan, partition: int) -> None:
         plan.partition = partition
-        self._found.append(plan)
-        if self._limit is not None and len(self._found) >= 2 * self._limit + 1000:
-            self._shorten()
-
-    def _shorten(self) -> None:
-        if self._limit is not None:
-            self._found = heapq.nsmallest(self._limit, self._found, key=_order)
+        self._found.add(plan)
 
 
 def _order(plan: SitePlan) -> tuple[int, int, str]:

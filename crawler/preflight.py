@@ -17,7 +17,7 @@ def check_crawl(settings: CrawlSettings) -> None:
     Raises NoContact, BadCrawlSettings, and ArchiveUnwritable if no file can be created in `warc_folder`.
     """
     settings.check()
-    DnsCache(nameservers=settings.nameservers)
+    DnsCache(settings)
     FixedResolver(settings.resolve_to)
     if settings.warc_folder:
         _require_writable(Path(settings.warc_folder))

@@ -18,42 +18,42 @@ class Meaning(NamedTuple):
 
 
 _HTTP = re.compile(r"http_([1-5][0-9]{2})")
-_AGAIN = "asked again after crawl.retry_s, doubling, crawl.tries times"
-_MENDED = "the site's owner mends it; crawl.refetch_error_s asks again"
+_AGAIN = "retried after crawl.retry_s, doubling, up to crawl.tries times"
+_MENDED = "the site's owner fixes it; retried after crawl.refetch_error_s"
 
 STOPS: Mapping[str, Meaning] = {
-    "site_decided": Meaning("TALLY has read enough of the site", "TALLY takes its decision back"),
+    "site_decided": Meaning("TALLY has read enough of the site", "TALLY withdraws the decision"),
     "budget": Meaning("crawl.page_budget pages of the site were fetched"),
-    "too_many_requests": Meaning("crawl.requests_per_page times the page budget was asked for, and little came of it"),
+    "too_many_requests": Meaning("crawl.requests_per_page times the page budget was requested, and few pages came"),
     "unreachable": Meaning(
-        "nobody answered, for a reason without a word of its own (see the words of failures below)",
+        "no answer, for another cause than the connection failures below",
         "a new hit, from crawl.reopen_s after the stop on",
     ),
     "robots_unavailable": Meaning(
-        "robots.txt answered with errors crawl.robots_tries times, which forbids all; of one URL: its twin's did",
+        "robots.txt failed crawl.robots_tries times, which forbids all; of one URL: that of its www twin failed",
         "a new hit, from crawl.reopen_s after the stop on",
     ),
     "crawl_delay": Meaning("robots.txt asks for a Crawl-delay above crawl.crawl_delay_cap_s"),
-    "private_address": Meaning("the host stands at an address that is not public; nothing was sent to it"),
-    "internal_error": Meaning("this program failed at it; its log has the trace", "a new version, and a fresh log"),
+    "private_address": Meaning("the host has an address that is not public; nothing was sent to it"),
+    "internal_error": Meaning("this program failed on it; its log has the trace", "a new version, and a fresh log"),
 }
 
 PAGES: Mapping[str, Meaning] = {
-    "robots": Meaning("robots.txt forbids the URL", "crawl.refetch_refused_s asks again"),
+    "robots": Meaning("robots.txt forbids the URL", "retried after crawl.refetch_refused_s"),
     "opt_out": Meaning(
         "the page, its headers or tdmrep.json opt out of mining, and crawl.obey_opt_out is on",
-        "crawl.refetch_refused_s asks again",
+        "retried after crawl.refetch_refused_s",
     ),
-    "content_type": Meaning("what came is no HTML"),
-    "redirect_offsite": Meaning("it leads to another site, whose pages are that site's"),
-    "redirect_port": Meaning("it leads to another port, and so to another server, of the site"),
-    "other_host": Meaning("the URL stands under another host than the site's: none of its rules are for it"),
-    "bad_redirect": Meaning("it leads to something that is no URL", _MENDED),
-    "too_many_redirects": Meaning("it leads on and on: crawl.redirects hops were followed", _MENDED),
-    "same_page": Meaning("a redirect leads from it, or to it, and the page has its record by another URL of the site"),
-    "other_port": Meaning("the hit names another port than the one that the site is known by"),
-    "timeout": Meaning("no answer, or not the whole of it, in time", _AGAIN),
-    "dns": Meaning("no nameserver told an address of the host", _AGAIN),
+    "content_type": Meaning("the response is no HTML"),
+    "redirect_offsite": Meaning("it redirects to another site"),
+    "redirect_port": Meaning("it redirects to another port of the site, and so to another server"),
+    "other_host": Meaning("the URL has another host than the site; the site's rules do not apply to it"),
+    "bad_redirect": Meaning("it redirects to an invalid URL", _MENDED),
+    "too_many_redirects": Meaning("more redirects than crawl.redirects", _MENDED),
+    "same_page": Meaning("a redirect leads from it or to it; the page has its record under another URL of the site"),
+    "other_port": Meaning("the hit names another port than the first hit of the site"),
+    "timeout": Meaning("no answer, or only a part of it, in time", _AGAIN),
+    "dns": Meaning("no nameserver returned an address of the host", _AGAIN),
     "dns_no_name": Meaning("DNS says that there is no such host", _AGAIN),
     "dns_no_address": Meaning("DNS has no address for the host", _AGAIN),
     "connection": Meaning("the connection failed, or broke off", _AGAIN),
@@ -61,18 +61,20 @@ PAGES: Mapping[str, Meaning] = {
     "tls": Meaning("TLS failed: no common version or cipher, or a broken handshake", _MENDED),
     "tls_expired": Meaning("the certificate has expired, or is not valid yet", _MENDED),
     "tls_name": Meaning("the certificate is another host's", _MENDED),
-    "tls_untrusted": Meaning("nobody whom this machine trusts has signed the certificate", _MENDED),
-    "bad_url": Meaning("no request can be made of the URL"),
-    "bad_encoding": Meaning("the body cannot be inflated as its Content-Encoding says", _MENDED),
-    "bad_response": Meaning("the answer is no HTTP", _MENDED),
-    "http_429": Meaning("too many requests, said the server: the host was parked", _AGAIN),
+    "tls_untrusted": Meaning("no authority that this machine trusts has signed the certificate", _MENDED),
+    "bad_url": Meaning("no request can be made from the URL"),
+    "bad_encoding": Meaning("the body does not match its Content-Encoding", _MENDED),
+    "bad_response": Meaning("the response is no HTTP", _MENDED),
+    "http_429": Meaning("too many requests; the host was parked", _AGAIN),
     "http_5xx": Meaning("the server failed", _AGAIN),
-    "http_4xx": Meaning("gone, forbidden, or never there", "crawl.refetch_error_s asks again"),
-    "http_3xx": Meaning("a redirect without a place to go to", _MENDED),
-    "http_1xx": Meaning("no final answer", _MENDED),
+    "http_4xx": Meaning("the page is missing or forbidden", "retried after crawl.refetch_error_s"),
+    "http_3xx": Meaning("a redirect without a target", _MENDED),
+    "http_1xx": Meaning("no final response", _MENDED),
 }
 
 REASONS: Mapping[str, Meaning] = {**STOPS, **PAGES}
+UNANSWERED = frozenset({"dns", "dns_no_name", "dns_no_address", "connection", "timeout"})
+CONNECTION_FAILURES = UNANSWERED | {"tls", "tls_expired", "tls_name", "tls_untrusted"}  # in a row, they stop a site
 
 
 def meaning_of_reason(reason: str) -> Meaning:
@@ -83,7 +85,7 @@ def meaning_of_reason(reason: str) -> Meaning:
     where, _, word = reason.rpartition(":")
     if where:
         meaning = meaning_of_reason(word)
-        return Meaning(f"{where} could not be had: {meaning.text}", meaning.passes)
+        return Meaning(f"{where} was not available: {meaning.text}", meaning.passes)
     known = REASONS.get(reason)
     if known is None and (status := _HTTP.fullmatch(reason)):
         known = REASONS.get(f"http_{status[1][0]}xx")

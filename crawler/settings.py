@@ -85,23 +85,16 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     allow_private: bool = False  # True lifts the guard against private addresses
     resolve_to: dict[str, str] = {}  # host (or "*") -> "address:port", in place of DNS; needs allow_private
 
-    def check(self) -> None:
-        """Reject settings that would make the crawler impolite. Raises NoContact or BadCrawlSettings."""
-        if not self.contact.strip():
-            raise NoContact(
-                "the crawler does not start without a contact: set crawl.contact to a URL or a mail address under"
-                " which site owners reach you"
-            )
-        self.check_values()
+    def check(self, *, contact_required: bool = True) -> None:
+        """Reject settings that would make the crawler impolite. Raises NoContact or BadCrawlSettings.
 
-    def check_values(self) -> None:
-        """Like `check`, but the contact may be missing while nothing is crawled yet."""
-        if self.contact.strip() and not (
-            _CONTACT.fullmatch(self.contact) and self.contact.isascii() and self.contact.isprintable()
-        ):
+        Without `contact_required` the contact may be empty: nothing is crawled yet.
+        """
+        is_usable = _CONTACT.fullmatch(self.contact) and self.contact.isascii() and self.contact.isprintable()
+        if not is_usable and (contact_required or self.contact.strip()):
             raise NoContact(
                 f"crawl.contact is {self.contact!r}: write an http(s) URL or a mail address under which site owners"
-                " reach you"
+                " reach you; the crawler does not start without one"
             )
         if not _NAME.fullmatch(self.name):
             raise BadCrawlSettings(f"crawl.name is {self.name!r}: use letters, '_' and '-' only")

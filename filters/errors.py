@@ -1,4 +1,4 @@
-"""Errors of filters, and what the operator does about them. A page without a text is none: see `ExtractError`."""
+"""Errors of filters, and the operator's action for each. A page without a text is no error: see `ExtractError`."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ class FiltersError(Exception):
 
 
 class MissingExtractor(FiltersError):
-    """The configured extractor's package is not installed: run the `pip install` in the message, or set another."""
+    """The extractor's package is not installed. The operator runs the `pip install` in the message, or sets another."""
 
 
 class WorkersUnavailable(FiltersError):
-    """Workers die before they are ready, several times in a row: see their message on stderr; is memory enough?"""
+    """Workers repeatedly end before they are ready. The operator reads their stderr and checks the memory."""
 
     retriable = True
 
 
 class BadRuleset(FiltersError):
-    """A ruleset cannot be read, or has a wrong setting: correct it, or name another ruleset."""
+    """A ruleset cannot be read, or has a wrong setting. The operator corrects it, or names another ruleset."""

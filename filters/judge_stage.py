@@ -11,22 +11,23 @@ from filters.known_scores import KnownScores, UnrequestedTexts
 from filters.rules.judgement import ARTICLE, DROPPED, judge_and_text
 from filters.rules.ruleset import Ruleset
 from stream.processing.stage import BY_REPLAY, Context, Series, Stage
-from stream.schema.records import Features, Record, ScoreRequest, Verdict
+from stream.schema.records import Features, ScoreRequest, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
 
-READ_ON_MS = 10_000  # between two looks at new scores
+READ_ON_MS = 10_000  # between two reads of new scores
 
 
 def asked_store(run: str) -> str:
-    """Name of the keyed state in which a replay keeps what it has asked the detector for."""
+    """Name of a replay's keyed state, which holds the digests of requested texts."""
     return f"asked.{run}"
 
 
 class JudgeStage(Stage):
     """One verdict for each features record, and score requests for articles whose text is not in `known`.
 
-    A replay asks at low priority, for its detector alone, while SCORE runs that; its state holds the digests of what it
-    has asked for, so that a crash asks nothing twice. It neither counts nor forwards heartbeats.
+    A replay sends requests at low priority, for its detector alone, while SCORE runs that detector. Its state holds the
+    digests of requested texts, so that no text is requested again after a crash. It neither counts nor forwards
+    heartbeats.
     """
 
     name: ClassVar[str] = "judge"
@@ -43,7 +44,9 @@ class JudgeStage(Stage):
         can_ask: Callable[[], bool] = lambda: True,
         is_behind: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Requests name `detector` ("" = any). Replays ask while `can_ask`; live drops `known` once not `is_behind`."""
+        """Requests name `detector` ("" = any). A replay sends them while `can_ask`; the live run drops `known` once it
+        is no longer `is_behind`.
+        """
         self.ruleset = ruleset
         self.run = run
         self._names = names or names_of(run, is_live=not replays)
@@ -82,7 +85,7 @@ class JudgeStage(Stage):
             ctx.meter.count("rule_drops", run=run, ruleset=name, rule=rule)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """Now and then take in new scores, in a replay, or drop `known` where it is of no more use."""
+        """From time to time, read new scores in a replay, or drop `known` in a live run that has caught up."""
         if self._known is None or not contexts:
             return
         now_ms = next(iter(contexts.values())).now_ms
@@ -106,8 +109,8 @@ class JudgeStage(Stage):
         return True
 
 
-def request_of(features: Features, verdict: Verdict, text: str, detector: str) -> Record:
-    """The request for an article's text; "" is any detector."""
+def request_of(features: Features, verdict: Verdict, text: str, detector: str) -> ScoreRequest:
+    """The request for an article's text; `detector` "" = any."""
     return ScoreRequest(
         id=features.id,
         site=features.site,
@@ -124,8 +127,9 @@ def request_of(features: Features, verdict: Verdict, text: str, detector: str) -
 class ScoreRequestStage(Stage):
     """A second pass over a run's features: requests for texts of articles that have no score and no request.
 
-    JUDGE asks while SCORE runs the run's detector. Where it did not, or a request was left unanswered or expired, the
-    article stays unscored until this pass. It keeps no state: the log says what is unasked when a partition is won.
+    JUDGE sends requests only while SCORE runs the run's detector, and a request may expire without an answer. Articles
+    without a score wait for this pass. It keeps no state: the log tells which texts have no request when a partition is
+    assigned.
     """
 
     name: ClassVar[str] = "ask"
@@ -144,7 +148,7 @@ class ScoreRequestStage(Stage):
 
     def process(self, record: Features, prepared: Any, ctx: Context) -> None:  # noqa: ARG002  # nothing to prepare
         result = "passed_over"
-        if self._unasked.stands_at(ctx.partition, record.id):
+        if self._unasked.has_fetch(ctx.partition, record.id):
             verdict, text = judge_and_text(record, self._ruleset, now_ms=ctx.now_ms, run=self._run)
             is_article = verdict.verdict == ARTICLE
             if is_article and self._unasked.take(ctx.partition, record.site, verdict.text_digest):
@@ -154,8 +158,8 @@ class ScoreRequestStage(Stage):
         ctx.meter.count("stage_records", run=self._run, ruleset=self._ruleset.name, stage=self.name, result=result)
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """Forget what was taken: it may not have been asked for, and others may have asked."""
+        """Forget which texts were taken: their requests may be rolled back, and another member may have sent some."""
         self._unasked.forget(partitions)
 
     def on_dead_letter(self, partition: int) -> None:
-        """What the other records of the batch took stays taken."""
+        """The texts that the other records of the batch took stay taken."""

@@ -1,7 +1,7 @@
-"""Which texts a detector has scored, and which articles nobody has asked for: eight bytes each, in memory.
+"""Indexes in memory, eight bytes per text: the texts with a score, and the articles without a score or a request.
 
-Of a score's key, `site digest:identity`, a 64-bit digest is kept, sorted, per partition. Two of ten million are equal
-by chance once in 370,000 times, at the cost of one article that stays `unscored`.
+Each partition has the sorted 64-bit digests of its scores' keys, `site digest:identity`. The chance that two of ten
+million digests are equal is 1 in 370,000; the cost is one article that stays `unscored`.
 """
 
 from __future__ import annotations
@@ -15,16 +15,14 @@ import numpy as np
 import xxhash
 
 ScoreKeys = Callable[[Mapping[int, int]], Iterable[tuple[int, int, bytes]]]
-"""partition -> offset to read on from, 0 = the first; gives (partition, offset, key) of any detector's scores
+"""partition -> offset to read from, 0 = the first; gives (partition, offset, key) of any detector's scores
 
-A key may be empty: it says that the partition was read so far. One of a score that will come has the offset -1.
+An empty key only reports progress in the partition. The key of a score that is still to come has the offset -1.
 """
-
-_LATER_MOST = 4096  # digests beside the sorted ones: each takes some sixty bytes there
 
 
 class SortedDigests:
-    """Different 64-bit numbers in order."""
+    """Distinct 64-bit numbers, sorted."""
 
     def __init__(self, numbers: array[int]) -> None:
         self.numbers = array("Q")
@@ -41,16 +39,20 @@ class SortedDigests:
 class KnownScores:
     """The texts that one detector has scored, by partition and site."""
 
-    def __init__(self, detector: str, keys: ScoreKeys) -> None:
-        """Look for scores of the identity `detector` among `keys`; a partition is read when it is first asked for."""
+    def __init__(self, detector: str, keys: ScoreKeys, most_unsorted: int = 4096) -> None:
+        """Look for scores of the identity `detector` among `keys`; a partition is read when it is first asked for.
+
+        At most `most_unsorted` digests, of some sixty bytes each, are held beside the sorted ones.
+        """
         self._end = f":{detector}"
         self._keys = keys
+        self._most_unsorted = most_unsorted
         self._digests: dict[int, SortedDigests] = {}
-        self._later: dict[int, set[int]] = {}  # of these partitions, what came since they were sorted
+        self._later: dict[int, set[int]] = {}  # digests that came since the partition was sorted
         self._next: dict[int, int] = {}  # offset up to which each was read
 
     def has(self, partition: int, site: str, text_digest: str) -> bool:
-        """Whether the text was scored for the site, which lies in this partition. Raises what `keys` raises."""
+        """Whether the text was scored for the site, which is in this partition. Raises as `keys`."""
         self.load([partition])
         wanted = xxhash.xxh3_64_intdigest(f"{site} {text_digest}{self._end}".encode())
         return self._digests[partition].place(wanted) is not None or wanted in self._later[partition]
@@ -61,7 +63,7 @@ class KnownScores:
                 self._read({partition: 0})
 
     def read_on(self) -> None:
-        """Take in what came since, in the partitions that were asked for. Raises what `keys` raises."""
+        """Read new scores in the partitions that are loaded. Raises as `keys`."""
         self._read(self._next)
 
     def _read(self, after: Mapping[int, int]) -> None:
@@ -75,7 +77,7 @@ class KnownScores:
         self._next.update(reached)
         for partition, digests in found.items():
             later = self._later.get(partition, set())
-            if partition in self._digests and len(later) + len(digests) <= _LATER_MOST:
+            if partition in self._digests and len(later) + len(digests) <= self._most_unsorted:
                 later.update(digests)
                 continue
             if partition in self._digests:
@@ -84,7 +86,7 @@ class KnownScores:
 
 
 class ArticleText(NamedTuple):
-    """An article's text, as its verdict has it."""
+    """The text of an article, from its verdict."""
 
     site: str
     text_digest: str
@@ -104,10 +106,10 @@ class _Found(NamedTuple):
 
 
 class UnrequestedTexts:
-    """Texts to ask for, each once a site, by partition, and their fetches: SCORE ran another detector, or left them."""
+    """Texts without a score or a request, each once per site, with their fetches; by partition."""
 
     def __init__(self, articles: Articles, known: Callable[[], KnownScores]) -> None:
-        """Of `articles` those that are not in `known`: texts that have a score, or are asked for, as it stands now."""
+        """The texts of `articles` that are not in `known`, the current index of texts with a score or a request."""
         self._articles = articles
         self._known = known
         self._found: dict[int, _Found] = {}
@@ -115,12 +117,12 @@ class UnrequestedTexts:
     def count(self, partition: int) -> int:
         return len(self._of(partition).texts)
 
-    def stands_at(self, partition: int, fetch_id: str) -> bool:
-        """Whether a text to ask for stands at this fetch. Raises as `count`."""
+    def has_fetch(self, partition: int, fetch_id: str) -> bool:
+        """Whether this fetch has a text without a request. Raises as `articles` and `known`."""
         return self._of(partition).fetches.place(_digest(fetch_id)) is not None
 
     def take(self, partition: int, site: str, text_digest: str) -> bool:
-        """Whether this text is to be asked for; it is not any more then. Raises as `count`."""
+        """Whether to request this text now: true once per text. Raises as `articles` and `known`."""
         found = self._of(partition)
         place = found.texts.place(_digest(f"{site} {text_digest}"))
         if place is None or found.taken[place]:
@@ -129,7 +131,7 @@ class UnrequestedTexts:
         return True
 
     def forget(self, partitions: Iterable[int]) -> None:
-        """Find out anew what is unasked in these partitions when they are looked at next."""
+        """Read these partitions again at their next use."""
         for partition in partitions:
             self._found.pop(partition, None)
 

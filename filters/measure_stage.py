@@ -19,13 +19,13 @@ from stream.schema.runs import LIVE, RunNames, memory_store, names_of
 
 _FETCHED = "fetched"
 _CANARY = "canary"  # found_by of a canary page
-_CANARY_KEY = b"\0canary\0"  # and the site; due when its memory is forgotten
+_CANARY_KEY = b"\0canary\0"  # followed by the site; due when its memory is deleted
 _CANARY_KEPT_MS = 7 * 86_400_000
-_FORGOTTEN = 100  # canary sites a tick and partition at most
+_FORGOTTEN = 100  # canary sites per tick and partition, at most
 
 
 class MeasureStage(Stage):
-    """One features record for each fetched page. A canary site is forgotten a week after its last page."""
+    """One features record for each fetched page. The memory of a canary site is deleted a week after its last page."""
 
     name: ClassVar[str] = "measure"
     inputs: Mapping[str, type[Record]] = {topics.PAGES: Page}
@@ -41,7 +41,7 @@ class MeasureStage(Stage):
         pool: ExtractionPool | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """Start workers unless a pool is given; `close` ends either. Each topic of features has a memory of its own."""
+        """Start workers unless a pool is given; `close` ends either. Each features topic has its own site memory."""
         self.epoch = feature_epoch(settings)
         self.run = run
         self._features = (names or names_of(run)).features
@@ -55,7 +55,7 @@ class MeasureStage(Stage):
     def prepare(self, records: Sequence[Record]) -> Sequence[Measured | None]:
         """Measure the fetched pages of a batch in the worker processes; None for the others."""
         fetched = [page for page in records if isinstance(page, Page) and page.outcome == _FETCHED]
-        # a page's content stands under the URL where redirects ended
+        # the content is that of the URL where redirects ended
         raw = [RawPage(page.final_url or page.url, page.encoding, page.body) for page in fetched]
         results = iter(self._pool.map(raw))
         return [next(results) if isinstance(page, Page) and page.outcome == _FETCHED else None for page in records]

@@ -42,7 +42,7 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """UTF-8 bytes of main text beyond which it is given up, so that a record stays below the log's cap (epoch)."""
 
     tokenizer: Literal["whitespace", "words"] = "whitespace"
-    """What the quality measures count (epoch): `whitespace` takes what stands between white space as one token, `words`
+    """What the quality measures count (epoch): `whitespace` takes any text between white space as one token, `words`
     takes words and punctuation marks apart."""
 
     chunk_mode: Literal["text", "block"] = "text"

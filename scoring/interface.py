@@ -27,13 +27,30 @@ _FORMS: dict[str, str] = {
 
 
 class TextScore(msgspec.Struct, frozen=True, kw_only=True):
-    """A detector's score of one text. Where it abstains, score, p_llm and flag are None and `abstain` says why."""
+    """A detector's score of one text, and fields of a line of `farmwatch score`, whose names and order stay.
+
+    Where the detector abstains, score, p_llm and flag are None and `abstain` says why.
+    """
 
     score: float | None = None  # the detector's own scale
     p_llm: float | None = None  # calibrated probability, where the detector has one
     flag: bool | None = None  # True = looks like a language model's
     abstain: str = ""  # a word: too_short, too_long, few_function_words, …; "" = not abstained
     tokens: int = 0  # tokens that the detector read
+
+
+class Work(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of detectors since the start; memory of their device as it is now."""
+
+    tokens: int = 0  # of the texts that were read
+    padding: int = 0  # positions computed beside them
+    out_of_memory: int = 0
+    lost: int = 0  # losses of the device
+    poison: int = 0  # texts that must be dead-lettered
+    batch_tokens: int = 0  # budget of a batch: halved when memory is short
+    used_bytes: int = 0  # of the device's memory, held by this process; zeros for a CPU
+    peak_bytes: int = 0
+    total_bytes: int = 0
 
 
 class Detector(Protocol):
@@ -111,7 +128,7 @@ class SiteVerdict(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str  # llm | human | undecided | unclassifiable
     pages_used: int  # scores up to the decision; all of them where there is none
     flagged: int  # of pages_used
-    llr: float  # after pages_used, nats; > 0 speaks for llm. Of `deciles`: the margin of the support vector machine
+    llr: float  # after pages_used, nats; > 0: evidence for llm. Of `deciles`: the margin of the support vector machine
     pages: int  # usable scores there were before the site closed
     method: MethodName = "sprt"
     decided_at: int = 0  # fetch time of the page with which the site was first decided, ms; 0 = not decided

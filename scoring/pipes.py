@@ -6,20 +6,18 @@ The field names of these structs are the columns of the pipes' JSON lines and st
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Literal
 
 import msgspec
 
-from scoring.errors import PooledDetectors
-from scoring.interface import Detector, PageScore, SiteMethod, TextScore
+from scoring.interface import PageScore, SiteMethod
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, truth_of
 from scoring.rates.direct_share import direct_share
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine, estimate_line
 from scoring.rates.mixture import KnownSites
-from scoring.rates.rate import HALF_WIDTH
-from scoring.rates.site_rates import site_rate
+from scoring.rates.site_rates import refuse_another, site_rate
 from stream.schema.vocabulary import UNCLASSIFIABLE
 from stream.text.ids import Ident
 from stream.text.ranges import Count
@@ -30,18 +28,6 @@ class TextLine(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Ident
     text: str
-
-
-class ScoreLine(msgspec.Struct, frozen=True, kw_only=True):
-    """Output of `score`; score, p_llm and flag are null where the detector abstains."""
-
-    id: str
-    detector: str
-    score: float | None
-    p_llm: float | None
-    flag: bool | None
-    abstain: str
-    tokens: int
 
 
 class FlagLine(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,25 +70,6 @@ class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
             raise ValueError(f"{self.flagged} flagged of {self.scored} scored pages")
 
 
-def score_texts(detector: Detector, lines: Sequence[TextLine]) -> list[ScoreLine]:
-    """Score a batch of lines, in order. A few hundred lines a call keep memory small and numpy busy."""
-    scores = detector.score([line.text for line in lines])
-    return [score_line(str(line.id), detector.identity, scored) for line, scored in zip(lines, scores, strict=True)]
-
-
-def score_line(name: str, identity: str, scored: TextScore) -> ScoreLine:
-    """What the detector `identity` says of the text that is called `name`."""
-    return ScoreLine(
-        id=name,
-        detector=identity,
-        score=scored.score,
-        p_llm=scored.p_llm,
-        flag=scored.flag,
-        abstain=scored.abstain,
-        tokens=scored.tokens,
-    )
-
-
 def tally_scores(lines: Iterable[FlagLine], method: SiteMethod) -> list[SiteLine]:
     """Judge each site by `method`; sites in the order in which they first appear, their pages in the order given."""
     sites: dict[str, list[FlagLine]] = {}
@@ -128,10 +95,7 @@ def tally_scores(lines: Iterable[FlagLine], method: SiteMethod) -> list[SiteLine
 
 
 def estimate_sites(
-    lines: Iterable[SiteVerdictLine],
-    errors: ErrorCounts | None = None,
-    confidence: float = 0.95,
-    half_width: float = HALF_WIDTH,
+    lines: Iterable[SiteVerdictLine], errors: ErrorCounts | None = None, confidence: float = 0.95
 ) -> EstimateLine:
     """The share of LLM sites; of several lines for a site the last one counts. Canary sites are sites of known truth.
 
@@ -141,19 +105,19 @@ def estimate_sites(
     sites: dict[str, SiteVerdictLine] = {}
     seen: dict[str, str] = {}
     for number, line in enumerate(lines):
-        _refuse_another(line, seen)
+        refuse_another(_names(line), seen)
         sites[f"line {number}" if line.site is None else line.site] = line
     truths: dict[str | None, list[SiteVerdictLine]] = {}
     for site, line in sites.items():
         truths.setdefault(truth_of(site), []).append(line)
     cells = {truth: Counter((line.scored or 0, line.flagged or 0) for line in of) for truth, of in truths.items()}
-    judged = site_rate((line.verdict for line in truths.get(None, [])), errors, confidence, half_width=half_width)
+    judged = site_rate((line.verdict for line in truths.get(None, [])), errors, confidence)
     known = KnownSites(cells.get(HUMAN_TRUTH, {}), cells.get(LLM_TRUTH, {}))
     return estimate_line(judged, direct_share(cells.get(None, {}), known, confidence)[0])
 
 
-def _refuse_another(line: SiteVerdictLine, seen: dict[str, str]) -> None:
-    """Raise PooledDetectors where a line names another detector and so on than those `seen`, which it is added to."""
+def _names(line: SiteVerdictLine) -> dict[str, str]:
+    """The detector and so on that a line names, each "" where it names none."""
     named = {
         "detector": line.detector or "",
         "ruleset": f"{line.ruleset or ''} {line.digest or ''}".strip(),
@@ -162,7 +126,4 @@ def _refuse_another(line: SiteVerdictLine, seen: dict[str, str]) -> None:
     }
     if line.verdict == UNCLASSIFIABLE and not named["ruleset"]:
         del named["ruleset"]  # a site without a page has no ruleset yet, and counts with any
-    for what, name in named.items():
-        if seen.setdefault(what, name) != name:
-            one, other = (each or f"a {what} that is not named" for each in (seen[what], name))
-            raise PooledDetectors(f"sites of two {what}s cannot be counted together: {one} and {other}")
+    return named

@@ -1,14 +1,14 @@
 """SCORE: articles' texts → scores. Stateless: a text's score depends on the text and the detector's identity only.
 
 The topic of the scores is compacted: of the records under one key only the last stays. A score's `id` names the text
-and the detector, and is the same wherever the text appears; but a score is on its way to one site's tally. So the key
-names the site too: were it the id alone, a site's score could be compacted away by another site's with the same text
-before TALLY has read it. Under one key then stand only records that say the same to the same tally.
+and the detector, and is the same wherever the text appears; but each score goes to one site's tally. So the key names
+the site too: with the id alone, another site's score of the same text could replace a site's score before TALLY has
+read it. All records under one key are then equal to the same tally.
 
 Two batches are in flight: while the device works on one, the texts of the next are read and tokenised. A text is read
 once, in whichever batches it appears (`scoring.score_memory`); only canary pages are always read anew, for they measure
 the live path. Requests of replays are scored when no live one waits. They name the detector that is wanted: where
-SCORE does not run it, nobody would use what its own detectors say, so the text is not read and the request counts as
+SCORE does not run it, the replay could not use the scores of others, so the text is not read and the request counts as
 `unanswered`. A replay that resumes finds its text without a score, and asks again.
 
 The detectors are loaded in a thread of their own, for large models take minutes, and this process must hold its
@@ -25,9 +25,11 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, ClassVar, NamedTuple
 
-from scoring.detectors.panel import Panel, Work
+import msgspec
+
+from scoring.detectors.panel import Panel
 from scoring.errors import CannotScore
-from scoring.interface import Detector, TextScore, refuse_uncalibrated
+from scoring.interface import Detector, TextScore, Work, refuse_uncalibrated
 from scoring.rates.canary import is_canary
 from scoring.score_memory import ScoreMemory, Scores
 from stream.processing.metrics import Metrics
@@ -40,7 +42,7 @@ REMEMBERED_TEXTS = 20_000
 
 
 class Scored(NamedTuple):
-    """What is known of a request's text. The first request carries the batch's time, which is observed once."""
+    """The scores of a request's text. The first request carries the batch's time, which is observed once."""
 
     scores: Scores  # none: another detector is wanted than those that there are
     read: bool  # for this request; False: it was known, or was in the batch before
@@ -123,10 +125,10 @@ class ScoreStage(Stage):
             if isinstance(said, Exception):
                 raise said
         for identity, number_of, text in zip(panel.identities, panel.numbers, prepared.scores, strict=True):
-            score = _score(record, identity, text, ctx.now_ms)
+            score = score_of(record, identity, text, ctx.now_ms)
             ctx.emit(topics.SCORES, score, key=score_key(score))
             number = number_of(text)
-            if number is not None and not is_canary(record.site):  # what was chosen is no picture of the web
+            if number is not None and not is_canary(record.site):  # chosen pages are no sample of the web
                 ctx.meter.observe("page_score", number, run=record.run, detector=identity)
         result = "abstained" if all(text.abstain for text in prepared.scores) else "scored"
         ctx.meter.count("stage_records", run=record.run, ruleset="", stage=self.name, result=result)
@@ -161,10 +163,8 @@ class ScoreStage(Stage):
     def metric_series(self, run: str) -> Iterator[Series]:
         """See `Stage.metric_series`."""
         yield from super().metric_series(run)
-        for tokens in ("text", "padding"):
-            yield "score_tokens", {"kind": tokens}
-        for fault in ("oom", "lost", "poison"):
-            yield "score_device_errors", {"kind": fault}
+        for metric, kind in _COUNTED.values():
+            yield metric, {"kind": kind}
         for memory in MEMORY_KINDS:
             yield "score_device_memory_bytes", {"kind": memory}
         for result in ("hit", "miss"):
@@ -173,7 +173,7 @@ class ScoreStage(Stage):
             yield "stage_records", {"run": run, "ruleset": "", "stage": self.name, "result": result}
 
     def close(self) -> None:
-        """Stop the detectors' threads; whoever waits for detectors that are still being loaded is let go."""
+        """Stop the detectors' threads; a call that waits for detectors to be loaded fails."""
         with suppress(Exception):  # they may be there already, or be no more than an error
             self._panel.set_exception(CannotScore("the stage was closed while its detectors were being loaded"))
         if self._works():
@@ -208,24 +208,29 @@ class ScoreStage(Stage):
         if self._metrics is None:
             return
         before, self._published = self._published, work
-        self._metrics.count("score_tokens", work.tokens - before.tokens, kind="text")
-        self._metrics.count("score_tokens", work.padding - before.padding, kind="padding")
-        self._metrics.count("score_device_errors", work.out_of_memory - before.out_of_memory, kind="oom")
-        self._metrics.count("score_device_errors", work.lost - before.lost, kind="lost")
-        self._metrics.count("score_device_errors", work.poison - before.poison, kind="poison")
+        for field, (metric, kind) in _COUNTED.items():
+            self._metrics.count(metric, getattr(work, field) - getattr(before, field), kind=kind)
         self._metrics.set("score_batch_tokens", work.batch_tokens)
         for kind in MEMORY_KINDS:
             self._metrics.set("score_device_memory_bytes", getattr(work, f"{kind}_bytes"), kind=kind)
 
 
 MEMORY_KINDS = ("used", "peak", "total")
+_COUNTED = {  # field of Work -> metric and kind
+    "tokens": ("score_tokens", "text"),
+    "padding": ("score_tokens", "padding"),
+    "out_of_memory": ("score_device_errors", "oom"),
+    "lost": ("score_device_errors", "lost"),
+    "poison": ("score_device_errors", "poison"),
+}
 
 
 def _read(panel: Panel, requests: Sequence[ScoreRequest]) -> Sequence[Scores]:
     return panel.score([request.text for request in requests]) if requests else []
 
 
-def _score(request: ScoreRequest, identity: str, text: TextScore, now_ms: int) -> Score:
+def score_of(request: ScoreRequest, identity: str, text: TextScore, now_ms: int = 0) -> Score:
+    """What a detector says of a requested text, as a record."""
     return Score(
         id=f"{request.text_digest}:{identity}",
         site=request.site,
@@ -233,11 +238,7 @@ def _score(request: ScoreRequest, identity: str, text: TextScore, now_ms: int) -
         fetch_id=request.id,
         text_digest=request.text_digest,
         detector=identity,
-        score=text.score,
-        p_llm=text.p_llm,
-        flag=text.flag,
-        abstain=text.abstain,
-        tokens=text.tokens,
+        **msgspec.structs.asdict(text),
         fetched_at=request.fetched_at,
         scored_at=now_ms,
     )

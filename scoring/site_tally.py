@@ -27,8 +27,8 @@ import msgspec
 import xxhash
 
 from scoring.interface import PageScore, SiteVerdict
-from scoring.judged_page import JudgedPage
-from stream.schema.records import Hit, Score, SiteState, Verdict
+from stream.schema.projection import projection_of
+from stream.schema.records import Hit, Record, Score, SiteState, Verdict
 from stream.schema.vocabulary import DECIDED
 
 ARTICLE = "article"
@@ -41,6 +41,22 @@ MAX_DETECTORS = 6  # whose scores are kept: the one in use, and those that spoke
 _DAY_MS = 86_400_000
 
 _encoder = msgspec.msgpack.Encoder()
+
+
+@projection_of(Verdict)
+class JudgedPage(Record, frozen=True, kw_only=True):
+    """A verdict as a tally or an audit reads it: without the outcomes of the rules, nine tenths of the decoding."""
+
+    page_id: str
+    url: str
+    verdict: str
+    first_failed: str
+    ruleset: str
+    digest: str
+    epoch: str
+    extract_path: str
+    text_digest: str
+    fetched_at: int
 
 
 class FirstArticle(msgspec.Struct, array_like=True, frozen=True):
@@ -76,7 +92,7 @@ class SiteTally(msgspec.Struct, array_like=True):
 
     hits: int = 0  # different search results
     sources: list[str] = msgspec.field(default_factory=list)  # sorted
-    queries: list[str] = msgspec.field(default_factory=list)  # sorted; at most MAX_QUERIES, see add_hit
+    queries: list[str] = msgspec.field(default_factory=list)  # sorted; at most MAX_QUERIES, see add_hits
     best_rank: int = 0
     pages: dict[str, PageEntry] = msgspec.field(default_factory=dict)  # by page id
     unused: dict[str, None] = msgspec.field(default_factory=dict)  # keeps the place of the fields that follow
@@ -96,12 +112,8 @@ class SiteTally(msgspec.Struct, array_like=True):
     def dump(self) -> bytes:
         return _encoder.encode(self)
 
-    def add_hit(self, hit: Hit) -> None:
-        """Count a search result that was not counted before, see `hit_key`."""
-        self.add_hits([hit])
-
     def add_hits(self, hits: Sequence[Hit]) -> None:
-        """Count search results of which none was counted before; faster than one by one.
+        """Count search results of which none was counted before, see `hit_key`; many at once are faster.
 
         The row is bounded: MAX_QUERIES query ids are kept, those of the smallest digests, which is a fair sample and
         the same for every order of arrival.
@@ -238,8 +250,8 @@ def _digest(name: str) -> int:
 def stop_reason(verdict: SiteVerdict, enough: int, enough_if_mixed: int) -> str:
     """Why crawling the site may stop: decided_llm, decided_human or enough_articles; "" = go on.
 
-    A mixed site stays open until it has `enough_if_mixed` usable scores, is no longer mixed, or has closed: what is
-    crawled after that changes neither its verdict nor its mark.
+    A mixed site stays open until it has `enough_if_mixed` usable scores, is no longer mixed, or has closed: later pages
+    change neither its verdict nor its mark.
     """
     if verdict.mixed and not verdict.closed and verdict.pages < enough_if_mixed:
         return ""

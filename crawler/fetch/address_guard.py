@@ -18,18 +18,10 @@ from crawler.errors import BadCrawlSettings, PrivateAddress
 
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")  # RFC 6052: the last 32 bits are an IPv4 address
 _UNICAST_V6 = ipaddress.IPv6Network("2000::/3")  # all IPv6 unicast that IANA assigns
-# IANA's special-purpose networks that older versions of Python's ipaddress call public
-_SPECIAL_V4 = tuple(
-    map(
-        ipaddress.IPv4Network,
-        ("192.0.0.0/24", "192.88.99.0/24"),  # protocol assignments (RFC 6890), 6to4 relays (RFC 7526)
-    )
-)
-_SPECIAL_V6 = tuple(
-    map(
-        ipaddress.IPv6Network,
-        ("2001::/23", "2001:db8::/32", "3fff::/20"),  # protocol assignments (RFC 2928), documentation (RFC 3849, 9637)
-    )
+# IANA's special-purpose networks that older versions of Python's ipaddress call public: protocol assignments (RFC 6890,
+# 2928), 6to4 relays (RFC 7526), documentation (RFC 3849, 9637)
+_SPECIAL = tuple(
+    map(ipaddress.ip_network, ("192.0.0.0/24", "2001::/23", "192.88.99.0/24", "2001:db8::/32", "3fff::/20"))
 )
 _MARK = "is not a public address"
 
@@ -48,9 +40,9 @@ def is_public(address: str) -> bool:
             inner = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)
         if inner is not None:
             return is_public(str(inner))
-        if parsed not in _UNICAST_V6 or any(parsed in network for network in _SPECIAL_V6):
+        if parsed not in _UNICAST_V6:
             return False
-    elif any(parsed in network for network in _SPECIAL_V4):
+    if any(parsed in network for network in _SPECIAL):
         return False
     return parsed.is_global and not parsed.is_multicast and not parsed.is_reserved
 
@@ -102,22 +94,35 @@ class FixedResolver(AbstractResolver):
         target = self._table.get(host) or self._table.get("*")
         if target is None:
             raise OSError(f"no address for {host}")
-        address, at = target
-        kind = socket.AF_INET6 if ":" in address else socket.AF_INET
-        return [ResolveResult(hostname=host, host=address, port=at, family=kind, proto=0, flags=0)]
+        return [resolved(host, *target)]
 
     async def close(self) -> None:
         """Nothing to close."""
 
 
-def _target(host: str, text: str) -> tuple[str, int]:
-    address, _, port = text.rpartition(":")
+def resolved(host: str, address: str, port: int) -> ResolveResult:
+    """An address of a host, as resolvers of aiohttp return it."""
+    kind = socket.AF_INET6 if ":" in address else socket.AF_INET
+    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
+    return ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=flags)
+
+
+def endpoint(text: str, port: int | None = None) -> tuple[str, int] | None:
+    """The address and port of `address:port`; `port` is that of a bare address. None if the text is neither."""
+    address, digits = text.strip(), "" if port is None else str(port)
+    if port is None or address.count(":") == 1 or "]:" in address:
+        address, _, digits = address.rpartition(":")
     address = address.strip("[]")
     try:
         ipaddress.ip_address(address)
-        number = int(port)
+        number = int(digits)
     except ValueError:
-        number = 0
-    if not 0 < number < 65536:
+        return None
+    return (address, number) if 0 < number < 65536 else None
+
+
+def _target(host: str, text: str) -> tuple[str, int]:
+    found = endpoint(text)
+    if found is None:
         raise BadCrawlSettings(f"crawl.resolve_to[{host!r}] is {text!r}: write address:port, as in 127.0.0.1:8000")
-    return address, number
+    return found

@@ -7,6 +7,7 @@ guard checks each when its socket is created.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ipaddress
 import math
 import resource
@@ -24,7 +25,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ConnectionKey
 
-from crawler.fetch.address_guard import FixedResolver, guarded_sockets
+from crawler.fetch.address_guard import FixedResolver, guarded_sockets, resolved
 from crawler.fetch.context import FetchContext
 from crawler.fetch.dns_cache import DnsCache
 from crawler.settings import CrawlSettings
@@ -37,10 +38,16 @@ _HEADERS = 256  # of a response; more end it
 _HEAD_BYTES = 1024 * 1024  # of all heads of a response; more end it
 _KEPT = 512  # connections kept open for later requests
 _WATCH_S = 0.25  # longest time between two checks of timeouts
+_OTHERS = 256  # open files for the log, the database, DNS, metrics
+
+log = structlog.get_logger(__name__)
 
 
-class Connections:
-    """Sends requests over kept connections. Lives on one event loop; `open` and `close` it."""
+class Connections(AbstractResolver):
+    """Sends requests over kept connections. Lives on one event loop; `open` and `close` it.
+
+    aiohttp resolves names by it, and so gets the pinned addresses of a request.
+    """
 
     def __init__(
         self,
@@ -51,20 +58,11 @@ class Connections:
         """`resolver` replaces DNS and its cache. Raises BadCrawlSettings for a bad nameserver."""
         self._settings = settings
         self._clock = clock
-        self.fixed = FixedResolver(settings.resolve_to) if settings.resolve_to else None
-        self._resolver: AbstractResolver = (
-            self.fixed
-            or resolver
-            or DnsCache(
-                nameservers=settings.nameservers,
-                least_s=settings.dns_least_s,
-                most_s=settings.dns_most_s,
-                timeout_s=settings.connect_timeout_s,
-                failure_s=settings.retry_s / 2,
-                clock=clock,
-            )
-        )
-        self._pins = _Pins(self._resolver)
+        fixed = FixedResolver(settings.resolve_to) if settings.resolve_to else None
+        # These addresses and nothing else: IP literals in URLs are kept in, too
+        self._allowed = fixed.addresses if fixed else None if settings.allow_private else frozenset[str]()
+        self._resolver = fixed or resolver or DnsCache(settings, clock)
+        self._pins: dict[str, Sequence[ResolveResult]] = {}  # by host
         self._dead: OrderedDict[str, float] = OrderedDict()
         self._connector: _Connector | None = None
         self._loop: asyncio.AbstractEventLoop
@@ -83,18 +81,13 @@ class Connections:
     async def open(self) -> None:
         """Start to accept requests."""
         settings = self._settings
-        if self.fixed is not None:
-            # These addresses and nothing else: IP literals in URLs are kept in, too
-            allowed: frozenset[str] | None = self.fixed.addresses
-        else:
-            allowed = None if settings.allow_private else frozenset()
         room_for(2 * settings.max_in_flight + _KEPT)  # a connection to each family may be tried
         self._loop = asyncio.get_running_loop()
         self._connector = _Connector(
             limit=0,  # the gate bounds them
             use_dns_cache=False,
-            socket_factory=guarded_sockets(allowed),
-            resolver=self._pins,
+            socket_factory=guarded_sockets(self._allowed),
+            resolver=self,
             keepalive_timeout=max(15.0, 2 * settings.delay_s),
         )
 
@@ -110,34 +103,37 @@ class Connections:
         self,
         context: FetchContext,
         url: yarl.URL,
-        conditions: dict[str, str] | None,
+        conditions: dict[str, str],
         cap: int,
         on_connect: Callable[[], Awaitable[None]],
     ) -> aiohttp.ClientResponse:
         """Send a GET and wait for the head of its response; at most `cap` bytes of its body are wanted.
 
-        `on_connect` is awaited between a new connection and the request. This does the steps of aiohttp's session
-        without retries, cookies and timers: one timer watches all responses. Raises as aiohttp does, and TimeoutError.
+        It goes to one of the pins of `context`. `on_connect` is awaited between a new connection and the request. This
+        does the steps of aiohttp's session without retries, cookies and timers: one timer watches all responses. Raises
+        as aiohttp does, and TimeoutError.
         """
         assert self._connector is not None, "use `async with`"
-        headers = [*self._headers, *conditions.items()] if conditions else self._headers
+        headers = [*self._headers, *conditions.items()]
         request = aiohttp.ClientRequest("GET", url, headers=headers, loop=self._loop)
         began = self._loop.time()
-        connection = await self._connector.connect(request, [], self._timeout)
+        host = url.raw_host or ""
+        self._pins[host] = context.pins
+        try:
+            connection = await self._connector.connect(request, [], self._timeout)
+        finally:
+            del self._pins[host]
         try:
             wire = connection.protocol
             assert isinstance(wire, _Wire)
-            now = self._loop.time()
             context.kept = wire.address is not None
             context.address = wire.address = wire.address or _peer(wire)
+            left_s = self._settings.total_timeout_s
             if not context.kept:
-                ends = self._settings.total_timeout_s + began - now
+                left_s -= self._loop.time() - began
                 await on_connect()
-                now = self._loop.time()
-                wire.ends = now + ends
-            else:
-                wire.ends = now + self._settings.total_timeout_s
-            wire.heard, wire.received, wire.most = now, 0, 2 * cap + _HEAD_BYTES
+            wire.heard = self._loop.time()
+            wire.ends, wire.received, wire.most = wire.heard + left_s, 0, 2 * cap + _HEAD_BYTES
             self._under_way.add(wire)
             connection.add_callback(partial(self._under_way.discard, wire))
             if self._watch is None:
@@ -169,14 +165,10 @@ class Connections:
     async def find(self, host: str, port: int) -> list[ResolveResult]:
         """The addresses that a request to the host may use: at most one of each family. Raises OSError."""
         literal = host.strip("[]")
-        if literal[-1:].isdigit() or ":" in literal:
-            try:
+        if literal[-1:].isdigit() or ":" in literal:  # else it is a name: most are
+            with contextlib.suppress(ValueError):
                 ipaddress.ip_address(literal)
-            except ValueError:
-                pass
-            else:
-                kind = socket.AF_INET6 if ":" in literal else socket.AF_INET
-                return [ResolveResult(hostname=host, host=literal, port=port, family=kind, proto=0, flags=0)]
+                return [resolved(host, literal, port)]
         results = await self._resolver.resolve(host, port, socket.AF_UNSPEC)
         if len(results) == 1:
             return results
@@ -187,13 +179,16 @@ class Connections:
             chosen.setdefault(result["family"], result)
         return list(chosen.values())
 
-    def pin(self, host: str, addresses: list[ResolveResult]) -> None:
-        """Restrict the next connection to the host to these addresses."""
-        self._pins.table[host] = addresses
-
-    def unpin(self, host: str) -> None:
-        """The request to the host is over."""
-        self._pins.table.pop(host, None)
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,  # noqa: ARG002  # pins have one
+        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002  # and one of each family
+    ) -> list[ResolveResult]:
+        """The pinned addresses of the request to the host. Raises OSError if there are none."""
+        if host not in self._pins:
+            raise OSError(f"no address is pinned for {host}")
+        return list(self._pins[host])
 
     def failed(self, addresses: Sequence[str]) -> None:
         """None of these addresses accepted a connection: prefer the host's other addresses for a while."""
@@ -206,23 +201,6 @@ class Connections:
 
     def _is_dead(self, address: str) -> bool:
         return self._dead.get(address, 0.0) > self._clock()
-
-
-class _Pins(AbstractResolver):
-    """A resolver for aiohttp that returns the pinned addresses of a request."""
-
-    def __init__(self, resolver: AbstractResolver) -> None:
-        self.table: dict[str, list[ResolveResult]] = {}
-        self._resolver = resolver
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
-    ) -> list[ResolveResult]:
-        """The pinned addresses."""
-        return self.table.get(host) or await self._resolver.resolve(host, port, family)
-
-    async def close(self) -> None:
-        """Nothing to close: the resolver is closed by its owner."""
 
 
 class _Wire(ResponseHandler):
@@ -272,24 +250,17 @@ def _peer(wire: _Wire) -> str:
     return str(peer[0]) if peer else ""
 
 
-log = structlog.get_logger(__name__)
-
-_OTHERS = 256  # the log, the database, DNS, metrics
-
-
-def room_for(connections: int) -> bool:
+def room_for(connections: int) -> None:
     """Raise the process's limit of open files, if it is too low for so many connections, as far as allowed.
 
-    Returns whether the limit is high enough; if not, a warning says how to raise it.
+    If that is not enough, a warning says how to raise it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = connections + _OTHERS
     if soft == resource.RLIM_INFINITY or soft >= wanted:
-        return True
-    found = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (found, hard))
-    if found < wanted:
-        log.warning(
-            "few_open_files", limit=found, wanted=wanted, mend="raise `ulimit -n`, or lower crawl.max_in_flight"
-        )
-    return found >= wanted
+        return
+    limit = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    if limit < wanted:
+        mend = "raise `ulimit -n`, or lower crawl.max_in_flight"
+        log.warning("few_open_files", limit=limit, wanted=wanted, mend=mend)

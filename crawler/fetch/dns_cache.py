@@ -1,26 +1,27 @@
 """A DNS cache: addresses of hosts, kept as long as the answers allow, within bounds.
 
 c-ares makes the queries (both families at once, /etc/hosts first, no search domains). An answer is kept for the
-shortest TTL of its records, CNAMEs included, but at least `least_s`, so that a name with a TTL of 0 costs no query per
-request, and at most `most_s`, so that a moved site is found. A failure is kept for at most FAILURE_S. Concurrent
-lookups of a host share one query.
+shortest TTL of its records, CNAMEs included, but at least `dns_least_s`, so that a name with a TTL of 0 costs no query
+per request, and at most `dns_most_s`, so that a moved site is found. A failure is kept for at most FAILURE_S, and less
+than the wait before a retry. Concurrent lookups of a host share one query.
 """
 
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import socket
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import pycares
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from crawler.errors import BadCrawlSettings, UnresolvedHost
+from crawler.fetch.address_guard import endpoint, resolved
 from crawler.fetch.dns_lookup import Nameservers
+from crawler.settings import CrawlSettings
 
 FAILURE_S = 15.0  # longest time that a failed lookup is cached
 HOSTS = 20_000  # answers held, about 10 MB; the one used longest ago goes first
@@ -41,24 +42,12 @@ class DnsCache(AbstractResolver):
     """A resolver for aiohttp. Lives on the event loop that first uses it."""
 
     def __init__(
-        self,
-        *,
-        nameservers: Sequence[str] = (),
-        least_s: float = 60.0,
-        most_s: float = 3600.0,
-        timeout_s: float = 10.0,
-        failure_s: float = FAILURE_S,
-        clock: Callable[[], float] = time.monotonic,
-        hosts: int = HOSTS,
+        self, settings: CrawlSettings, clock: Callable[[], float] = time.monotonic, hosts: int = HOSTS
     ) -> None:
-        """Query `nameservers` (address or address:port; empty: the system's). Raises BadCrawlSettings for a bad one.
-
-        `least_s` and `most_s` bound how long an answer is kept, `timeout_s` a lookup with its retries, `hosts` the
-        number of answers. A failure is kept for `failure_s`, which must be shorter than the wait before a retry.
-        """
-        self._nameservers = Nameservers([_nameserver(text) for text in nameservers])
-        self._least_s, self._most_s, self._timeout_s = least_s, max(least_s, most_s), timeout_s
-        self._failure_s = min(failure_s, FAILURE_S)
+        """Keep up to `hosts` answers. Raises BadCrawlSettings for a bad nameserver."""
+        self._settings = settings
+        self._nameservers = Nameservers([_nameserver(text) for text in settings.nameservers])
+        self._failure_s = min(settings.retry_s / 2, FAILURE_S)
         self._clock = clock
         self._room = hosts
         self._known: OrderedDict[str, _Known] = OrderedDict()
@@ -79,17 +68,13 @@ class DnsCache(AbstractResolver):
         return known.addresses
 
     async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
+        self,
+        host: str,
+        port: int = 0,
+        family: socket.AddressFamily = socket.AF_UNSPEC,  # noqa: ARG002  # always both
     ) -> list[ResolveResult]:
         """The resolver interface of aiohttp. Raises UnresolvedHost, an OSError."""
-        found = []
-        for address in await self.addresses(host):
-            kind = socket.AF_INET6 if ":" in address else socket.AF_INET
-            if family in (socket.AF_UNSPEC, kind):
-                found.append(_result(host, address, port, kind))
-        if not found:
-            raise UnresolvedHost(f"{host} has no address of that family", reason="dns_no_address")
-        return found
+        return [resolved(host, address, port) for address in await self.addresses(host)]
 
     async def close(self) -> None:
         """Cancel all lookups."""
@@ -111,14 +96,15 @@ class DnsCache(AbstractResolver):
             del self._under_way[host]
 
     async def _ask(self, host: str) -> _Known:
+        settings = self._settings
         try:
-            found = await self._nameservers.look_up(host, self._timeout_s)
+            found = await self._nameservers.look_up(host, settings.connect_timeout_s)
         except TimeoutError:
-            return self._failed(f"no nameserver answered for {host} within {self._timeout_s} s", "dns")
+            return self._failed(f"no nameserver answered for {host} within {settings.connect_timeout_s} s", "dns")
         except (pycares.AresError, UnicodeError) as error:
             return self._failed(*_failure(host, error))
         ttl_s = min([node.ttl for node in found.nodes] + [alias.ttl for alias in found.cnames], default=0)
-        kept_s = min(max(ttl_s, self._least_s), self._most_s)
+        kept_s = min(max(ttl_s, settings.dns_least_s), settings.dns_most_s)
         addresses = tuple(dict.fromkeys(node.addr[0].decode("ascii") for node in found.nodes))[:ADDRESSES]
         if not addresses:
             return self._failed(f"{host} has no address", "dns_no_address")
@@ -139,23 +125,12 @@ def _failure(host: str, error: Exception) -> tuple[str, str]:
     return f"no answer for {host}: {what}", "dns"
 
 
-def _result(host: str, address: str, port: int, kind: socket.AddressFamily) -> ResolveResult:
-    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-    return ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=flags)
-
-
 def _nameserver(text: str) -> str:
     """A nameserver in the format of c-ares."""
-    address, digits = text.strip(), "53"
-    if address.count(":") == 1 or "]:" in address:
-        address, _, digits = address.rpartition(":")
-    try:
-        parsed = ipaddress.ip_address(address.strip("[]"))
-        port = int(digits)
-    except ValueError:
-        port = 0
-    if not 0 < port < 65536:
+    found = endpoint(text, 53)
+    if found is None:
         raise BadCrawlSettings(
             f"crawl.nameservers has {text!r}: write an address or address:port, as in 9.9.9.9 or [2620:fe::fe]:53"
         )
-    return f"[{parsed}]:{port}" if parsed.version == 6 else f"{parsed}:{port}"
+    address, port = found
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"

@@ -37,9 +37,8 @@ class Nameservers:
         loop = asyncio.get_running_loop()
         began, first_s, turned = loop.time(), min(_TRY_S, timeout_s / 2), self._turned
         try:
-            look_up = _LookUp(loop, first_s)
+            look_up = _LookUp(loop, first_s, self._addresses, turned)
             try:
-                look_up.order(self._addresses, turned)
                 async with asyncio.timeout(timeout_s):
                     found = await look_up.ask(host)
             finally:
@@ -56,15 +55,14 @@ class Nameservers:
 class _LookUp:
     """A c-ares channel on the event loop's sockets and timer."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, first_s: float) -> None:
+    def __init__(self, loop: asyncio.AbstractEventLoop, first_s: float, addresses: Sequence[str], turned: int) -> None:
+        """Ask the nameservers (none: the system's) in order, the first `turned` of them last."""
         self._loop = loop
         self._watched: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
         self._found: asyncio.Future[Found] = loop.create_future()
         self._channel = pycares.Channel(flags=_FLAGS, timeout=first_s, tries=_TRIES, sock_state_cb=self._watch)
-
-    def order(self, addresses: Sequence[str], turned: int) -> None:
         if turned:
             addresses = addresses or self._channel.servers
             turned %= len(addresses)

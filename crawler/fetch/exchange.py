@@ -14,7 +14,7 @@ import yarl
 from crawler.fetch.address_guard import is_guard_error
 from crawler.fetch.connections import Connections
 from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleConnection
-from crawler.fetch.jobs import Capture, FetchOutcome, FetchRequest, Job, RequestKind
+from crawler.fetch.jobs import Capture, FetchOutcome, FetchRequest, RequestKind
 from crawler.fetch.response_headers import clean, kept_headers
 from crawler.robots.lines import ROBOTS_CAP_BYTES
 from crawler.settings import CrawlSettings
@@ -57,42 +57,32 @@ class Exchange:
 
     def wire_url(self, url: str) -> yarl.URL:
         """The URL as sent. Under `resolve_to` it is plain HTTP, because test servers have no certificate."""
-        if self._connections.fixed is not None and url.startswith("https://"):
+        if self._settings.resolve_to and url.startswith("https://"):
             url = "http://" + url.removeprefix("https://")
         return yarl.URL(url, encoded=True)
 
-    async def make(
-        self, job: Job, context: FetchContext, request: FetchRequest, url: yarl.URL, on_connect: OnConnect
-    ) -> None:
+    async def make(self, context: FetchContext, request: FetchRequest, url: yarl.URL, on_connect: OnConnect) -> None:
         """Send a request and read its response. Raises FetchEnded, StaleConnection, NoSocketLeft.
 
         `on_connect` is awaited between a new connection and the request.
         """
-        if self._tap is None:
-            await self._send(job, context, request, url, on_connect, None)
-            return
-        tape = _Tape()
+        tape = _Tape() if self._tap is not None else None
         try:
-            await self._send(job, context, request, url, on_connect, tape)
+            await self._send(context, request, url, on_connect, tape)
         except FetchEnded as end:
-            tape.on_broken(end)
+            if tape is not None:
+                tape.on_broken(end)
             raise
         finally:
-            if tape.response is not None:
-                self._pass_to_tap(tape.capture(job, context))
+            if tape is not None and tape.response is not None:
+                self._pass_to_tap(tape.capture(context))
 
     async def _send(
-        self,
-        job: Job,
-        context: FetchContext,
-        request: FetchRequest,
-        url: yarl.URL,
-        on_connect: OnConnect,
-        tape: _Tape | None,
+        self, context: FetchContext, request: FetchRequest, url: yarl.URL, on_connect: OnConnect, tape: _Tape | None
     ) -> None:
-        cap = self._caps[job.kind]
+        cap = self._caps[context.job.kind]
         try:
-            response = await self._connections.request(context, url, _conditions(job, context), cap, on_connect)
+            response = await self._connections.request(context, url, _conditions(context), cap, on_connect)
             try:
                 status = context.status = response.status
                 context.headers = kept_headers(response.headers.items())
@@ -101,7 +91,7 @@ class Exchange:
                 if tape is not None:
                     tape.response = response
                 if 200 <= status < 300:
-                    await self._read(job, context, response, cap, tape)
+                    await self._read(context, response, cap, tape)
                     request.body_bytes = len(context.body)
                 elif tape is not None:
                     await tape.read(response, ERROR_CAP_BYTES)
@@ -112,8 +102,8 @@ class Exchange:
         except TimeoutError:
             raise FetchEnded(FetchOutcome.FAILED, "timeout", transient=True, unreachable=context.status == 0) from None
         except aiohttp.ClientConnectorCertificateError as error:
-            raise FetchEnded(FetchOutcome.FAILED, _tls_reason(error.certificate_error), unreachable=True) from None
-        except (aiohttp.ClientSSLError, aiohttp.ServerFingerprintMismatch):
+            raise FetchEnded(FetchOutcome.FAILED, tls_reason(error.certificate_error), unreachable=True) from None
+        except aiohttp.ClientSSLError:
             raise FetchEnded(FetchOutcome.FAILED, "tls", unreachable=True) from None
         except aiohttp.InvalidURL:
             raise FetchEnded(FetchOutcome.FAILED, "bad_url") from None
@@ -124,7 +114,7 @@ class Exchange:
                 raise NoSocketLeft from None
             if is_guard_error(error):
                 raise FetchEnded(FetchOutcome.REFUSED, "private_address") from None
-            if context.status == 0 and context.kept:
+            if context.status == 0 and context.kept and not context.is_repeated:
                 raise StaleConnection from None
             raise FetchEnded(
                 FetchOutcome.FAILED, "connection", transient=True, unreachable=context.status == 0
@@ -135,26 +125,26 @@ class Exchange:
             raise FetchEnded(FetchOutcome.FAILED, "bad_response") from None
 
     async def _read(
-        self, job: Job, context: FetchContext, response: aiohttp.ClientResponse, cap: int, tape: _Tape | None
+        self, context: FetchContext, response: aiohttp.ClientResponse, cap: int, tape: _Tape | None
     ) -> None:
         """Read and inflate the body, up to the cap of its kind."""
-        if job.kind is RequestKind.PAGE and not content.may_be_html(context.headers.get("content-type", "")):
+        headers = context.headers
+        if context.job.kind is RequestKind.PAGE and not content.may_be_html(headers.get("content-type", "")):
             if tape is not None:
                 tape.truncated = "length"
             response.close()
             raise FetchEnded(FetchOutcome.REFUSED, "content_type")
-        encoding, stream = context.headers.get("content-encoding", ""), response.content
+        encoding, stream = headers.get("content-encoding", ""), response.content
         if not encoding and stream.is_eof():  # complete and not encoded, as most pages are
             body = stream.read_nowait()
-            cut = len(body) > cap
+            context.body, context.truncated = body[:cap], len(body) > cap
             if tape is not None:
                 tape.pieces.append(body)
-                tape.truncated = "length" if cut else ""
-            context.body, context.truncated = body[:cap] if cut else body, cut
+                tape.truncated = "length" if context.truncated else ""
             return
-        inflater = Inflater(context.headers.get("content-encoding", ""), cap)
+        inflater = Inflater(encoding, cap)
         left = cap + _SENT_SLACK  # of bytes sent: a stream may be endless and inflate to nothing
-        async for piece in response.content.iter_any():
+        async for piece in stream.iter_any():
             if tape is not None:
                 tape.pieces.append(piece)
             inflater.feed(piece)
@@ -204,16 +194,16 @@ class _Tape:
         """The exchange ended early."""
         self.truncated = self.truncated or _TRUNCATED.get(end.reason, "")
 
-    def capture(self, job: Job, context: FetchContext) -> Capture:
+    def capture(self, context: FetchContext) -> Capture:
         """The whole capture."""
-        response = self.response
+        job, response = context.job, self.response
         assert response is not None
         version = response.version
         sent = response.request_info.headers
         return Capture(
             kind=job.kind,
-            url=context.url,
-            via="" if context.url == job.url else job.url,
+            url=context.final_url,
+            via="" if context.final_url == job.url else job.url,
             started_ms=context.sent_ms,
             address=context.address,
             request_headers=[(name.encode(), value.encode("utf-8", "replace")) for name, value in sent.items()],
@@ -226,23 +216,20 @@ class _Tape:
         )
 
 
-def _conditions(job: Job, context: FetchContext) -> dict[str, str] | None:
+def _conditions(context: FetchContext) -> dict[str, str]:
     """The headers of a conditional request, for the job's own URL only.
 
     The validators belong to that URL. At the end of a changed redirect, an ETag such as `"1"` could match a page that
     was never fetched.
     """
-    if context.url != job.url or not (job.etag or job.last_modified):
-        return None
-    conditions = {}
-    if job.etag:
-        conditions["If-None-Match"] = job.etag
-    if job.last_modified:
-        conditions["If-Modified-Since"] = job.last_modified
-    return conditions
+    job = context.job
+    if context.final_url != job.url:
+        return {}
+    conditions = {"If-None-Match": job.etag, "If-Modified-Since": job.last_modified}
+    return {name: value for name, value in conditions.items() if value}
 
 
-def _tls_reason(error: Exception) -> str:
+def tls_reason(error: Exception) -> str:
     """The reason for a rejected certificate, by OpenSSL's code."""
     code = error.verify_code if isinstance(error, ssl.SSLCertVerificationError) else 0
     return _TLS_REASONS.get(code) or ("tls_untrusted" if code in _TLS_UNTRUSTED else "tls")

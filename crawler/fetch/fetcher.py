@@ -20,7 +20,7 @@ from typing import ParamSpec, TypeVar
 
 import structlog
 import zstandard
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.abc import AbstractResolver
 
 from crawler.errors import UnresolvedHost, UnusableUrl
 from crawler.fetch.connections import Connections
@@ -44,7 +44,6 @@ _STARVED_MS = 5000  # before a job without a socket comes again
 _ZSTD_LEVEL = 3
 _LISTS_HEAVY = 32 * 1024  # bytes from which a sitemap or robots.txt is parsed in a thread
 _PAGES_HEAVY = 256 * 1024  # the same of a page
-_FETCHED = FetchEnded(FetchOutcome.FETCHED)
 
 
 class Fetcher:
@@ -66,13 +65,7 @@ class Fetcher:
         settings.check()
         self._settings = settings
         self._clock = clock
-        self._gate = HostGate(
-            domain_delay_s=settings.domain_delay_s,
-            address_delay_s=settings.address_delay_s,
-            rest=settings.delay_per_second,
-            rest_cap_s=settings.delay_slow_cap_s,
-            slots=settings.max_in_flight,
-        )
+        self._gate = HostGate(settings)
         self.waiting = 0  # jobs that wait between two requests; any thread may read it
         self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)  # costs more to make than to use; for one thread
         self._connections = Connections(settings, resolver)
@@ -102,66 +95,76 @@ class Fetcher:
 
         If its domain or addresses have no place soon, the job waits; without `wait` the result is DEFERRED.
         """
-        context = FetchContext(job.url, int(self._clock() * 1000), job.delay_s)
+        context = FetchContext(
+            job=job,
+            outcome=FetchOutcome.FETCHED,
+            started_ms=int(self._clock() * 1000),
+            final_url=job.url,
+            delay_s=job.delay_s,
+        )
         try:
             if job.kind is not RequestKind.ROBOTS and host_of(job.url) != job.site:  # no rules are known for it
                 raise FetchEnded(FetchOutcome.REFUSED, "other_host")
-            await self._follow(job, context, wait=wait)
-            await self._process_response(job, context)
+            await self._follow(context, wait=wait)
+            await self._process_response(context)
         except FetchEnded as end:
-            context.end = end
+            context.end(end)
         except Exception:  # a job without a result would block its site forever
             log.exception("fetch_broke", kind=job.kind.value, site=job.site)
-            context.end = FetchEnded(FetchOutcome.FAILED, "internal_error")
-        return self._answer(job, context)
+            context.end(FetchEnded(FetchOutcome.FAILED, "internal_error"))
+        self._complete(context)
+        return context
 
-    async def _follow(self, job: Job, context: FetchContext, *, wait: bool) -> None:
+    async def _follow(self, context: FetchContext, *, wait: bool) -> None:
         """Request the URL and follow redirects. Raises FetchEnded."""
-        limit = ROBOTS_REDIRECTS if job.kind is RequestKind.ROBOTS else self._settings.redirects
+        limit = ROBOTS_REDIRECTS if context.job.kind is RequestKind.ROBOTS else self._settings.redirects
         for _ in range(limit + 1):
+            context.is_repeated = False
             try:
-                await self._request(job, context, wait=wait)
+                await self._request(context, wait=wait)
             except StaleConnection:
                 # The server had closed the kept connection: repeat, with a turn of its own
                 context.requests[-1].outcome, context.requests[-1].reason = FetchOutcome.FAILED.value, "connection"
-                await self._request(job, context, wait=True, last=True)
+                context.is_repeated = True
+                await self._request(context, wait=True)
             wait = True
             location = context.headers.get("location", "")
             if context.status not in REDIRECTS or not location:
                 return
             context.requests[-1].outcome = REDIRECTED
             try:
-                target = normalise(location, context.url)
+                target = normalise(location, context.final_url)
             except UnusableUrl:
                 raise FetchEnded(FetchOutcome.FAILED, "bad_redirect") from None
-            await self._check_hop(job, context, target)
-            context.url = target
+            await self._check_hop(context, target)
+            context.final_url = target
         raise FetchEnded(FetchOutcome.FAILED, "too_many_redirects")
 
-    async def _check_hop(self, job: Job, context: FetchContext, target: str) -> None:
+    async def _check_hop(self, context: FetchContext, target: str) -> None:
         """Check whether the job may follow a redirect to `target`. Raises FetchEnded if not."""
+        job = context.job
         if job.kind is RequestKind.ROBOTS:
             return
-        host = host_of(target)
-        rules = job.rules
+        host, rules = host_of(target), job.rules
+        reason = ""
         context.delay_s = job.delay_s
         if host not in (job.site, twin_of(job.site)):
-            context.url = target
-            raise FetchEnded(FetchOutcome.REFUSED, "redirect_offsite")
-        if port_of(target) != port_of(job.url):
-            context.url = target
-            raise FetchEnded(FetchOutcome.REFUSED, "redirect_port")
-        if host != job.site:
-            rules = await self._twin_rules(job, context, target)
-            context.delay_s = max(job.delay_s, rules.crawl_delay_s)
-        if rules is None or not rules.allows(target):
-            context.url = target
-            raise FetchEnded(FetchOutcome.REFUSED, "robots")
-        if context.delay_s > max(job.delay_s, self._settings.crawl_delay_cap_s):
-            context.url = target
-            raise FetchEnded(FetchOutcome.REFUSED, "crawl_delay")
+            reason = "redirect_offsite"
+        elif port_of(target) != port_of(job.url):
+            reason = "redirect_port"
+        else:
+            if host != job.site:
+                rules = await self._twin_rules(context, target)
+                context.delay_s = max(job.delay_s, rules.crawl_delay_s)
+            if rules is None or not rules.allows(target):
+                reason = "robots"
+            elif context.delay_s > max(job.delay_s, self._settings.crawl_delay_cap_s):
+                reason = "crawl_delay"
+        if reason:
+            context.final_url = target
+            raise FetchEnded(FetchOutcome.REFUSED, reason)
 
-    async def _twin_rules(self, job: Job, context: FetchContext, target: str) -> RobotsRules:
+    async def _twin_rules(self, context: FetchContext, target: str) -> RobotsRules:
         """The rules of the `www.` twin's robots.txt. Raises FetchEnded if it is unavailable."""
         origin = origin_of(target)
         known = self._twins.held(origin)
@@ -169,7 +172,8 @@ class Fetcher:
             return known[1]
         if self._twinless.get(origin, 0.0) > self._clock():
             raise FetchEnded(FetchOutcome.FAILED, "robots_unavailable", transient=True)
-        answer = await self.fetch(Job(RequestKind.ROBOTS, host_of(target), f"{origin}/robots.txt", job.delay_s))
+        delay_s = context.job.delay_s
+        answer = await self.fetch(Job(RequestKind.ROBOTS, host_of(target), f"{origin}/robots.txt", delay_s))
         context.requests += answer.requests
         meaning = meaning_of(answer.status, complete=answer.outcome is FetchOutcome.FETCHED)
         if meaning is RobotsAnswer.UNREACHABLE:
@@ -183,35 +187,24 @@ class Fetcher:
         self._twins.put(origin, int((self._clock() + self._settings.robots_ttl_s) * 1000), rules)
         return rules
 
-    async def _request(self, job: Job, context: FetchContext, *, wait: bool, last: bool = False) -> None:
-        """One HTTP request of a job. Raises FetchEnded, StaleConnection.
-
-        Without `wait` the gate may defer the job. `last`: a stale connection is a failure.
-        """
-        host = host_of(context.url)
-        url = self._exchange.wire_url(context.url)
-        request = FetchRequest(job.kind)
+    async def _request(self, context: FetchContext, *, wait: bool) -> None:
+        """One HTTP request of a job; without `wait` the gate may defer the job. Raises FetchEnded, StaleConnection."""
+        host = host_of(context.final_url)
+        url = self._exchange.wire_url(context.final_url)
+        request = FetchRequest(context.job.kind)
         context.status, context.headers, context.robots_tags, context.address = 0, {}, (), ""
-        pins = await self._resolve(context, request, url.raw_host or "", url.port or 0)
-        addresses = [pin["host"] for pin in pins]
+        await self._resolve(context, request, url.raw_host or "", url.port or 0)
+        addresses = [pin["host"] for pin in context.pins]
         if not wait and (away_s := self._gate.deferral_s(host, addresses)):
             raise FetchEnded(FetchOutcome.DEFERRED, not_before_ms=math.ceil((self._clock() + away_s) * 1000))
         turn = self._gate.turn(host, context.delay_s, addresses)
-        if wait and not turn.is_free():
-            await self._wait(turn, context)
-        else:
-            await turn.take()
+        await (self._wait(turn, context) if wait else turn.take())
         try:
-            self._record_start(job, context, host)
+            self._record_start(context, host)
             context.requests.append(request)
             started = time.monotonic()
-            self._connections.pin(url.raw_host or "", pins)
             try:
-                await self._exchange.make(job, context, request, url, partial(self._sent, turn, job, context, host))
-            except StaleConnection:
-                if last:
-                    raise FetchEnded(FetchOutcome.FAILED, "connection", transient=True, unreachable=True) from None
-                raise
+                await self._exchange.make(context, request, url, partial(self._sent, turn, context, host))
             except NoSocketLeft:
                 raise self._on_no_socket(context) from None
             except FetchEnded:
@@ -219,7 +212,6 @@ class Fetcher:
                     self._connections.failed(addresses)
                 raise
             finally:
-                self._connections.unpin(url.raw_host or "")
                 request.status = context.status
                 request.duration_s = time.monotonic() - started
                 context.spent_s += request.duration_s
@@ -228,15 +220,15 @@ class Fetcher:
         finally:
             turn.leave()
 
-    def _record_start(self, job: Job, context: FetchContext, host: str) -> None:
+    def _record_start(self, context: FetchContext, host: str) -> None:
         context.sent_ms = int(self._clock() * 1000)
-        if host == job.site:
+        if host == context.job.site:
             context.started_ms = context.sent_ms
 
-    async def _sent(self, turn: Turn, job: Job, context: FetchContext, host: str) -> None:
+    async def _sent(self, turn: Turn, context: FetchContext, host: str) -> None:
         """A new connection is open: the request starts now."""
         await turn.sent()
-        self._record_start(job, context, host)
+        self._record_start(context, host)
 
     async def _wait(self, turn: Turn, context: FetchContext) -> None:
         """Wait for a turn between two requests. Raises FetchEnded if too many jobs wait, or this one waits too long."""
@@ -262,10 +254,10 @@ class Fetcher:
         context.requests.clear()
         return FetchEnded(FetchOutcome.DEFERRED, not_before_ms=int(self._clock() * 1000) + _STARVED_MS)
 
-    async def _resolve(self, context: FetchContext, request: FetchRequest, host: str, port: int) -> list[ResolveResult]:
-        """The addresses of a host; without one, the request has failed. Raises FetchEnded."""
+    async def _resolve(self, context: FetchContext, request: FetchRequest, host: str, port: int) -> None:
+        """Pin the addresses of a host; without one, the request has failed. Raises FetchEnded."""
         try:
-            return await self._connections.find(host, port)
+            context.pins = await self._connections.find(host, port)
         except OSError as error:
             context.requests.append(request)
             if error.errno in STARVED:
@@ -273,10 +265,10 @@ class Fetcher:
             reason = error.reason if isinstance(error, UnresolvedHost) else "dns"
             raise FetchEnded(FetchOutcome.FAILED, reason, transient=True, unreachable=True) from None
 
-    async def _process_response(self, job: Job, context: FetchContext) -> None:
+    async def _process_response(self, context: FetchContext) -> None:
         """Check and process the final response. Raises FetchEnded if it is not what the job asked for."""
-        status = context.status
-        if status == 304 and context.url == job.url and (job.etag or job.last_modified):
+        job, status = context.job, context.status
+        if status == 304 and context.final_url == job.url and (job.etag or job.last_modified):
             context.opt_out = opt_outs(context.headers, b"", self._settings.name, context.robots_tags)
             raise FetchEnded(FetchOutcome.UNCHANGED)
         if status == 429 or status >= 500:
@@ -303,37 +295,19 @@ class Fetcher:
         context.opt_out = opt_outs(context.headers, context.body, self._settings.name, context.robots_tags, encoding)
         return encoding
 
-    def _answer(self, job: Job, context: FetchContext) -> FetchResult:
-        end = context.end or _FETCHED
-        last = next((request for request in reversed(context.requests) if request.kind is job.kind), None)
+    def _complete(self, context: FetchContext) -> None:
+        """Derive the fields of the result that need the end of the job."""
+        last = next((request for request in reversed(context.requests) if request.kind is context.job.kind), None)
         if last is not None:
-            last.outcome = last.outcome or end.outcome.value
-            last.reason = last.reason or end.reason
+            last.outcome = last.outcome or context.outcome.value
+            last.reason = last.reason or context.reason
         headers = context.headers
-        retry_after = headers.get("retry-after")
-        return FetchResult(
-            job=job,
-            outcome=end.outcome,
-            started_ms=context.started_ms,
-            reason=end.reason,
-            status=context.status,
-            final_url=context.url,
-            headers=headers,
-            content_type=content.media_type(headers.get("content-type", "")),
-            encoding=context.encoding,
-            body=context.body if end.outcome is FetchOutcome.FETCHED else b"",
-            packed=context.packed,
-            truncated=context.truncated,
-            duration_ms=int(context.spent_s * 1000),
-            requests=context.requests,
-            transient=end.transient,
-            unreachable=end.unreachable,
-            retry_after_s=None if retry_after is None else retry_after_s(retry_after, self._clock()),
-            opt_out=context.opt_out,
-            sitemap=context.sitemap,
-            not_before_ms=end.not_before_ms,
-            address=context.address,
-        )
+        context.content_type = content.media_type(headers.get("content-type", ""))
+        if context.outcome is not FetchOutcome.FETCHED:
+            context.body = b""
+        context.duration_ms = int(context.spent_s * 1000)
+        if "retry-after" in headers:
+            context.retry_after_s = retry_after_s(headers["retry-after"], self._clock())
 
 
 Args = ParamSpec("Args")

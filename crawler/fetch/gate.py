@@ -17,46 +17,37 @@ import asyncio
 import math
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from types import TracebackType
+from dataclasses import dataclass, field
 
 from crawler.fetch.spacing import Spacing
+from crawler.settings import CrawlSettings
 from stream.text.registrable_domain import registrable_domain
 
 _PRUNE_AT = 4096  # hosts remembered before those at rest are dropped
 
 
+@dataclass(slots=True)
 class _Host:
     """The state of a host: its lock, the last start, and the earliest next start."""
 
-    __slots__ = ("began", "lock", "next_start", "users")
-
-    def __init__(self) -> None:
-        self.lock = asyncio.Lock()
-        self.began = -math.inf
-        self.next_start = -math.inf
-        self.users = 0
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    began: float = -math.inf
+    next_start: float = -math.inf
+    users: int = 0
 
 
+@dataclass(frozen=True, slots=True)
 class Turn:
-    """One request's hold of a host, as an async context manager."""
+    """One request's hold of a host: `take` it, and `leave` it when the request is over."""
 
-    __slots__ = ("_addresses", "_delay_s", "_gate", "_holds_slot", "_host", "_name")
-
-    def __init__(self, gate: HostGate, name: str, host: _Host, delay_s: float, addresses: Sequence[str]) -> None:
-        self._gate, self._name, self._host = gate, name, host
-        self._delay_s, self._addresses = delay_s, addresses
-        self._holds_slot = False
-
-    async def __aenter__(self) -> None:
-        await self.take()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.leave()
+    _gate: HostGate
+    _name: str
+    _host: _Host
+    _delay_s: float
+    _addresses: Sequence[str]
 
     async def take(self) -> None:
-        """Wait for the turn; `leave` ends it."""
+        """Wait for the turn: until the host is free, for a slot, and until the last starts allow the request."""
         host, gate = self._host, self._gate
         host.users += 1
         try:
@@ -66,22 +57,17 @@ class Turn:
             raise
         try:
             wait_s = max(host.next_start, host.began + self._delay_s) - gate.clock()
-            if wait_s > 0:
-                await gate.sleep(wait_s)
-            await self._begin()
+            while True:
+                if wait_s > 0:
+                    await gate.sleep(wait_s)
+                await gate.slots.acquire()
+                wait_s = self._stamp(-math.inf)
+                if wait_s <= 0:
+                    return
+                gate.slots.release()
         except BaseException:
-            self._release()
+            self._release_host()
             raise
-
-    def is_free(self) -> bool:
-        """Whether `take` would not wait."""
-        host, gate = self._host, self._gate
-        return (
-            not gate.spacing.spaced
-            and not host.lock.locked()
-            and not gate.slots.locked()
-            and max(host.next_start, host.began + self._delay_s) <= gate.clock()
-        )
 
     async def sent(self) -> None:
         """A new connection is open and the request goes out: the spacing counts from now.
@@ -95,23 +81,11 @@ class Turn:
     def leave(self) -> None:
         """The request is over. A slow response extends the host's delay."""
         host, gate = self._host, self._gate
-        if gate.rest > 0:
-            rest_s = min(gate.rest * (gate.clock() - host.began), gate.rest_cap_s)
-            host.next_start = host.began + max(self._delay_s, rest_s)
-        self._release()
-
-    async def _begin(self) -> None:
-        """Wait for a slot, and until the last starts allow the request."""
-        gate = self._gate
-        while True:
-            await gate.slots.acquire()
-            self._holds_slot = True
-            wait_s = self._stamp(-math.inf)
-            if wait_s <= 0:
-                return
-            gate.slots.release()
-            self._holds_slot = False
-            await gate.sleep(wait_s)
+        settings = gate.settings
+        slow_s = min(settings.delay_per_second * (gate.clock() - host.began), settings.delay_slow_cap_s)
+        host.next_start = host.began + max(self._delay_s, slow_s)
+        gate.slots.release()
+        self._release_host()
 
     def _stamp(self, own: float) -> float:
         """Record a start and return 0, or return the seconds to wait. `own`: the start recorded for this turn."""
@@ -125,39 +99,26 @@ class Turn:
         host.next_start = now + self._delay_s
         return 0.0
 
-    def _release(self) -> None:
-        if self._holds_slot:
-            self._gate.slots.release()
-            self._holds_slot = False
+    def _release_host(self) -> None:
         self._host.lock.release()
         self._host.users -= 1
 
 
 class HostGate:
-    """PacedClient per host, and places per domain and address. Lives on one event loop."""
+    """The turns of all hosts, and the places per domain and address. Lives on one event loop."""
 
     def __init__(
         self,
+        settings: CrawlSettings,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], Awaitable[object]] = asyncio.sleep,
-        *,
-        domain_delay_s: float = 0.0,
-        address_delay_s: float = 0.0,
-        rest: float = 0.0,
-        rest_cap_s: float = 60.0,
-        slots: int = 1_000_000,
     ) -> None:
-        """Use `clock` (seconds, monotonic) and `sleep`. A delay of 0 disables its spacing.
-
-        A host rests for at least `rest` times the duration of its last response, at most `rest_cap_s`. Requests in
-        flight hold at most `slots` turns.
-        """
-        self.rest = rest
-        self.rest_cap_s = rest_cap_s
-        self.slots = asyncio.Semaphore(slots)
+        """Use `clock` (seconds, monotonic) and `sleep`. At most `max_in_flight` requests hold a turn."""
+        self.settings = settings
+        self.slots = asyncio.Semaphore(settings.max_in_flight)
         self.clock = clock
         self.sleep = sleep
-        self.spacing = Spacing(domain_delay_s, address_delay_s, clock())
+        self.spacing = Spacing(settings.domain_delay_s, settings.address_delay_s, clock())
         self._hosts: dict[str, _Host] = {}
         self._prune_at = _PRUNE_AT
 

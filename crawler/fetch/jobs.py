@@ -37,7 +37,7 @@ class FetchRequest(msgspec.Struct):
     """One HTTP request of a job. `outcome` is "" until it is known; `reason` says why it failed."""
 
     kind: RequestKind
-    outcome: str = ""  # a value of Outcome, or REDIRECTED
+    outcome: str = ""  # a value of FetchOutcome, or REDIRECTED
     duration_s: float = 0.0
     body_bytes: int = 0  # inflated
     status: int = 0  # HTTP; 0 = no answer
@@ -59,7 +59,7 @@ class Job(msgspec.Struct, frozen=True):
     last_modified: str = ""
 
 
-class FetchResult(msgspec.Struct, frozen=True, kw_only=True):
+class FetchResult(msgspec.Struct, kw_only=True):
     """The result of a job. Times are milliseconds UTC.
 
     `started_ms` is the start of the last request to the site itself, from which the next one is spaced.

@@ -2,7 +2,7 @@
 
 One site that does not answer is that site's failure. Many sites in a row without any answer in between are ours: no
 resolver, no route, a cable. Then no site is given up until one answers, or until the wait is over: dead sites look the
-same, and a crawl must end.
+same, and a crawl must end. A router without its line may also answer that no name exists.
 
 - The streak has _FAILURES requests without an answer, over _SITES different sites. With fewer sites nothing can be
   concluded, and each is given up as usual.
@@ -17,13 +17,12 @@ from collections import Counter
 import structlog
 
 from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchResult, RequestKind
+from crawler.reasons import UNANSWERED
 from crawler.settings import CrawlSettings
 
 log = structlog.get_logger(__name__)
 
 _FAILURES, _SITES = 10, 5  # ten: with five failing sites, none has failed three times yet
-# A router without its line may answer that no name exists
-_NO_ANSWER = frozenset({"dns", "dns_no_name", "dns_no_address", "connection", "timeout"})
 _OURS = frozenset({"private_address", "internal_error"})  # reasons unrelated to the network
 _SUMMARY_MS = 60_000
 
@@ -117,7 +116,7 @@ class NetworkWatch:
 def was_not_answered(answer: FetchResult) -> bool:
     """Whether there was no answer: no address, no connection, or a timeout. A redirect counts as an answer."""
     redirected = any(request.outcome == REDIRECTED for request in answer.requests)
-    return answer.unreachable and answer.reason in _NO_ANSWER and not redirected
+    return answer.unreachable and answer.reason in UNANSWERED and not redirected
 
 
 def is_absent(kind: RequestKind, status: int) -> bool:

@@ -5,19 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, RequestKind
-from crawler.reasons import REASONS
+from crawler.reasons import CONNECTION_FAILURES, REASONS
 
 _NO_STATUS, _NO_CLASS = "none", "other"
 _EXACT = (403, 404, 429, 503)  # actionable statuses; others by class
 STATUSES = (_NO_STATUS, *(f"{first}xx" for first in range(1, 6)), *map(str, _EXACT), _NO_CLASS)
 
-_BY_STATUS, _OTHER = "status", "other"  # the status is the reason; a word of nobody's
+_BY_STATUS, _OTHER = "status", "other"  # the status is the reason; an unknown word
 WORDS = ("", *(word for word in REASONS if not word.startswith("http_")), _BY_STATUS, _OTHER)
-
-_FAILURES = (
-    *("timeout", "dns", "dns_no_name", "dns_no_address", "connection", "tls", "tls_expired", "tls_name"),
-    *("tls_untrusted", "bad_response"),
-)
 
 
 def status_label(status: int) -> str:
@@ -43,7 +38,7 @@ def expected(kind: RequestKind) -> Iterator[tuple[str, str, str]]:
     yield FetchOutcome.REFUSED.value, _NO_STATUS, "private_address"
     for status in ("403", "429", "4xx", "503", "5xx"):
         yield FetchOutcome.FAILED.value, status, _BY_STATUS
-    for reason in _FAILURES:
+    for reason in ("bad_response", *sorted(CONNECTION_FAILURES)):
         yield FetchOutcome.FAILED.value, _NO_STATUS, reason
     if kind is RequestKind.PAGE:
         yield FetchOutcome.UNCHANGED.value, "3xx", ""

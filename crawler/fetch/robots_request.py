@@ -16,13 +16,17 @@ from crawler.web.urls import host_of, origin_of
 NOTHING_ALLOWED = b"User-agent: *\nDisallow: /\n"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SiteAnswers:
     """The answers of a site. `tdm` is None if it was not requested."""
 
     robots: FetchResult
-    meaning: RobotsAnswer
     tdm: FetchResult | None = None
+
+    @property
+    def meaning(self) -> RobotsAnswer:
+        """The meaning of the answer to robots.txt."""
+        return meaning_of(self.robots.status, complete=self.robots.outcome is FetchOutcome.FETCHED)
 
     @property
     def rules(self) -> bytes:
@@ -43,16 +47,14 @@ def ask_site(settings: CrawlSettings, url: str) -> SiteAnswers:
 async def _ask(settings: CrawlSettings, url: str) -> SiteAnswers:
     site, origin = host_of(url), origin_of(url)
     async with Fetcher(settings) as fetcher:
-        robots = await _fetched(fetcher, Job(RequestKind.ROBOTS, site, f"{origin}/robots.txt", settings.delay_s))
-        meaning = meaning_of(robots.status, complete=robots.outcome is FetchOutcome.FETCHED)
-        found = SiteAnswers(robots, meaning)
+        job = Job(RequestKind.ROBOTS, site, f"{origin}/robots.txt", settings.delay_s)
+        found = SiteAnswers(await _fetched(fetcher, job))
         rules = RobotsRules(found.rules, settings.name)
         slow = rules.crawl_delay_s > settings.crawl_delay_cap_s
-        if not settings.ask_tdmrep or slow or not rules.allows(origin + TDM_PATH):
-            return found
-        delay_s = max(settings.delay_s, rules.crawl_delay_s)
-        job = Job(RequestKind.TDMREP, site, origin + TDM_PATH, delay_s, rules)
-        return SiteAnswers(robots, meaning, await _fetched(fetcher, job))
+        if settings.ask_tdmrep and not slow and rules.allows(origin + TDM_PATH):
+            delay_s = max(settings.delay_s, rules.crawl_delay_s)
+            found.tdm = await _fetched(fetcher, Job(RequestKind.TDMREP, site, origin + TDM_PATH, delay_s, rules))
+        return found
 
 
 async def _fetched(fetcher: Fetcher, job: Job) -> FetchResult:

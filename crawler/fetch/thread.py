@@ -64,12 +64,7 @@ class FetchThread:
 
     def collect(self) -> list[ClaimResult]:
         """The results since the last call."""
-        found = []
-        try:
-            while True:
-                found.append(self._done.get_nowait())
-        except queue.Empty:
-            return found
+        return [self._done.get_nowait() for _ in range(self._done.qsize())]
 
     def cancel(self, claims: Collection[int]) -> None:
         """Cancel jobs."""

@@ -2,45 +2,35 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import msgspec
 
 from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
-from crawler.frontier.arrivals import SiteStops
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.parking import hold, park
-from crawler.frontier.rows import CUT_OFF, Priority, SiteRow, Stop, UrlRow
+from crawler.frontier.rows import Priority, SiteRow, Stop, UrlRow
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import SiteStore
-from crawler.frontier.sitemap_walk import SitemapReader
 from crawler.frontier.statuses import Status
+from crawler.reasons import CONNECTION_FAILURES
 from crawler.robots.rules import RobotsAnswer, meaning_of
 from crawler.web.urls import page_bytes
 
 
+@dataclass(slots=True)
 class Answers:
     """Applies fetch results. Methods change `row` in place."""
 
-    def __init__(
-        self,
-        store: SiteStore,
-        pages: PageLog,
-        rules: SiteRules,
-        discovery: Discovery,
-        sitemaps: SitemapReader,
-        stops: SiteStops,
-    ) -> None:
-        self._store = store
-        self._settings = store.settings
-        self._pages = pages
-        self._rules = rules
-        self._discovery = discovery
-        self._sitemaps = sitemaps
-        self._stops = stops
+    store: SiteStore
+    rules: SiteRules
+    pages: PageLog
+    discovery: Discovery
 
     def apply(self, answer: FetchResult, excused_s: float | None) -> int:
         """Apply a result; returns the earliest start (ms) of the site's next request."""
-        row = self._store.site(answer.job.site)
+        row = self.store.site(answer.job.site)
         if row is None:
             return 0
         if answer.outcome is FetchOutcome.DEFERRED:  # no request was made, so nothing counts
@@ -51,18 +41,20 @@ class Answers:
                 self._take(row, answer)
             else:
                 hold(row, answer, excused_s)
-        self._store.save(row)
+        self.store.save(row)
         return row.next_start
 
     def _space(self, row: SiteRow, answer: FetchResult) -> None:
         """The next request starts one delay after this one, later if the site is slow or parked."""
-        slow_s = min(self._settings.delay_per_second * answer.duration_ms / 1000, self._settings.delay_slow_cap_s)
+        settings = self.store.settings
+        slow_s = min(settings.delay_per_second * answer.duration_ms / 1000, settings.delay_slow_cap_s)
         row.next_start = max(answer.started_ms + int(1000 * max(row.delay_s, slow_s)), row.parked_until)
 
     def _take(self, row: SiteRow, answer: FetchResult) -> None:
-        if row.stopped and answer.job.kind is not RequestKind.PAGE:  # it was in flight at the stop
-            if answer.transient:  # its Retry-After holds if the site is reopened
-                park(row, answer, self._settings)
+        kind = answer.job.kind
+        if answer.transient and (row.stopped or kind is not RequestKind.ROBOTS):
+            park(row, answer, self.store.settings)
+        if row.stopped and kind is not RequestKind.PAGE:  # it was in flight at the stop
             return
         if answer.unreachable:
             row.failures += 1
@@ -70,90 +62,85 @@ class Answers:
             row.failures = 0
             if not answer.transient:
                 row.park_level = 0
-        match answer.job.kind:
+        match kind:
             case RequestKind.ROBOTS:
                 self._take_robots(row, answer)
             case RequestKind.TDMREP:
-                self._take_tdmrep(row, answer)
+                self.rules.keep_tdm(row, answer)
             case RequestKind.SITEMAP:
-                self._sitemaps.apply(row, answer)
+                self.discovery.apply_sitemap(row, answer)
             case RequestKind.PAGE:
                 self._take_page(row, answer)
-        if row.failures >= self._settings.tries:
-            self._stops.stop(row, _word(answer))
-            if answer.job.kind is RequestKind.PAGE:
+        if row.failures >= self.store.settings.tries:
+            self.store.stop(row, _word(answer))
+            if kind is RequestKind.PAGE:
                 self._blame_site(row, answer.job.url)
 
     def _blame_site(self, row: SiteRow, url: str) -> None:
         """Mark the URL whose failure stopped its site: a later hit retries it with the rest of the site."""
         page = page_bytes(url)
-        found = self._store.url(row.site, page)
+        found = self.store.url(row.site, page)
         if found is not None and found.status is Status.ERROR:
             found.site_failed = True
-            self._store.put_url(row, page, found)
+            self.store.put_url(row, page, found)
 
     def _take_robots(self, row: SiteRow, answer: FetchResult) -> None:
         if answer.reason == "private_address":
-            self._stops.stop(row, Stop.PRIVATE)
+            self.store.stop(row, Stop.PRIVATE)
             return
         meaning = meaning_of(answer.status, complete=answer.outcome is FetchOutcome.FETCHED)
         if meaning is RobotsAnswer.UNREACHABLE:
             row.robots_tries += 1
             # an unreachable host needs no longer rest than the retries
-            park(row, answer, self._settings, 0.0 if answer.unreachable else self._settings.robots_retry_s)
+            park(row, answer, self.store.settings, 0.0 if answer.unreachable else self.store.settings.robots_retry_s)
             lasts = answer.unreachable and not answer.transient  # a certificate does not change in a minute
-            if lasts or row.robots_tries >= self._settings.robots_tries:
-                self._stops.stop(row, _word(answer) if answer.unreachable else Stop.ROBOTS_UNAVAILABLE)
+            if lasts or row.robots_tries >= self.store.settings.robots_tries:
+                self.store.stop(row, _word(answer) if answer.unreachable else Stop.ROBOTS_UNAVAILABLE)
             return
         row.robots_tries = 0
-        self._rules.keep_robots(row, answer, has_rules=meaning is RobotsAnswer.RULES)
-        asked_s = self._rules.rules(row).crawl_delay_s
-        row.delay_s = max(self._settings.delay_s, asked_s)
-        if asked_s > self._settings.crawl_delay_cap_s:
-            self._stops.stop(row, Stop.CRAWL_DELAY)
+        self.rules.keep_robots(row, answer, has_rules=meaning is RobotsAnswer.RULES)
+        asked_s = self.rules.rules(row).crawl_delay_s
+        row.delay_s = max(self.store.settings.delay_s, asked_s)
+        if asked_s > self.store.settings.crawl_delay_cap_s:
+            self.store.stop(row, Stop.CRAWL_DELAY)
         else:
             row.next_start = max(row.next_start, answer.started_ms + int(1000 * row.delay_s))
 
-    def _take_tdmrep(self, row: SiteRow, answer: FetchResult) -> None:
-        if answer.transient:
-            park(row, answer, self._settings)
-        self._rules.keep_tdm(row, answer)
-
     def _take_page(self, row: SiteRow, answer: FetchResult) -> None:
         page = page_bytes(answer.job.url)
-        found = self._store.url(row.site, page)
-        if answer.transient:
-            park(row, answer, self._settings)
+        found = self.store.url(row.site, page)
         if found is None or not found.is_queued:
             return
         is_first = found.place is not Priority.AGAIN
         row.page_requests += is_first
         found.attempts += 1
-        if answer.transient and found.attempts < self._settings.tries:
+        if answer.transient and found.attempts < self.store.settings.tries:
             if is_first:
                 found.status = Status.FETCH_ERROR
-            self._store.put_url(row, page, found)
+            self.store.put_url(row, page, found)
         else:
             self._end(row, page, found, answer)
-        if row.fetched >= self._settings.page_budget:
-            self._stops.stop(row, Stop.BUDGET)
-        elif row.page_requests >= self._settings.page_budget * self._settings.requests_per_page:
-            self._stops.stop(row, Stop.REQUESTS)
+        if row.fetched >= self.store.settings.page_budget:
+            self.store.stop(row, Stop.BUDGET)
+        elif row.page_requests >= self.store.settings.page_budget * self.store.settings.requests_per_page:
+            self.store.stop(row, Stop.REQUESTS)
 
     def _end(self, row: SiteRow, page: bytes, found: UrlRow, answer: FetchResult) -> None:
         had_page = found.has_page
-        signals = self._rules.signals(row, answer.job.url, answer.final_url)
-        if answer.outcome is FetchOutcome.FETCHED and not had_page and self._discovery.is_known_page(row, answer):
-            same = msgspec.structs.replace(answer, outcome=FetchOutcome.REFUSED, body=b"", packed=b"", encoding="")
-            self._pages.end(row, page, found, FetchOutcome.REFUSED, "same_page", same, signals=signals)
+        signals = self.rules.signals(row, answer.job.url, answer.final_url)
+        if answer.outcome is FetchOutcome.FETCHED and not had_page and self.discovery.is_known_page(row, answer):
+            same = msgspec.structs.replace(
+                answer, outcome=FetchOutcome.REFUSED, reason="same_page", body=b"", packed=b"", encoding=""
+            )
+            self.pages.end(row, page, found, same, signals)
             return
-        self._pages.end(row, page, found, answer.outcome, answer.reason, answer, signals=signals)
+        self.pages.end(row, page, found, answer, signals)
         if answer.outcome is FetchOutcome.FETCHED:
             row.fetched += not had_page
-            self._discovery.note_redirect(row, answer, self._pages)
-            self._discovery.add_links(row, found, answer)
+            self.discovery.note_redirect(row, answer)
+            self.discovery.add_links(row, found, answer)
 
 
 def _word(answer: FetchResult) -> str:
     """The reason of the last connection failure."""
-    return answer.reason if answer.reason in CUT_OFF else Stop.UNREACHABLE
+    return answer.reason if answer.reason in CONNECTION_FAILURES else Stop.UNREACHABLE

@@ -1,54 +1,61 @@
-"""URLs that no hit names: from sitemaps, links and redirects."""
+"""URLs that no hit names: from sitemaps, links and redirects.
+
+Sitemaps are read file by file; a sample of their URLs is kept. They are read again with the revisits, so that a site
+with room in its budget gets new URLs.
+"""
 
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
-from crawler.fetch.jobs import FetchOutcome, FetchResult
+from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.page_log import PageLog
-from crawler.frontier.rows import Priority, SiteRow, UrlRow, scheme_bit
+from crawler.frontier.rows import Priority, SitemapRow, SiteRow, UrlRow, pack, scheme_bit, sitemap_key, unpack
 from crawler.frontier.site_store import SiteStore
-from crawler.frontier.statuses import Status
+from crawler.frontier.statuses import Status, refetch_s
 from crawler.robots.rules import RobotsRules
 from crawler.web.links import internal_links
-from crawler.web.urls import host_of, other_scheme, page_bytes
+from crawler.web.sitemaps import first_sitemaps, sample
+from crawler.web.urls import host_of, is_at, is_skipped, other_scheme, page_bytes
 
-REFUSED_CAP = 100  # forbidden URLs of one page or sample: a site's patterns may be slow
+_REFUSED_CAP = 100  # forbidden URLs of one page or sample: a site's patterns may be slow
 _LINKS_CAP = 1000  # per page
 
 
+@dataclass(slots=True)
 class Discovery:
-    """Adds discovered URLs. Methods change `row` in place."""
+    """Reads sitemaps and adds discovered URLs. Methods change `row` in place."""
 
-    def __init__(self, store: SiteStore) -> None:
-        self._store = store
+    store: SiteStore
+    pages: PageLog
 
     def add(self, row: SiteRow, url: str, priority: Priority, depth: int, rules: RobotsRules) -> bool:
         """Queue a URL if it is new and allowed; False if robots.txt forbids it."""
         page = page_bytes(url)
-        if row.known >= self._store.settings.url_cap or self._store.url(row.site, page):
+        if row.known >= self.store.settings.url_cap or self.store.url(row.site, page):
             return True
         twin = other_scheme(url)
-        if row.schemes & scheme_bit(twin) and self._store.url(row.site, page_bytes(twin)):
+        if row.schemes & scheme_bit(twin) and self.store.url(row.site, page_bytes(twin)):
             return True
         if not rules.allows(url):
             return False
         row.known += 1
-        self._store.queue(row, page, UrlRow(url, priority=priority, depth=depth))
+        self.store.queue(row, page, UrlRow(url, priority=priority, depth=depth))
         return True
 
     def add_links(self, row: SiteRow, found: UrlRow, answer: FetchResult) -> None:
         """Queue links of a page, up to the budget."""
-        settings, rules = self._store.settings, answer.job.rules
+        settings, rules = self.store.settings, answer.job.rules
         if not settings.use_links or found.depth >= settings.link_depth or rules is None:
             return
-        if not self._store.has_room(row) or host_of(answer.final_url) != row.site:
+        if not self.store.has_room(row) or host_of(answer.final_url) != row.site:
             return
         if any(signal.endswith((":nofollow", ":none")) for signal in answer.opt_out):
             return
         refused = 0
         for url in itertools.islice(internal_links(answer.body, answer.encoding, answer.final_url), _LINKS_CAP):
-            if not self._store.has_room(row) or refused >= REFUSED_CAP:
+            if not self.store.has_room(row) or refused >= _REFUSED_CAP:
                 return
             refused += not self.add(row, url, Priority.LINK, found.depth + 1, rules)
 
@@ -56,25 +63,86 @@ class Discovery:
         """Whether a redirect led to a page of the site that is known under another URL."""
         if answer.final_url == answer.job.url or host_of(answer.final_url) != row.site:
             return False
-        end = self._store.url(row.site, page_bytes(answer.final_url))
+        end = self.store.url(row.site, page_bytes(answer.final_url))
         if end is None:
             return False
         return end.has_page or end.status is Status.REDIRECTION or end.reason == "same_page"
 
-    def note_redirect(self, row: SiteRow, answer: FetchResult, pages: PageLog) -> None:
+    def note_redirect(self, row: SiteRow, answer: FetchResult) -> None:
         """Record a redirect's target, so that it is not fetched as another page."""
         if answer.final_url == answer.job.url or host_of(answer.final_url) != row.site:
             return
         page = page_bytes(answer.final_url)
-        end = self._store.url(row.site, page)
+        end = self.store.url(row.site, page)
         if end is None:
             end = UrlRow(answer.final_url)
         elif end.has_page:
             return
         elif end.is_queued:
             if end.hits:
-                pages.end(row, page, end, FetchOutcome.REFUSED, "same_page")
+                self.pages.refuse(row, page, end, "same_page")
                 return
-            self._store.unqueue(row, end)
+            self.store.unqueue(row, end)
         end.status, end.reason = Status.REDIRECTION, ""
-        self._store.schedule(row, page, end, answer.started_ms)
+        self.store.schedule(row, page, end, answer.started_ms)
+
+    def wake_sitemaps(self, row: SiteRow) -> None:
+        """Read the sitemaps again when it is time."""
+        if row.sitemaps_done and 0 < row.sitemaps_at <= self.store.now_ms and self.store.has_room(row):
+            row.sitemaps_done, row.sitemaps_at = False, 0
+
+    def next_sitemap(self, row: SiteRow, rules: RobotsRules) -> Job | None:
+        """The next file to read; None when all are read and their sample is queued."""
+        value = self.store.state.get(sitemap_key(row.site))
+        if value is not None:
+            reading = unpack(SitemapRow, value)
+        else:
+            first = first_sitemaps(rules.sitemaps, row.origin, self.store.settings.sitemap_files)
+            reading = SitemapRow(pending=[(url, 0) for url in first])
+        allowed = [entry for entry in reading.pending if rules.allows(entry[0])]
+        if allowed:
+            if value is None or len(allowed) < len(reading.pending):
+                reading.pending = allowed
+                self.store.state.put(sitemap_key(row.site), pack(reading))
+            return Job(RequestKind.SITEMAP, row.site, allowed[0][0], row.delay_s, rules)
+        self._finish_sitemaps(row, reading, rules)
+        return None
+
+    def apply_sitemap(self, row: SiteRow, answer: FetchResult) -> None:
+        """Add the entries of a file. After a transient failure the file is requested once more.
+
+        Only URLs on the site's own host and port count, after any redirects.
+        """
+        value = self.store.state.get(sitemap_key(row.site))
+        if value is None:
+            return
+        settings = self.store.settings
+        reading = unpack(SitemapRow, value)
+        if answer.transient and reading.retried != answer.job.url:
+            reading.retried = answer.job.url
+            self.store.state.put(sitemap_key(row.site), pack(reading))
+            return
+        pending = [entry for entry in reading.pending if entry[0] != answer.job.url]
+        depth = next((depth for url, depth in reading.pending if url == answer.job.url), 0)
+        reading.read += 1
+        left = max(0, settings.sitemap_files - reading.read)
+        if answer.sitemap.files and depth < settings.sitemap_depth:
+            files = (url for url in answer.sitemap.files if is_at(url, row.origin))
+            pending += [(url, depth + 1) for url in sample(row.site, files, left)]
+        reading.pending = pending[:left]
+        pages = (url for url in answer.sitemap.pages if is_at(url, row.origin) and not is_skipped(url))
+        size = settings.page_budget + row.known  # enough even if it contains all known URLs
+        reading.sample = sample(row.site, [*reading.sample, *pages], size)
+        self.store.state.put(sitemap_key(row.site), pack(reading))
+
+    def _finish_sitemaps(self, row: SiteRow, reading: SitemapRow, rules: RobotsRules) -> None:
+        settings = self.store.settings
+        self.store.state.delete(sitemap_key(row.site))
+        row.sitemaps_done = True
+        again_s = refetch_s(settings, Status.FETCHED, "")
+        row.sitemaps_at = self.store.now_ms + int(1000 * again_s) if again_s > 0 else 0
+        refused = 0
+        for url in reading.sample:
+            if row.fetched + row.wanted >= settings.page_budget or refused >= _REFUSED_CAP:
+                break
+            refused += not self.add(row, url, Priority.SITEMAP, 0, rules)

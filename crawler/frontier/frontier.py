@@ -16,33 +16,28 @@ So the pages of a site come in the same order after a crash. `crawler.frontier.s
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.errors import UnusableUrl
+from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.frontier.answers import Answers
-from crawler.frontier.arrivals import Arrivals, SiteStops
 from crawler.frontier.discovery import Discovery
 from crawler.frontier.page_log import PageLog
 from crawler.frontier.parking import release
-from crawler.frontier.rows import Priority, SiteRow, Stop, UrlRow, pack
+from crawler.frontier.rows import MAY_PASS, Priority, SiteRow, Stop, UrlRow, pack
 from crawler.frontier.site_rules import SiteRules
 from crawler.frontier.site_store import STEP, SiteStore
-from crawler.frontier.sitemap_walk import SitemapReader
 from crawler.frontier.statuses import Status
+from crawler.reasons import CONNECTION_FAILURES
 from crawler.robots.rules import RobotsRules, RobotsShelf
 from crawler.robots.tdmrep import TDM_PATH
 from crawler.settings import CrawlSettings
+from crawler.web.urls import hit_url, host_of, origin_of, page_bytes, port_of
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
 
-
-class Claim(NamedTuple):
-    """A job that may start now, and when it became due (ms)."""
-
-    job: Job
-    due_at: int
+_HITS_CAP = 100  # hit ids kept per URL
 
 
 class Frontier:
@@ -62,21 +57,38 @@ class Frontier:
         self._meter = meter
         self._now = now_ms
         self._store = SiteStore(state, settings, now_ms)
-        self._pages = PageLog(self._store, emit)
         self._rules = SiteRules(self._store, robots)
-        self._stops = SiteStops(self._store, self._pages, self._rules)
-        self._arrivals = Arrivals(self._store, self._pages, self._stops)
-        discovery = Discovery(self._store)
-        self._sitemaps = SitemapReader(self._store, discovery)
-        self._answers = Answers(self._store, self._pages, self._rules, discovery, self._sitemaps, self._stops)
+        self._pages = PageLog(self._store, emit)
+        self._discovery = Discovery(self._store, self._pages)
+        self._answers = Answers(self._store, self._rules, self._pages, self._discovery)
 
     def add_hit(self, hit: Hit) -> str:
         """Queue the URL of a hit; returns queued, known, refused, or imported. Raises UnusableUrl."""
-        return self._arrivals.add_hit(hit)
+        url = hit_url(hit.url)
+        if host_of(url) != hit.site:
+            raise UnusableUrl(f"hit {hit.id} names the site {hit.site!r}, its URL is of {host_of(url)!r}")
+        if hit.imported:  # its page is in the log already: no request
+            return "imported"
+        row = self._store.site(hit.site) or self._store.new_site(hit.site)
+        row.origin = row.origin or origin_of(url)
+        if row.stopped in MAY_PASS and self._store.now_ms - row.stopped_at >= self._settings.reopen_s * 1000:
+            row.reopen()
+        outcome = self._take_hit(row, url, hit.id)
+        self._store.save(row)
+        return outcome
 
     def decide(self, decision: Decision) -> None:
         """Stop a decided site, or lift that stop."""
-        self._arrivals.decide(decision)
+        if not self._settings.stop_when_decided:
+            return
+        row = self._store.site(decision.site) or self._store.new_site(decision.site)
+        if decision.stop and not row.stopped:
+            self._store.stop(row, Stop.DECIDED)
+        elif not decision.stop and row.stopped == Stop.DECIDED:
+            row.reopen()
+        else:
+            return
+        self._store.save(row)
 
     def has_answered(self, site: str) -> bool:
         """Whether this site has ever answered a request."""
@@ -95,11 +107,11 @@ class Frontier:
         row = self._store.read(value)
         if row.stopped:
             return False
-        self._stops.stop(row, Stop.INTERNAL)
+        self._store.stop(row, Stop.INTERNAL)
         self._store.save(row)
         return True
 
-    def claim(self, value: bytes, due_at: int, since_ms: int, not_before_ms: int = 0) -> Claim | None:
+    def claim(self, value: bytes, due_at: int, since_ms: int, not_before_ms: int = 0) -> Job | None:
         """The job that a due site may start now, by its row `value`; None if there is none.
 
         A site that was due before `since_ms`, when this process got the partition, waits one delay from then: a killed
@@ -117,12 +129,45 @@ class Frontier:
         job = self._next(row)
         if job is None or pack(row) != value:
             self._store.save(row)
-        return None if job is None else Claim(job, due_at)
+        return job
+
+    def _take_hit(self, row: SiteRow, url: str, hit: str) -> str:
+        page = page_bytes(url)
+        found = self._store.url(row.site, page)
+        if found is not None and found.is_queued:
+            self._attach(row, page, found, hit)
+            return "known"
+        if found is None:
+            found = UrlRow(url)
+        elif found.status is not Status.REDIRECTION and (row.stopped or not _may_pass(found)):
+            return "known"
+        led_to = found.status is Status.REDIRECTION  # the URL that redirects here has the page
+        found.status = Status.DISCOVERED
+        found.priority, found.depth, found.attempts = Priority.HIT, 0, 0
+        found.hits = list(dict.fromkeys([*found.hits, hit]))[-_HITS_CAP:]
+        reason = row.stopped or ("other_port" if port_of(url) != port_of(row.origin) else "")
+        reason = reason or ("same_page" if led_to else "")
+        if reason:
+            self._pages.refuse(row, page, found, reason)
+            return "refused"
+        self._store.queue(row, page, found)
+        return "queued"
+
+    def _attach(self, row: SiteRow, page: bytes, found: UrlRow, hit: str) -> None:
+        """Add a hit to a queued URL; a discovered URL gets the priority of hits."""
+        if hit not in found.hits and len(found.hits) < _HITS_CAP:
+            found.hits.append(hit)
+        if found.place is Priority.HIT or (found.place is Priority.AGAIN and found.visit > 0):
+            self._store.put_url(row, page, found)
+            return
+        self._store.unqueue(row, found)
+        found.priority, found.depth = Priority.HIT, 0
+        self._store.queue(row, page, found)
 
     def _next(self, row: SiteRow) -> Job | None:
         """The next request of a site; steps without a request happen on the way."""
         if row.stopped:
-            self._stops.drain(row)
+            self._pages.drain(row)
             return None
         release(row, self._now)
         self._wake(row)
@@ -134,7 +179,7 @@ class Frontier:
         for _ in range(STEP):
             head = self._store.head(row)
             if self._store.wants_sitemap(row) and (head is None or head[0] is not Priority.HIT):
-                job = self._sitemaps.next_job(row, rules)
+                job = self._discovery.next_sitemap(row, rules)
             elif head is not None:
                 job = self._page_job(row, head[1], rules)
             else:
@@ -145,15 +190,13 @@ class Frontier:
 
     def _wake(self, row: SiteRow) -> None:
         """Queue the revisits that are due."""
-        self._sitemaps.wake(row)
+        self._discovery.wake_sitemaps(row)
         for page in self._store.revisits(row, STEP) if 0 < row.revisit_at <= self._now else ():
-            found = self._store.url(row.site, page)
-            assert found is not None, "a URL that is to be asked for again has a row"
-            self._store.queue(row, page, found, Priority.AGAIN)
+            self._store.queue(row, page, self._store.stored_url(row.site, page), Priority.AGAIN)
 
     def _page_job(self, row: SiteRow, page: bytes, rules: RobotsRules) -> Job | None:
         """The request for a queued page; None if it is refused, which is recorded."""
-        found = self._store.queued_url(row.site, page)
+        found = self._store.stored_url(row.site, page)
         allowed = rules.allows(found.url)
         self._meter.count("robots_lookups", result="allowed" if allowed else "disallowed")
         if not allowed:
@@ -165,10 +208,21 @@ class Frontier:
             return None
         return Job(RequestKind.PAGE, row.site, found.url, row.delay_s, rules, found.etag, found.last_modified)
 
-    def _refuse(self, row: SiteRow, page: bytes, found: UrlRow, reason: str, signals: list[str] | None = None) -> None:
+    def _refuse(self, row: SiteRow, page: bytes, found: UrlRow, reason: str, signals: Sequence[str] = ()) -> None:
         """Refuse a URL without a request; a revisit that is refused again gets no second record."""
         if found.place is Priority.AGAIN and found.status is Status.REFUSED and found.reason == reason:
             self._store.unqueue(row, found)
             self._store.schedule(row, page, found, self._now)
         else:
-            self._pages.end(row, page, found, FetchOutcome.REFUSED, reason, signals=signals)
+            self._pages.refuse(row, page, found, reason, signals)
+
+
+def _may_pass(found: UrlRow) -> bool:
+    """Whether a later hit retries an ended URL: another cause ended it, and its site is open again.
+
+    A URL that failed by itself is not retried: such reasons also stop sites.
+    """
+    if found.site_failed:
+        return True
+    by_itself = found.status is Status.ERROR and found.reason in CONNECTION_FAILURES
+    return not by_itself and (found.reason in MAY_PASS or found.reason == Stop.DECIDED)

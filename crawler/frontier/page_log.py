@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
-from crawler.fetch.jobs import FetchOutcome, FetchResult
-from crawler.frontier.rows import FOUND_BY, SiteRow, UrlRow
-from crawler.frontier.site_store import SiteStore
+from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.frontier.rows import FOUND_BY, Priority, SiteRow, UrlRow
+from crawler.frontier.site_store import STEP, SiteStore
 from crawler.frontier.statuses import Status
 from crawler.web.urls import fetch_id, page_id_of_normal
 from stream.schema.records import Page
@@ -23,66 +24,77 @@ _ETAG = re.compile(r'(?:W/)?"[\x21\x23-\x7e]{0,200}"')
 _DATE = re.compile(r"[A-Za-z0-9,:+ -]{10,40}")
 
 
+@dataclass(slots=True)
 class PageLog:
     """Ends visits: emits page records and stores URLs."""
 
-    def __init__(self, store: SiteStore, emit: Callable[[Page], None]) -> None:
-        self._store = store
-        self._emit = emit
+    store: SiteStore
+    emit: Callable[[Page], None]
 
-    def end(
-        self,
-        row: SiteRow,
-        page: bytes,
-        found: UrlRow,
-        outcome: FetchOutcome,
-        reason: str,
-        answer: FetchResult | None = None,
-        *,
-        signals: Sequence[str] | None = None,
-    ) -> None:
+    def end(self, row: SiteRow, page: bytes, found: UrlRow, answer: FetchResult, signals: Sequence[str] = ()) -> None:
         """Record a visit, take its URL out of the queue, and schedule the next visit.
 
         `signals` are opt-outs beyond those of the answer.
         """
         if found.is_queued:
-            self._store.unqueue(row, found)
+            self.store.unqueue(row, found)
         found.visit += 1
-        found.status, found.reason, found.attempts = _STATUS_OF[outcome], reason, 0
+        found.status, found.reason, found.attempts = _STATUS_OF[answer.outcome], answer.reason, 0
         found.site_failed = False
-        if answer is not None:
-            _keep_conditions(found, answer)
-        opt_out = [*(answer.opt_out if answer else ()), *(signals or ())]
-        self._emit(_page(row.site, found, outcome, answer, opt_out, self._store.now_ms))
-        self._store.schedule(row, page, found, answer.started_ms if answer else self._store.now_ms)
+        _keep_conditions(found, answer)
+        self.emit(_page(row.site, found, answer, [*answer.opt_out, *signals]))
+        self.store.schedule(row, page, found, answer.started_ms)
+
+    def refuse(self, row: SiteRow, page: bytes, found: UrlRow, reason: str, signals: Sequence[str] = ()) -> None:
+        """Record that a URL is refused without a request."""
+        job = Job(RequestKind.PAGE, row.site, found.url, row.delay_s)
+        refusal = FetchResult(job=job, outcome=FetchOutcome.REFUSED, reason=reason, started_ms=self.store.now_ms)
+        self.end(row, page, found, refusal, signals)
+
+    def drain(self, row: SiteRow) -> None:
+        """Process a part of the queue of a stopped site.
+
+        URLs of hits are recorded as refused; discovered URLs are forgotten. Revisits leave no record: the page has one.
+        """
+        for place, _, page in self.store.places(row.site, STEP):
+            found = self.store.stored_url(row.site, page)
+            if place == Priority.AGAIN:
+                self.store.unqueue(row, found)
+                self.store.schedule(row, page, found, self.store.now_ms)
+            elif found.hits:
+                self.refuse(row, page, found, row.stopped)
+            else:
+                self.store.unqueue(row, found)
+                self.store.forget_url(row, page, found)
+                row.known -= 1
+        if not row.queued and not self.store.may_reopen(row):
+            self.store.forget_revisits(row, STEP)
 
 
-def _page(
-    site: str, found: UrlRow, outcome: FetchOutcome, answer: FetchResult | None, opt_out: list[str], now_ms: int
-) -> Page:
-    """The record of a visit; `answer` is None if no request was made."""
+def _page(site: str, found: UrlRow, answer: FetchResult, opt_out: list[str]) -> Page:
+    """The record of a visit."""
     return Page(
         id=fetch_id(found.url, found.visit),
         site=site,
         page_id=page_id_of_normal(found.url),
         url=found.url,
         visit=found.visit,
-        outcome=outcome.value,
-        reason=found.reason,
-        final_url=answer.final_url if answer else "",
-        status=answer.status if answer else 0,
-        headers=answer.headers if answer else {},
-        content_type=answer.content_type if answer else "",
-        encoding=answer.encoding if answer else "",
-        body=answer.packed if answer else b"",
-        body_bytes=len(answer.body) if answer else 0,
-        truncated=answer.truncated if answer else False,
-        fetched_at=answer.started_ms if answer else now_ms,
-        duration_ms=answer.duration_ms if answer else 0,
+        outcome=answer.outcome.value,
+        reason=answer.reason,
+        final_url=answer.final_url,
+        status=answer.status,
+        headers=answer.headers,
+        content_type=answer.content_type,
+        encoding=answer.encoding,
+        body=answer.packed,
+        body_bytes=len(answer.body),
+        truncated=answer.truncated,
+        fetched_at=answer.started_ms,
+        duration_ms=answer.duration_ms,
         found_by=FOUND_BY[found.priority],
         opt_out=opt_out,
         hits=found.hits,
-        address=answer.address if answer else "",
+        address=answer.address,
     )
 
 

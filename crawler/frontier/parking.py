@@ -28,9 +28,8 @@ def park(row: SiteRow, answer: FetchResult, settings: CrawlSettings, least_s: fl
         row.park_level += 1
         row.parked_at = _ended(answer)
     wait_s = min(settings.retry_s * 2 ** min(row.park_level - 1, _DOUBLINGS), settings.park_cap_s)
-    hold(row, answer, max(wait_s, least_s))
     row.parked_until = max(row.parked_until, asked_until(answer, settings))
-    row.next_start = max(row.next_start, row.parked_until)
+    hold(row, answer, max(wait_s, least_s))
 
 
 def hold(row: SiteRow, answer: FetchResult, wait_s: float) -> None:

@@ -87,34 +87,26 @@ class FrontierReport:
     domains: list[DomainLine] = field(default_factory=list)  # the largest first
 
 
-class SiteLines:
-    """Converts site rows of one partition to lines, at `now_ms`."""
-
-    def __init__(self, state: StateReader, settings: CrawlSettings, now_ms: int) -> None:
-        self._store = SiteStore(KeyedState(state), settings, now_ms)
-        self._now = now_ms
-
-    def line(self, row: SiteRow) -> FrontierSiteLine:
-        """The line of a row."""
-        if row.stopped:
-            state = "stopped"
-        elif not self._store.has_work(row):
-            state = "resting"
-        else:
-            state = "parked" if row.parked_until > self._now else "active"
-        return FrontierSiteLine(
-            site=row.site,
-            state=state,
-            due_at=self._store.due(row) or 0,
-            parked_until=row.parked_until if state == "parked" else 0,
-            parked_why=row.parked_why if state == "parked" else "",
-            stopped_why=row.stopped,
-            stopped_at=row.stopped_at,
-            revisit_at=0 if row.stopped else row.revisit_at,
-            queued=row.queued,
-            fetched=row.fetched,
-            urls={status.label: row.urls[status] for status in Status} if row.urls else {},
-        )
+def _site_line(store: SiteStore, row: SiteRow) -> FrontierSiteLine:
+    if row.stopped:
+        state = "stopped"
+    elif not store.has_work(row):
+        state = "resting"
+    else:
+        state = "parked" if row.parked_until > store.now_ms else "active"
+    return FrontierSiteLine(
+        site=row.site,
+        state=state,
+        due_at=store.due(row) or 0,
+        parked_until=row.parked_until if state == "parked" else 0,
+        parked_why=row.parked_why if state == "parked" else "",
+        stopped_why=row.stopped,
+        stopped_at=row.stopped_at,
+        revisit_at=0 if row.stopped else row.revisit_at,
+        queued=row.queued,
+        fetched=row.fetched,
+        urls={status.label: row.urls[status] for status in Status} if row.urls else {},
+    )
 
 
 class FrontierReader:
@@ -138,10 +130,10 @@ class FrontierReader:
             urls={status.label: 0 for status in Status},
             queued_in=dict.fromkeys(QUEUES.values(), 0),
         )
-        self._oldest = _Shortlist[FrontierSiteLine](limit, lambda line: (line.due_at, line.site))
-        self._parked = _Shortlist[FrontierSiteLine](limit, lambda line: (line.parked_until, line.site))
-        self._stopped = _Shortlist[FrontierSiteLine](limit, lambda line: (-line.stopped_at, line.site))
-        self._revisits = _Shortlist[FrontierSiteLine](limit, lambda line: (line.revisit_at, line.site))
+        self._oldest = Shortlist[FrontierSiteLine](limit, lambda line: (line.due_at, line.site))
+        self._parked = Shortlist[FrontierSiteLine](limit, lambda line: (line.parked_until, line.site))
+        self._stopped = Shortlist[FrontierSiteLine](limit, lambda line: (-line.stopped_at, line.site))
+        self._revisits = Shortlist[FrontierSiteLine](limit, lambda line: (line.revisit_at, line.site))
         self._reasons: dict[str, Counter[str]] = {"parked": Counter(), "stopped": Counter()}
         self._domains: Counter[str] = Counter()
         self._dropped = 0
@@ -150,10 +142,10 @@ class FrontierReader:
     def add(self, state: StateReader) -> None:
         """Read a partition. Raises OldFrontier."""
         require_readable(state)
-        lines = SiteLines(state, self._settings, self._now)
+        store = SiteStore(KeyedState(state), self._settings, self._now)
         for _, value in sites_of(state):
             row = unpack(SiteRow, value)
-            self._count(lines.line(row))
+            self._count(_site_line(store, row))
             for key, _ in rows_of(state, queue_prefix(row.site)) if row.queued else ():
                 self._report.queued += 1
                 self._report.queued_in[QUEUES[Priority(key[-9])]] += 1  # before the number
@@ -198,7 +190,7 @@ class FrontierReader:
             self._domains = Counter({name: count - 1 for name, count in self._domains.items() if count > 1})
 
 
-class _Shortlist(Generic[T]):
+class Shortlist(Generic[T]):
     """The first lines in some order, in bounded memory."""
 
     def __init__(self, limit: int | None, order: Callable[[T], tuple[int | str, ...]]) -> None:
@@ -292,7 +284,7 @@ def site_report(
         return None
     row = unpack(SiteRow, value)
     known = 0
-    first = _Shortlist[UrlRow](limit, _order)
+    first = Shortlist[UrlRow](limit, _order)
     for _, packed in rows_of(state, url_key(site, b"")):
         known += 1
         url = unpack(UrlRow, packed)
@@ -301,7 +293,7 @@ def site_report(
         first.add(url)
     reading = state.get(sitemap_key(site))
     return SiteReport(
-        line=SiteLines(state, settings, now_ms).line(row),
+        line=_site_line(SiteStore(KeyedState(state), settings, now_ms), row),
         origin=row.origin,
         next_start_at=row.next_start,
         delay_s=row.delay_s,

@@ -17,12 +17,14 @@ The site comes first, so that the rows of a claim are neighbours on disk. A page
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import TypeVar
 
 import msgspec
 
 from crawler.errors import OldFrontier
 from crawler.frontier.statuses import Status
+from crawler.reasons import CONNECTION_FAILURES
 
 FORMAT = 3  # of rows and keys; 2: kind before site in keys; 1: page ids in hexadecimal
 TOTALS_KEY = b"\0totals"  # sorts first, so it is the first row of a scan
@@ -50,12 +52,8 @@ class Stop(enum.StrEnum):
     INTERNAL = "internal_error"
 
 
-# Reasons of connection failures, which stop a site
-CUT_OFF = frozenset(
-    {"timeout", "connection", "dns", "dns_no_name", "dns_no_address", "tls", "tls_expired", "tls_name", "tls_untrusted"}
-)
 # A later hit reopens a site stopped for these, and retries its refused URLs
-MAY_PASS = CUT_OFF | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
+MAY_PASS = CONNECTION_FAILURES | {Stop.UNREACHABLE, Stop.ROBOTS_UNAVAILABLE}
 FOUND_BY = {Priority.HIT: "hit", Priority.SITEMAP: "sitemap", Priority.LINK: "link"}
 
 
@@ -203,9 +201,21 @@ def refuse_other_format(totals: bytes | None, where: str) -> None:
         )
 
 
-def site_key(site: str) -> bytes:
-    """Key of a SiteRow: the first of a site's keys."""
-    return site.encode() + b"\0"
+def _key_of(kind: bytes) -> Callable[[str], bytes]:
+    """A function that makes the key of a site for a kind of rows, or the prefix of their keys."""
+
+    def key(site: str) -> bytes:
+        return b"%s\0%s" % (site.encode(), kind)
+
+    return key
+
+
+site_key = _key_of(b"")  # SiteRow: the first of a site's keys
+sitemap_key = _key_of(b"m")
+queue_prefix = _key_of(b"q")
+robots_key = _key_of(b"r")
+tdm_key = _key_of(b"t")
+revisit_prefix = _key_of(b"v")
 
 
 def site_of_key(key: bytes) -> str:
@@ -233,19 +243,9 @@ def url_key(site: str, page: bytes) -> bytes:
     return b"%s\0u%s" % (site.encode(), page)
 
 
-def queue_prefix(site: str) -> bytes:
-    """Prefix of the keys of a site's queue."""
-    return b"%s\0q" % site.encode()
-
-
 def queue_key(site: str, priority: int, number: int) -> bytes:
     """Key of a place in the queue: ordered by priority, then by number."""
     return queue_prefix(site) + bytes([priority]) + number.to_bytes(8, "big")
-
-
-def revisit_prefix(site: str) -> bytes:
-    """Prefix of the keys of a site's revisits."""
-    return b"%s\0v" % site.encode()
 
 
 def revisit_key(site: str, due: int, page: bytes) -> bytes:
@@ -257,18 +257,3 @@ def revisit_of_key(site: str, key: bytes) -> tuple[int, bytes]:
     """Time and page of a revisit."""
     rest = key[len(revisit_prefix(site)) :]
     return int.from_bytes(rest[:8], "big"), rest[8:]
-
-
-def robots_key(site: str) -> bytes:
-    """Key of the text of a robots.txt."""
-    return b"%s\0r" % site.encode()
-
-
-def tdm_key(site: str) -> bytes:
-    """Key of the text of a tdmrep.json."""
-    return b"%s\0t" % site.encode()
-
-
-def sitemap_key(site: str) -> bytes:
-    """Key of a SitemapRow."""
-    return b"%s\0m" % site.encode()

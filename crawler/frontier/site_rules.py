@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from crawler.fetch.jobs import FetchOutcome, FetchResult
 from crawler.frontier.rows import SiteRow, robots_key, tdm_key
 from crawler.frontier.site_store import SiteStore
@@ -12,32 +14,28 @@ _TDM_REST_S = 60.0  # between attempts at an unavailable tdmrep.json: time for p
 RESERVED = "well-known:tdm-reservation"  # opt-out signal of a reserved URL
 
 
+@dataclass(slots=True)
 class SiteRules:
     """The rules of sites. Methods change `row` in place."""
 
-    def __init__(self, store: SiteStore, shelf: RobotsShelf) -> None:
-        self._store = store
-        self._shelf = shelf
+    store: SiteStore
+    shelf: RobotsShelf
 
     def rules(self, row: SiteRow) -> RobotsRules:
         """The rules of the stored robots.txt; without one, everything is allowed."""
-
-        def text() -> bytes:
-            return self._store.state.get(robots_key(row.site)) or b""
-
-        return self._shelf.rules(row.site, row.robots_until, text)
+        return self.shelf.rules(row.site, row.robots_until, lambda: self.store.state.get(robots_key(row.site)) or b"")
 
     def keep_robots(self, row: SiteRow, answer: FetchResult, *, has_rules: bool) -> None:
         """Store a robots.txt, or its absence."""
-        row.robots_until = answer.started_ms + int(self._store.settings.robots_ttl_s * 1000)
+        row.robots_until = answer.started_ms + int(self.store.settings.robots_ttl_s * 1000)
         if has_rules:
-            self._store.state.put(robots_key(row.site), answer.body)
+            self.store.state.put(robots_key(row.site), answer.body)
         else:
-            self._store.state.delete(robots_key(row.site))
+            self.store.state.delete(robots_key(row.site))
 
     def wants_tdm(self, row: SiteRow, rules: RobotsRules) -> bool:
         """Whether to request tdmrep.json; if robots.txt forbids that, the file counts as absent."""
-        if not self._store.settings.ask_tdmrep or row.tdm_until > self._store.now_ms:
+        if not self.store.settings.ask_tdmrep or row.tdm_until > self.store.now_ms:
             return False
         if rules.allows(row.origin + TDM_PATH):
             return True
@@ -51,7 +49,7 @@ class SiteRules:
         After a failure the stored text stays; a transient failure is retried soon, but leaves time for pages in
         between.
         """
-        settings = self._store.settings
+        settings = self.store.settings
         if answer.transient:
             soon_s = max(settings.robots_retry_s, _TDM_REST_S, 3 * row.delay_s)
             row.tdm_until = max(answer.started_ms, row.parked_until) + int(1000 * soon_s)
@@ -60,23 +58,16 @@ class SiteRules:
             self._forget_tdm(row)
         row.tdm_until = answer.started_ms + int(settings.robots_ttl_s * 1000)
         if answer.outcome is FetchOutcome.FETCHED and TdmRep.parse(answer.body).rules:
-            self._store.state.put(tdm_key(row.site), answer.body)
+            self.store.state.put(tdm_key(row.site), answer.body)
 
     def signals(self, row: SiteRow, *urls: str) -> list[str]:
         """The opt-out signals that tdmrep.json sets on any of these URLs of the site."""
-        text = self._store.state.get(tdm_key(row.site)) if row.tdm_until else None
+        text = self.store.state.get(tdm_key(row.site)) if row.tdm_until else None
         if text is None:
             return []
         reservation = TdmRep.parse(text)
         return [RESERVED] if any(reservation.reserves(url) for url in urls) else []
 
-    def forget(self, row: SiteRow) -> None:
-        """Drop both texts; a reopened site requests them again."""
-        row.robots_until = 0
-        self._store.state.delete(robots_key(row.site))
-        self._forget_tdm(row)
-        row.tdm_until = 0
-
     def _forget_tdm(self, row: SiteRow) -> None:
         if row.tdm_until:
-            self._store.state.delete(tdm_key(row.site))
+            self.store.state.delete(tdm_key(row.site))

@@ -20,9 +20,12 @@ from crawler.frontier.rows import (
     revisit_key,
     revisit_of_key,
     revisit_prefix,
+    robots_key,
     scheme_bit,
     site_key,
+    sitemap_key,
     summed,
+    tdm_key,
     unpack,
     url_key,
 )
@@ -85,6 +88,15 @@ class SiteStore:
             return row.queued > 0 or (row.revisit_at > 0 and not self.may_reopen(row))
         return row.queued > 0 or self.wants_sitemap(row)
 
+    def stop(self, row: SiteRow, reason: str) -> None:
+        """Make no more requests to a site, and drop its texts and sitemaps; the first reason stays."""
+        if row.stopped:
+            return
+        row.stopped, row.stopped_at = reason, self.now_ms
+        row.robots_until = row.tdm_until = 0
+        for key in (robots_key, tdm_key, sitemap_key):
+            self.state.delete(key(row.site))
+
     def may_reopen(self, row: SiteRow) -> bool:
         """Whether the stop of a site may be lifted."""
         return row.stopped in _MAY_REOPEN
@@ -118,10 +130,10 @@ class SiteStore:
         self._statuses[key] = found.status if found is not None else None
         return found
 
-    def queued_url(self, site: str, page: bytes) -> UrlRow:
-        """A queued URL."""
+    def stored_url(self, site: str, page: bytes) -> UrlRow:
+        """A URL of the queue or of the revisits."""
         found = self.url(site, page)
-        assert found is not None, "a queued URL has a row"
+        assert found is not None, "it has a row"
         return found
 
     def put_url(self, row: SiteRow, page: bytes, found: UrlRow) -> None:

@@ -17,12 +17,13 @@ from __future__ import annotations
 import enum
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
-from crawler.robots.lines import RobotsRule, group_of, lines_of
+from crawler.robots.lines import Line, RobotsRule, group_of, lines_of
 from crawler.robots.path_patterns import PathPattern, target_of
 
 ROBOTS_REDIRECTS = 5
-ALWAYS_ALLOWED = "/robots.txt"  # RFC 9309 section 2.2.2
+_ALWAYS_ALLOWED = "/robots.txt"  # RFC 9309 section 2.2.2
 # Characters of all patterns with a wildcard together, which are tried one by one. Beyond this cap everything
 # is forbidden, which no owner minds and which bounds the time of a lookup.
 WILDCARDS_CAP = 6_400
@@ -114,10 +115,60 @@ class RobotsRules:
         if self._table.is_empty:
             return True
         target = target_of(url)
-        if target == ALWAYS_ALLOWED or self._table.too_costly:
-            return target == ALWAYS_ALLOWED
+        if target == _ALWAYS_ALLOWED or self._table.too_costly:
+            return target == _ALWAYS_ALLOWED
         rule = self._table.find(target)
         return rule is None or rule.allow
+
+
+class DecisionReason(enum.StrEnum):
+    """What decided."""
+
+    RULE = "rule"
+    NO_RULE = "no_rule"  # no rule of our group matches
+    NO_GROUP = "no_group"  # no group names us, and none names `*`
+    ROBOTS_TXT = "robots_txt"  # itself is always allowed
+    UNREACHABLE = "unreachable"  # robots.txt cannot be read: nothing is allowed (RFC 9309 section 2.3.1.4)
+    TOO_COSTLY = "too_costly"  # more wildcards than are tried, or more rules than are kept
+
+
+@dataclass(frozen=True, slots=True)
+class RobotsExplanation:
+    """The decision on a URL, and the lines behind it; line numbers count from 1, 0 is none."""
+
+    allowed: bool
+    why: DecisionReason
+    rule: RobotsRule | None = None
+    agents: tuple[Line, ...] = ()  # the lines that name us
+    rules: int = 0  # in our group
+    crawl_delay_s: float = 0.0
+    crawl_delay_line: int = 0
+    sitemaps: tuple[Line, ...] = ()
+
+
+def explain(text: bytes, agent: str, url: str) -> RobotsExplanation:
+    """The decision on a normalised URL under a robots.txt for our product token, with its reason."""
+    group, sitemaps = group_of(lines_of(text), agent)
+    table, target = RuleTable(group.rules), target_of(url)
+    found = None
+    if target == _ALWAYS_ALLOWED:
+        why = DecisionReason.ROBOTS_TXT
+    elif table.too_costly:
+        why = DecisionReason.TOO_COSTLY
+    elif (found := table.find(target)) is not None:
+        why = DecisionReason.RULE
+    else:
+        why = DecisionReason.NO_RULE if group.agents else DecisionReason.NO_GROUP
+    return RobotsExplanation(
+        allowed=found.allow if found else why is not DecisionReason.TOO_COSTLY,
+        why=why,
+        rule=found,
+        agents=tuple(group.agents),
+        rules=len(group.rules),
+        crawl_delay_s=group.delay_s,
+        crawl_delay_line=group.delay_line,
+        sitemaps=tuple(sitemaps),
+    )
 
 
 class RobotsShelf:

@@ -20,7 +20,7 @@ from crawler.sources.source import (
     SourceRefused,
 )
 
-ITEMS_CAP = 1000  # results of one answer; no engine gives as many
+_ITEMS_CAP = 1000  # results of one answer; no engine gives as many
 _TEXT_CAP = 2000  # characters of a title or snippet
 _REASONS_CAP = 20  # kept for bad items
 
@@ -50,15 +50,6 @@ def refuse_status(name: str, answer: SourceAnswer, means: Mapping[int, str]) -> 
     raise QueryRefused(said) if status in _OF_THE_QUERY and not hint else SourceRefused(said)
 
 
-def read_json(name: str, body: bytes) -> Any:
-    """The JSON of a response. Raises BadAnswer if it is invalid or nested too deeply."""
-    try:
-        return msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        kind = "an HTML page" if body.lstrip()[:1] == b"<" else "something else"
-        raise BadAnswer(f"{name} answers with {kind} in place of JSON: check search.{name}.url") from None
-
-
 def at_path(value: Any, path: str) -> Any:
     """The value at a dotted path of names and list positions; None if there is none."""
     for part in path.split(".") if path else ():
@@ -69,18 +60,6 @@ def at_path(value: Any, path: str) -> Any:
         else:
             return None
     return value
-
-
-def list_at(name: str, value: Any, path: str) -> list[Any]:
-    """The list of results at `path`; empty if there is none. Raises BadAnswer if it is no list."""
-    found = at_path(value, path)
-    if not isinstance(value, dict | list):
-        raise BadAnswer(f"{name} answers with JSON that is no object")
-    if found is None:
-        return []
-    if not isinstance(found, list):
-        raise BadAnswer(f"{name} answers with {path} that is no list: its format is another one than is known here")
-    return found[:ITEMS_CAP]
 
 
 def text_of(value: Any) -> str:
@@ -133,10 +112,20 @@ class JsonEngine(Source):
     def read(self, answer: SourceAnswer) -> tuple[Any, Results]:
         """The JSON of a response, and the results in it. Raises SourceError."""
         refuse_status(self.name, answer, self._means)
-        said = read_json(self._table, answer.body)
-        items = list_at(self.name, said, self._items)
-        found, bad = read_items(items, self._item)
-        return said, Results(found, len(items), bad, bool(items))
+        try:
+            said = msgspec.json.decode(answer.body)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            kind = "an HTML page" if answer.body.lstrip()[:1] == b"<" else "something else"
+            raise BadAnswer(
+                f"{self.name} answers with {kind} in place of JSON: check search.{self._table}.url"
+            ) from None
+        items = at_path(said, self._items)
+        if items is None and isinstance(said, dict | list):
+            items = []
+        if not isinstance(items, list):
+            raise BadAnswer(f"{self.name} answers in an unknown format: there is no list of results at {self._items}")
+        found, bad = read_items(items[:_ITEMS_CAP], self._item)
+        return said, Results(found, min(len(items), _ITEMS_CAP), bad, bool(items))
 
     def _item(self, item: dict[str, Any], place: int) -> SearchResult:
         url, title, snippet = (at_path(item, path) for path in self._paths)

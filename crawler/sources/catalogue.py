@@ -54,28 +54,30 @@ def settings_for(settings: SearchSettings, name: str) -> SourceSettings:
 def open_source(settings: SearchSettings, name: str, environment: Mapping[str, str], crawl: CrawlSettings) -> Source:
     """The source `name`, with its key. Raises MissingKey, UnknownSource."""
     mine = settings_for(settings, name)
+    table = name if name in BUILT_IN else f"json_http.{name}"
     if not mine.url:
         example = "http://127.0.0.1:8080" if name == "searxng" else "https://…/search?q={query}"
-        table = name if name in BUILT_IN else f"json_http.{name}"
         raise MissingKey(f"{name} has no address: set search.{table}.url, such as {example}")
-    if name == "brave":
-        return Brave(settings.brave, _required_key(name, mine, environment))
-    if name == "mojeek":
-        return Mojeek(settings.mojeek, _required_key(name, mine, environment))
-    if name == "marginalia":
-        return Marginalia(settings.marginalia, read_key(name, mine, environment))
     if name == "commoncrawl":
         from crawler.sources.commoncrawl import CommonCrawl  # it imports the WARC reader
 
         return CommonCrawl(settings.commoncrawl, crawl)
-    table = name if name in BUILT_IN else f"json_http.{name}"
-    key = _required_key(table, mine, environment) if mine.key_env or mine.key_file else ""
+    key = read_key(table, mine, environment)
+    if not key and (name in ("brave", "mojeek") or (name != "marginalia" and (mine.key_env or mine.key_file))):
+        here = f"the environment variable {mine.key_env}, or " if mine.key_env else ""
+        raise MissingKey(f"{table} needs a key: set {here}search.{table}.key_file to a file that holds it")
+    if name == "brave":
+        return Brave(settings.brave, key)
+    if name == "mojeek":
+        return Mojeek(settings.mojeek, key)
+    if name == "marginalia":
+        return Marginalia(settings.marginalia, key)
     return Searxng(settings.searxng, key) if name == "searxng" else JsonHttp(name, settings.json_http[name], key)
 
 
-def read_key(name: str, settings: SourceSettings, environment: Mapping[str, str]) -> str:
-    """The key of the table [search.name]; "" if none is configured. Raises MissingKey if it is unusable."""
-    where = f"search.{name}.key_file"
+def read_key(table: str, settings: SourceSettings, environment: Mapping[str, str]) -> str:
+    """The key of [search.table]; "" if none is configured. Raises MissingKey if it is unusable."""
+    where = f"search.{table}.key_file"
     if settings.key_file:
         try:
             with Path(settings.key_file).expanduser().open(encoding="utf-8") as file:
@@ -93,16 +95,8 @@ def read_key(name: str, settings: SourceSettings, environment: Mapping[str, str]
     return key
 
 
-def _required_key(name: str, settings: SourceSettings, environment: Mapping[str, str]) -> str:
-    key = read_key(name, settings, environment)
-    if not key:
-        here = f"the environment variable {settings.key_env}, or " if settings.key_env else ""
-        raise MissingKey(f"{name} needs a key: set {here}search.{name}.key_file to a file that holds it")
-    return key
-
-
 def key_origin(settings: SourceSettings, environment: Mapping[str, str]) -> str:
-    """Where the key of a source comes from, as text."""
+    """Where the key of a source comes from, for a message."""
     if settings.key_file:
         return f"the key is that of {settings.key_file}"
     if settings.key_env and environment.get(settings.key_env, "").strip():

@@ -18,7 +18,7 @@ from crawler.sources.source import QuotaSpent, Source, SourceAnswer, SourceError
 from crawler.sources.usage import Usage
 from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
-from stream.text.spans import moment
+from stream.text.wording import moment
 
 _log = structlog.get_logger()
 _SLICE_S = 60.0  # a long wait is checked this often: another process may have ended it

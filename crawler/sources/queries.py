@@ -39,7 +39,7 @@ def read_queries(lines: Iterable[bytes], *, is_table: bool = False) -> tuple[lis
             bad.append(BadLine(number, str(error)))
             continue
         if query.id in queries and queries[query.id] != query:
-            bad.append(BadLine(number, f"query_id {query.id[:40]!r} stands for another query above"))
+            bad.append(BadLine(number, f"query_id {query.id[:40]!r} is the id of another query above"))
         queries.setdefault(query.id, query)
     return list(queries.values()), bad
 

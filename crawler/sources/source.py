@@ -110,7 +110,7 @@ class Results:
 
     found: Sequence[SearchResult]
     places: int
-    bad: Sequence[str] = ()  # why items were passed over
+    bad: Sequence[str] = ()  # why items were skipped
     more: bool = False  # the source may have another page
     unresponsive: Mapping[str, str] = field(default_factory=dict)  # engine -> why it did not answer
     left: int | None = None  # requests left by the source's count

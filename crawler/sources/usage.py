@@ -37,7 +37,7 @@ class Usage(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     provider_left: int = -1  # requests left by the provider's count; -1 = unknown
     provider_reset_ms: int = 0  # when they are renewed
     unresponsive: dict[str, str] = {}  # engine -> why it did not answer
-    key_mark: str = ""  # the key of the provider's count, see `crawler.sources.keys.key_mark`
+    key_mark: str = ""  # of the key that the provider's count belongs to, see `Source.key_mark`
 
 
 def counted(usage: Usage, now_s: float) -> Usage:

@@ -64,14 +64,6 @@ class _NoPage(Exception):
     """Control flow: the reason why a record has no page."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ResponseMetadata:
-    """Our own metadata on a response."""
-
-    via: str
-    kind: str
-
-
 def pages_of(
     stream: BinaryIO,
     settings: CrawlSettings,
@@ -104,7 +96,7 @@ class _Reader:
     _source: str
     _sites: Collection[str]
     _known: Collection[str]
-    _metadata: OrderedDict[str, _ResponseMetadata] = field(default_factory=OrderedDict)  # by the id of the response
+    _metadata: OrderedDict[str, tuple[str, str]] = field(default_factory=OrderedDict)  # response id -> via, kind
     _packer: zstandard.ZstdCompressor = field(default_factory=lambda: zstandard.ZstdCompressor(level=_ZSTD_LEVEL))
 
     def read(self, record: WarcRecord | WarcFault) -> ArchivedPage | Skipped | None:
@@ -133,34 +125,33 @@ class _Reader:
             fields[name.strip().lower()] = value.strip()
         meant = record.headers.get("warc-concurrent-to", "")
         if meant and "kind" in fields:
-            self._metadata[meant] = _ResponseMetadata(fields.get("via", ""), fields["kind"])
+            self._metadata[meant] = (fields.get("via", ""), fields["kind"])
             if len(self._metadata) > _METADATA_KEPT:
                 self._metadata.popitem(last=False)
 
     def _page(self, record: WarcRecord) -> ArchivedPage:
         """The page of a response. Raises _NoPage, UnusableUrl, or ValueError for a broken record."""
-        metadata = self._metadata.pop(
-            record.headers.get("warc-record-id", ""), _ResponseMetadata("", RequestKind.PAGE.value)
-        )
+        ident = record.headers.get("warc-record-id", "")
+        via, kind = self._metadata.pop(ident, ("", RequestKind.PAGE.value))
         if record.kind == "revisit":
             raise _NoPage("revisit")
-        if metadata.kind != RequestKind.PAGE.value:
-            raise _NoPage(metadata.kind)
+        if kind != RequestKind.PAGE.value:
+            raise _NoPage(kind)
         if not record.headers.get("content-type", "").lower().startswith("application/http"):
             raise _NoPage("not_http")
         final_url = normalise(record.url)
-        url = _asked_for(metadata.via, final_url)
+        url = _asked_for(via, final_url)
         hit = make_hit({"url": url}, self._source, self._now_ms)
         if self._sites and hit.site not in self._sites:
             raise _NoPage("other_site")
         fetched_at = self._time_of(record)
         # The record's id, in place of the query, separates the visits of an archive to one URL
-        mark = record.headers.get("warc-record-id") or record.headers["warc-date"]
-        ident = xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("archive", mark, url)))
-        if ident in self._known:
+        mark = ident or record.headers["warc-date"]
+        hit_id = xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(("archive", mark, url)))
+        if hit_id in self._known:
             raise _NoPage("known")
         address = self._address_of(record, final_url)
-        hit = msgspec.structs.replace(hit, id=ident, fetched_at=fetched_at, imported=True)
+        hit = msgspec.structs.replace(hit, id=hit_id, fetched_at=fetched_at, imported=True)
         page = Page(
             id=xxhash.xxh3_128_hexdigest(f"0\n{url}\n{mark}".encode()),
             site=hit.site,
@@ -171,7 +162,7 @@ class _Reader:
             final_url=final_url,
             fetched_at=fetched_at,
             found_by="import",
-            hits=[ident],
+            hits=[hit_id],
             address=address,
         )
         return ArchivedPage(record.offset, hit, self._filled(page, record))

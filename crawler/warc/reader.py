@@ -15,10 +15,10 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NoReturn
 
-BLOCK_CAP_BYTES = 8 * 1024 * 1024  # read of one record; the rest is passed over
+BLOCK_CAP_BYTES = 8 * 1024 * 1024  # read of one record; the rest is skipped
 _HEAD_CAP_BYTES = 64 * 1024  # header lines of a record
 _PIECE_BYTES = 64 * 1024
-_FOLD = re.compile(rb"\r?\n[ \t]+")  # a header's value goes on in the next line
+_FOLD = re.compile(rb"\r?\n[ \t]+")  # a header's value that continues in the next line
 _BLANK = b"\r\n\r\n"  # behind a block
 _MAGIC = b"\x1f\x8b\x08"  # gzip (RFC 1952) with deflate, its only method
 _LOOK_BACK_BYTES = 65_540  # a stored block of deflate: a cut member swallows this much of the next
@@ -196,7 +196,7 @@ class _Bytes:
         while len(self._ready) <= len(_BLANK) and self._more():
             pass
         if self._ready and not self._ready.startswith((b"\r", b"\n", b"WARC/1.")):
-            raise _Broken("the record goes on behind its Content-Length")
+            raise _Broken("the record continues behind its Content-Length")
         self._ready = self._ready.lstrip(b"\r\n")
 
     def resume(self) -> None:

@@ -33,14 +33,6 @@ _ROOM_BYTES = 64 * 1024 * 1024  # free on the disk before a failed archive is tr
 _SERIALS = 100_000
 
 
-def open_warc(settings: CrawlSettings, metrics: Metrics | None = None) -> WarcWriter | None:
-    """The archive of the settings, or None. Raises NoContact, BadCrawlSettings, ArchiveUnwritable."""
-    if not settings.warc_folder:
-        return None
-    settings.check()
-    return WarcWriter(settings, metrics)
-
-
 class WarcWriter:
     """The archive writer: call it with captures from any thread, `settle` to wait for them, `close` it at the end."""
 
@@ -55,11 +47,14 @@ class WarcWriter:
         queue_bytes: int = _WAITING_BYTES,
         room_bytes: int = _ROOM_BYTES,
     ) -> None:
-        """Create the folder, close leftover files, and start the thread. Raises ArchiveUnwritable.
+        """Create the folder, close leftover files, and start the thread.
+
+        Raises NoContact, BadCrawlSettings, ArchiveUnwritable.
 
         `writer` replaces the process id in file names. At most `queue_bytes` of bodies wait to be written. A failed
         archive is tried again once the disk has `room_bytes` free.
         """
+        settings.check()
         self._settings = settings
         self._metrics = metrics
         self._clock, self._monotonic = clock, monotonic

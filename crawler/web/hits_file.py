@@ -21,10 +21,11 @@ import xxhash
 
 from crawler.errors import UnusableUrl
 from crawler.web.urls import hit_url, host_of
-from stream.log.clock import wall_ms
+from stream.log.contract import wall_ms
 from stream.schema.records import Hit
 from stream.text.ids import ident_of
 from stream.text.times import read_time
+from stream.text.wording import one_line
 
 LINE_CAP = 1_000_000  # characters of one record
 QUERY_ID_CAP = 200  # characters of a query id that is made from the query
@@ -47,11 +48,6 @@ class BadLine:
     reason: str
 
 
-def hit_id(source: str, query_id: str, engine: str, rank: int, url: str, fetched_at: int) -> str:
-    """Id of a hit: xxh3-128 of its fields. `fetched_at` is the time in the file, 0 if there is none."""
-    return xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode((source, query_id, engine, rank, url, fetched_at)))
-
-
 def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> Hit:
     """A hit from named fields; `url` is required. Raises UnusableUrl or ValueError.
 
@@ -68,7 +64,8 @@ def make_hit(fields: dict[str, Any], source: str = "file", now_ms: int = 0) -> H
         texts["query_id"] = " ".join(texts.get("query", "").split())[:QUERY_ID_CAP]
     numbers = {name: _whole_number(name, fields.get(name), least) for name, least in _NUMBERS.items()}
     fetched_at = _time_ms(fields.get("fetched_at"), now_ms)
-    ident = hit_id(texts["source"], texts["query_id"], texts.get("engine", ""), numbers["rank"], url, fetched_at)
+    identity = (texts["source"], texts["query_id"], texts.get("engine", ""), numbers["rank"], url, fetched_at)
+    ident = xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode(identity))
     site = host_of(hit_url(url))
     if not _HOST.fullmatch(site):
         raise UnusableUrl(f"no host name can be {site[:200]!r}")
@@ -105,8 +102,8 @@ def read_records(lines: Iterable[bytes], column: str) -> Iterator[tuple[int, dic
         yield from _from_each(rest, lambda text: msgspec.json.decode(text, type=dict[str, Any]))
     elif delimiter is not None:
         yield from _from_csv(rest, delimiter)
-    elif column == "url" and (wrong := _headless(opening[1])):
-        yield opening[0], wrong
+    elif column == "url" and _is_headless(opening[1]):
+        yield opening[0], wrong_header(opening[1], column)
     else:
         yield from _from_each(rest, lambda text: {} if text.startswith("#") else {column: text})
 
@@ -188,30 +185,20 @@ def wrong_header(line: bytes, column: str) -> str:
         return _PACKED
     if _header_delimiter(line, column) is not None:
         return ""
-    found = text_shown(line.decode("utf-8", "replace"))
-    return f"a CSV needs a header with a column {column}; found: {found}"
+    found = one_line(" ".join(line[:400].decode("utf-8", "replace").split()))
+    return f"a CSV needs a header with a column {column}; found: {found[:200]}"
 
 
-def text_shown(text: str) -> str:
-    """The beginning of a text, in one line and without control characters."""
-    return "".join(filter(str.isprintable, " ".join(text[:400].split())))[:200]
-
-
-def _headless(line: bytes) -> str:
-    """What is wrong with a first line that is CSV without a column `url`; "" if it may begin a list of URLs.
+def _is_headless(line: bytes) -> bool:
+    """Whether a first line is CSV without a column `url`, and so cannot begin a list of URLs.
 
     A URL may contain commas and semicolons: such a line is CSV only if it also has white space.
     """
     text = line[:LINE_CAP].decode("utf-8", "replace").strip()
-    delimiter = max(_DELIMITERS, key=text.count)
-    if text.startswith("#") or delimiter not in text:
-        return ""
-    if (url := _FIRST_URL.match(text)) and not re.search(r"[,;\s]", url["host"]) and not re.search(r"\s", text):
-        return ""
-    fields = [field.strip().strip('"') for field in text.split(delimiter)]
-    if any(_FIRST_URL.match(field) for field in fields):
-        return "a CSV needs a header with a column url; there is no header: the first line holds a URL already"
-    return f"a CSV needs a header with a column url; found: {', '.join(fields)[:200]}"
+    if text.startswith("#") or not any(delimiter in text for delimiter in _DELIMITERS):
+        return False
+    url = _FIRST_URL.match(text)
+    return url is None or bool(re.search(r"[,;\s]", url["host"]) or re.search(r"\s", text))
 
 
 def _text(line: bytes) -> str | None:

@@ -40,9 +40,8 @@ from farmwatch.audit.scope import (
     audited_run,
 )
 from farmwatch.config.config import Config
-from scoring.judged_page import JudgedPage
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Log
+from scoring.site_tally import JudgedPage
+from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState
 from stream.schema.runs import LIVE
@@ -89,7 +88,10 @@ class _Partition:
         rows, unreadable = self.reader.rows(names.sites)
         scores = list(read(SCORES, Score))
         verdicts = list(read(names.verdicts, JudgedPage))
-        requests = self._requests()
+        requests = Requests()
+        for topic in (SCORE_REQUESTS, REPLAY_REQUESTS):
+            for request in read(topic, ScoreRequest):
+                requests.add(topic, request)
         features = list(read(names.features, Features))
         pages = list(read(PAGES, Page)) if MEASURED in steps else []
         hits = list(read(HITS, Hit))
@@ -121,14 +123,6 @@ class _Partition:
         """Those that a stage reads for the run."""
         begin, end = self.reader.window(stage, topic)
         return [record for record in records if begin <= record.offset < end]
-
-    def _requests(self) -> Requests:
-        """What SCORE was asked for, at both priorities."""
-        found = Requests()
-        for topic in (SCORE_REQUESTS, REPLAY_REQUESTS):
-            for request in self.reader.records(topic, ScoreRequest):
-                found.add(topic, request)
-        return found
 
     def _hits_to_pages(self, hits: list[StoredRecord[Hit]], pages: list[StoredRecord[Page]], queued: set[str]) -> None:
         step = self.report.steps[CRAWLED]
@@ -189,8 +183,8 @@ class _Partition:
         asked = Counter(article.record.id for article in articles)  # once for each ruleset that judged the fetch
         if self.audited.alone or not (self._expired(SCORE_REQUESTS) or self._expired(REPLAY_REQUESTS)):
             # other runs may have asked for the fetch, or its text, as well: then it has a score for each request
-            key, wanted = _fetch_and_detector, requests.of_fetch | asked
-            self._refuse_twice(step.name, scores, key, lambda s: wanted[s.fetch_id])
+            wanted = requests.of_fetch | asked
+            self._refuse_twice(step.name, scores, lambda s: (s.fetch_id, s.detector), lambda s: wanted[s.fetch_id])
         for article in articles:
             text = article.record.site, article.record.text_digest
             score = scored.get(text)
@@ -198,8 +192,8 @@ class _Partition:
                 step.reasons[score.abstain] += 1
             request = requests.of(article.record)
             waiting = request is not None and self.reader.unread("score", request[0], request[1].offset)
-            buried = request is not None and self.reader.dead("score", request[0], request[1].offset)
-            accounted = score is not None or waiting or buried
+            is_dead = request is not None and self.reader.dead("score", request[0], request[1].offset)
+            accounted = score is not None or waiting or is_dead
             if not accounted and (text in by_others or _may_be_unscored(article, request)):
                 step.records += 1
                 step.done += 1
@@ -303,12 +297,8 @@ def _text_of(record: Record) -> str:
     return record.text_digest if isinstance(record, JudgedPage | ScoreRequest) else ""
 
 
-def _fetch_and_detector(score: Score) -> Hashable:
-    return score.fetch_id, score.detector
-
-
 def _page_of(hit: Hit) -> str:
     try:
         return page_id(hit.url)
-    except UnusableUrl:  # CRAWL has buried it: it counts as a dead letter
+    except UnusableUrl:  # CRAWL has dead-lettered it
         return hit.id

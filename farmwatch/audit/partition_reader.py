@@ -2,7 +2,7 @@
 
 A record that cannot be read is counted in the step that it goes into, and named. It is
 
-- `dead` where a stage that reads the topic has buried it;
+- `dead` where a stage that reads the topic has dead-lettered it;
 - `waiting` where such a stage has not come to it yet;
 - `expired` where it is older than dead letters are kept, and some have left, so that its own may be gone;
 - `superseded` (a site's row) where a newer row of its site can be read;
@@ -32,7 +32,7 @@ from stream.schema.topics import DEAD_LETTERS, all_topics
 
 NEVER_MS = 2**63 - 1
 _LETTERS_KEPT_MS = next(topic.retention_ms or 0 for topic in all_topics(1, "") if topic.name == DEAD_LETTERS)
-_COMPACTED = frozenset(topic.name for topic in all_topics(1, "") if topic.kept is Policy.COMPACT)
+_COMPACTED = frozenset(topic.name for topic in all_topics(1, "") if topic.cleanup is Policy.COMPACT)
 
 
 class PartitionReader:
@@ -51,9 +51,9 @@ class PartitionReader:
             for topic in topics
         }
         letters = self._letters()
-        buried = [letter for letter in letters if not letter.expired]
-        self._dead = {(letter.stage, letter.topic, letter.offset) for letter in buried}
-        self.given_up = {site_of(letter.key) for letter in buried if letter.stage == "tally"}  # sites
+        of_records = [letter for letter in letters if not letter.expired]
+        self._dead = {(letter.stage, letter.topic, letter.offset) for letter in of_records}
+        self.given_up = {site_of(letter.key) for letter in of_records if letter.stage == "tally"}  # sites
         self._damaged: dict[str, Counter[str]] = {}  # topic -> site -> its records that cannot be read
         self._excused: set[tuple[str, str, str]] = set()  # what one of those stands for: topic, site, its name there
         self._since: dict[str, int] = {}
@@ -108,7 +108,7 @@ class PartitionReader:
         return offset >= self._committed[stage, topic]
 
     def dead(self, stage: str, topic: str, offset: int) -> bool:
-        """Whether the stage has buried this record."""
+        """Whether the stage has dead-lettered this record."""
         return (stage, topic, offset) in self._dead
 
     def window(self, stage: str, topic: str) -> tuple[int, int]:

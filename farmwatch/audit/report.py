@@ -193,9 +193,8 @@ class RateRows:
 
 
 def _by_versions(rows: list[SiteState], settings: RateSettings, now_ms: int) -> dict[Versions, RateLine]:
-    lines = rate_lines(rows, "", settings, now_ms=now_ms)
-    return {_versions(line): line for line in lines if line.sites}
-
-
-def _versions(line: RateLine) -> Versions:
-    return Versions(line.run, line.ruleset, line.digest, line.detector, line.site_method, line.site_method_digest)
+    lines = [line for line in rate_lines(rows, "", settings, now_ms=now_ms) if line.sites]
+    return {
+        Versions(line.run, line.ruleset, line.digest, line.detector, line.site_method, line.site_method_digest): line
+        for line in lines
+    }

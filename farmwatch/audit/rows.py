@@ -28,9 +28,8 @@ from farmwatch.config.config import Config
 from replay.runs.configured import site_method_of
 from scoring.errors import ScoringError
 from scoring.interface import SiteMethod, SiteVerdict
-from scoring.judged_page import JudgedPage
 from scoring.rates.canary import is_canary
-from scoring.site_tally import SPARE_TEXTS, SiteTally
+from scoring.site_tally import SPARE_TEXTS, JudgedPage, SiteTally
 from stream.schema.records import Hit, Score, SiteState
 from stream.schema.runs import Run
 from stream.schema.topics import HITS, SCORES

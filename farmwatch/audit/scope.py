@@ -11,7 +11,7 @@ import msgspec
 
 from replay.runs.lookup import FIRST_RUN, find_run, measured_by
 from replay.runs.topology import reads_of_live
-from scoring.judged_page import JudgedPage
+from scoring.site_tally import JudgedPage
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.records import Record, ScoreRequest
@@ -120,9 +120,9 @@ _HEAVY = ("body", "text", "blocks", "rules", "failed", "measures", "quality", "h
 
 def slim(record: R) -> R:
     """The record without what is large: an audit needs none of it in memory."""
-    heavy = {name: _empty(value) for name in _HEAVY if (value := getattr(record, name, None))}
+    heavy = {
+        name: _UNREAD if isinstance(value, msgspec.Raw) else type(value)()
+        for name in _HEAVY
+        if (value := getattr(record, name, None))
+    }
     return msgspec.structs.replace(record, **heavy) if heavy else record
-
-
-def _empty(value: object) -> object:
-    return _UNREAD if isinstance(value, msgspec.Raw) else type(value)()

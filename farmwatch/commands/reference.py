@@ -226,7 +226,7 @@ def topics_table() -> str:
         name = topic.name.replace("EPOCH", "<feature epoch>")
         key, writer = _TOPICS[topic.name]
         kept = "newest record of each key"
-        if topic.kept is CleanupPolicy.DELETE:
+        if topic.cleanup is CleanupPolicy.DELETE:
             kept = f"{(topic.retention_ms or 0) // _DAY_MS} days"
         if topic.retention_bytes is not None:
             kept += f", at most {topic.retention_bytes // 1024**3} GiB a partition"

@@ -18,13 +18,12 @@ from farmwatch.config.opening import log_exists, opened
 from farmwatch.crawl.append_hits import input_lines, report_bad_line
 from farmwatch.terminal.messages import message, put, put_json, put_table, put_wrapped
 from stream.log.contract import Log, StateReader, partition_of
-from stream.memory.state import MemoryState
+from stream.log.sql_state import MemoryState
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Decision, Hit, Record
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
-from stream.text.spans import lasting, moment, queue_in_words, when
 from stream.text.user_errors import Exit, NotFound
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, lasting, moment, one_line, queue_in_words, when
 
 R = TypeVar("R", bound=Record)
 _ALL = 10**9
@@ -60,7 +59,7 @@ def show_plan(config: Config, files: Sequence[Path], site: str, limit: int, *, a
             run = DryRun(config.crawl, now_ms, most + 1)
             for partition in range(world.partitions):
                 with world.state(partition) as state:
-                    run.add(state, world.hits(partition), world.decisions(partition), partition=partition)
+                    run.add(state, world.records(partition), partition=partition)
             plans = run.plans()
             is_cut = len(plans) > most
             plans = plans[:most]
@@ -94,15 +93,13 @@ class _World:
             return nullcontext(MemoryState())
         return self._log.read_state(FRONTIER_STORE, partition)
 
-    def hits(self, partition: int) -> Iterator[Hit]:
+    def records(self, partition: int) -> Iterator[Hit | Decision]:
         yield from self._unread(HITS, Hit, partition)
         yield from self._from_files.get(partition, ())
-
-    def decisions(self, partition: int) -> Iterator[Decision]:
         yield from self._unread(DECISIONS, Decision, partition)
 
     def _unread(self, topic: str, kind: type[R], partition: int) -> Iterator[R]:
-        """Records that CRAWL has not passed; those that it would bury are told, and left out."""
+        """Records that CRAWL has not passed; those that it would dead-letter are reported and left out."""
         if self._log is None or topic not in self._topics:
             return
         start = max(self._log.committed("crawl", topic)[partition] or 0, self._log.beginning(topic)[partition])
@@ -111,11 +108,10 @@ class _World:
 
 def _plan_of(world: _World, config: Config, site: str, now_ms: int, requests: int) -> SitePlan:
     partition = partition_of(site, world.partitions)
-    hits = [hit for hit in world.hits(partition) if hit.site == site]
-    decisions = [decision for decision in world.decisions(partition) if decision.site == site]
+    records = [record for record in world.records(partition) if record.site == site]
     run = DryRun(config.crawl, now_ms, None)
     with world.state(partition) as state:
-        (plan,) = run.spaced([run.plan(state, site, hits, decisions, requests=requests)])
+        (plan,) = run.spaced([run.plan(state, site, records, requests)])
     if not plan.is_known:
         raise NotFound(f"--site {site!r}: no such host is in the frontier, and no hit names it")
     return plan

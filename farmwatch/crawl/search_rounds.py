@@ -36,9 +36,8 @@ from stream.log.errors import StreamError
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics
 from stream.schema.roles import Role
-from stream.text.spans import moment
 from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, moment, one_line
 
 _log = structlog.get_logger()
 PATIENCE_S = 120.0  # a search by hand waits no longer than this for a source

@@ -7,8 +7,7 @@ from rich.live import Live
 from rich.text import Text
 
 from farmwatch.crawl.watch import CrawlFigures
-from stream.text.spans import lasting, size
-from stream.text.wording import one_line
+from stream.text.wording import lasting, one_line, size
 
 _REASONS_SHOWN = 8
 

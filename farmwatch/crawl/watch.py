@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, is_site_key, unpack
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Commit, Member, Message, Output, StateReader
+from stream.log.contract import Clock, Commit, Member, Message, Output, StateReader, wall_ms
 from stream.processing.metrics import Metrics
 from stream.schema.projection import projection_of
 from stream.schema.records import Page, Record, decode

@@ -26,7 +26,7 @@ from replay.runs.retention import needed, renew_idle
 from replay.runs.run_rules import RunRules
 from replay.runs.site_table import SiteTable, counts_of
 from replay.runs.topology import lag_of, reads_of_live
-from scoring.rates.canary_errors import recent_canaries
+from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.definitions import DEFINITIONS, SITES
 from scoring.rates.reviewed_share import Review
 from scoring.rates.series import interval_start

@@ -10,7 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from crawler.crawl_stage import FrontierCounts, frontier_left
+from crawler.crawl_stage import frontier_left
+from crawler.frontier.rows import Totals
 from farmwatch.config.config import Config
 from replay.runs.lookup import names_of_live
 from replay.runs.topology import READS, Reads, lag_of, reads_of_live
@@ -40,7 +41,7 @@ def settle(
     still_running: Callable[[], bool] = lambda: True,
     monotonic: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> FrontierCounts:
+) -> Totals:
     """Wait until the run is at rest and return what its frontier counts.
 
     `on_progress` gets group -> records that it has not passed (on Kafka with transaction markers), at each look.
@@ -64,7 +65,7 @@ def settle(
         alive = still_running()
         if not alive or monotonic() > deadline:
             why = f"not at rest after {timeout_s:.0f} s" if alive else "the roles ended before the run was at rest"
-            left = frontier_left(log, config.log.partitions) if ends else FrontierCounts()
+            left = frontier_left(log, config.log.partitions) if ends else Totals()
             records = ", ".join(f"{group} {count}" for group, count in waiting.items() if count) or "no records"
             raise NotSettled(f"{why}: {left.active} sites and {left.queued} URLs still open, waiting: {records}")
         sleep(_LOOK_S)

@@ -17,7 +17,6 @@ from stream.processing.topic_reader import rows_of
 from stream.schema.records import RatePoint, SiteState, decode, encode
 from stream.schema.topics import RATES
 
-_VERSIONS = ("ruleset", "digest", "detector", "site_method", "site_method_digest", "run", "mixed")
 _THIN_BACK_DAYS = 7  # days that are thinned again, in case nobody was there to do it
 _EARLY = timedelta(days=1)  # a point may have been appended a little before or after its time
 
@@ -59,8 +58,7 @@ class SeriesKeeper:
             _log.warning("series_left_out", by=by, groups=len(left_out), kept=len(groups))
         for line in lines:
             if line.group in groups:
-                versions = {name: getattr(line, name) for name in _VERSIONS}
-                yield point_of(line, at, by, line.group, **versions)
+                yield point_of(line, at)
 
 
 def read_points(log: Log, since: date | None = None, until: date | None = None) -> Iterator[RatePoint]:

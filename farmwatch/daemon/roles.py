@@ -50,7 +50,7 @@ def build_stage(
 
         return CrawlStage(config.crawl, metrics, partitions=config.log.partitions)
     if role is Role.SCORE:
-        from replay.runs.scorers import announce_detectors
+        from replay.runs.scores import announce_detectors
         from scoring.detectors.registry import detector_identities, load_detectors
         from scoring.interface import refuse_uncalibrated
         from scoring.score_stage import ScoreStage

@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
-from crawler.crawl_stage import FrontierCounts, frontier_left
+from crawler.crawl_stage import frontier_left
+from crawler.frontier.rows import Totals
 from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
 from farmwatch.config.config import Config, load
@@ -155,7 +156,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
 
 
-def _progress(look: Callable[[], FrontierCounts]) -> Callable[[Mapping[str, int]], None]:
+def _progress(look: Callable[[], Totals]) -> Callable[[Mapping[str, int]], None]:
     """A line of progress now and then. `look` counts what the frontier has: the same pages that the result counts."""
     started = said = time.monotonic()
 

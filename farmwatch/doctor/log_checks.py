@@ -20,8 +20,7 @@ from stream.processing.dead_letters import DeadLetter
 from stream.processing.topic_reader import UnreadableCounter, dead_letters_of
 from stream.schema.control import Control
 from stream.schema.topics import DEAD_LETTERS, all_topics
-from stream.text.spans import moment
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, moment, one_line
 
 if TYPE_CHECKING:
     from stream.embedded.log import EmbeddedLog

@@ -16,6 +16,7 @@ from farmwatch.config.config import Config
 from farmwatch.explain.page_records import FoundPage, earlier_pages, find_page, scores_of, verdicts_of
 from farmwatch.terminal.jsonl import binary_input
 from filters.duplicates.repeats import Repeats
+from filters.judge_stage import request_of
 from filters.measure.epoch import feature_epoch
 from filters.measure.workers import ExtractionPool
 from filters.quality.c4 import clean
@@ -25,6 +26,7 @@ from filters.rules.ruleset import Ruleset
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from scoring.interface import Detector
+from scoring.score_stage import score_of
 from stream.log.contract import Log
 from stream.schema.records import Features, Score, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
@@ -122,19 +124,7 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
     score = None
     if verdict.verdict == ARTICLE:
         found = detector.score([text])[0]
-        score = Score(
-            id=f"{verdict.text_digest}:{detector.identity}",
-            site=site,
-            page_id=features.page_id,
-            fetch_id="",
-            text_digest=verdict.text_digest,
-            detector=detector.identity,
-            score=found.score,
-            p_llm=found.p_llm,
-            flag=found.flag,
-            abstain=found.abstain,
-            tokens=found.tokens,
-        )
+        score = score_of(request_of(features, verdict, text, detector.identity), detector.identity, found)
     return _explanation(features, verdict, ruleset, config.measure, score=score, source="file", judged="now")
 
 

@@ -13,8 +13,7 @@ from filters.quality import names as quality_names
 from filters.settings import MeasureSettings
 from stream.schema.records import Score
 from stream.schema.runs import shown_run
-from stream.text.spans import moment
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, moment, one_line
 
 _PASSAGES = 8  # repeated passages that are shown without --all
 _FLAT = "which of it is links, lists or tables is unknown"

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from filters.rules.evaluation import KeptShare, Pages, RulesetEvaluation, RuleWork
+from filters.rules.evaluation import KeptShare, Pages, RuleDrops, RulesetEvaluation
 from filters.rules.judgement import ARTICLE
 from filters.rules.ruleset import Ruleset
 from scoring.rates.rate import estimate
@@ -152,7 +152,7 @@ def _kept_json(kept: KeptShare) -> dict[str, float | None]:
     return {"kept": kept.kept, "pages": kept.pages, "low": interval.low, "high": interval.high}
 
 
-def _rule_json(rule: RuleWork) -> dict[str, Any]:
+def _rule_json(rule: RuleDrops) -> dict[str, Any]:
     counts: dict[str, Pages] = {
         "drops": rule.drops,
         "marginal": rule.marginal,

@@ -28,7 +28,7 @@ from farmwatch.terminal.jsonl import JsonLines, batches
 from farmwatch.terminal.messages import message
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
-from stream.memory.state import MemoryState
+from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState

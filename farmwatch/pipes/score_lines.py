@@ -18,7 +18,7 @@ from scoring.detectors.registry import load_detectors
 from scoring.errors import DeviceLost
 from scoring.interface import is_pair, name_of
 from scoring.method_choice import site_method
-from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_line, tally_scores
+from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, tally_scores
 from scoring.rates.error_counts import ErrorCounts
 from scoring.settings import ScoreSettings, TallySettings
 from stream.text.user_errors import Exit, UsageError
@@ -103,7 +103,7 @@ def _scored(panel: Panel, placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
             continue
         through = {name: value for name in ("site", "url") if (value := getattr(text, name)) is not None}
         for identity, scored in zip(panel.identities, good, strict=True):
-            rows.append({**msgspec.structs.asdict(score_line(str(text.id), identity, scored)), **through})
+            rows.append({"id": str(text.id), "detector": identity, **msgspec.structs.asdict(scored), **through})
     return _Scored(encode_lines(rows), bad)
 
 

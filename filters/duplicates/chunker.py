@@ -97,7 +97,7 @@ def chunk(text: bytes, mode: Literal["text", "block"] = "text") -> Chunks:
     """Cut UTF-8 `text` and name its chunks.
 
     Mode `block` starts anew after each line break: a line of the main text is a block of the block table with the
-    `JOINED` rows that continue its line. So a block is cut alike wherever it stands, and found again however short it
+    `JOINED` rows that continue its line. So a block is cut alike at any place, and found again however short it
     is, where `text` needs about 300 bytes. The line break counts as a byte of the block, but not in its name.
     """
     blocks = mode == "block"

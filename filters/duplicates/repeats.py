@@ -1,7 +1,7 @@
-"""The passages of a page that repeat earlier pages of its site: the parts of a duplicate share.
+"""The passages of a page that repeat earlier pages of its site, and so make up its duplicate share.
 
-The share counts the bytes of chunks (`filters.duplicates.chunker`) that an earlier page has too. Here each chunk is
-named after the first earlier page that has it, and adjacent chunks of the same first page are one passage, so that page
+The share counts the bytes of chunks (`filters.duplicates.chunker`) that an earlier page also has. Each chunk is named
+after the first earlier page that has it, and adjacent chunks of the same first page are one passage, so that page
 has every chunk of the passage. The passages' bytes over the page's are the share.
 """
 
@@ -40,7 +40,7 @@ class _Run:
 
 
 class Repeats:
-    """Compares one page's main text with the earlier pages of its site, one by one; of those only names are kept."""
+    """Compares the main text of one page with earlier pages of its site, one by one; keeps only their names."""
 
     def __init__(self, text: str, mode: Literal["text", "block"] = "text") -> None:
         self._mode = mode
@@ -64,7 +64,7 @@ class Repeats:
         return sum(run.end - run.start for run in self._runs)
 
     def compare(self, name: str, text: str) -> None:
-        """Look at one earlier page's main text; `name` (its URL) is what a passage shows. In the order of the site."""
+        """Compare with the main text of the next earlier page; passages show its `name` (the URL)."""
         self.compared += 1
         theirs = set(chunk(text.encode("utf-8", "replace"), self._mode).ids.tolist())
         if theirs.isdisjoint(self._ids):

@@ -30,7 +30,7 @@ class BlockKind(IntEnum):
 _KIND_MASK = 7
 _PARAGRAPH = int(BlockKind.PARAGRAPH)  # an enum's members compare slowly
 JOINED = 8
-"""Flag on a row's kind: the row goes on in the line of the row before it."""
+"""Flag on a row's kind: the row continues the line of the row before it."""
 
 
 class Block(NamedTuple):
@@ -50,7 +50,7 @@ class Definition(StrEnum):
 
 
 def pack(rows: Iterable[Block]) -> bytes:
-    """The table as it stands in a features record: 16 bytes a row, little-endian."""
+    """The table in the form of a features record: 16 bytes a row, little-endian."""
     return b"".join(_ROW.pack(*row) for row in rows)
 
 

@@ -1,6 +1,6 @@
 """HTML to main text, once: decoding, guards, and the extractors by name.
 
-Pure: a page in, an `Extraction` out; whatever is wrong with the page is named in `error`, nothing is raised for it.
+Pure: a page in, an `Extraction` out. A problem of the page is named in `error` and raises nothing.
 Time and memory are bounded by `filters.measure.workers`, which runs this in processes that can be killed.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import re
-from functools import cache
 from importlib.util import find_spec
 
 from filters.errors import MissingExtractor
@@ -24,7 +23,7 @@ _FEW_ATTRIBUTES_CHARS = 100_000
 """Characters up to which a page is not searched for them: a single element of that size takes some 2 s to extract."""
 
 _MANY_ATTRIBUTES = re.compile(
-    # Tags as HTML reads them; what stands in a script, a style sheet or a comment is none. Nothing is given back once
+    # Tags as HTML defines them, none in scripts, style sheets and comments. Nothing is given back once
     # it has matched, so that the search takes the same time for each character of any page. A page that is written to
     # be read otherwise by this than by the parser meets the worker's time limit.
     rf"""<(?:
@@ -51,15 +50,10 @@ _NOT_CHARSETS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-es
 
 
 def extractor(name: str) -> Extractor:
-    """The extractor of that name, which is that of its package. Raises MissingExtractor where that is not installed."""
-    if not _installed(name):
+    """The extractor of that name. Raises MissingExtractor if its package, of the same name, is not installed."""
+    if find_spec(name) is None:
         raise MissingExtractor(f"extractor {name!r} needs a package that is not here: pip install 'farmwatch[{name}]'")
     return EXTRACTORS[name]
-
-
-@cache
-def _installed(name: str) -> bool:
-    return find_spec(name) is not None
 
 
 def extract(page: bytes | str, encoding: str, settings: MeasureSettings) -> Extraction:
@@ -82,7 +76,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings) -> Extr
 
 
 def decode(page: bytes, encoding: str) -> str:
-    """Text of `page`; what the charset cannot say becomes U+FFFD, a charset that does not exist is taken as UTF-8."""
+    """Text of `page`; bytes that are invalid in the charset become U+FFFD, and an unknown charset counts as UTF-8."""
     try:
         name = codecs.lookup(encoding or "utf-8").name
         text = page.decode("utf-8" if name in _NOT_CHARSETS else name, "replace")
@@ -92,7 +86,7 @@ def decode(page: bytes, encoding: str) -> str:
 
 
 def _refused(page: bytes | str, html: str, settings: MeasureSettings) -> ExtractError | None:
-    """Guards that cost next to nothing, before anything is parsed."""
+    """Cheap guards before parsing."""
     if len(page) > settings.max_html_bytes:
         return ExtractError.TOO_LARGE
     if not html or html.isspace():

@@ -1,13 +1,14 @@
-"""HTML to a tree of everything that is in it, or the name of what prevents that.
+"""Parses HTML to a complete tree, or names the reason why it cannot.
 
-libxml2's HTML parser gives up in silence: beyond its limits (depth of 256, 10 MB of text or attribute) the tree ends,
-and text after the end tag of `html` gets a second root. Here such a document is parsed again without limits, further
-roots become the last `div`s of the body, and other failures raise. A text without an element is no HTML.
+libxml2's HTML parser stops without an error: beyond its limits (depth of 256, 10 MB of text or attribute) the tree
+ends, and text after the end tag of `html` gets a second root. Here such a document is parsed again without limits,
+further roots become the last `div`s of the body, and other failures raise. A text without an element is no HTML.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -28,23 +29,42 @@ _NONCHARACTERS = ("\ufffe".encode(), "\uffff".encode())
 
 
 class Unparsed(ValueError):
-    """The document cannot be parsed whole: `error` says why."""
+    """The document cannot be parsed completely; `error` is the reason."""
 
     def __init__(self, error: ExtractError) -> None:
         super().__init__(error)
         self.error = error
 
 
-def parse(html: str) -> Any:
+@lru_cache
+def new_parser(huge: bool) -> HTMLParser:
+    """Trafilatura's parser; `huge`: without limits. One class for all elements saves a tenth of the time."""
+    parser = HTMLParser(
+        collect_ids=False,
+        default_doctype=False,
+        encoding="utf-8",
+        remove_comments=True,
+        remove_pis=True,
+        huge_tree=huge,
+    )
+    parser.set_element_class_lookup(
+        etree.ElementDefaultClassLookup(
+            element=HtmlElement, comment=HtmlComment, pi=HtmlProcessingInstruction, entity=HtmlEntity
+        )
+    )
+    return parser
+
+
+def parse(html: str, parser: Callable[[bool], HTMLParser] = new_parser) -> Any:
     """The `html` element, without comments and characters that XML does not have. Raises Unparsed."""
     if not _ELEMENT.search(html):
         raise Unparsed(ExtractError.NOT_HTML)
     data = html.encode("utf-8", "replace").translate(None, _INVALID)
     for character in _NONCHARACTERS:
         data = data.replace(character, b"")
-    root, stopped = _parsed(data, _parser(huge=False))
+    root, stopped = _parsed(data, parser(False))
     if stopped:
-        root, stopped = _parsed(data, _parser(huge=True))
+        root, stopped = _parsed(data, parser(True))
         if _depth(root) > MAX_DEPTH:
             raise Unparsed(ExtractError.TOO_DEEP)
         if stopped:
@@ -61,25 +81,6 @@ def _parsed(data: bytes, parser: HTMLParser) -> tuple[Any, bool]:
     if root is None:
         raise Unparsed(ExtractError.NO_TEXT)
     return root, any(entry.level == etree.ErrorLevels.FATAL for entry in parser.error_log)
-
-
-@lru_cache
-def _parser(huge: bool) -> HTMLParser:
-    """Trafilatura's parser, with one class for all elements: lxml's own choice of classes takes a tenth of the time."""
-    parser = HTMLParser(
-        collect_ids=False,
-        default_doctype=False,
-        encoding="utf-8",
-        remove_comments=True,
-        remove_pis=True,
-        huge_tree=huge,
-    )
-    parser.set_element_class_lookup(
-        etree.ElementDefaultClassLookup(
-            element=HtmlElement, comment=HtmlComment, pi=HtmlProcessingInstruction, entity=HtmlEntity
-        )
-    )
-    return parser
 
 
 def _gather(root: Any) -> None:

@@ -1,7 +1,7 @@
 """From an extracted tree to lines of text and the rows of the block table.
 
 The tree is Trafilatura's `.body`: p, head, list/item, table/row/cell, quote, code, hi, ref, lb, nested divs, and text
-that stands directly in the body or after an element.
+directly in the body or after an element.
 """
 
 from __future__ import annotations

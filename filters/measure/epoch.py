@@ -1,4 +1,4 @@
-"""The feature epoch: what has to be equal for two features records to mean the same."""
+"""The feature epoch: a digest of everything that changes the meaning of features."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OF_EXTRACTOR = {"trafilatura": ("trafilatura", "justext", "lxml"), "resiliparse
 
 
 def feature_epoch(settings: MeasureSettings, *, version_of: Callable[[str], str] = version) -> str:
-    """Digest of all that changes the meaning of features: settings (epoch), versions; `version_of` may not find one."""
+    """Digest of the settings marked (epoch) and the versions of libraries; `version_of` raises for a missing one."""
     libraries = (*_LIBRARIES, *_OF_EXTRACTOR.get(settings.extractor, ()))
     meaning = {
         "measures": MEASURES_VERSION,

@@ -1,4 +1,4 @@
-"""One page to its measures: everything that needs the page alone. What needs its site is in `filters.site_memory`."""
+"""The measures of one page alone. `filters.site_memory` compares it with its site."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
 
 def measure_raw(page: RawPage, settings: MeasureSettings) -> Measured:
-    """Measure a page as it lies on its topic; the body is inflated under a cap, whatever its header claims."""
+    """Measure a page from its topic; the body is inflated up to a cap, whatever its header claims."""
     try:
         html = _inflated(page.body, settings.max_html_bytes) if page.body else b""
     except zstandard.ZstdError:

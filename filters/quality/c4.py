@@ -53,7 +53,7 @@ class Cleaned:
 
 def clean(text: str) -> Cleaned:
     """Keep of a text what C4 keeps: lines joined by a line feed. Any text is fine."""
-    # Nearly always nothing tells, and no line need be asked. The letters of ASCII alone are lowered faster.
+    # Nearly all texts have no such phrase, so lines need no check. Lower-casing ASCII alone is faster.
     lowered = text.encode("utf-8", "surrogatepass").lower()
     telling = any(phrase in lowered for phrase in _TELLING) or _KELVIN in text
     whole = True

@@ -20,7 +20,7 @@ __all__ = ["MEASURES", "TEXTS", "measure_quality", "measure_text"]
 
 
 def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[float | None]]:
-    """Text name -> values in the order of MEASURES, None where a text has none of it; C4's three stand in both."""
+    """Text name -> values in the order of MEASURES, None if a text has nothing to measure; C4's three are in both."""
     tokens = Tokens.of(text, TOKENIZERS[tokenizer])
     cleaned = clean(text)
     main = measure_text(text, tokens, cleaned)

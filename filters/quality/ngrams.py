@@ -3,7 +3,7 @@
 Gopher (Rae et al. 2021, table A1) asks for the share of characters in the most frequent 2- to 4-gram and in duplicate
 5- to 10-grams, and leaves open what a duplicate is:
 
-- datatrove walks over the words. An n-gram seen at an earlier step is a duplicate, and the walk goes on behind it, so
+- datatrove walks over the words. An n-gram seen at an earlier step is a duplicate, and the walk continues behind it, so
   none is counted twice; first occurrences count for nothing. N-grams are compared with their words joined without a
   space. Divisor: all characters of the text, white space included.
 - DOLMa counts all occurrences of n-grams that occur twice, overlapping or not, over the characters of all n-grams.
@@ -61,8 +61,8 @@ class Repeated:
     longest: int
 
 
-def repeated_ngrams(tokens: Tokens) -> Repeated:
-    """Find them, from 2-grams to 10-grams."""
+def repeated_ngrams(tokens: Tokens, piece: int = _PIECE) -> Repeated:
+    """Find them, from 2-grams to 10-grams; more than `piece` of them are worked on piece by piece."""
     count, ends = len(tokens), tokens.ends
     top: list[tuple[int, int] | None] = [(ends[n], 1) if n <= count else None for n in TOP]
     all_chars, walked_chars = [0] * len(DUPLICATE), [0] * len(DUPLICATE)
@@ -84,7 +84,7 @@ def repeated_ngrams(tokens: Tokens) -> Repeated:
             top[n - 2] = ends[most + n] - ends[most], times
         else:
             all_chars[n - _LEAST] = int((tokens.bounds[places + n] - tokens.bounds[places]).sum())
-            walked_chars[n - _LEAST] = _walk(_in_pieces(places, grams), n, ends)
+            walked_chars[n - _LEAST] = _walk(_in_pieces(places, grams, piece), n, ends)
             pairs += len(equal)
         both = (places[1:] - places[:-1] == 1).nonzero()[0]
         places, grams = places[both], grams[both]
@@ -101,7 +101,7 @@ def repeated_ngrams(tokens: Tokens) -> Repeated:
             pairs += len(firsts) - len(set(firsts.values()))
         firsts = _longer(firsts, count) if n < _MOST else {}
         n += 1
-    if count > _LEAST and pairs != _joined_pairs(tokens, np.uint32) and pairs != _joined_pairs(tokens, np.uint64):
+    if count > _LEAST and all(pairs != _joined_pairs(tokens, kind, piece) for kind in (np.uint32, np.uint64)):
         walked_chars = [_walk_joined(tokens, n) for n in DUPLICATE]
     return Repeated(top, all_chars, walked_chars, longest)
 
@@ -109,7 +109,7 @@ def repeated_ngrams(tokens: Tokens) -> Repeated:
 def _sorted(grams: Hashes) -> tuple[Counts, Counts]:
     """Where the n-grams stand in `grams`, equal ones side by side and in order; and places in that whose next is equal.
 
-    In all but long texts the low bits of a hash make room for where it stands, as sorting numbers is faster; it is
+    In all but long texts the low bits of a hash make room for its place, because sorting numbers is faster; it is
     multiplied before, for the last word of an n-gram may say nothing in the high bits.
     """
     bits = len(grams).bit_length()
@@ -178,10 +178,10 @@ def _walk(places: Iterable[tuple[int, int | str]], n: int, ends: Sequence[int]) 
     return chars
 
 
-def _in_pieces(places: Counts, grams: Hashes) -> Iterator[tuple[int, int]]:
+def _in_pieces(places: Counts, grams: Hashes, size: int) -> Iterator[tuple[int, int]]:
     """Places and their n-grams; a list of millions would take more memory than all else."""
-    for start in range(0, len(places), _PIECE):
-        piece = slice(start, start + _PIECE)
+    for start in range(0, len(places), size):
+        piece = slice(start, start + size)
         yield from zip(places[piece].tolist(), grams[piece].tolist(), strict=True)
 
 
@@ -191,7 +191,7 @@ def _walk_joined(tokens: Tokens, n: int) -> int:
     return _walk(grams, n, ends)
 
 
-def _joined_pairs(tokens: Tokens, kind: type[np.uint32 | np.uint64]) -> int:
+def _joined_pairs(tokens: Tokens, kind: type[np.uint32 | np.uint64], piece: int) -> int:
     """How many joined 5- to 10-grams equal an earlier one, or a few more by chance; half a hash costs half."""
     powers, inverses = inverse_powers(tokens.bounds)
     columns = len(tokens) - _LEAST + 1
@@ -203,7 +203,7 @@ def _joined_pairs(tokens: Tokens, kind: type[np.uint32 | np.uint64]) -> int:
     rows = np.ndarray((len(DUPLICATE), columns), kind, sums, offset=_LEAST * size, strides=(size, size))
     factors = inverses[:columns].astype(kind)
     pairs = 0
-    for some in rows if columns > _PIECE else rows[np.newaxis]:  # all at once, or one by one where they are long
+    for some in rows if columns > piece else rows[np.newaxis]:  # all at once, or one by one where they are long
         joined = some - sums[:columns]
         joined *= factors
         joined.sort()

@@ -4,7 +4,7 @@
   those, all other divisors are all tokens. Symbols are # and ellipses (… or `...`) anywhere in the text, and rules on
   them are two. The paper's rule is on the mean length; the median is measured as well.
 - DOLMa: every token is a word, and the median is its rule. A symbol is a word with # or … in it, one share for both.
-  Stop words are counted, not told apart: `the the` has two.
+  Occurrences of stop words are counted: `the the` has two.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The differences of two rulesets. Only what decides is compared: no difference means one digest."""
+"""The differences of two rulesets in what decides. Rulesets without a difference have the same digest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from filters.rules.ruleset import Ruleset, rule_fields
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What two rulesets have otherwise; None = not there. `rule` "": the ruleset as a whole. Patterns one by one."""
+    """One difference; None = absent. `rule` "" stands for the ruleset as a whole. Each pattern has its own."""
 
     rule: str
     field: str
@@ -20,7 +20,7 @@ class Difference:
 
 
 def differences(a: Ruleset, b: Ruleset) -> list[Difference]:
-    """What decides otherwise: rules in the order of `a`, then those of `b`. Empty where the digests are equal."""
+    """The differences, rules in the order of `a`, then of `b`. Empty if the digests are equal."""
     ours, theirs = ({rule.name: rule_fields(rule) for rule in ruleset.rules} for ruleset in (a, b))
     found = [*_values("", "", a.fields, b.fields)]
     for name in ours | theirs:

@@ -18,7 +18,7 @@ from stream.schema.records import Verdict
 
 
 class Judged(NamedTuple):
-    """A verdict on a labelled page; `page_type` is "" where nobody said what kind of page it is."""
+    """A verdict on a labelled page; `page_type` is "" for a page without a label."""
 
     page_type: str
     source: str
@@ -26,7 +26,7 @@ class Judged(NamedTuple):
 
 
 class KeptShare(NamedTuple):
-    """How many of some pages a ruleset keeps."""
+    """A number of pages, and how many of them a ruleset keeps."""
 
     kept: int
     pages: int
@@ -37,7 +37,7 @@ class KeptShare(NamedTuple):
 
 
 class Pages(NamedTuple):
-    """A number of pages by what they are: called an article, called something else, or without a label."""
+    """A number of pages by label: article, another label, or none."""
 
     articles: int
     others: int
@@ -45,8 +45,8 @@ class Pages(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class RuleWork:
-    """The drops of one rule, see this module. `unknown`: pages on which its measure is not known."""
+class RuleDrops:
+    """The drops of one rule, counted as this module says. `unknown`: pages whose measure is unknown."""
 
     name: str
     disabled: bool
@@ -58,7 +58,7 @@ class RuleWork:
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Kept or dropped against article or not, over the pages with a `page_type`; to keep an article is a hit."""
+    """Kept or dropped against article or not, over the labelled pages; keeping an article is a hit."""
 
     articles: KeptShare
     others: KeptShare
@@ -86,7 +86,7 @@ class RulesetEvaluation:
     confusion: Confusion
     labels: dict[str, KeptShare]  # by page_type, pages without one left out
     sources: dict[str, KeptShare]
-    rules: list[RuleWork]
+    rules: list[RuleDrops]
 
 
 def evaluate(judged: Sequence[Judged]) -> RulesetEvaluation:
@@ -102,7 +102,7 @@ def evaluate(judged: Sequence[Judged]) -> RulesetEvaluation:
         ),
         labels=_kept_by(labelled, "page_type"),
         sources=_kept_by(judged, "source"),
-        rules=[_work(judged, number) for number in range(len(judged[0].verdict.rules) if judged else 0)],
+        rules=[_drops(judged, number) for number in range(len(judged[0].verdict.rules) if judged else 0)],
     )
 
 
@@ -115,11 +115,11 @@ def _kept(judged: Sequence[Judged]) -> KeptShare:
     return KeptShare(sum(page.verdict.verdict == ARTICLE for page in judged), len(judged))
 
 
-def _work(judged: Sequence[Judged], number: int) -> RuleWork:
+def _drops(judged: Sequence[Judged], number: int) -> RuleDrops:
     rule = judged[0].verdict.rules[number]
     disabled = rule.threshold is None
     failing = [page for page in judged if rule.name in page.verdict.failed]
-    return RuleWork(
+    return RuleDrops(
         name=rule.name,
         disabled=disabled,
         drops=_pages(failing),

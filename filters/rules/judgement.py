@@ -18,7 +18,7 @@ def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "
 
 
 def judge_and_text(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live") -> tuple[Verdict, str]:
-    """`judge`, and the text that is scored, whose digest stands in the verdict; "" for a page that is dropped."""
+    """`judge`, and the text to score, whose digest is in the verdict; "" for a dropped page."""
     facts = Facts(features, ruleset.blocks, ruleset.reads)
     outcomes: list[RuleOutcome] = []
     failed: list[str] = []
@@ -59,7 +59,7 @@ def judge_and_text(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run
 
 
 def scored_text(features: Features, ruleset: Ruleset) -> tuple[str, str]:
-    """(text, its digest) that is scored where the page is an article: the main text, or its C4-cleaned lines."""
+    """The text to score if the page is an article, and its digest: the main text, or its C4-cleaned lines."""
     if ruleset.scores == "main":
         return features.text, features.text_digest
     from filters.quality.c4 import clean  # few rulesets need it

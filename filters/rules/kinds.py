@@ -44,7 +44,7 @@ class Rule:
 
 
 class Facts:
-    """Features as the rules see them, under one definition of a block; what several rules need is computed once."""
+    """Features as input of rules, under one definition of a block; values that several rules need are computed once."""
 
     def __init__(self, features: Features, definition: Definition, reads: str = "main") -> None:
         self.features = features
@@ -69,7 +69,7 @@ class Facts:
 
 
 Check = tuple[str, Rule, Callable[[Facts, Rule], Value], str, Threshold, Callable[[Any, Any], bool], bool]
-"""A rule made ready for page after page: name, rule, measure, op, threshold, what passes, whether unknown drops."""
+"""A rule prepared for judging: name, rule, measure, op, threshold, the test for a pass, whether unknown drops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The earlier pages of a site, as MEASURE compares a page with them.
+"""The earlier pages of a site, with which MEASURE compares each page.
 
 - `duplicate_share`: share of the page's bytes in chunks that earlier pages have (`filters.duplicates.chunker`).
 - `template_share`: containment of the page's 5-word shingles in those of the earlier pages: exact over those whose
@@ -33,7 +33,7 @@ from filters.site_memory.rows import HEAD, Kind, SiteKeyedState, StoredPage, rea
 
 
 class Likeness(NamedTuple):
-    """How much of a page its site had before: shares (0 to 1) and a distance (0 to 64 bits); None = unknown."""
+    """How similar a page is to earlier ones of its site: shares (0 to 1), a distance (0 to 64 bits); None = unknown."""
 
     duplicate_share: float | None = None
     template_share: float | None = None
@@ -96,13 +96,13 @@ class SiteMemory:
         return likeness
 
     def of(self, state: SiteKeyedState, partition: int, site: str, page_id: str, measured: Measured) -> Likeness:
-        """`compare` for what was measured; where that was given up, the site is left as it is."""
+        """`compare` for a measured page; a page whose extraction was given up leaves the site as it is."""
         if measured.error in UNFINISHED:
             return Likeness()
         return self.compare(state, partition, site, page_id, measured.chunks(), measured.outline)
 
     def take_out(self, state: SiteKeyedState, partition: int, site: str, page_id: str) -> None:
-        """Forget what a page had, but not its place: put in again, it leaves all as it was, if no cap cut it."""
+        """Remove the content of a page and keep its place. Adding it again restores all, unless a cap had cut it."""
         memory = self._site(state, partition, site)
         if page_id in memory.pages and (row := memory.row(page_id)).shingle_count:
             before = memory.size_bytes
@@ -113,7 +113,7 @@ class SiteMemory:
         self._shrink((partition, site))
 
     def forget(self, state: SiteKeyedState, partition: int, site: str) -> None:
-        """Forget all that is known of a site, for good. Where that is not committed, call `drop`."""
+        """Delete all rows of a site. If that is not committed, call `drop`."""
         for page_id in self._site(state, partition, site).pages:
             state.delete(row_key(site, page_id))
         self._cached -= self._sites.pop((partition, site)).size_bytes
@@ -123,7 +123,7 @@ class SiteMemory:
             self._cached -= self._sites.pop(key).size_bytes
 
     def _row(self, order: int, chunks: Chunks, outline: Outline) -> StoredPage:
-        """What is to be kept of a page; beyond a cap the smallest identities, which are the same on pages alike."""
+        """The row of a page; beyond a cap the smallest identities, because similar pages keep the same ones."""
         ids = np.unique(chunks.ids)[: self._caps["chunks"]]
         shingles = np.frombuffer(outline.shingles, "<u4")[: self._caps["shingles"]]
         sketch = np.frombuffer(outline.sketch, "<u4")

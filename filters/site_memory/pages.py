@@ -71,7 +71,7 @@ class SitePages:
         return self.heads.nbytes + arrays + _PAGE_BYTES * len(self.pages) + _SITE_BYTES
 
     def index(self, page_id: str) -> int:
-        """Where in `heads` a page stands, or would stand as the newest."""
+        """The place of a page in `heads`; the end for a new page."""
         order = self.pages.get(page_id)
         return len(self.heads) if order is None else int(np.searchsorted(self.heads["order"], np.uint32(order)))
 

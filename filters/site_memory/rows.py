@@ -44,7 +44,7 @@ class SiteKeyedState(Protocol):
 
 
 class NoState:
-    """Keyed state of a memory that is never dropped: nothing to read, nothing is kept."""
+    """Keyed state of a memory that is never dropped: it stores nothing."""
 
     def put(self, key: bytes, value: bytes) -> None: ...
 

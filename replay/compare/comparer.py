@@ -11,12 +11,11 @@ from replay.compare.flips import sample_of
 from replay.compare.run_pair import Chosen, choose
 from replay.compare.site_changes import DirectFit, DirectPair, Drawing, PairedSites
 from replay.compare.site_rows import SiteRows, read_site_rows
-from replay.compare.verdict_join import Joined, RuleCounts, join
+from replay.compare.verdict_join import Joined, join
 from replay.runs.overview import LIVE_NOW
 from replay.runs.window import run_window
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
-from scoring.rates.canary_counts import CanarySummary
-from scoring.rates.canary_errors import Correction, errors_in_force, recent_canaries
+from scoring.rates.canary_counts import CanarySummary, Correction, errors_in_force, recent_canaries
 from scoring.rates.direct_share import direct_share, known_sites
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.paired_bootstrap import RunErrors
@@ -30,7 +29,7 @@ from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
 from stream.text.wording import counted
 
 NO_THRESHOLD = "no threshold"  # the condition of a rule that is disabled
-_MANY = 0.01  # of the fetches: how many one run only may have judged before differences are told to be of windows, too
+_MANY = 0.01  # share of fetches judged by one run only, above which differences also come from the windows
 CHANGES = ("share", "site_rate", "site_rate_decided", "article_share", "flagged_share")
 
 
@@ -59,19 +58,15 @@ def compare(log: Log, a: str, b: str, asked: ComparisonRequest, settings: RateSe
     """
     control = Control(log)
     runs = choose(log, control, a), choose(log, control, b)
-    joined = join(
-        log,
-        (runs[0].names.verdicts, runs[1].names.verdicts),
-        (runs[0].digest, runs[1].digest),
-        seed=asked.seed,
-        sample=asked.sample,
-    )
+    joined = join(log, runs, seed=asked.seed, sample=asked.sample)
     rated = _rated(log, runs[0], settings, now_ms), _rated(log, runs[1], settings, now_ms)
     direct = DirectPair(rated[0].direct, rated[1].direct, *_known_pairs(rated[0].canaries, rated[1].canaries))
     sites = PairedSites(rated[0].found.rows, rated[1].found.rows)
-    identical = _one_by_construction(runs, rated) and _nothing_differs(joined, sites)
+    apart = joined.flips or joined.changed_reasons or joined.pages.only_in_a or joined.pages.only_in_b
+    identical = _one_by_construction(runs, rated) and not apart and sites.equal
     drawing = Drawing(asked.seed, asked.resamples, settings.confidence, identical)
-    errors = _errors(rated, settings)
+    of_a, of_b = (one.correction.errors for one in rated)
+    errors = None if of_a is None or of_b is None else RunErrors(of_a, of_b, shared=settings.errors is not None)
     names = [*CHANGES[:2], *(["site_rate_corrected"] if errors is not None else []), *CHANGES[2:]]
     strata, sample = sample_of(log, joined, runs, asked.sample)
     first = _side(runs[0], rated[0], sites, 0, joined)
@@ -84,8 +79,8 @@ def compare(log: Log, a: str, b: str, asked: ComparisonRequest, settings: RateSe
         pages=joined.pages,
         sites=sites.cells,
         rules=_rules(runs, joined),
-        only_in_a=_only(runs[0].rules, runs[1].rules),
-        only_in_b=_only(runs[1].rules, runs[0].rules),
+        only_in_a=_only(runs[0].newest.rules, runs[1].newest.rules),
+        only_in_b=_only(runs[1].newest.rules, runs[0].newest.rules),
         changes=sites.changes(names, drawing, direct, errors),
         groups=sites.groups(drawing, direct),
         strata=strata,
@@ -101,7 +96,7 @@ def compare(log: Log, a: str, b: str, asked: ComparisonRequest, settings: RateSe
 
 
 def _rated(log: Log, run: Chosen, settings: RateSettings, now_ms: int) -> _Rated:
-    found = read_site_rows(log, run.names.sites, run.digest, run.run.detector)
+    found = read_site_rows(log, run.names.sites, run.newest.digest, run.run.detector)
     correction = errors_in_force(settings, found.canaries, now_ms, found.rows.values())
     canaries = recent_canaries(settings, found.canaries, now_ms)
     cells = Counter((row.scored, row.flagged) for row in found.rows.values() if row.scored)
@@ -131,35 +126,23 @@ def _one_by_construction(runs: tuple[Chosen, Chosen], rated: tuple[_Rated, _Rate
     are corrected alike: each run has its own canaries.
     """
     a, b = (
-        (run.digest, run.names.features, one.found.detector, one.found.site_method, one.correction.errors)
+        (run.newest.digest, run.names.features, one.found.detector, one.found.site_method, one.correction.errors)
         for run, one in zip(runs, rated, strict=True)
     )
     return a == b
-
-
-def _nothing_differs(joined: Joined, sites: PairedSites) -> bool:
-    pages = joined.pages
-    apart = pages.a_only_article + pages.b_only_article + pages.only_in_a + pages.only_in_b + joined.changed_reasons
-    return not apart and sites.equal
-
-
-def _errors(rated: tuple[_Rated, _Rated], settings: RateSettings) -> RunErrors | None:
-    """What corrects both rates; None where not both are corrected."""
-    a, b = (one.correction.errors for one in rated)
-    return None if a is None or b is None else RunErrors(a, b, shared=settings.errors is not None)
 
 
 def _side(run: Chosen, rated: _Rated, sites: PairedSites, number: int, joined: Joined) -> Side:
     kinds = dict.fromkeys((LLM, HUMAN, UNDECIDED, UNCLASSIFIABLE), 0)
     for row in rated.found.rows.values():
         kinds[row.verdict] += 1
-    judged = rated.judged.rate
+    judged = rated.judged
     return Side(
         run=run.run.shown,
-        ruleset=run.ruleset,
-        digest=run.digest,
+        ruleset=run.newest.ruleset,
+        digest=run.newest.digest,
         detector=rated.found.detector or run.run.detector,
-        epoch=run.epoch,
+        epoch=run.newest.epoch,
         site_method=rated.found.site_method,
         state=run.state,
         progress=run.progress,
@@ -168,47 +151,26 @@ def _side(run: Chosen, rated: _Rated, sites: PairedSites, number: int, joined: J
         verdicts=joined.verdicts[number],
         other_verdicts=joined.other_verdicts[number],
         sites=len(rated.found.rows),
-        llm=kinds[LLM],
-        human=kinds[HUMAN],
-        undecided=kinds[UNDECIDED],
-        unclassifiable=kinds[UNCLASSIFIABLE],
+        **kinds,
         other_sites=rated.found.left_out,
-        pages=sites.total(number, "pages"),
-        articles=sites.total(number, "articles"),
-        scored=sites.total(number, "scored"),
-        abstained=sum(row.abstained for row in rated.found.rows.values()),
-        unscored=sites.total(number, "unscored"),
-        flagged=sites.total(number, "flagged"),
+        **sites.totals(number),
         estimate=rated.direct[0],
-        judged=JudgedShare(
-            share=judged.rate, low=judged.low, high=judged.high, method=judged.method, text=rated.judged.text
-        ),
+        judged=JudgedShare(share=judged.rate, low=judged.low, high=judged.high, method=judged.method, text=judged.text),
     )
 
 
 def _rules(runs: tuple[Chosen, Chosen], joined: Joined) -> list[RuleChange]:
-    of_a, of_b = ({rule.name: rule for rule in run.rules} for run in runs)
-
-    def of(counts: RuleCounts, rule: str) -> tuple[int, int, int]:
-        return counts.first[rule], counts.only[rule], counts.any[rule]
-
-    changes = []
-    for rule in dict.fromkeys((*of_b, *of_a)):
-        let_in, thrown = of(joined.let_in, rule), of(joined.thrown_out, rule)
-        changes.append(
-            RuleChange(
-                rule=rule,
-                threshold_a=condition(of_a.get(rule)),
-                threshold_b=condition(of_b.get(rule)),
-                let_in_first=let_in[0],
-                let_in_only=let_in[1],
-                let_in_any=let_in[2],
-                thrown_first=thrown[0],
-                thrown_only=thrown[1],
-                thrown_any=thrown[2],
-            )
+    of_a, of_b = ({rule.name: rule for rule in run.newest.rules} for run in runs)
+    return [
+        RuleChange(
+            rule=rule,
+            threshold_a=condition(of_a.get(rule)),
+            threshold_b=condition(of_b.get(rule)),
+            **joined.let_in.of(rule, "let_in"),
+            **joined.thrown_out.of(rule, "thrown"),
         )
-    return changes
+        for rule in dict.fromkeys((*of_b, *of_a))
+    ]
 
 
 def condition(rule: RuleOutcome | None) -> str:
@@ -255,7 +217,7 @@ def _notes(a: Side, b: Side, runs: tuple[Chosen, Chosen], joined: Joined) -> Ite
         )
     if a.site_method != b.site_method:
         yield f"two site methods, {a.site_method or '-'} and {b.site_method or '-'}: sites may have changed by it alone"
-    if runs[0].epoch != runs[1].epoch:
+    if a.epoch != b.epoch:
         yield f"two feature epochs, {a.epoch} and {b.epoch}: pages may have changed by what was measured alone"
     for name, side in (("A", a), ("B", b)):
         if side.other_verdicts or side.other_sites:

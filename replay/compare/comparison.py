@@ -2,7 +2,7 @@
 
 Differences are B - A. Shares lie in [0, 1]; times are milliseconds UTC. A number of
 `docs/explanation/compare.md` is the field of the same name. Texts, URLs and names of sites are those of crawled pages,
-thus hostile: whoever shows them escapes them.
+thus hostile: escape them where they are shown.
 """
 
 from __future__ import annotations

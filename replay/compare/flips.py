@@ -2,7 +2,7 @@
 
 Each kind of flip is a stratum: in or out, by the first rule that failed. The strata take turns, the largest first, each
 with its next page in the random order of the seed, until the sample is full: so a rule that flips few pages is seen,
-too. `FlipStratum` says how many there are of each, for whoever wants to weigh.
+too. `Stratum` has the number of flips of each, as weights.
 """
 
 from __future__ import annotations

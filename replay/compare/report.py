@@ -11,7 +11,6 @@ import time
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
@@ -40,14 +39,10 @@ _KEPT = "\n\u200c\u200d"  # joiners are part of how some scripts are written
 Row = tuple[str, ShareChange]
 
 
-def render(found: Comparison) -> str:
-    """The whole report. Values of crawled pages are text in it, and nothing else."""
-    try:
-        made_by = version("farmwatch")
-    except PackageNotFoundError:
-        made_by = "of an unknown version"
+def render(found: Comparison, version: str = "unknown") -> str:
+    """The whole report, by this version of farmwatch. Values of crawled pages are text in it, and nothing else."""
     template = _environment().get_template("report.html")
-    return template.render(found=found, interval=f"{found.confidence:.0%}", version=made_by).lstrip() + "\n"
+    return template.render(found=found, interval=f"{found.confidence:.0%}", version=version).lstrip() + "\n"
 
 
 class Scale(NamedTuple):

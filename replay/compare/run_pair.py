@@ -5,33 +5,30 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass
 
-from replay.runs.lag import lag_by_group
 from replay.runs.lookup import FIRST_RUN, find_run
 from replay.runs.offsets import last_record
 from replay.runs.overview import state_of
 from replay.runs.phases import JUDGE, MEASURE, TALLY, progress_of
+from replay.runs.topology import lag_by_group
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control
-from stream.schema.records import RuleOutcome, Verdict
+from stream.schema.records import Verdict
 from stream.schema.runs import LIVE, Run, RunNames, RunStatus
 from stream.text.user_errors import NotFound
 
-_LITTLE = 0.01  # of its records: how far behind a run that follows may be before it is told
+_LITTLE = 0.01  # of its records: lag of a run that follows, above which the comparison notes it
 _DONE = {MEASURE: "measured", JUDGE: "judged", TALLY: "tallied"}
 
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """A run, where it writes, and the ruleset that its verdicts are of. `rules` are those of its newest verdict."""
+    """A run, where it writes, and its newest verdict, which has the ruleset that is compared."""
 
     run: Run
     names: RunNames
     state: str  # see `state_of`
-    ruleset: str
-    digest: str
-    epoch: str
-    rules: list[RuleOutcome]
+    newest: Verdict
     progress: str  # how far it is, in words; "" = all is judged and tallied
 
 
@@ -47,16 +44,7 @@ def choose(log: Log, control: Control, name: str) -> Chosen:
     if newest is None:
         so_far = f" ({progress})" if progress else ""
         raise NotFound(f"the run {run.shown} has judged nothing yet{so_far}: wait for it; `farmwatch runs` shows it")
-    return Chosen(
-        run=run,
-        names=names,
-        state=state_of(log, control, run),
-        ruleset=newest.ruleset,
-        digest=newest.digest,
-        epoch=newest.epoch,
-        rules=newest.rules,
-        progress=progress,
-    )
+    return Chosen(run, names, state_of(log, control, run), newest, progress)
 
 
 def _newest(log: Log, topic: str) -> Verdict | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
@@ -26,7 +26,7 @@ from stream.text.wording import counted
 _KIND = {kind: number for number, kind in enumerate(SITE_KINDS)}
 _ABSENT = ComparedSite("absent", 0, 0, 0, 0, 0, (), 0)
 _LLM, _HUMAN, _UNDECIDED = range(3)  # the first of SITE_KINDS, which are classifiable
-_COLUMNS = ("pages", "articles", "scored", "flagged", "unscored")
+_COLUMNS = ("pages", "articles", "scored", "abstained", "flagged", "unscored")
 
 TITLES = {
     "share": "share of LLM sites",
@@ -88,25 +88,24 @@ class PairedSites:
         apart = np.flatnonzero(self._kinds[0] != self._kinds[1])
         column = _COLUMNS.index("articles")
         articles = np.maximum(self._sums[0][apart, column], self._sums[1][apart, column])
-        flips = []
-        for number in apart[np.argsort(-articles, kind="stable")][:most].tolist():
-            a, b = self._rows[number]
-            flips.append(
-                SiteFlip(
-                    site=self._sites[number],
-                    verdict_a=a.verdict,
-                    verdict_b=b.verdict,
-                    articles_a=a.articles,
-                    articles_b=b.articles,
-                    unscored_a=a.unscored,
-                    unscored_b=b.unscored,
-                )
+        chosen = apart[np.argsort(-articles, kind="stable")][:most].tolist()
+        return [
+            SiteFlip(
+                site=self._sites[number],
+                verdict_a=a.verdict,
+                verdict_b=b.verdict,
+                articles_a=a.articles,
+                articles_b=b.articles,
+                unscored_a=a.unscored,
+                unscored_b=b.unscored,
             )
-        return flips
+            for number in chosen
+            for a, b in (self._rows[number],)
+        ]
 
-    def total(self, run: int, column: str) -> int:
-        """Sum over all sites of run 0 or 1: pages, articles, scored, flagged, unscored."""
-        return int(self._sums[run][:, _COLUMNS.index(column)].sum())
+    def totals(self, run: int) -> dict[str, int]:
+        """Sums over all sites of run 0 or 1: pages, articles, scored, abstained, flagged, unscored."""
+        return dict(zip(_COLUMNS, self._sums[run].sum(axis=0).astype(int).tolist(), strict=True))
 
     @cached_property
     def equal(self) -> bool:
@@ -184,32 +183,19 @@ class PairedSites:
         pairs.pop((NO_CELL, NO_CELL), None)
         sites = pairs.total()
         moved = sum(number for (of_a, of_b), number in pairs.items() if of_a != of_b)
-        wholes = a.scored_sites, b.scored_sites
-        parts = [round((share.share or 0) * whole) for share, whole in zip((a, b), wholes, strict=True)]
-        ends: dict[str, Any] = dict.fromkeys(("difference", "low", "high"))
+        parts = [round((a.share or 0) * a.scored_sites), a.scored_sites]
+        parts += [round((b.share or 0) * b.scored_sites), b.scored_sites]
+        ends: dict[str, float | None] = {"a": a.share, "b": b.share, "difference": None, "low": None, "high": None}
         if fit_a is not None and fit_b is not None and a.share is not None and b.share is not None:
             found = Interval(0.0, 0.0, 0.0)
             if not drawing.same:
                 found = share_change(fit_a, fit_b, pairs, direct.human, direct.llm, drawing.confidence)
-            ends = {"difference": b.share - a.share, "low": round(found.low, 9), "high": round(found.high, 9)}
-            remarks = _remarks([parts[0], wholes[0], parts[1], wholes[1]], sites, moved, drawing.same)
+            ends |= {"difference": b.share - a.share, "low": round(found.low, 9), "high": round(found.high, 9)}
+            remarks = _remarks(parts, sites, moved, drawing.same)
         else:
             lacking = {run: share.text for run, share in (("A", a), ("B", b)) if share.share is None}
             remarks = [f"no difference: {run}: {text}" for run, text in lacking.items()]
-        return ShareChange(
-            name="share",
-            title=TITLES["share"],
-            a=a.share,
-            b=b.share,
-            **ends,
-            a_part=parts[0],
-            a_whole=wholes[0],
-            b_part=parts[1],
-            b_whole=wholes[1],
-            sites=sites,
-            moved=moved,
-            remark="; ".join([*remarks, *self._unscored(members)]),
-        )
+        return _row("share", ends, parts, sites, moved, [*remarks, *self._unscored(members)])
 
     def _change(
         self, name: str, members: NDArray[np.int64], drawing: Drawing, errors: RunErrors | None = None
@@ -218,35 +204,16 @@ class PairedSites:
         stream = xxhash.xxh3_64_intdigest(name.encode())  # the same sites have the same interval in a group as over all
         rng = np.random.default_rng([drawing.seed, stream])
         found = paired_change(
-            sums,
-            rng,
-            resamples=drawing.resamples,
-            confidence=drawing.confidence,
-            errors=errors,
-            same=drawing.same,
+            sums, rng, resamples=drawing.resamples, confidence=drawing.confidence, errors=errors, same=drawing.same
         )
         parts = [int(part) for part in sums.sum(axis=0)]
         sites = int(((sums[:, 1] > 0) | (sums[:, 3] > 0)).sum())
         moved = int((sums[:, :2] != sums[:, 2:]).any(axis=1).sum())
-        ends: dict[str, Any] = dict.fromkeys(("difference", "low", "high"))
+        ends: dict[str, float | None] = dict.fromkeys(("difference", "low", "high"))
         ends |= {"a": _share(parts[0], parts[1]), "b": _share(parts[2], parts[3])} if found is None else found._asdict()
-        return ShareChange(
-            name=name,
-            title=TITLES[name],
-            **ends,
-            a_part=parts[0],
-            a_whole=parts[1],
-            b_part=parts[2],
-            b_whole=parts[3],
-            sites=sites,
-            moved=moved,
-            remark="; ".join(
-                [
-                    *_remarks(parts, sites, moved, drawing.same),
-                    *([] if name == "article_share" else self._unscored(members)),
-                ]
-            ),
-        )
+        remarks = _remarks(parts, sites, moved, drawing.same)
+        remarks += [] if name == "article_share" else self._unscored(members)
+        return _row(name, ends, parts, sites, moved, remarks)
 
     def _unscored(self, members: NDArray[np.int64]) -> list[str]:
         """What no rate of these sites has in it yet, in words."""
@@ -267,6 +234,16 @@ class PairedSites:
         last = _HUMAN if name == "site_rate_decided" else _UNDECIDED
         halves = [np.stack([kinds == _LLM, kinds <= last], axis=1) for kinds in self._kinds]
         return np.concatenate(halves, axis=1).astype(np.float64)
+
+
+def _row(
+    name: str, ends: Mapping[str, Any], parts: Sequence[int], sites: int, moved: int, remarks: Sequence[str]
+) -> ShareChange:
+    names = ("a_part", "a_whole", "b_part", "b_whole")
+    counts = dict(zip(names, parts, strict=True))
+    return ShareChange(
+        name=name, title=TITLES[name], **ends, **counts, sites=sites, moved=moved, remark="; ".join(remarks)
+    )
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 
 from filters.rules.judgement import ARTICLE
 from replay.compare.comparison import IN, OUT, PageTable
+from replay.compare.run_pair import Chosen
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
@@ -71,19 +72,36 @@ class RuleCounts:
         for rule in failed:
             self.any[rule] += pages
 
+    def of(self, rule: str, way: str) -> dict[str, int]:
+        """The counts of one rule, under the names that they have in a `RuleChange` of this way."""
+        return {f"{way}_{name}": getattr(self, name)[rule] for name in ("first", "only", "any")}
+
 
 @dataclass
 class Joined:
     """What the two runs say of the same fetches."""
 
-    pages: PageTable
-    let_in: RuleCounts  # by rules of A
-    thrown_out: RuleCounts  # by rules of B
-    flips: dict[FlipStratum, int]
-    places: dict[FlipStratum, list[FlipPlace]]  # the first ones of each stratum in the random order
-    verdicts: tuple[int, int]  # of A and of B
-    other_verdicts: tuple[int, int]  # by other rulesets
-    changed_reasons: int  # dropped by both, and other rules failed
+    let_in: RuleCounts = field(default_factory=RuleCounts)  # by rules of A
+    thrown_out: RuleCounts = field(default_factory=RuleCounts)  # by rules of B
+    flips: Counter[FlipStratum] = field(default_factory=Counter)
+    places: dict[FlipStratum, list[FlipPlace]] = field(default_factory=dict)  # the first ones in the random order
+    verdicts: list[int] = field(default_factory=lambda: [0, 0])  # of A and of B
+    other_verdicts: list[int] = field(default_factory=lambda: [0, 0])  # by other rulesets
+    changed_reasons: int = 0  # dropped by both, and other rules failed
+    both_judged: Counter[tuple[bool, bool]] = field(default_factory=Counter)  # (article in A, in B) -> fetches
+
+    @property
+    def pages(self) -> PageTable:
+        """The fetches by verdict in both runs."""
+        common = self.both_judged
+        return PageTable(
+            both_articles=common[True, True],
+            a_only_article=common[True, False],
+            b_only_article=common[False, True],
+            both_dropped=common[False, False],
+            only_in_a=self.verdicts[0] - common.total(),
+            only_in_b=self.verdicts[1] - common.total(),
+        )
 
 
 @projection_of(Verdict)
@@ -104,53 +122,37 @@ class _Column(NamedTuple):
     offsets: NDArray[np.int64]
 
 
-class _Outcomes:
-    """Numbers for outcomes: pages fail in few ways."""
+def join(log: Log, runs: tuple[Chosen, Chosen], *, seed: int, sample: int) -> Joined:
+    """Join the verdicts of A and B that are by the rulesets of these runs; canaries are left out.
 
-    def __init__(self) -> None:
-        self.known: list[VerdictOutcome] = []
-        self._codes: dict[VerdictOutcome, int] = {}
-
-    def code(self, outcome: VerdictOutcome) -> int:
-        code = self._codes.setdefault(outcome, len(self.known))
-        if code == len(self.known):
-            self.known.append(outcome)
-        return code
-
-
-def join(log: Log, topics: tuple[str, str], digests: tuple[str, str], *, seed: int, sample: int) -> Joined:
-    """Join the verdicts of A and B that are by the rulesets of these digests; canaries are left out.
-
-    `sample` is how many flips of each stratum are told apart. Raises UnknownTopic, LogUnavailable, SchemaTooNew.
+    `sample` is how many flips of each stratum keep their places. Raises UnknownTopic, LogUnavailable, SchemaTooNew.
     """
-    outcomes = _Outcomes()
-    counts: Counter[tuple[bool, bool]] = Counter()
-    let_in, thrown_out = RuleCounts(), RuleCounts()
-    flips: Counter[FlipStratum] = Counter()
-    places: dict[FlipStratum, list[FlipPlace]] = {}
-    judged, others, alone, reasons = [0, 0], [0, 0], [0, 0], 0
-    for partition in range(log.topics()[topics[0]]):
+    codes: dict[VerdictOutcome, int] = {}  # numbers for outcomes: pages fail in few ways
+    joined = Joined()
+    for partition in range(log.topics()[runs[0].names.verdicts]):
         columns = []
-        for run in (0, 1):
-            column = _column(log, topics[run], partition, digests[run], seed, outcomes)
-            others[run] += int((column.codes == _OTHER).sum())
-            columns.append(_Column(*(values[column.codes != _OTHER] for values in column)))
-            judged[run] += len(columns[run].keys)
+        for number, run in enumerate(runs):
+            column = _column(log, run.names.verdicts, partition, run.newest.digest, seed, codes)
+            is_own = column.codes != _OTHER
+            columns.append(_Column(*(values[is_own] for values in column)))
+            joined.verdicts[number] += int(is_own.sum())
+            joined.other_verdicts[number] += int((~is_own).sum())
+        outcomes = list(codes)
         a, b = columns
         common, in_a, in_b = np.intersect1d(a.keys, b.keys, assume_unique=True, return_indices=True)
-        alone[0] += len(a.keys) - len(common)
-        alone[1] += len(b.keys) - len(common)
         codes_a, codes_b = a.codes[in_a], b.codes[in_b]
         for code_a, code_b, number in _pairs(codes_a, codes_b):
-            one, other = outcomes.known[code_a], outcomes.known[code_b]
-            counts[one.article, other.article] += number
+            one, other = outcomes[code_a], outcomes[code_b]
+            joined.both_judged[one.article, other.article] += number
             if one.article == other.article:
-                reasons += number * (one.failed != other.failed)
+                joined.changed_reasons += number * (one.failed != other.failed)
                 continue
-            kind, failed, tally = (IN, one.failed, let_in) if other.article else (OUT, other.failed, thrown_out)
-            tally.add(failed, number)
-            stratum = FlipStratum(kind, failed[0])
-            flips[stratum] += number
+            if other.article:
+                stratum, counts = FlipStratum(IN, one.failed[0]), joined.let_in
+            else:
+                stratum, counts = FlipStratum(OUT, other.failed[0]), joined.thrown_out
+            counts.add(one.failed or other.failed, number)
+            joined.flips[stratum] += number
             if sample:
                 chosen = np.flatnonzero((codes_a == code_a) & (codes_b == code_b))
                 chosen = chosen[np.argsort(common[chosen], kind="stable")[:sample]]
@@ -158,25 +160,8 @@ def join(log: Log, topics: tuple[str, str], digests: tuple[str, str], *, seed: i
                     FlipPlace(int(common[at]), partition, int(a.offsets[in_a[at]]), int(b.offsets[in_b[at]]))
                     for at in chosen
                 )
-                places[stratum] = sorted([*places.get(stratum, ()), *found])[:sample]
-    table = PageTable(
-        both_articles=counts[True, True],
-        a_only_article=counts[True, False],
-        b_only_article=counts[False, True],
-        both_dropped=counts[False, False],
-        only_in_a=alone[0],
-        only_in_b=alone[1],
-    )
-    return Joined(
-        pages=table,
-        let_in=let_in,
-        thrown_out=thrown_out,
-        flips=dict(flips),
-        places=places,
-        verdicts=(judged[0], judged[1]),
-        other_verdicts=(others[0], others[1]),
-        changed_reasons=reasons,
-    )
+                joined.places[stratum] = sorted([*joined.places.get(stratum, ()), *found])[:sample]
+    return joined
 
 
 def fetch_key(fetch_id: str, seed: int) -> int:
@@ -184,25 +169,22 @@ def fetch_key(fetch_id: str, seed: int) -> int:
     return xxhash.xxh3_64_intdigest(fetch_id.encode(), seed)
 
 
-def _column(log: Log, topic: str, partition: int, digest: str, seed: int, outcomes: _Outcomes) -> _Column:
+def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known: dict[VerdictOutcome, int]) -> _Column:
     keys, codes, offsets = array("Q"), array("i"), array("q")
     for message, verdict in records_of(_Verdict, log.read(topic, partition)):
-        if _of_canary(message.key):
+        if message.key.endswith(b".invalid") and is_canary(message.key.decode(errors="replace")):
             continue
         article = verdict.verdict == ARTICLE
         failed = () if article else verdict.failed or (verdict.first_failed,)
         keys.append(fetch_key(verdict.id, seed))
-        codes.append(outcomes.code(VerdictOutcome(article, failed)) if verdict.digest == digest else _OTHER)
+        is_own = verdict.digest == digest
+        codes.append(known.setdefault(VerdictOutcome(article, failed), len(known)) if is_own else _OTHER)
         offsets.append(message.offset)
     column = _Column(np.array(keys, np.uint64), np.array(codes, np.int32), np.array(offsets, np.int64))
     order = np.argsort(column.keys, kind="stable")  # the newest of a fetch is its last
     ordered = column.keys[order]
     last = order[np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))] if len(order) else order
     return _Column(column.keys[last], column.codes[last], column.offsets[last])
-
-
-def _of_canary(key: bytes) -> bool:
-    return key.endswith(b".invalid") and is_canary(key.decode(errors="replace"))
 
 
 def _pairs(a: NDArray[np.int32], b: NDArray[np.int32]) -> Iterator[tuple[int, int, int]]:

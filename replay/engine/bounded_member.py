@@ -10,9 +10,10 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 
 from replay.engine.throttle import LiveFirstThrottle
-from replay.runs.offsets import NO_STOPS, Stops
+from replay.runs.offsets import Stops
 from stream.log.contract import At, Commit, Log, Member, Message, StateReader
 from stream.schema.runs import Gap
 from stream.schema.topics import SCORES
@@ -22,52 +23,38 @@ _ENDLESS = sys.maxsize  # the stop of a topic that has none
 _ALIVE_S = 1.0  # while the replay waits, how often the membership is kept alive
 
 
+@dataclass(eq=False)
 class BoundedMember:
-    """See `Member`. Without stops it only waits for live.
+    """See `Member`. It gives nothing at or beyond `stops`; without stops it only waits for live.
 
     Heartbeats pass, so that their offsets are committed; the stages of a replay drop them. Records that expired unread
-    do not pass: `on_gap` records them, and a dead letter would count them twice.
+    do not pass: `on_gap` records them, perhaps more than once, before a commit hides them. A dead letter would count
+    them twice. `on_advance` gets the offsets of each commit.
     """
 
-    def __init__(
-        self,
-        member: Member,
-        log: Log,
-        group: str,
-        topics: Sequence[str],
-        stops: Stops = NO_STOPS,
-        *,
-        throttle: LiveFirstThrottle | None = None,
-        on_gap: Callable[[Gap], None] = lambda _: None,
-        on_advance: Callable[[int], None] = lambda _: None,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Take over `member` of `group`, joined with `topics`, and give nothing at or beyond `stops`.
-
-        `on_advance` gets the offsets of each commit, `on_gap` records that expired unread, perhaps more than once,
-        before a commit hides them.
-        """
-        self._member = member
-        self._log = log
-        self._group = group
-        self._topics = topics
-        self._stops = stops
-        self._throttle = throttle
-        self._on_gap = on_gap
-        self._on_advance = on_advance
-        self._monotonic = monotonic
-        self._owned: Mapping[int, int] = {}
-        self._next: dict[At, int] = {}  # committed, of what is owned
-        self._given: dict[At, int] = {}  # position behind what was given to the loop
-        self._done: set[int] = set()
-        self._held: set[int] | None = set()  # partitions that the loop holds back; None = all
-        self._looked_s = self._kept_s = float("-inf")
+    member: Member  # of `group`, joined with `topics`
+    log: Log
+    group: str
+    topics: Sequence[str]
+    stops: Stops = field(default_factory=dict)
+    _: KW_ONLY
+    throttle: LiveFirstThrottle | None = None
+    on_gap: Callable[[Gap], None] = lambda _: None
+    on_advance: Callable[[int], None] = lambda _: None
+    monotonic: Callable[[], float] = time.monotonic
+    _owned: Mapping[int, int] = field(default_factory=dict)
+    _next: dict[At, int] = field(default_factory=dict)  # committed, of what is owned
+    _given: dict[At, int] = field(default_factory=dict)  # position behind what was given to the loop
+    _done: set[int] = field(default_factory=set)
+    _held: set[int] | None = field(default_factory=set)  # partitions that the loop holds back; None = all
+    _looked_s: float = float("-inf")
+    _kept_s: float = float("-inf")
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
-        if self._held is not None and self._throttle is not None and self._throttle.hold(timeout_s):
+        if self._held is not None and self.throttle is not None and self.throttle.hold(timeout_s):
             self._keep_alive()
             return []
-        messages = self._member.poll(min(timeout_s, _LOOK_S) if self._stops else timeout_s, max_records, max_bytes)
+        messages = self.member.poll(min(timeout_s, _LOOK_S) if self.stops else timeout_s, max_records, max_bytes)
         self._follow_assignment()
         given = []
         for message in messages:
@@ -77,37 +64,37 @@ class BoundedMember:
             elif message.offset < self._stop(at):
                 given.append(message)
                 self._given[at] = message.offset + 1
-        if not given and self._stops and self._held is not None:
+        if not given and self.stops and self._held is not None:
             self._pass_gaps()
         return given
 
     def assignment(self) -> Mapping[int, int]:
-        return self._member.assignment()
+        return self.member.assignment()
 
     def state(self, partition: int) -> StateReader:
-        return self._member.state(partition)
+        return self.member.state(partition)
 
     def commit(self, commit: Commit) -> None:
-        self._member.commit(commit)
+        self.member.commit(commit)
         gone = 0
         for at, offset in commit.offsets.items():
             gone += offset - self._next.get(at, offset)
             self._next[at] = offset
         self._hold_done()
         if gone > 0:
-            self._on_advance(gone)
+            self.on_advance(gone)
 
     def rewind(self) -> None:
         self._given.clear()
-        self._member.rewind()
+        self.member.rewind()
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
         if partitions is None or self._held is None:
             self._held = None
-            self._member.pause()
+            self.member.pause()
         else:
             self._held |= set(partitions)
-            self._member.pause(self._held)
+            self.member.pause(self._held)
 
     def resume(self) -> None:
         self._held = set()  # what is done stays held
@@ -115,23 +102,23 @@ class BoundedMember:
 
     def lag(self) -> Mapping[At, int]:
         """Unprocessed records up to the stops, per owned partition."""
-        lag = self._member.lag()
+        lag = self.member.lag()
         return {at: max(0, min(behind, self._stop(at) - self._next.get(at, 0))) for at, behind in lag.items()}
 
     def close(self) -> None:
-        self._member.close()
+        self.member.close()
 
     def _stop(self, at: At) -> int:
-        stops = self._stops.get(at.topic)
+        stops = self.stops.get(at.topic)
         return _ENDLESS if stops is None else stops[at.partition]
 
     def _follow_assignment(self) -> None:
-        owned = self._member.assignment()
+        owned = self.member.assignment()
         if owned == self._owned:
             return
         self._owned = dict(owned)
         self._given = {at: offset for at, offset in self._given.items() if at.partition in owned}
-        committed = {topic: self._log.committed(self._group, topic) for topic in self._topics}
+        committed = {topic: self.log.committed(self.group, topic) for topic in self.topics}
         self._next = {
             At(topic, partition): offsets[partition] or 0
             for topic, offsets in committed.items()
@@ -143,7 +130,7 @@ class BoundedMember:
 
     def _hold_done(self) -> None:
         """Pause partitions whose topics are all at their stops."""
-        if not self._stops:
+        if not self.stops:
             return
         open_ones = {at.partition for at, offset in self._next.items() if offset < self._stop(at)}
         done = set(self._owned) - open_ones
@@ -152,25 +139,25 @@ class BoundedMember:
             self._let()
 
     def _let(self) -> None:
-        self._member.resume()
+        self.member.resume()
         if self._held is None:
-            self._member.pause()
+            self.member.pause()
         elif self._done or self._held:
-            self._member.pause(self._done | self._held)
+            self.member.pause(self._done | self._held)
 
     def _pass_gaps(self) -> None:
         """Commit the stop where no record is left before it."""
-        now = self._monotonic()
+        now = self.monotonic()
         if now - self._looked_s < _LOOK_S:
             return
         self._looked_s = now
         passed = {
             at: self._stop(at)
             for at, offset in self._next.items()
-            if at.topic in self._stops and offset < self._stop(at) and self._is_gap(at, offset)
+            if at.topic in self.stops and offset < self._stop(at) and self._is_gap(at, offset)
         }
         for at, stop in passed.items():
-            self._report_gap(at, self._next[at], min(stop, self._log.beginning(at.topic)[at.partition]))
+            self._report_gap(at, self._next[at], min(stop, self.log.beginning(at.topic)[at.partition]))
         if passed:
             self.commit(Commit(offsets=passed))
 
@@ -184,19 +171,19 @@ class BoundedMember:
 
     def _report_gap(self, at: At, first: int, last: int) -> None:
         if first < last and at.topic != SCORES:  # compaction takes no score away
-            self._on_gap(Gap(at.topic, at.partition, first, last))
+            self.on_gap(Gap(at.topic, at.partition, first, last))
 
     def _is_gap(self, at: At, offset: int) -> bool:
         """Whether no record is left up to the stop; False, unread, while given records wait for their commit."""
         if self._given.get(at, offset) > offset:
             return False
-        return next(iter(self._log.read(at.topic, at.partition, offset, self._stop(at))), None) is None
+        return next(iter(self.log.read(at.topic, at.partition, offset, self._stop(at))), None) is None
 
     def _keep_alive(self) -> None:
-        now = self._monotonic()
+        now = self.monotonic()
         if now - self._kept_s < _ALIVE_S:
             return
         self._kept_s = now
-        self._member.pause()
-        self._member.poll(0, 1, 1)
+        self.member.pause()
+        self.member.poll(0, 1, 1)
         self._let()

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
-from replay.engine.plan import Plan, further
+from replay.engine.plan import Plan, with_later_end
 from replay.runs.control_update import ControlUpdate, change, change_run
 from replay.runs.lookup import ever_live, run_named
-from replay.runs.missing import gaps_of, merged
+from replay.runs.missing import gaps_of, merge_gaps
 from replay.runs.offsets import reached
 from replay.runs.phases import is_done, phases_of, progress_of, topics_of
 from replay.runs.site_table import counts_of, read_rows
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Log
+from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.runs import Gap, Run, RunStatus
 from stream.schema.topics import FEATURES, SCORES
@@ -54,7 +53,7 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
             row = msgspec.structs.replace(plan.run, began_at=clock())
             return ControlUpdate(row, [(plan.ruleset.digest, plan.ruleset.source)])
         run = run_named(control, name)
-        run = further(log, run, plan.further)
+        run = with_later_end(log, run, plan.later_window)
         stop = {} if run.follows else {**run.stop, SCORES: log.end(SCORES)}
         row = msgspec.structs.replace(
             run, stop=stop, state=RunStatus.RUNNING, began_at=clock(), ended_at=0, gaps=gaps_of(log, run), error=""
@@ -67,8 +66,8 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
     return row
 
 
-def measured(log: Log, name: str) -> Run:
-    """Write down where the features end that a run has measured, once MEASURE is at its stops; returns the row.
+def record_features_end(log: Log, name: str) -> Run:
+    """Write the end of the features that a run has measured to its row, once MEASURE is at its stops; returns the row.
 
     More may come on their topic: another run that judges them may follow, or become live. Raises as `finish`.
     """
@@ -94,7 +93,7 @@ def record_error(log: Log, name: str, error: Exception) -> None:
 
 def record_gap(log: Log, name: str, gap: Gap) -> None:
     """Write down records that left the log before a run had read them. Raises as `finish`."""
-    change_run(log, name, lambda _, run: msgspec.structs.replace(run, gaps=merged([*run.gaps, gap])))
+    change_run(log, name, lambda _, run: msgspec.structs.replace(run, gaps=merge_gaps([*run.gaps, gap])))
 
 
 def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:

@@ -15,6 +15,7 @@ from filters.measure.epoch import epoch_settings, feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset
 from replay.engine.source import choose_source
 from replay.runs.configured import (
+    identity_of,
     load_configured_ruleset,
     require_site_method,
     site_method_to_keep,
@@ -27,8 +28,8 @@ from replay.runs.phases import phases_of
 from replay.runs.run_rules import rules_of
 from replay.runs.window import FOLLOW, NOW, Window, read_window, run_window, stops_of, window_text
 from replay.settings import ReplaySettings
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Log
+from scoring.interface import refuse_bad_identity
+from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
 from stream.schema.runs import FIRST, RESERVED, RUN_NAME, Run, RunStatus, features_of
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORES
@@ -63,7 +64,7 @@ class Plan:
     run: Run
     ruleset: Ruleset
     is_new: bool
-    further: Window | None = None  # whose end, if it is later, a run that goes on is to reach
+    later_window: Window | None = None  # a resumed run is extended to its end, if that is later
 
 
 def plan(log: Log, control: Control, config: ReplaySettings, asked: ReplayRequest, clock: Clock = wall_ms) -> Plan:
@@ -81,12 +82,13 @@ def plan(log: Log, control: Control, config: ReplaySettings, asked: ReplayReques
             f" not first; {', '.join(sorted(RESERVED))} have other meanings"
         )
     begin, now_ms = asked.begin and resolve_name(control, asked.begin), clock()
-    given = _Given(
-        asked,
-        None if asked.ruleset is None else load_ruleset(asked.ruleset),
-        None if asked.detector is None else _asked_detector(config, asked.detector),
-        read_window(begin, asked.end, control.runs, now_ms),
-    )
+    ruleset = None if asked.ruleset is None else load_ruleset(asked.ruleset)
+    detector = asked.detector
+    if detector is not None and "/" in detector:
+        refuse_bad_identity(detector)
+    elif detector is not None:
+        detector = identity_of(config, detector)
+    given = _Given(asked, ruleset, detector, read_window(begin, asked.end, control.runs, now_ms))
     if known is None or is_new:
         return _plan_new(log, control, config, given, now_ms)
     return _plan_resumed(control, known, given)
@@ -99,17 +101,6 @@ class _Given(NamedTuple):
     ruleset: Ruleset | None
     detector: str | None  # identity
     window: Window
-
-
-def _asked_detector(config: ReplaySettings, named: str) -> str:
-    """Identity of a detector by its name, or as it is given whole. Raises as `detector_identities`."""
-    from scoring.detectors.registry import detector_identities
-    from scoring.interface import refuse_bad_identity
-
-    if "/" in named:
-        refuse_bad_identity(named)
-        return named
-    return detector_identities(msgspec.structs.replace(config.score, detectors=[named]))[0]
 
 
 def _plan_resumed(control: Control, run: Run, given: _Given) -> Plan:
@@ -131,10 +122,10 @@ def _plan_resumed(control: Control, run: Run, given: _Given) -> Plan:
             f"the run {run.shown} was begun with the ruleset {run.ruleset} {run.digest}, which this version of"
             f" farmwatch reads as {ruleset.digest}: one run is not judged in two ways; begin another one"
         )
-    return Plan(run, ruleset, is_new=False, further=None if given.asked.end is None else given.window)
+    return Plan(run, ruleset, is_new=False, later_window=None if given.asked.end is None else given.window)
 
 
-def further(log: Log, run: Run, window: Window | None) -> Run:
+def with_later_end(log: Log, run: Run, window: Window | None) -> Run:
     """The run up to the end of a window: what came since it ended, or all that comes. An earlier end changes nothing.
 
     Take the row as it stands when it is written: another process may have given it an end meanwhile.
@@ -147,7 +138,7 @@ def further(log: Log, run: Run, window: Window | None) -> Run:
     later = {topic: [max(pair) for pair in zip(run.stop[topic], end, strict=True)] for topic, end in ends.items()}
     stop = {**run.stop, **later}
     if run.remeasures and later[PAGES] != run.stop[PAGES]:
-        stop.pop(run.features, None)  # more will be measured: `measured` writes its end then
+        stop.pop(run.features, None)  # more will be measured: `record_features_end` writes its end then
     return msgspec.structs.replace(run, stop=stop, to_at=max(run.to_at, window.to_at))
 
 
@@ -216,7 +207,7 @@ def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
 
     That is MissingExtractor, and as `require_site_method`, `refuse_other_epoch`.
     """
-    run = plan.run if plan.is_new else further(log, plan.run, plan.further)
+    run = plan.run if plan.is_new else with_later_end(log, plan.run, plan.later_window)
     require_site_method(config, run)
     measure = phases_of(run)[0]
     if run.remeasures and (plan.is_new or run.follows or not reached(log, measure.group, measure.stops(log, run))):

@@ -12,7 +12,7 @@ import structlog
 
 from replay.engine.runner import ReplayStatus
 from replay.runs.phases import JUDGE, RunProgress
-from stream.text.spans import lasting
+from stream.text.wording import lasting
 
 _log = structlog.get_logger()
 _EVERY_S = 10.0  # between lines of the log
@@ -84,6 +84,6 @@ def line_of(run: str, status: ReplayStatus) -> str:
 def behind_of(progress: RunProgress) -> int:
     """Offsets up to the present ends that are not dealt with; what a later phase waits for is counted in it once.
 
-    They are at hand each second; which of them are records takes reading, see `replay.runs.lag`.
+    They are at hand each second; which of them are records takes reading, see `replay.runs.topology`.
     """
     return max((advance.total - advance.done for advance in progress.advances), default=0)

@@ -17,8 +17,8 @@ from stream.schema.control import Control
 from stream.schema.records import Features
 from stream.schema.runs import Run, RunStatus
 from stream.schema.topics import FEATURES, PAGES
-from stream.text.spans import moment
 from stream.text.user_errors import NotFound
+from stream.text.wording import moment
 
 _SPREAD = 16  # records looked at between the first and the last of each partition, over all of them
 

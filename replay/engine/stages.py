@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from filters.rules.ruleset import Ruleset
 from replay.runs.configured import site_method_of
 from replay.runs.phases import ASK, JUDGE, MEASURE, Phase
-from replay.runs.scored_texts import known_texts, unrequested_texts
-from replay.runs.scorers import LOOK_S, scorers_watch
+from replay.runs.scores import known_texts, unrequested_texts
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
 from stream.processing.loop import LoopSettings
@@ -27,11 +28,12 @@ def stage_of(
     run: Run,
     ruleset: Ruleset,
     metrics: Metrics,
-    *,
-    records: int = RECORDS,
-    scorers_s: float = LOOK_S,
+    can_ask: Callable[[], bool] = lambda: True,
 ) -> Stage:
-    """The stage of a phase; what it starts ends with its `close`. Raises as its settings do."""
+    """The stage of a phase; what it starts ends with its `close`. JUDGE requests scores while `can_ask`.
+
+    Raises as its settings do.
+    """
     names = run.names()
     if phase.name == MEASURE:
         from filters.measure_stage import MeasureStage
@@ -48,7 +50,7 @@ def stage_of(
             known=known_texts(log, run.detector),
             replays=True,
             detector=run.detector,
-            can_ask=scorers_watch(log, config, run.detector, scorers_s),
+            can_ask=can_ask,
         )
     elif phase.name == ASK:
         from filters.judge_stage import ScoreRequestStage
@@ -61,7 +63,6 @@ def stage_of(
 
         method = site_method_of(config, run)
         stage = TallyStage(run.detector, config.tally, run=run.name, method=method, names=names, decides=False)
-    stage.max_records = records
     return stage
 
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 
 import msgspec
 
 from replay.runs.lookup import FIRST_RUN
 from replay.runs.missing import gaps_of, missing_records, records_in
 from replay.runs.overview import STOPPED, WAS_LIVE, state_of
-from replay.runs.scored_texts import requests_wait
-from replay.runs.scorers import scored_detectors
+from replay.runs.scores import requests_wait, scored_detectors
 from replay.runs.site_table import Counts, counts_of, read_rows, short_ruleset
 from replay.runs.window import at_least
 from replay.settings import ReplaySettings
@@ -68,15 +68,8 @@ def summary_of(
     return ReplaySummary(
         run=run.shown,
         state=state,
-        ruleset=run.ruleset,
-        digest=run.digest,
-        detector=run.detector,
-        source=run.source,
-        why_source=run.why_source,
-        sites=counts.sites,
-        pages=counts.pages,
-        articles=counts.articles,
-        unscored=counts.unscored,
+        **{name: getattr(run, name) for name in ("ruleset", "digest", "detector", "source", "why_source")},
+        **asdict(counts),
         scored_by=scored_by,
         requests_wait=requests_wait(log),
         score_runs=bool(log.members(Role.SCORE.value)),

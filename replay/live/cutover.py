@@ -14,19 +14,17 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from replay.runs.control_update import ControlUpdate, change
-from replay.runs.lag import MAX_LAG, lag_by_group
 from replay.runs.lookup import ever_live, find_run, names_of_live, run_named
 from replay.runs.missing import missing_records
 from replay.runs.run_rules import rules_of
 from replay.runs.site_table import Counts, counts_of, read_rows
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Log
+from replay.runs.topology import MAX_LAG, lag_by_group
+from stream.log.contract import Clock, Log, wall_ms
 from stream.log.errors import Fenced
 from stream.schema.control import Control
 from stream.schema.runs import Alias, Cutover, Run, RunStatus, shown_run
-from stream.text.spans import moment
 from stream.text.user_errors import Exit, FarmwatchError, RunRefused
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, moment, one_line
 
 
 class CutoverRefused(RunRefused):
@@ -84,7 +82,7 @@ def cut_over(
 
     def decide(control: Control) -> ControlUpdate:
         if control.alias != seen:
-            raise OtherCutover(_told(control))
+            raise OtherCutover(_overtaken(control))
         _refuse_changed(moved.run, control)
         return ControlUpdate(move=move)
 
@@ -193,7 +191,7 @@ def _lagging(run: Run, lag: Mapping[str, int], max_lag: int) -> str:
     return f"run {run.shown} is {behind} behind ({said}), and at most {max_lag} are taken: {then}"
 
 
-def _told(control: Control) -> str:
+def _overtaken(control: Control) -> str:
     last = control.cutovers[-1]
     return one_line(
         f"{last.by} moved live from {shown_run(last.from_run)} to {shown_run(last.to_run)} meanwhile, at"

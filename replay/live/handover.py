@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -75,27 +76,27 @@ def follow(role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threadi
         live = watch.next
 
 
+@dataclass(eq=False)
 class _Watch:
     """Looks which run is live, in a thread of its own, and sets `ended` when the work at hand is to end."""
 
-    def __init__(self, role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threading.Event, fit: Fit) -> None:
-        self.next: RunRules | None = None  # the run to carry on instead
-        self.ended = threading.Event()
-        self.failed: Exception | None = None
-        self._live = live
-        self._role = role
-        self._log = log
-        self._metrics = metrics
-        self._stop = stop
-        self._fit = fit
-        self._trouble = ""
+    role: Role
+    log: Log
+    live: RunRules
+    metrics: Metrics
+    stop: threading.Event
+    fit: Fit
+    next: RunRules | None = None  # the run to carry on instead
+    ended: threading.Event = field(default_factory=threading.Event)
+    failed: Exception | None = None
+    _trouble: str = ""
 
     def run(self) -> None:
         control: Control | None = None
         try:
-            while not self._stop.wait(LOOK_S) and not self.ended.is_set() and self.next is None:
+            while not self.stop.wait(LOOK_S) and not self.ended.is_set() and self.next is None:
                 try:
-                    control = control or Control(self._log)
+                    control = control or Control(self.log)
                     control.refresh()
                     self._look(control)
                 except LiveRunUnfit as error:
@@ -108,22 +109,22 @@ class _Watch:
             self.ended.set()  # without this thread nobody could stop the work
 
     def _look(self, control: Control) -> None:
-        found, before = live_now(control), self._live
+        found, before = live_now(control), self.live
         if found is None or found.run.name == before.run.name:
             return
-        self._fit(control, found)  # a run that cannot be carried on must not end the work for one that can
-        self._live, self._trouble = found, ""
-        self._metrics.count("cutovers")
+        self.fit(control, found)  # a run that cannot be carried on must not end the work for one that can
+        self.live, self._trouble = found, ""
+        self.metrics.count("cutovers")
         _log.info(
             "switched",
-            role=self._role.value,
+            role=self.role.value,
             from_run=before.run.name,
             to_run=found.run.name,
             from_digest=before.run.digest,
             to_digest=found.run.digest,
         )
-        if self._role is Role.MEASURE and found.names.features == before.names.features:
-            _show(found, self._metrics)  # it measures for the one as for the other
+        if self.role is Role.MEASURE and found.names.features == before.names.features:
+            _show(found, self.metrics)  # it measures for the one as for the other
         else:
             self.next = found
 
@@ -131,7 +132,7 @@ class _Watch:
         trouble = one_line(f"{type(error).__name__}: {error}")[:300]
         if trouble != self._trouble:
             self._trouble = trouble
-            _log.error(event, goes_on_with=self._live.run.name, error=trouble)
+            _log.error(event, goes_on_with=self.live.run.name, error=trouble)
 
 
 def _show(live: RunRules, metrics: Metrics) -> None:

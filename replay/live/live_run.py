@@ -17,12 +17,11 @@ from replay.runs.configured import load_configured_ruleset, site_method_to_keep,
 from replay.runs.control_update import ControlUpdate, change, operator
 from replay.runs.lookup import FIRST_RUN, ever_live, find_run
 from replay.runs.run_rules import RunRules, live_now, method_name, rules_of
-from replay.runs.scorers import configured_detectors
+from replay.runs.scores import configured_detectors
 from replay.settings import ReplaySettings
 from scoring.errors import ScoringError
 from scoring.sites.stored_method import same_method
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Log, StateReader
+from stream.log.contract import Clock, Log, StateReader, wall_ms
 from stream.log.errors import UnknownTopic
 from stream.processing.state import KeyedState
 from stream.schema.control import Control
@@ -82,9 +81,9 @@ def in_force(log: Log, config: ReplaySettings, run: str = "") -> RunRules:
 
 
 def differences(live: RunRules, config: ReplaySettings, control: Control) -> Iterator[str]:
-    """What is configured otherwise than the live run has it, and so is not in force: a sentence each, with what to do.
+    """Settings that differ from the live run, and so are not in force: a sentence each, with the remedy.
 
-    That names a run of `control` which is what is configured, where there is one. Raises BadRuleset where a ruleset
+    It names a run of `control` that matches the configuration, where there is one. Raises BadRuleset where a ruleset
     does not load.
     """
     run, ruleset, configured = live.run, live.ruleset, load_configured_ruleset(config)
@@ -100,19 +99,19 @@ def differences(live: RunRules, config: ReplaySettings, control: Control) -> Ite
         )
     if configured.digest not in (run.digest, ruleset.digest):
         yield (
-            f"judge.ruleset is {configured.name} {configured.digest}, and the live run {run.shown} goes on with"
+            f"judge.ruleset is {configured.name} {configured.digest}, and the live run {run.shown} keeps"
             f" {ruleset.name} {ruleset.digest}. To keep it: {_kept(ruleset)}, or every start says this. To change over:"
             f" {how}"
         )
     if detector != run.detector and run.detector:
         if run.detector in configured_detectors(config):
-            goes_on = f"goes on with {run.detector}"
+            goes_on = f"keeps {run.detector}"
         else:
             goes_on = f"has {run.detector}, which SCORE as configured no longer gives: new articles stay unscored in it"
         yield f"tally.detector is {detector}, and the live run {run.shown} {goes_on}. To change over: {how}"
     elif method and run.site_method and not same_method(method, run.site_method):
         yield (
-            f"[tally] gives the site method {method_name(method)}, and the live run {run.shown} goes on with"
+            f"[tally] gives the site method {method_name(method)}, and the live run {run.shown} keeps"
             f" {method_name(run.site_method)}. To change over: {how}"
         )
     if epoch != run.epoch:
@@ -144,7 +143,7 @@ def sent_last(state: StateReader | KeyedState) -> int:
 
 
 def _how(asked: Run, run: Run, config: ReplaySettings, control: Control) -> str:
-    """The commands after which what is asked for is live in place of `run`."""
+    """The commands that make the configured run live in place of `run`."""
     if ready := _ready(asked, control):
         if ready == control.alias.before:
             return f"the run {shown_run(ready)}, which was live before, has it so: `farmwatch cutover --back`"
@@ -164,7 +163,7 @@ def _kept(ruleset: Ruleset) -> str:
 
 
 def _ready(asked: Run, control: Control) -> str:
-    """The newest run that is done, or was live, and is what is asked for; "" = none."""
+    """The newest run that is done, or was live, and matches; "" = none."""
     fit = [
         run
         for run in control.runs.values()

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from filters.known_scores import KnownScores
-from replay.runs.lag import MAX_LAG
 from replay.runs.offsets import Stops, reached, unread_of
-from replay.runs.scored_texts import score_keys
-from stream.log.contract import At, Log, Message
+from replay.runs.scores import score_keys
+from replay.runs.topology import MAX_LAG
+from stream.log.contract import Log
 from stream.schema.runs import RunNames
 from stream.schema.topics import PAGES, SCORES
 
@@ -31,7 +31,8 @@ def scores_of_backlog(
     unread = {at: span for group, topic in reads for at, span in unread_of(log, group, topic).items()}
     if sum(end - start for start, end in unread.values()) <= few:
         return None
-    begins = [message.timestamp_ms for message in _first_of_each(log, unread)]
+    firsts = (next(iter(log.read(*at, *span)), None) for at, span in unread.items())
+    begins = [message.timestamp_ms for message in firsts if message is not None]
     if not begins:
         return None
     first = log.offset_at(SCORES, min(begins))
@@ -63,14 +64,6 @@ def backlog(log: Log, names: RunNames) -> Callable[[], bool]:
         return not reached(log, names.judge_group, features)
 
     return is_left
-
-
-def _first_of_each(log: Log, spans: Mapping[At, tuple[int, int]]) -> Iterator[Message]:
-    """The first record of each span of offsets that has one."""
-    for at, (start, stop) in spans.items():
-        message = next(iter(log.read(*at, start, stop)), None)
-        if message is not None:
-            yield message
 
 
 def _site(key: bytes) -> bytes:

@@ -34,11 +34,14 @@ def tallied_name(config: ReplaySettings) -> str | None:
 
 def tally_identity(config: ReplaySettings) -> str:
     """Identity of the detector whose scores make the site verdicts. Raises ConfigError, and as `load_detectors`."""
+    name = tallied_name(config)
+    return config.tally.detector if name is None else identity_of(config, name)
+
+
+def identity_of(config: ReplaySettings, name: str) -> str:
+    """Identity of a detector by its name. Raises as `load_detectors`."""
     from scoring.detectors.registry import detector_identities
 
-    name = tallied_name(config)
-    if name is None:
-        return config.tally.detector
     return detector_identities(msgspec.structs.replace(config.score, detectors=[name]))[0]
 
 
@@ -102,8 +105,7 @@ def require_site_method(config: ReplaySettings, run: Run) -> None:
     try:
         site_method_of(config, run)
     except (BadSiteNumbers, BadThresholds, NoSiteTest) as error:
+        said = f"rests on scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
         if run.site_method:
             said = f"keeps {error}: another version of farmwatch began it. Use that, or replay it anew"
-            raise RunRefused(one_line(f"the run {run.shown} {said}")) from error
-        said = f"rests on scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
         raise RunRefused(one_line(f"the run {run.shown} {said}")) from error

@@ -17,7 +17,7 @@ from stream.schema.control import Control, exclusive
 from stream.schema.runs import Alias, Cutover, Run
 
 _ATTEMPTS = 8
-_WAIT_S = 0.2  # for the one who won to write what it won; longer each time
+_WAIT_S = 0.2  # for the winner to write its change; longer each time
 
 
 class ControlUpdate(NamedTuple):
@@ -34,7 +34,7 @@ def change(
     """Write what `decide` makes of `control` as it stands, alone; None: nothing. Returns the run's row.
 
     `decide` may be called again, where another process changed `control` at the same time. It reads rows and offsets,
-    never records: whoever takes longer than the others wait is undone by each of them. Raises Fenced where others do so
+    never records: a slow `decide` would lose against every other change. Raises Fenced where others do so
     all the time, LogUnavailable, and what `decide` raises.
     """
     for attempt in range(_ATTEMPTS):

@@ -1,7 +1,7 @@
 """What a run has not read and never will: records that were before it, and those that left the log unread.
 
 Offsets alone show that only until the run reads on. So a run that goes on, and a member that finds itself moved on,
-write down what is missing to its row, as gaps.
+write the missing records to its row, as gaps.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from stream.schema.runs import Gap, Run
 from stream.schema.topics import DEAD_LETTERS, PAGES, SCORES
 
 _JUDGED_BY = frozenset({"measure", "judge", "tally"})
-_CLOCKS_MS = 3_600_000  # by which a clock of the log may be behind that of who began a run
+_CLOCKS_MS = 3_600_000  # by which the log's clock may be behind that of the process that began a run
 
 
 def gaps_of(log: Log, run: Run) -> list[Gap]:
     """Records that left the log before the run had read them: the gaps of its row, and those that show now."""
-    return merged([*run.gaps, *(gap for phase in phases_of(run) for gap in _shown(log, run, phase))])
+    return merge_gaps([*run.gaps, *(gap for phase in phases_of(run) for gap in _unread_gaps(log, run, phase))])
 
 
-def buried(log: Log, run: Run) -> int:
-    """Records that MEASURE, JUDGE or TALLY could not process for a run, as far as the dead letters are kept."""
+def count_dead_letters(log: Log, run: Run) -> int:
+    """Count the kept dead letters of MEASURE, JUDGE and TALLY for a run."""
     if DEAD_LETTERS not in log.topics():
         return 0
     begun = log.offset_at(DEAD_LETTERS, max(0, run.created_at - _CLOCKS_MS))
@@ -36,7 +36,7 @@ def buried(log: Log, run: Run) -> int:
     return sum(letter.run == run.name and letter.stage in _JUDGED_BY for _, letter in letters)
 
 
-def merged(gaps: Iterable[Gap]) -> list[Gap]:
+def merge_gaps(gaps: Iterable[Gap]) -> list[Gap]:
     """Each gap once: one that was seen again, before the run read on, may have grown."""
     found: dict[tuple[str, int, int], Gap] = {}
     for gap in gaps:
@@ -69,10 +69,10 @@ def missing_records(log: Log, run: Run, runs: Mapping[str, Run]) -> dict[str, in
 def _before(log: Log, run: Run) -> list[Gap]:
     """Records that are kept, from before the run began."""
     begun = run.start.get(run.source)
-    return [] if begun is None else _between(run.source, log.beginning(run.source), begun)
+    return [] if begun is None else _gaps_between(run.source, log.beginning(run.source), begun)
 
 
-def _shown(log: Log, run: Run, phase: Phase) -> list[Gap]:
+def _unread_gaps(log: Log, run: Run, phase: Phase) -> list[Gap]:
     found = []
     for topic in phase.topics:
         if topic == SCORES:  # compaction moves its beginning, and takes no score away
@@ -80,10 +80,11 @@ def _shown(log: Log, run: Run, phase: Phase) -> list[Gap]:
         kept, done = log.beginning(topic), log.committed(phase.group, topic)
         own = topic.endswith(f".{run.name}")  # it has read such a topic from the very first record on
         unread = run.start.get(topic) or [0 if own else first for first in kept]
-        found += _between(topic, [begun if at is None else at for begun, at in zip(unread, done, strict=True)], kept)
+        first = [begun if at is None else at for begun, at in zip(unread, done, strict=True)]
+        found += _gaps_between(topic, first, kept)
     return found
 
 
-def _between(topic: str, first: Sequence[int], last: Sequence[int]) -> list[Gap]:
+def _gaps_between(topic: str, first: Sequence[int], last: Sequence[int]) -> list[Gap]:
     pairs = enumerate(zip(first, last, strict=True))
     return [Gap(topic, partition, begin, end) for partition, (begin, end) in pairs if begin < end]

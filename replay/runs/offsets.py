@@ -20,7 +20,7 @@ def processed_by(log: Log, group: str, topic: str) -> list[int]:
 
 
 def reached(log: Log, group: str, stops: Stops) -> bool:
-    """Whether a group is at its stops, whoever brought it there. Raises as `Log.committed`."""
+    """Whether a group is at its stops, through any of its members. Raises as `Log.committed`."""
     return all(
         done >= stop
         for topic, ends in stops.items()

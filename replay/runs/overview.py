@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from shlex import quote
 
-from replay.runs.lag import lag_by_group
 from replay.runs.lookup import ever_live
 from replay.runs.phases import Advance, RunProgress, ask_phase, groups_of, progress_of
+from replay.runs.topology import lag_by_group
 from replay.runs.window import FOLLOW, window_text
 from stream.log.contract import Log
 from stream.schema.control import Control
@@ -43,7 +43,7 @@ class RunState:
 
     @property
     def to_at(self) -> int:
-        """The end of its window; 0 = none: the live stages go on with a run beyond the end that its replay had."""
+        """The end of its window; 0 = none: the live stages continue a run beyond the end of its replay."""
         return self._until(self.run.to_at)
 
     @property

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
 
 import msgspec
 
@@ -11,7 +10,7 @@ from replay.runs.control_update import ControlUpdate, change
 from replay.runs.lookup import ever_live
 from replay.runs.overview import members_of
 from replay.runs.phases import groups_of, stores_of, topics_of
-from stream.log.contract import Log
+from stream.log.contract import Log, TopicSize
 from stream.schema.control import Control, exclusive
 from stream.schema.runs import LIVE, Run, RunStatus, shown_run
 from stream.text.user_errors import RunRefused
@@ -22,15 +21,6 @@ class RunNeeded(RunRefused):
 
     The operator does what the message says, or keeps the run.
     """
-
-
-@dataclass(frozen=True, slots=True)
-class Freed:
-    """What the topics of a run hold, changelogs included."""
-
-    topics: list[str]
-    records: int
-    bytes: int
 
 
 def why_not(log: Log, control: Control, run: Run, *, force: bool = False, leaving: Collection[str] = ()) -> str:
@@ -56,11 +46,9 @@ def why_not(log: Log, control: Control, run: Run, *, force: bool = False, leavin
     return ""
 
 
-def what_it_frees(log: Log, run: Run) -> Freed:
-    """Topics of the run's own, and what they hold."""
-    sizes = log.sizes([topic.name for topic in topics_of(run, 1)])
-    held = sizes.values()
-    return Freed(sorted(sizes), sum(size.records for size in held), sum(size.bytes for size in held))
+def what_it_frees(log: Log, run: Run) -> Mapping[str, TopicSize]:
+    """Topics of the run's own, changelogs included, and what they hold."""
+    return log.sizes([topic.name for topic in topics_of(run, 1)])
 
 
 def remove(log: Log, name: str, *, force: bool = False) -> None:

@@ -9,10 +9,9 @@ from typing import NamedTuple
 from replay.runs.offsets import first_record, last_record
 from stream.log.contract import Log
 from stream.schema.runs import Gap, Run, RunStatus
-from stream.text.spans import moment
 from stream.text.times import is_day, read_time
 from stream.text.user_errors import FarmwatchError, UsageError
-from stream.text.wording import one_line
+from stream.text.wording import moment, one_line
 
 EARLIEST, NOW, FOLLOW = "earliest", "now", "follow"
 _DAY_MS = 86_400_000

@@ -12,7 +12,7 @@ from operator import attrgetter
 import msgspec
 
 from scoring.errors import BadParameters, PoisonText, PooledDetectors
-from scoring.interface import Detector, TextScore
+from scoring.interface import Detector, TextScore, Work
 from scoring.pair.detector import PairDetector
 
 Said = TextScore | Exception
@@ -22,22 +22,8 @@ _WARM_UP = (
 )
 
 
-class Work(msgspec.Struct, frozen=True):
-    """Counts since the start, of all detectors together; memory as it is now."""
-
-    tokens: int = 0
-    padding: int = 0
-    out_of_memory: int = 0
-    lost: int = 0  # losses of a device
-    poison: int = 0
-    used_bytes: int = 0
-    peak_bytes: int = 0
-    total_bytes: int = 0
-    batch_tokens: int = 0  # budget of a device's batch, the smallest: halved when memory is short
-
-
 class Panel:
-    """Detectors of different identities over the same texts. Calls may come from several threads."""
+    """Detectors of different identities over the same texts, those of pairs on one engine; calls from any thread."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
         """Raises BadParameters for none, PooledDetectors where two have one identity."""
@@ -52,8 +38,7 @@ class Panel:
         self.numbers = [compared(detector) for detector in detectors]
         """Of each detector: from a score to the number that its threshold is compared with."""
         self._detectors = detectors
-        pairs = {id(d.engine): d.engine for d in detectors if isinstance(d, PairDetector)}
-        self._engines = list(pairs.values())
+        self._engine = next((found.engine for found in detectors if isinstance(found, PairDetector)), None)
         self._lock = threading.Lock()
         self._tokens = self._poison = self._calls = 0
 
@@ -62,11 +47,11 @@ class Panel:
 
         Raises the errors of a call as a whole: DeviceLost (worth a retry), DeviceGone.
         """
-        read = {id(engine): engine.read(texts) for engine in self._engines}
+        read = self._engine.read(texts) if self._engine else []
         columns: list[Sequence[Said]] = []
         for detector in self._detectors:
             if isinstance(detector, PairDetector):
-                columns.append([detector.judge(result) for result in read[id(detector.engine)]])
+                columns.append([detector.judge(result) for result in read])
                 continue
             scores = detector.score(texts)
             columns.append(scores)
@@ -74,43 +59,33 @@ class Panel:
                 self._tokens += sum(scored.tokens for scored in scores)
                 self._calls += 1
         with self._lock:
-            self._poison += sum(isinstance(result, PoisonText) for results in read.values() for result in results)
+            self._poison += sum(isinstance(result, PoisonText) for result in read)
         return list(zip(*columns, strict=True))
 
     def warm_up(self) -> None:
         """Score something with each: this compiles kernels and does the other work of a first use."""
-        for engine in self._engines:
-            engine.warm_up()
+        if self._engine:
+            self._engine.warm_up()
         for detector in self._detectors:
             if not isinstance(detector, PairDetector):
                 detector.score([_WARM_UP * 20])
 
     def work(self) -> Work:
         """The counts so far; may be called from any thread."""
-        stats = [engine.stats for engine in self._engines]
-        return Work(
-            self._tokens + sum(s.tokens for s in stats),
-            sum(s.padding for s in stats),
-            sum(s.out_of_memory for s in stats),
-            sum(s.losses for s in stats),
-            self._poison,
-            sum(s.memory.used_bytes for s in stats),
-            sum(s.memory.peak_bytes for s in stats),
-            max((s.memory.total_bytes for s in stats), default=0),
-            min((s.batch_tokens for s in stats), default=0),
-        )
+        work = self._engine.work if self._engine else Work()
+        return msgspec.structs.replace(work, tokens=work.tokens + self._tokens, poison=self._poison)
 
     def advanced(self) -> int:
-        """Batches of the engines and calls of other detectors; may be called from any thread."""
-        return self._calls + sum(engine.batches for engine in self._engines)
+        """Batches of the engine and calls of other detectors; may be called from any thread."""
+        return self._calls + (self._engine.batches if self._engine else 0)
 
     def loaded(self) -> bool:
-        return all(engine.loaded for engine in self._engines)
+        return self._engine is None or self._engine.loaded
 
     def close(self) -> None:
-        """Stop the engines after the batch that is on the device."""
-        for engine in self._engines:
-            engine.close()
+        """Stop the engine after the batch that is on the device."""
+        if self._engine:
+            self._engine.close()
 
 
 def compared(detector: object) -> Callable[[TextScore], float | None]:

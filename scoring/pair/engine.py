@@ -14,7 +14,7 @@ Faults:
                     must end. Losses to a suspect that is read alone count separately, up to a higher number. Suspects
                     outlive the process (scoring/pair/suspects.py).
     cannot reload   the files of the models have changed, or are gone: DeviceGone at once.
-    not a number    Abstained("not_a_number") for that text alone.
+    not a number    that text alone has no score ("not_a_number").
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-import msgspec
-
 from scoring.errors import (
     CannotScore,
     DeviceGone,
@@ -37,30 +35,20 @@ from scoring.errors import (
     PoisonText,
     UnsupportedModel,
 )
-from scoring.pair.device import DeviceBatch, DeviceMemory, PairDevice
+from scoring.interface import TextScore, Work
+from scoring.pair.device import DeviceBatch, PairDevice
 from scoring.pair.models import PairModels, load_models
 from scoring.pair.scores import PairReading
 from scoring.pair.settings import PairSettings
 from scoring.pair.suspects import LOSSES_ALONE, Suspects
-from scoring.pair.tokens import Abstained, TextRules, batches, plain_tokenizer, tokenise
+from scoring.pair.tokens import batches, plain_tokenizer, tokenise
 
-Result = PairReading | Abstained | PoisonText
+Result = PairReading | TextScore | PoisonText
 Ids = Sequence[int]
 _IN_FLIGHT = 2
 _LOSSES_IN_A_ROW, _LOSSES_TO_SUSPECTS = 3, 8
 _GROWS_AFTER = 100  # batches that fitted
 _SLICE_BATCHES = 8  # tokenised at a time: enough texts to find some of one length, few enough to start soon
-
-
-class EngineStats(msgspec.Struct, frozen=True):
-    """Counts since the start; memory as it is now."""
-
-    tokens: int = 0  # of the texts that went through the device
-    padding: int = 0  # positions computed beside them
-    out_of_memory: int = 0
-    losses: int = 0  # of the device
-    batch_tokens: int = 0  # the current budget
-    memory: DeviceMemory = DeviceMemory()
 
 
 class _Flight(NamedTuple):
@@ -84,7 +72,6 @@ class PairEngine:
         self._settings = settings
         self._reload = reload or (lambda: load_models(settings))
         self._on = device or (lambda models: PairDevice(models, settings.kernel))
-        self._rules = TextRules(settings.max_tokens, settings.min_tokens, settings.english_only)
         self._tokenizer: Any = models.tokenizer and plain_tokenizer(models.tokenizer, settings.max_tokens)
         self._words = models.words
         self._device: PairDevice | None = self._on(models)
@@ -108,9 +95,9 @@ class PairEngine:
         losses = self._all_losses
         results: list[Result] = []
         for found in self._tokenised(texts):
-            kept = [ids for ids in found if not isinstance(ids, Abstained)]
+            kept = [ids for ids in found if not isinstance(ids, TextScore)]
             read = iter(self._read(kept, losses))
-            results += [ids if isinstance(ids, Abstained) else next(read) for ids in found]
+            results += [ids if isinstance(ids, TextScore) else next(read) for ids in found]
         return results
 
     def read_ids(self, texts: Sequence[Ids]) -> list[Result]:
@@ -124,7 +111,7 @@ class PairEngine:
         `blames` a loss is no fault of the texts.
         """
         cut = [ids[: self._settings.max_tokens] for ids in texts]
-        results: list[Result] = [Abstained("one_token", len(ids)) for ids in cut]
+        results: list[Result] = [TextScore(abstain="one_token", tokens=len(ids)) for ids in cut]
         with self._turn:
             if self._device is None and losses != self._all_losses:
                 raise DeviceLost("the device was lost while this call waited for it; the next one loads the models")
@@ -149,7 +136,7 @@ class PairEngine:
         for result in self._read([self._harmless(length)] * count, self._all_losses, blames=False):
             if isinstance(result, PoisonText):
                 raise NoDevice(f"{result}; set score.pair.max_tokens lower, take smaller models, or a larger card")
-            if isinstance(result, Abstained):
+            if isinstance(result, TextScore):
                 raise UnsupportedModel(
                     f"{self._settings.observer} and {self._settings.performer} give no finite numbers as"
                     f" {self._settings.number_format}: copy them anew, or set another score.pair.dtype"
@@ -165,16 +152,19 @@ class PairEngine:
         return self._device is not None
 
     @property
-    def stats(self) -> EngineStats:
+    def work(self) -> Work:
         """Current counts; may be called from any thread."""
         device = self._device
-        return EngineStats(
-            self._tokens,
-            self._padding,
-            self._out_of_memory,
-            self._all_losses,
-            self._budget,
-            DeviceMemory() if device is None else device.memory(),
+        used, peak, total = (0, 0, 0) if device is None else device.memory_bytes()
+        return Work(
+            tokens=self._tokens,
+            padding=self._padding,
+            out_of_memory=self._out_of_memory,
+            lost=self._all_losses,
+            batch_tokens=self._budget,
+            used_bytes=used,
+            peak_bytes=peak,
+            total_bytes=total,
         )
 
     def close(self) -> None:
@@ -182,14 +172,14 @@ class PairEngine:
         self._closed = True
         self._ahead.shutdown(wait=False, cancel_futures=True)
 
-    def _tokenised(self, texts: Sequence[str]) -> Iterator[list[list[int] | Abstained]]:
+    def _tokenised(self, texts: Sequence[str]) -> Iterator[list[list[int] | TextScore]]:
         """Slices of `texts` as tokens; each is tokenised while the one before it is read."""
         size = max(64, _SLICE_BATCHES * self._settings.token_budget // self._settings.max_tokens)
-        coming: deque[Future[list[list[int] | Abstained]]] = deque()
+        coming: deque[Future[list[list[int] | TextScore]]] = deque()
         for start in range(0, len(texts), size):
             self._refuse_if_closed()
             part = texts[start : start + size]
-            coming.append(self._ahead.submit(tokenise, part, self._tokenizer, self._rules))
+            coming.append(self._ahead.submit(tokenise, part, self._tokenizer, self._settings))
             if len(coming) > 1:
                 yield coming.popleft().result()
         if coming:

@@ -12,9 +12,11 @@ from typing import Annotated, Literal
 import msgspec
 
 from scoring.interface import Measure
+from scoring.lite_ngram.words import LONGEST_CHARS, LONGEST_WORDS, MIN_FUNCTION_WORDS_PER_100
 from scoring.pair.model_folder import find_model, fingerprint
-from scoring.pair.tokens import RULES
 
+RULES = f"2 {LONGEST_CHARS} {LONGEST_WORDS} {MIN_FUNCTION_WORDS_PER_100}"
+"""Part of a pair's identity. Its first number is the version of the rules in scoring/pair/tokens.py."""
 _DEVICE = re.compile(r"cpu|cuda(:\d{1,3})?")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._-]+")
 
@@ -50,7 +52,7 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compile: bool = False
     """Fuse the layers of Falcon models with torch.compile: faster on cuda, a minute of compiling at the start."""
     suspects_file: str = ""
-    """Remembers, as digests, texts that lost the device, so that the next process buries them and goes on; empty: a
+    """File of digests of texts that lost the device, so that the next process dead-letters them and continues; empty: a
     file in the temporary folder."""
 
     def __post_init__(self) -> None:
@@ -82,14 +84,14 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return "float32" if self.device == "cpu" else "bfloat16"
 
 
-def pair_identity(settings: PairSettings, measure: Measure) -> str:
+def pair_identity(settings: PairSettings, measure: Measure, text_rules: str = RULES) -> str:
     """The identity without its threshold set: "binoculars/falcon-7b+falcon-7b-instruct@<8 hex>/bfloat16/512".
 
     The eight digits are a digest of both models' folders and of the rules that decide which texts are scored.
     Raises MissingModel where a folder or the hub's cache on this machine does not have a model, UnsupportedModel where
     it has no safetensors weights, MissingExtra for a hub id without the packages that know the cache.
     """
-    rules = f"min_tokens={settings.min_tokens} english_only={settings.english_only} rules={RULES}"
+    rules = f"min_tokens={settings.min_tokens} english_only={settings.english_only} rules={text_rules}"
     digest = fingerprint(settings.folders(), rules)[:8]
     names = f"{_short(settings.observer)}+{_short(settings.performer)}"
     return f"{measure}/{names}@{digest}/{settings.number_format}/{settings.max_tokens}"

@@ -1,11 +1,10 @@
-"""What became of canary sites: the errors of the site verdict, and of page flags, by what is known of their truth.
+"""Verdicts and page flags of canary sites, whose truth is known: the errors of both, and the correction of a rate.
 
-A canary site is sent again every round under a new name, with the same texts; a detector that gives a text the same
-score every time says nothing new on it. So the rounds of one content are one site. So are those of one label, whose
-texts may be edited from round to round and are no draw of a new site: of each label, and of each content, one round
-counts, the newest. Only while that is on its way the one before it counts in its place; a round that a newer one
-follows has had its time, and counts however it ended. Rates are made of the same: classifiable sites,
-the undecided as not llm.
+A canary site is sent again every round under a new name, with the same texts, to which a detector gives the same
+scores. So the rounds of one content count as one site. So do the rounds of one label, whose texts may be edited between
+rounds without becoming a new site. Of each label, and of each content, the newest round counts. While it is on its way,
+the round before it counts in its place; a round that a newer one follows counts, however it ended. As in rates,
+unclassifiable sites are left out, and the undecided count as not llm.
 
 Canaries have more articles than most sites, and a site with few articles is seldom called llm. `counts_as_long_as`
 cuts them to the lengths of the sites that they correct: a canary that was called llm after n articles counts as found
@@ -18,20 +17,24 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, TRUTHS, canary_name, truth_of
-from scoring.rates.error_counts import CanaryCounts
+from scoring.rates.error_counts import CanaryCounts, ErrorCounts
 from scoring.rates.intervals import Z95, Interval, wilson
+from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import refuse_pooled
 from stream.schema.records import SiteState
 from stream.schema.vocabulary import LLM, UNCLASSIFIABLE, UNDECIDED
 
+_DAY_MS = 86_400_000
+
 
 class Measured(Protocol):
-    """What is counted of a site: the fields of its row."""
+    """The fields of a site's row that are counted."""
 
     @property
     def verdict(self) -> str: ...
@@ -92,7 +95,7 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def shares(self) -> dict[str, Interval]:
-        """What the canaries measure, by name; what has nothing to divide by is left out.
+        """The shares that the canaries measure, by name; those without a denominator are left out.
 
         site_fpr and site_tpr: classifiable sites called llm; page_fpr and page_tpr: scored pages that are flagged;
         kept_human and kept_llm: pages sent that the ruleset keeps. Pages of a site agree: the intervals of page shares
@@ -129,9 +132,53 @@ def canary_summary(rows: Iterable[SiteState], since_ms: int = 0) -> CanarySummar
     )
 
 
-def canary_counts(rows: Iterable[SiteState], since_ms: int = 0) -> CanaryCounts:
-    """The errors of the site verdict on the canary sites among `rows`. Raises as `canary_summary`."""
-    return canary_summary(rows, since_ms).counts
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """The error counts that correct a rate, None for none, and a remark where canaries have a part in it."""
+
+    errors: ErrorCounts | None = None
+    remark: str = ""
+
+
+def errors_in_force(
+    settings: RateSettings, rows: Iterable[SiteState], now_ms: int, sites: Iterable[Measured]
+) -> Correction:
+    """The error counts for `sites` of one ruleset, detector and site method; `rows` hold their canaries.
+
+    The configuration's own come first. The canaries of the last `rate.canary_days`, as long as the sites, take their
+    place where at least `rate.canary_least` of each truth are classifiable. Raises PooledDetectors.
+    """
+    if settings.errors is not None:
+        return Correction(settings.errors)
+    return by_canaries(recent_canaries(settings, rows, now_ms), settings.canary_least, sites)
+
+
+def recent_canaries(settings: RateSettings, rows: Iterable[SiteState], now_ms: int) -> CanarySummary:
+    """The canaries that count now, of `rows` of one ruleset, detector and site method. Raises PooledDetectors.
+
+    A canary is as old as its row's `updated_at`, which is the time of its round.
+    """
+    return canary_summary(rows, now_ms - int(settings.canary_days * _DAY_MS))
+
+
+def by_canaries(found: CanarySummary, least: int, sites: Iterable[Measured] = ()) -> Correction:
+    """The canaries' error counts, if they suffice to correct the sites; if not, why not, where there are any."""
+    counts = found.counts_as_long_as(sites)
+    if not any(found.sites.values()):
+        return Correction()
+    if min(counts.llm_sites, counts.human_sites) < least:
+        return Correction(
+            remark=f"not corrected by canaries: {counts.llm_sites} LLM and {counts.human_sites} human ones could be"
+            f" classified, {least} of each are needed"
+        )
+    if counts.unusable:
+        return Correction(remark=f"not corrected by canaries: {counts.unusable}")
+    return Correction(
+        counts,
+        f"corrected by {counts.llm_sites} LLM canary sites, of which {counts.llm_found} were found, and"
+        f" {counts.human_sites} human ones, of which {counts.human_sites - counts.human_cleared} were called llm"
+        + (", had they as few articles as the sites" if counts != found.counts else ""),
+    )
 
 
 class _Round(NamedTuple):
@@ -159,7 +206,7 @@ def _chosen(rows: Iterable[SiteState]) -> list[_Round]:
 
 
 def _same(row: SiteState) -> set[str]:
-    """What two rounds have in common if they say the same, or of one site: label and truth, or content."""
+    """Keys of a round: two rounds that share one are of one site (label and truth) or of one content."""
     name = canary_name(row.site)
     return {row.site} if name is None else {f"{name.label} {name.truth}", name.content}
 

@@ -1,4 +1,4 @@
-"""What a share is of, and how much less its sites say than independent ones: sites of an operator, of a query, agree.
+"""The weights of sites in a share, and the design effect of sites that agree: those of one operator or one query.
 
 Four hundred subdomains of one operator are not four hundred draws. A site moves the share by its influence; the
 variance over whole clusters is the sum of squares of their summed influences. Its ratio to the variance over single

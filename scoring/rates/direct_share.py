@@ -1,4 +1,4 @@
-"""The share of LLM sites as it is published: the direct estimate of `scoring.rates.mixture`, and when there is none."""
+"""The published share of LLM sites: the direct estimate of `scoring.rates.mixture`, or why there is none."""
 
 from __future__ import annotations
 
@@ -111,12 +111,8 @@ def direct_share(
         return DirectShare(), None
     number = fit.sites if sites is None else len(sites.rows)
     effect = 1.0 if sites is None else design_effect(sites, fit)
-    times = math.sqrt(effect)
-    every = times * every_look(fit.sites, confidence)
-    low, high, look_low, look_high = (
-        round(_stretched(fit.share, end, by), _PLACES) for by in (times, every) for end in (fit.low, fit.high)
-    )
-    share = round(fit.share, _PLACES)
+    ends = _ends(fit.share, fit.low, fit.high, math.sqrt(effect), every_look(fit.sites, confidence))
+    low, high, share = ends["low"], ends["high"], round(fit.share, _PLACES)
     interval = f"{confidence:.0%} interval {low:.1%} to {high:.1%}"
     noun = noun or f"{counted(number, 'site')} with scored articles"
     if number < FEWEST_SITES:
@@ -135,18 +131,7 @@ def direct_share(
             f" {unlike.known:.0%}: label some (`farmwatch review`)"
         )
     named = share if method == DIRECT else None
-    found = DirectShare(
-        share=named,
-        low=low,
-        high=high,
-        look_low=look_low,
-        look_high=look_high,
-        method=method,
-        scored_sites=number,
-        design_effect=effect,
-        text=text,
-    )
-    return found, fit
+    return DirectShare(share=named, **ends, method=method, scored_sites=number, design_effect=effect, text=text), fit
 
 
 def by_review(
@@ -165,31 +150,20 @@ def by_review(
     found = reviewed_share(likely, is_llm, confidence)
     if found is None:
         return direct
-    times = every_look(len(is_llm.keys() & likely.keys()), confidence)
-    share, low, high, look_low, look_high = (
-        round(value, _PLACES)
-        for value in (*found, *(_stretched(found.point, end, times) for end in (found.low, found.high)))
-    )
-    labelled = counted(len(is_llm.keys() & likely.keys()), "labelled site")
+    labels = len(is_llm.keys() & likely.keys())
+    ends = _ends(*found, 1.0, every_look(labels, confidence))
+    share, labelled = round(found.point, _PLACES), counted(labels, "labelled site")
     day, until = (datetime.fromtimestamp(ms / 1000, UTC).date() for ms in (review.at_ms, review.until_ms))
-    text = f"{share:.1%} ({confidence:.0%} interval {low:.1%} to {high:.1%}) of {counted(direct.scored_sites, 'site')}"
-    text += f" with scored articles{_LABELLED.get(definition, '')}, by {labelled} of {day}, to renew by {until}"
+    text = f"{share:.1%} ({confidence:.0%} interval {ends['low']:.1%} to {ends['high']:.1%})"
+    text += f" of {counted(direct.scored_sites, 'site')} with scored articles{_LABELLED.get(definition, '')}"
+    text += f", by {labelled} of {day}, to renew by {until}"
     if definition == SITES:
         text += f"; without these {direct.text}"
-    return msgspec.structs.replace(
-        direct,
-        share=share,
-        low=low,
-        high=high,
-        look_low=look_low,
-        look_high=look_high,
-        method=REVIEWED,
-        text=text,
-    )
+    return msgspec.structs.replace(direct, share=share, **ends, method=REVIEWED, text=text)
 
 
 def without_labels(direct: DirectShare) -> DirectShare:
-    """What is known of a share that only labels can tell, where there are too few."""
+    """The line of a share that only labels can give, where there are too few labels."""
     text = "no share: only labelled sites tell any from every article (`farmwatch review`)"
     return DirectShare(method=TOO_FEW_LABELS, scored_sites=direct.scored_sites, text=text)
 
@@ -205,6 +179,13 @@ def every_look(sites: int, confidence: float) -> float:
     sure = sites * (longest + math.log(longest + 1)) / TIGHTEST_AT
     half = math.sqrt(2 * (1 + 1 / sure) * math.log(math.sqrt(1 + sure) / alpha))
     return half / NormalDist().inv_cdf((1 + confidence) / 2)
+
+
+def _ends(share: float, low: float, high: float, times: float, every: float) -> dict[str, float]:
+    """Both intervals of a share, `times` as wide, and the one of every look `every` times as wide as that."""
+    stretched = {"low": (low, times), "high": (high, times), "look_low": (low, times * every)}
+    stretched["look_high"] = (high, times * every)
+    return {name: round(_stretched(share, end, by), _PLACES) for name, (end, by) in stretched.items()}
 
 
 def _stretched(share: float, end: float, times: float) -> float:

@@ -47,27 +47,7 @@ class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
 
 def estimate_line(judged: SiteRate, direct: DirectShare) -> EstimateLine:
     """Both estimates as the fields that `estimate` and `rate --json` print."""
-    return EstimateLine(
-        share=direct.share,
-        low=direct.low,
-        high=direct.high,
-        look_low=direct.look_low,
-        look_high=direct.look_high,
-        method=direct.method,
-        scored_sites=direct.scored_sites,
-        judged_share=judged.rate.rate,
-        judged_low=judged.rate.low,
-        judged_high=judged.rate.high,
-        judged_method=judged.rate.method,
-        llm=judged.llm,
-        human=judged.human,
-        undecided=judged.undecided,
-        classifiable=judged.classifiable,
-        unclassifiable=judged.unclassifiable,
-        sites=judged.sites,
-        confidence=judged.rate.confidence,
-        text=direct.text,
-        judged_text=judged.text,
-        more_sites=judged.rate.more_sites,
-        more_known_sites=judged.rate.more_known_sites,
-    )
+    of_verdicts = msgspec.structs.asdict(judged)
+    renamed = {f"judged_{name}": of_verdicts[name] for name in ("low", "high", "method", "text")}
+    values = of_verdicts | msgspec.structs.asdict(direct) | renamed | {"judged_share": judged.rate}
+    return EstimateLine(**{name: values[name] for name in EstimateLine.__struct_fields__})

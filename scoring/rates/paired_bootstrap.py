@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from scoring.errors import BadParameters
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.intervals import Z95
-from scoring.statistics.shares import t_quantile
+from scoring.statistics.shares import degrees_of_freedom, t_quantile
 
 RESAMPLES = 2000
 FEWEST_RESAMPLES = 50
@@ -63,7 +63,7 @@ class PairedChange(NamedTuple):
 
 
 class RunErrors(NamedTuple):
-    """What corrects the rates of the two runs; `shared`: they are the same measurement, not two that agree."""
+    """The error counts of the two runs; `shared`: both are one measurement, not two that agree."""
 
     a: ErrorCounts
     b: ErrorCounts
@@ -150,15 +150,10 @@ def _summed(times: NDArray[np.int64], rows: Numbers) -> Numbers:
 
 def _degrees(sums: Numbers, total: Numbers) -> float:
     """Degrees of freedom of the variance of d, between 1 and S - 1; S - 1 where no site moves it."""
-    sites = len(sums)
     part_a, whole_a, part_b, whole_b = total
     influence = (sums[:, 2] - part_b / whole_b * sums[:, 3]) / whole_b
     influence = influence - (sums[:, 0] - part_a / whole_a * sums[:, 1]) / whole_a
-    squares = float((influence**2).sum())
-    if not squares:
-        return max(1.0, sites - 1.0)
-    kurtosis = sites * float((influence**4).sum()) / squares**2
-    return round(max(1.0, min(sites - 1.0, 2 * sites / max(kurtosis - 1, 1e-9))), 1)
+    return round(degrees_of_freedom(float((influence**2).sum()), float((influence**4).sum()), len(sums)), 1)
 
 
 def _corrected(

@@ -66,43 +66,31 @@ def estimate(
         raise BadParameters(f"no rate can be corrected by these error counts: {errors.unusable}")
     z = NormalDist().inv_cdf((1 + confidence) / 2)
     known = None if errors is None else Known(*map(float, msgspec.structs.astuple(errors)))
-    needed = _at_least_few(classifiable, sites_needed(llm, classifiable, known, z, half_width))
-    if classifiable == 0:
-        return Rate(
-            rate=None,
-            low=None,
-            high=None,
-            llm=0,
-            classifiable=0,
-            confidence=confidence,
-            method=NO_SITES,
-            text="; ".join(["no rate: no site could be classified", *_missing(0, needed, errors, half_width)]),
-            more_sites=needed.more_sites,
-            more_known_sites=needed.more_known_sites,
-        )
-    found = _interval(llm, classifiable, known, z)
-    fitting = known is None or fits(llm, classifiable, known, z)
-    at_most = _interval(llm + undecided, classifiable, known, z).point
-    method = UNCORRECTED if errors is None else errors.METHOD
+    needed = sites_needed(llm, classifiable, known, z, half_width)
+    if needed.more_sites is not None:  # near 0 or 1 few sites make a narrow interval
+        needed = needed._replace(more_sites=max(needed.more_sites, FEW_SITES - classifiable))
+    found: Interval | None = None
+    method = NO_SITES
+    said = ["no rate: no site could be classified"]
+    if classifiable:
+        found = _interval(llm, classifiable, known, z)
+        method = UNCORRECTED if errors is None else errors.METHOD
+        at_most = _interval(llm + undecided, classifiable, known, z).point
+        said = [_share(found, llm, classifiable, f"{confidence:.0%} interval", method)]
+        said += _remarks(classifiable, undecided, at_most)
+    if errors is not None and known is not None and classifiable and not fits(llm, classifiable, known, z):
+        said.append(_misfit(needed, llm / classifiable, errors))
+    else:
+        said += _missing(classifiable, needed, errors, half_width)
     return Rate(
-        rate=found.point,
-        low=found.low,
-        high=found.high,
+        rate=found and found.point,
+        low=found and found.low,
+        high=found and found.high,
         llm=llm,
         classifiable=classifiable,
         confidence=confidence,
         method=method,
-        text="; ".join(
-            [
-                _share(found, llm, classifiable, f"{confidence:.0%} interval", method),
-                *_remarks(classifiable, undecided, at_most),
-                *(
-                    _missing(classifiable, needed, errors, half_width)
-                    if fitting
-                    else _misfit(needed, llm, classifiable, errors)
-                ),
-            ]
-        ),
+        text="; ".join(said),
         more_sites=needed.more_sites,
         more_known_sites=needed.more_known_sites,
     )
@@ -125,13 +113,6 @@ def _sites(number: int) -> str:
     return "site" if number == 1 else "sites"
 
 
-def _at_least_few(n: int, needed: SitesNeeded) -> SitesNeeded:
-    """A share near 0 or 1 has a narrow interval soon; fewer than FEW_SITES sites are too few in any case."""
-    if needed.more_sites is None:
-        return needed
-    return needed._replace(more_sites=max(needed.more_sites, FEW_SITES - n))
-
-
 def _remarks(n: int, undecided: int, at_most: float) -> list[str]:
     remarks = []
     if undecided:
@@ -143,20 +124,19 @@ def _remarks(n: int, undecided: int, at_most: float) -> list[str]:
     return remarks
 
 
-def _misfit(needed: SitesNeeded, llm: int, n: int, errors: ErrorCounts | None) -> list[str]:
-    assert errors is not None  # without a correction all counts fit
+def _misfit(needed: SitesNeeded, called: float, errors: ErrorCounts) -> str:
     false_alarms = 1 - (errors.human_cleared + 1) / (errors.human_sites + 2)
     found = (errors.llm_found + 1) / (errors.llm_sites + 2)
     too = (
         f"fewer than the {false_alarms:.1%} that false alarms alone would be"
-        if llm / n < false_alarms
+        if called < false_alarms
         else f"more than the {found:.1%} that are found of LLM sites"
     )
-    return [
-        f"the counts do not fit the measured errors: {llm / n:.1%} are called llm, {too}; the rate is not known so"
+    return (
+        f"the counts do not fit the measured errors: {called:.1%} are called llm, {too}; the rate is not known so"
         f" exactly, and the errors must be measured on sites like these: {needed.more_known_sites} more sites of known"
         " truth are needed"
-    ]
+    )
 
 
 def _missing(n: int, needed: SitesNeeded, errors: ErrorCounts | None, half_width: float) -> list[str]:

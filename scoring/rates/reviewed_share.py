@@ -23,13 +23,13 @@ import numpy as np
 
 from scoring.rates.definitions import ANY_ARTICLE, EVERY_ARTICLE, SITES
 from scoring.rates.intervals import Z95, Interval
-from scoring.statistics.shares import t_quantile
+from scoring.statistics.shares import degrees_of_freedom, t_quantile
 
 FEWEST_LABELS = 20  # of sites, for a share by them
 
 
 class Review(NamedTuple):
-    """What people say of a random sample of sites."""
+    """Labels of a random sample of sites."""
 
     llm_shares: Mapping[str, float]  # site -> of its labelled articles those by a language model
     at_ms: int  # of the newest label
@@ -57,8 +57,7 @@ def reviewed_share(likely: Mapping[str, float], is_llm: Mapping[str, bool], conf
     share = min(max(power * float(every.mean()) + float(residuals.mean()), 0.0), 1.0)
     apart = residuals - residuals.mean()
     squares, fourths = float((apart**2).sum()) + 1, float((apart**4).sum()) + 1
-    kurtosis = n * fourths / squares**2
-    degrees = round(max(1.0, min(n - 1.0, 2 * n / max(kurtosis - 1, 1e-9))), 1)
+    degrees = round(degrees_of_freedom(squares, fourths, n), 1)
     variance = power**2 * spread / sites + squares / (n * (n - 1))
     half = NormalDist().inv_cdf((1 + confidence) / 2) * t_quantile(degrees) / Z95 * float(np.sqrt(variance))
     return Interval(share, max(share - half, 0.0), min(share + half, 1.0))

@@ -9,12 +9,12 @@ than GROUPS_CAP, only those with the most sites have series.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 import xxhash
 
-from scoring.rates.estimate_line import EstimateLine
+from scoring.rates.split_rates import RateLine
 from stream.schema.records import RatePoint
 
 SERIES = ("", "source", "rank", "query-group")  # the splits of which series are kept; "" = all sites
@@ -29,54 +29,18 @@ def interval_start(now_s: float, interval_s: int) -> int:
     return int(now_s // interval_s) * interval_s * 1000
 
 
-def point_of(
-    line: EstimateLine,
-    at: int,
-    by: str,
-    group: str,
-    *,
-    ruleset: str,
-    digest: str,
-    detector: str,
-    site_method: str,
-    site_method_digest: str,
-    run: str,
-    mixed: int,
-) -> RatePoint:
+def point_of(line: RateLine, at: int) -> RatePoint:
     """The point of a series at a time (ms). Its id digests series and time, and is its key on the topic."""
-    series = (by, group, run, digest, detector, site_method, site_method_digest)
-    return RatePoint(
-        id=xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode((*series, at))),
-        site="",
-        at=at,
-        by=by,
-        group=group,
-        share=line.share,
-        share_low=line.look_low,
-        share_high=line.look_high,
-        share_method=line.method,
-        scored_sites=line.scored_sites,
-        rate=line.judged_share,
-        low=line.judged_low,
-        high=line.judged_high,
-        llm=line.llm,
-        human=line.human,
-        undecided=line.undecided,
-        unclassifiable=line.unclassifiable,
-        mixed=mixed,
-        confidence=line.confidence,
-        method=line.judged_method,
-        ruleset=ruleset,
-        digest=digest,
-        detector=detector,
-        run=run,
-        site_method=site_method,
-        site_method_digest=site_method_digest,
-    )
+    values = msgspec.structs.asdict(line)
+    values |= {"share_low": line.look_low, "share_high": line.look_high, "share_method": line.method}
+    values |= {"rate": line.judged_share, "low": line.judged_low, "high": line.judged_high}
+    values |= {"id": xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode((*series_of(line), at))), "site": "", "at": at}
+    values["method"] = line.judged_method
+    return RatePoint(**{name: values[name] for name in RatePoint.__struct_fields__ if name in values})
 
 
-def series_of(point: RatePoint) -> tuple[str, ...]:
-    """What is the same for all points of a series."""
+def series_of(point: RatePoint | RateLine) -> tuple[str, ...]:
+    """The values that all points of a series share."""
     return point.by, point.group, point.run, point.digest, point.detector, point.site_method, point.site_method_digest
 
 
@@ -87,13 +51,9 @@ def largest(sites: Mapping[str, int], cap: int = GROUPS_CAP) -> list[str]:
 
 def thinned(points: Iterable[RatePoint]) -> Iterator[RatePoint]:
     """The points to take away, so that of each series one point a day (UTC) stays: the first."""
-    days: dict[tuple[str, ...], dict[int, list[RatePoint]]] = {}
-    for point in points:
-        days.setdefault(series_of(point), {}).setdefault(point.at // _DAY_MS, []).append(point)
-    for by_day in days.values():
-        for of_day in by_day.values():
-            yield from _later(of_day)
-
-
-def _later(points: Sequence[RatePoint]) -> list[RatePoint]:
-    return sorted(points, key=lambda point: point.at)[1:]
+    kept: set[tuple[object, ...]] = set()
+    for point in sorted(points, key=lambda point: point.at):
+        day = (*series_of(point), point.at // _DAY_MS)
+        if day in kept:
+            yield point
+        kept.add(day)

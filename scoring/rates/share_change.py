@@ -1,4 +1,4 @@
-"""How the direct share differs between two runs over the same sites, with an interval in which whole sites vary.
+"""The difference of the direct share between two runs over the same sites, with an interval in which whole sites vary.
 
 The share is where a likelihood is highest, so a small weight on a site moves it by a known amount, the site's influence
 (`Fit.influence`). A site moves the difference by its influence under B less that under A: what the runs have in common
@@ -17,7 +17,7 @@ import numpy as np
 
 from scoring.rates.intervals import Z95, Interval
 from scoring.rates.mixture import Fit
-from scoring.statistics.shares import t_quantile
+from scoring.statistics.shares import degrees_of_freedom, t_quantile
 
 Cell = tuple[int, int]  # scored and flagged articles of a site
 NO_CELL: Cell = (0, 0)  # the run has no scored article of the site
@@ -49,8 +49,7 @@ def share_change(
     for move in (most[1] - least[0], least[1] - most[0]):
         squares += _SUPPOSED * move**2
         fourths += _SUPPOSED * move**4
-    kurtosis = count * fourths / squares**2 if squares else 3.0
-    degrees = round(max(1.0, min(count - 1.0, 2 * count / max(kurtosis - 1, 1e-9))), 1)
+    degrees = round(degrees_of_freedom(squares, fourths, count), 1)
     z = NormalDist().inv_cdf((1 + confidence) / 2) * t_quantile(degrees) / Z95
     half = z * float(np.sqrt(squares)) * max(a.misfit, b.misfit)
     difference = b.share - a.share

@@ -30,30 +30,14 @@ GroupKey = Callable[[SiteState], Sequence[str]]  # the groups that a site belong
 RANK_BANDS = ((1, 3), (4, 10), (11, 20), (21, 50))  # first to last rank, both included; beyond: "51+"
 
 
-class SiteRate(msgspec.Struct, frozen=True, kw_only=True):
-    """A rate with every denominator: sites = llm + human + undecided + unclassifiable."""
+class SiteRate(Rate, frozen=True, kw_only=True):
+    """A rate with every denominator: sites = llm + human + undecided + unclassifiable; `text` names them all."""
 
-    rate: Rate
-    llm: int
     human: int
     undecided: int
     unclassifiable: int
     sites: int
     without_pages: int | None = None  # of the unclassifiable: no page so far; None where pages are not known
-
-    @property
-    def text(self) -> str:
-        """The rate in words, with what could not be classified, and why."""
-        said = f"{self.rate.text}; {self.unclassifiable} of {self.sites} sites unclassifiable"
-        if self.without_pages is None or not self.unclassifiable:
-            return said
-        few = self.unclassifiable - self.without_pages
-        return f"{said} ({self.without_pages} without a page so far, {few} with too few scored articles)"
-
-    @property
-    def classifiable(self) -> int:
-        """Sites whose verdict is not `unclassifiable`; the undecided are among them."""
-        return self.sites - self.unclassifiable
 
 
 def site_rate(
@@ -65,11 +49,14 @@ def site_rate(
 ) -> SiteRate:
     """The rate over site verdicts, one per site; `without_pages` of them had no page. Raises as `estimate`."""
     counts = Counter(verdicts)
-    unclassifiable = counts[UNCLASSIFIABLE]
-    sites = counts.total()
+    sites, unclassifiable = counts.total(), counts[UNCLASSIFIABLE]
+    rate = estimate(counts[LLM], sites - unclassifiable, errors, confidence, counts[UNDECIDED], half_width)
+    text = f"{rate.text}; {unclassifiable} of {sites} sites unclassifiable"
+    if without_pages is not None and unclassifiable:
+        few = unclassifiable - without_pages
+        text += f" ({without_pages} without a page so far, {few} with too few scored articles)"
     return SiteRate(
-        rate=estimate(counts[LLM], sites - unclassifiable, errors, confidence, counts[UNDECIDED], half_width),
-        llm=counts[LLM],
+        **{**msgspec.structs.asdict(rate), "text": text},
         human=counts[HUMAN],
         undecided=counts[UNDECIDED],
         unclassifiable=unclassifiable,
@@ -94,19 +81,6 @@ def rate_of(
     return site_rate((row.verdict for row in counted), errors, confidence, without_pages, half_width)
 
 
-def rates_by(
-    rows: Iterable[SiteState],
-    key: GroupKey,
-    errors: ErrorCounts | None = None,
-    confidence: float = 0.95,
-    half_width: float = HALF_WIDTH,
-) -> dict[str, SiteRate]:
-    """The rate of each group of `grouped`. Raises as `rate_of`."""
-    counted = list(rows)
-    refuse_pooled(row for row in counted if not is_canary(row.site))
-    return {group: rate_of(of, errors, confidence, half_width) for group, of in grouped(counted, key).items()}
-
-
 def grouped(rows: Iterable[SiteState], key: GroupKey) -> dict[str, list[SiteState]]:
     """The rows of each group, groups in the order of `group_order`, canaries left out.
 
@@ -121,25 +95,30 @@ def grouped(rows: Iterable[SiteState], key: GroupKey) -> dict[str, list[SiteStat
 
 def refuse_pooled(rows: Iterable[SiteState]) -> None:
     """Raise PooledDetectors, naming both, where rows are of two detectors, rulesets, site methods or runs."""
+    found = dict.fromkeys((row.detector, row.ruleset, row.digest, *method_of(row), row.run) for row in rows)
     seen: dict[str, str] = {}
-    for row in rows:
-        ruleset = f"{row.ruleset} {row.digest}".strip()
-        method = f"{row.method} {row.method_digest}".strip() if has_verdict(row) else ""
-        named = (("detector", row.detector), ("ruleset", ruleset), ("site method", method), ("run", row.run))
-        for what, name in named:
-            if name and seen.setdefault(what, name) != name:
-                both = sorted((seen[what], name))
-                raise PooledDetectors(f"sites of two {what}s cannot be counted together: {both[0]} and {both[1]}")
+    for detector, ruleset, digest, method, method_digest, run in found:
+        names = {"detector": detector, "ruleset": f"{ruleset} {digest}".strip(), "run": run}
+        names["site method"] = f"{method} {method_digest}".strip()
+        refuse_another({what: name for what, name in names.items() if name}, seen)
+
+
+def method_of(row: SiteState) -> tuple[str, str]:
+    """Name and digest of the site method that judged a page of the site; empty where none was judged."""
+    return (row.method, row.method_digest) if has_verdict(row) else ("", "")
+
+
+def refuse_another(names: Mapping[str, str], seen: dict[str, str]) -> None:
+    """Raise PooledDetectors, naming both, where a detector and so on has another name than in `seen`; else add it."""
+    for what, name in names.items():
+        if seen.setdefault(what, name) != name:
+            one, other = (each or f"a {what} that is not named" for each in sorted((seen[what], name)))
+            raise PooledDetectors(f"sites of two {what}s cannot be counted together: {one} and {other}")
 
 
 def has_verdict(row: SiteState) -> bool:
     """Whether any page of the site was judged: where none was, ruleset and site method had no part in the row."""
     return bool(row.ruleset) or row.verdict != UNCLASSIFIABLE
-
-
-def by_source(row: SiteState) -> Sequence[str]:
-    """Key: the sources whose hits led to the site."""
-    return row.sources
 
 
 def by_query_group(group_of: Callable[[str], str]) -> GroupKey:
@@ -176,7 +155,7 @@ _BANDS = (*(f"{first}-{last}" for first, last in RANK_BANDS), f"{RANK_BANDS[-1][
 
 
 def group_order(group: str) -> tuple[int, str]:
-    """What groups of one split are sorted by: bands of ranks from the first rank on, all others by name."""
+    """Sort key of the groups of one split: bands of ranks from the first rank on, all others by name."""
     return (_BANDS.index(group) if group in _BANDS else len(_BANDS)), group
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from scoring.rates.canary import is_canary
-from scoring.rates.canary_errors import errors_in_force, recent_canaries
+from scoring.rates.canary_counts import errors_in_force, recent_canaries
 from scoring.rates.cuts import Cut
 from scoring.rates.definitions import BY_LABELS, SITES
 from scoring.rates.direct_share import (
@@ -27,10 +27,9 @@ from scoring.rates.site_rates import (
     GroupKey,
     by_query_group,
     by_rank_band,
-    by_source,
     by_window,
     grouped,
-    has_verdict,
+    method_of,
     query_groups,
     rate_of,
 )
@@ -47,7 +46,7 @@ SPLITS = ("source", "query", "query-group", "rank", *WINDOWS)
 
 
 class Versions(NamedTuple):
-    """What must be equal for sites to be counted together."""
+    """The values that must be equal for sites to be counted together."""
 
     run: str
     ruleset: str
@@ -58,7 +57,7 @@ class Versions(NamedTuple):
 
 
 class RateLine(EstimateLine, frozen=True, kw_only=True):
-    """What `rate --json` prints for each group: the fields of `estimate`, then the group and the versions."""
+    """Output of `rate --json` for each group: the fields of `estimate`, then the group and the versions."""
 
     by: str  # "", or one of SPLITS
     group: str  # its value; "" = all sites
@@ -123,23 +122,32 @@ def rate_lines(
                 share = by_review(share, fit_of_group, group_rows, review, confidence, definition)
             if definition in BY_LABELS and definition != SITES and share.method != REVIEWED:
                 share = without_labels(share)
-            mixed = sum(row.mixed for row in group_rows)
-            line = _line(estimate_line(judged, share), by, group, versions, mixed, correction.remark, change)
+            found = estimate_line(judged, share)
+            estimate = msgspec.structs.asdict(found)
+            if correction.remark and not by:
+                estimate["judged_text"] += f"; {correction.remark}"
+            if definition == SITES:
+                estimate |= _bounds(found)
             lines.append(
-                msgspec.structs.replace(
-                    line,
+                RateLine(
+                    **estimate,
+                    **versions._asdict(),
+                    by=by,
+                    group=group,
                     without_pages=judged.without_pages or 0,
                     undated=undated,
+                    mixed=sum(row.mixed for row in group_rows),
+                    change=change,
                     definition=definition,
                     not_judged=_not_judged(group_rows),
-                    **(_bounds(line) if definition == SITES else {}),
+                    correction=correction.remark,
                 )
             )
     return lines
 
 
 def with_open_sites(line: RateLine, open_sites: int | None) -> RateLine:
-    """The line with what is still to come of the crawl; None where it was not looked at."""
+    """The line with the number of sites that the crawl has still open; None where the crawl was not read."""
     still = f"; {counted(open_sites, 'site')} still open in the crawl" if open_sites and not line.by else ""
     return msgspec.structs.replace(line, open_sites=open_sites, text=line.text + still)
 
@@ -197,16 +205,13 @@ def _change(rows: Sequence[SiteState], fit: Fit, design_effect: float) -> ShareC
 
 
 def _key(by: str, settings: RateSettings, cut: Cut) -> GroupKey:
-    if by in WINDOWS:
-        key = by_window(by, cut.since, cut.until)
-    else:
-        keys: dict[str, GroupKey] = {
-            "source": by_source,
-            "query": by_query_group(lambda query: query),
-            "query-group": by_query_group(query_groups(settings.groups)),
-            "rank": by_rank_band,
-        }
-        key = keys[by]
+    keys: dict[str, GroupKey] = {
+        "source": lambda row: row.sources,
+        "query": lambda row: row.queries,
+        "query-group": by_query_group(query_groups(settings.groups)),
+        "rank": by_rank_band,
+    }
+    key = keys[by] if by in keys else by_window(by, cut.since, cut.until)
     return lambda row: key(row) or [UNKNOWN]
 
 
@@ -217,39 +222,10 @@ def comparable(rows: Sequence[SiteState], run: str = "") -> Iterator[tuple[Versi
     """
     found: dict[Versions, list[SiteState]] = {}
     for row in rows:
-        method = (row.method, row.method_digest) if has_verdict(row) else ("", "")
-        found.setdefault(Versions(row.run, row.ruleset, row.digest, row.detector, *method), []).append(row)
+        versions = Versions(row.run, row.ruleset, row.digest, row.detector, *method_of(row))
+        found.setdefault(versions, []).append(row)
     judged = {versions for versions in found if versions.ruleset}
     for versions in sorted(judged or set(found) or {Versions(run, "", "", "", "", "")}):
         unjudged = Versions(versions.run, "", "", versions.detector, "", "")
         extra = found.get(unjudged, []) if versions in judged else []
         yield versions, [*found.get(versions, []), *extra]
-
-
-def _line(
-    found: EstimateLine,
-    by: str,
-    group: str,
-    versions: Versions,
-    mixed: int,
-    correction: str,
-    change: ShareChanged | None,
-) -> RateLine:
-    estimate = msgspec.structs.asdict(found)
-    if not by:
-        estimate["judged_text"] = "; ".join(part for part in (found.judged_text, correction) if part)
-    return RateLine(
-        **estimate,
-        by=by,
-        group=group,
-        run=versions.run,
-        ruleset=versions.ruleset,
-        digest=versions.digest,
-        detector=versions.detector,
-        site_method=versions.site_method,
-        site_method_digest=versions.site_method_digest,
-        without_pages=0,
-        mixed=mixed,
-        change=change,
-        correction=correction,
-    )

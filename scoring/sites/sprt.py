@@ -91,10 +91,11 @@ LITE_NGRAM_PARAMS = SprtParams(p0=0.32, p1=0.63, min_pages=8, min_articles=8)
 # average and leaves half of the LLM sites undecided at 20. Use the accuracy threshold for site verdicts.
 LOW_FPR_PARAMS = SprtParams(p0=0.08, p1=0.25, min_articles=7)
 
-_OF_PUBLISHED = {"accuracy": SprtParams(), "low-fpr": LOW_FPR_PARAMS}  # by the tag of Binoculars' threshold set
-_TAG_PLACE = 4  # binoculars / pair / dtype / max_tokens / tag
-_LITE_TAG_PLACE = 2  # lite-ngram / weights / tag
-_LITE_TAG = "p0.95"  # of the threshold that comes with the weights
+_MEASURED = {  # detector -> tag of its threshold set, "" without one -> parameters; of all others, the defaults
+    "lite-ngram": {"": LITE_NGRAM_PARAMS, "p0.95": LITE_NGRAM_PARAMS},
+    "binoculars": {"": SprtParams(), "accuracy": SprtParams(), "low-fpr": LOW_FPR_PARAMS},
+    "fast-detectgpt": {},
+}
 
 
 def params_for(detector: str) -> SprtParams:
@@ -102,25 +103,18 @@ def params_for(detector: str) -> SprtParams:
 
     Raises NoSiteTest for a pair of models, a precision, a length or a threshold for which none were measured.
     """
-    parts = detector.split("/")
-    name = parts[0]
-    place = _LITE_TAG_PLACE if name == "lite-ngram" else _TAG_PLACE
-    tag = parts[place] if len(parts) > place else ""
-    reason = ""
-    if name == "lite-ngram":
-        if tag in ("", _LITE_TAG):
-            return LITE_NGRAM_PARAMS
-        reason = f"at a threshold other than {_LITE_TAG}"
-    elif name == "fast-detectgpt" or (name == "binoculars" and tag and tag not in _OF_PUBLISHED):
-        reason = "at this threshold"
-    elif name == "binoculars":
-        reason = not_as_measured(detector)
-    if reason:
+    name, *parts = detector.split("/")
+    if name not in _MEASURED:
+        return SprtParams()
+    tag_place = 1 if name == "lite-ngram" else 3  # behind the weights, or behind pair, dtype and max_tokens
+    params = _MEASURED[name].get("".join(parts[tag_place : tag_place + 1]))
+    reason = not_as_measured(detector) if name == "binoculars" and params else "at this threshold"
+    if params is None or (name == "binoculars" and reason):
         raise NoSiteTest(
-            f"nobody has measured how many pages of a site {detector} flags, so it cannot judge sites ({reason}): run"
+            f"it was not measured how many pages of a site {detector} flags, so it cannot judge sites ({reason}): run"
             " `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]"
         )
-    return _OF_PUBLISHED.get(tag, _OF_PUBLISHED["accuracy"])
+    return params
 
 
 class SiteTest(SequentialMethod, frozen=True, tag="sprt"):

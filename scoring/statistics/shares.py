@@ -57,7 +57,7 @@ def share(hits: NDArray[np.bool_], clusters: Codes, weights: Numbers | None = No
 
 
 def effective_number(hits: NDArray[np.bool_], p: float, clusters: Codes, weights: Numbers) -> float:
-    """How many independent texts would know the share p as well as these do."""
+    """The number of independent texts that would give the share p as precisely as these do."""
     n = len(hits)
     kish = float(weights.sum() ** 2 / (weights**2).sum())
     sums = cluster_sums(weights * (hits - p), clusters)
@@ -68,10 +68,15 @@ def effective_number(hits: NDArray[np.bool_], p: float, clusters: Codes, weights
         return min(kish, float(found))
     squares = float((sums**2).sum())
     variance = squares * found / (found - 1) / float(weights.sum()) ** 2
-    kurtosis = found * float((sums**4).sum()) / squares**2 if squares else 3.0
-    degrees = max(1.0, min(found - 1.0, 2 * found / max(kurtosis - 1, 1e-9)))
+    degrees = degrees_of_freedom(squares, float((sums**4).sum()), found)
     few = (t_quantile(n - 1) / t_quantile(degrees)) ** 2
     return max(1.0, min(kish, few * p * (1 - p) / variance)) if variance else kish
+
+
+def degrees_of_freedom(squares: float, fourths: float, number: int) -> float:
+    """Degrees of freedom of a variance, by the sums of squares and fourth powers of so many parts; 1 to number - 1."""
+    kurtosis = number * fourths / squares**2 if squares else 3.0
+    return max(1.0, min(number - 1.0, 2 * number / max(kurtosis - 1, 1e-9)))
 
 
 def cluster_sums(values: Numbers, clusters: Codes) -> Numbers:

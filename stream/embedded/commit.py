@@ -1,4 +1,4 @@
-"""What a commit writes within the transaction: records, state and offsets, after the leases were checked."""
+"""The writes of a commit within its transaction: records, state and offsets, after the leases were checked."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import msgspec
 from stream.embedded.database import content_checksum, fresh_id, row_checksum
 from stream.embedded.topics import Stored, row_id
 from stream.embedded.writer import Placed
-from stream.log.contract import Output, StateChange
+from stream.log.contract import Output, StateChange, check_size
 from stream.log.errors import Fenced, UnknownTopic
-from stream.log.limits import check_size
 
 INLINE_BYTES = 2048  # larger values go to a segment file
 _Columns = tuple[bytes, bytes | None, bytes | None, int]  # key, value (None: a tombstone, or a blob), headers, time

@@ -1,4 +1,4 @@
-"""The embedded log's SQLite database: its tables, how it is opened, and what its errors mean.
+"""The embedded log's SQLite database: its tables, how it is opened, and the meaning of its errors.
 
 A record's row id is `partition id << OFFSET_BITS | offset`: the records of a partition lie together and in order, a
 range of offsets is a range of row ids, and no second index is needed.
@@ -23,7 +23,7 @@ from stream.log.private_folders import make_private
 
 SCHEMA_VERSION = 2
 OFFSET_BITS = 40  # 10^12 records a partition, 8 million partitions
-_HEAD = struct.Struct("<qii?")  # of what is checksummed: timestamp, sizes of key and headers, whether a tombstone
+_HEAD = struct.Struct("<qii?")  # of the checksummed bytes: timestamp, sizes of key and headers, whether a tombstone
 TIME_MS = "CASE typeof(timestamp_ms) WHEN 'integer' THEN timestamp_ms END"  # NULL where the row is damaged
 _MASK = (1 << 64) - 1
 _NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -76,7 +76,7 @@ _TABLES = (
         slot INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, due_at INTEGER,
         PRIMARY KEY (slot, key)) WITHOUT ROWID""",
     "CREATE INDEX state_due ON state (slot, due_at, key) WHERE due_at IS NOT NULL",
-    # what `remove` has taken out and not deleted yet: the partition or slot (kind) whose rows no reader can find
+    # taken out by `remove` and not deleted yet: the partition or slot (kind) whose rows no reader can find
     "CREATE TABLE removed (kind TEXT, id INTEGER, PRIMARY KEY (kind, id)) WITHOUT ROWID",
 )
 
@@ -90,7 +90,7 @@ _SETTINGS = (
 
 
 def prepare(folder: Path, lock_timeout_s: float) -> None:
-    """Create what is missing. Raises LogUnavailable, LogDamaged (segments without a database too), SchemaTooNew."""
+    """Create missing parts. Raises LogUnavailable, LogDamaged (segments without a database too), SchemaTooNew."""
     with translated_errors(folder):
         make_private(folder / SEGMENTS)
         # In this order: another process may make the database, and then its first segment, meanwhile.
@@ -131,7 +131,7 @@ def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
     database.execute("PRAGMA page_size = 16384")
     _enter_wal(database)
     database.execute("BEGIN IMMEDIATE")
-    try:
+    with database:
         if not _has_tables(database):
             if _holds_segments(folder):
                 raise _without_database(folder)
@@ -139,10 +139,6 @@ def _prepare_tables(database: sqlite3.Connection, folder: Path) -> None:
                 database.execute(statement)
             database.execute("INSERT INTO meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
         _check_version(database, folder)
-    except BaseException:
-        database.execute("ROLLBACK")
-        raise
-    database.execute("COMMIT")
 
 
 def _has_tables(database: sqlite3.Connection) -> bool:
@@ -215,6 +211,11 @@ def row_checksum(content: int, id: int) -> int:
     return digest - (1 << 64) if digest >> 63 else digest
 
 
+def is_intact(checksum: object, content: int, id: int) -> bool:
+    """True for the checksum of this row. Rows of farmwatch 0.1.0 hold the checksum of the content alone."""
+    return checksum in (row_checksum(content, id), row_checksum(content, 0))
+
+
 def fresh_id(database: sqlite3.Connection, table: str) -> int:
     """An id for a row of `table` that no row ever had: other processes may remember those that were removed."""
     (number,) = database.execute(
@@ -234,7 +235,7 @@ def keep_ids(database: sqlite3.Connection, table: str) -> None:
 
 @contextlib.contextmanager
 def translated_errors(folder: Path, *, read_only: bool = False) -> Iterator[None]:
-    """Turn errors of the disk and of SQLite into LogUnavailable or LogDamaged, saying what, where and how to mend."""
+    """Turn errors of the disk and of SQLite into LogUnavailable or LogDamaged, with place and remedy."""
     try:
         yield
     except (sqlite3.DatabaseError, OSError) as error:

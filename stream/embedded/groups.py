@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from stream.embedded.commit import check_partitions, write_offsets
+from stream.log.contract import check_idle
 from stream.log.errors import Fenced
-from stream.log.limits import check_idle
 from stream.log.shares import next_step
 
 

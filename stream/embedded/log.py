@@ -8,7 +8,6 @@ over outputs, state and offsets that also checks the leases it relies on; the la
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 import threading
 import weakref
@@ -27,10 +26,8 @@ from stream.embedded.retention import Retention
 from stream.embedded.time_index import Times
 from stream.embedded.topics import Stored, Topics
 from stream.embedded.writer import Writer
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
+from stream.log.contract import NONE_NEEDED, At, Clock, Message, Output, Topic, TopicSize, check_offsets, wall_ms
 from stream.log.errors import StreamError, UnknownTopic
-from stream.log.limits import check_offsets
 
 T = TypeVar("T")
 _READ_ROWS, _READ_BYTES = 200, 8 * 1024 * 1024  # of `read`, at a time
@@ -62,7 +59,6 @@ class EmbeddedLog:
         self._clock = clock
         self._lease_ms = lease_ms
         self._lock_timeout_s = lock_timeout_s
-        self._pid = os.getpid()
         self._read_only = read_only
         (require_readable if read_only else prepare)(self._folder, lock_timeout_s)
         self._topics = Topics(prefix)
@@ -164,7 +160,7 @@ class EmbeddedLog:
         return [end for _, end in self._bounds(topic)]
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        """The first call of a process reads up to the answer, later ones what is new."""
+        """The first call of a process reads up to the answer, later ones read new records only."""
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
             return [
@@ -210,7 +206,7 @@ class EmbeddedLog:
                 reader.database.execute("ROLLBACK")
 
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
-        """What these topics hold. The state of a store is read through for it."""
+        """See `Log.sizes`. The state of a store is read through for it."""
         with self._reader() as reader:
             found = {topic: size_of(reader.database, self._prefix, topic) for topic in topics}
         return {topic: size for topic, size in found.items() if size is not None}
@@ -224,7 +220,7 @@ class EmbeddedLog:
             for name in needed.keys() & known.keys():
                 check_offsets(name, needed[name], known[name].partitions)
                 stops |= enumerate(needed[name], known[name].base)
-            clear(reader.database, self._writer)  # what a removal that was broken off has left
+            clear(reader.database, self._writer)  # the rest of an interrupted removal
             return self._retention.expire(reader.database, now_ms, stops, most)
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
@@ -255,14 +251,11 @@ class EmbeddedLog:
 
     @contextlib.contextmanager
     def _reader(self) -> Iterator[RecordReader]:
-        if os.getpid() != self._pid:
-            raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
-        if self._stop.is_set():
-            raise StreamError(f"the log in {self._folder} is closed")
+        self._writer.check_usable()
         with translated_errors(self._folder, read_only=self._read_only):
             rest = at_rest(self._folder) if self._read_only else None
             with self._lock:
-                if rest != self._rest:  # a writer came or went: what was read without regard to it is out of date
+                if rest != self._rest:  # a writer came or went: the readers' caches are out of date
                     self._close_idle()
                     self._rest = rest
                 reader = self._idle.pop() if self._idle else None

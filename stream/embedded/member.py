@@ -157,7 +157,7 @@ class EmbeddedMember:
                 raise Fenced(f"member {name!r} of group {group!r} does not own partition {partition}")
 
     def _look(self) -> bool:
-        """Learn what changed: the group's members and leases, and the ends of the partitions; False if nothing did."""
+        """Learn of changes: the group's members and leases, and the ends of the partitions; False if there are none."""
         if self.closed:
             raise StreamError(f"member {self.identity[1]!r} of group {self.identity[0]!r} is closed")
         changes = self._reader.changes()
@@ -200,7 +200,7 @@ class EmbeddedMember:
         self._leases = leases
 
     def _ready(self) -> list[tuple[Stored, int, int, int]]:
-        """(topic, partition, start, stop) of what can be read, beginning with another partition in each poll."""
+        """(topic, partition, start, stop) of the records to read, beginning with another partition in each poll."""
         owned = self._pauses.flowing(self._leases)
         names = [(topic, At(topic.name, p)) for p in owned for topic in self._subscribed if p < topic.partitions]
         if any(at not in self._positions for _, at in names):

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from stream.embedded.database import DATABASE, SEGMENTS, connect, content_checksum, row_checksum, translate
+from stream.embedded.database import DATABASE, SEGMENTS, connect, content_checksum, is_intact, translate
 from stream.embedded.segments import SegmentReader
 from stream.embedded.topics import Stored, offset_of, row_id
 from stream.log.contract import NO_HEADERS, At, Message
@@ -17,7 +17,7 @@ from stream.log.errors import LogUnavailable, UnknownTopic
 from stream.log.sql_state import SqlState
 
 _headers = msgspec.msgpack.Decoder(dict[str, str])
-# A flipped bit may also change the type of a column: the casts give bytes and integers whatever it became.
+# A flipped bit may also change the type of a column: the casts give bytes and integers all the same.
 _COLUMNS = (
     "id, CAST(coalesce(key, x'') AS BLOB), CAST(value AS BLOB), CAST(headers AS BLOB), timestamp_ms,"
     " segment, CAST(coalesce(position, -1) AS INTEGER), CAST(coalesce(size, -1) AS INTEGER), checksum"
@@ -45,7 +45,7 @@ class StoredRow(msgspec.Struct):
         return offset_of(self.id)
 
     def message(self, place_of: Callable[[StoredRow], str]) -> Message:
-        """The record, with its damage where it is not what was written; `place_of` gives the place of its bytes."""
+        """The record, with its damage if it differs from the written one; `place_of` gives the place of its bytes."""
         value, headers = self.value, NO_HEADERS
         size = 0 if value is None else len(value)
         if self.fault:
@@ -54,7 +54,7 @@ class StoredRow(msgspec.Struct):
             self.fault, self.timestamp_ms = "its timestamp is no number", 0
         elif size != self.size:
             self.fault = f"{size} of {self.size} bytes are there"
-        elif self.checksum != row_checksum(content_checksum(self.timestamp_ms, self.key, self.headers, value), self.id):
+        elif not is_intact(self.checksum, content_checksum(self.timestamp_ms, self.key, self.headers, value), self.id):
             self.fault = f"the checksum of {size} bytes differs"
         if self.headers:
             try:

@@ -1,7 +1,7 @@
 """Removing topics, groups and stores of the embedded log, and the sizes of topics.
 
 The first transaction removes all references; the rows are deleted after it in small transactions, between which others
-write. The table `removed` says what is left to delete after a crash.
+write. The table `removed` names the rest after a crash.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ from stream.embedded.groups import Moment, dissolve, members
 from stream.embedded.retention import forget_records
 from stream.embedded.topics import row_id
 from stream.embedded.writer import Writer
-from stream.log.contract import TopicSize
-from stream.log.limits import check_idle
+from stream.log.contract import TopicSize, check_idle
 
 _ROWS = 2000  # a transaction
-_RECORDS, _STATE = "records", "state"  # kinds of what is removed
+_RECORDS, _STATE = "records", "state"  # kinds of removed things
 _CHANGELOG = "state."
 
 
@@ -63,7 +62,7 @@ def clear(database: sqlite3.Connection, writer: Writer) -> int:
 
 
 def size_of(database: sqlite3.Connection, prefix: str, topic: str) -> TopicSize | None:
-    """What a topic holds; for a store's changelog, the store's state. None where the topic does not exist."""
+    """The size of a topic; for a store's changelog, with the store's state. None where the topic does not exist."""
     found = database.execute("SELECT id FROM topics WHERE name = ?", (prefix + topic,)).fetchone()
     if found is None:
         return None

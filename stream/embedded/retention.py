@@ -37,7 +37,7 @@ _SIZE = (
 
 
 class _Rules(NamedTuple):
-    """A partition and what is kept of it."""
+    """A partition and its rules."""
 
     id: int
     compact: bool
@@ -179,8 +179,8 @@ class Retention:
     def remove_segments(self, database: sqlite3.Connection, now_ms: int) -> None:
         """Unlink segments to which nothing refers. A file that the database does not know stays.
 
-        One that holds more than was ever committed stays for a day after its last write: the rest is what a crash left,
-        or what a database knew that a backup has replaced.
+        One that holds more than was ever committed stays for a day after its last write: a crash left the rest, or the
+        database was replaced by a backup.
         """
         gone = []
         for segment, file in database.execute("SELECT id, file FROM segments WHERE live = 0").fetchall():

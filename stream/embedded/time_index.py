@@ -16,7 +16,7 @@ _NONE = -(2**63)  # the greatest timestamp of no record
 
 
 class Times:
-    """What one process knows of the timestamps. Thread safe; ids of partitions are never given again."""
+    """Timestamps that one process knows. Thread safe; ids of partitions are never given again."""
 
     def __init__(self) -> None:
         self._greatest: dict[int, dict[int, int]] = {}  # partition id -> first offset of a full block -> timestamp

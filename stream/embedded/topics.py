@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from stream.embedded.database import OFFSET_BITS, fresh_id
-from stream.log.contract import CleanupPolicy, Topic
+from stream.log.contract import CleanupPolicy, Topic, check_partitions
 from stream.log.errors import UnknownTopic
-from stream.log.limits import check_partitions
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +74,13 @@ class Topics:
         return [Stored(*columns) for columns in rows.fetchall()]
 
     def create(self, database: sqlite3.Connection, topics: Sequence[Topic]) -> None:
-        """Create what is missing and bring retention up to date, within a transaction. Raises TopicMismatch."""
-        for topic in topics:
-            row = database.execute(
-                "SELECT partitions FROM topics WHERE name = ?", (self._prefix + topic.name,)
-            ).fetchone()
-            if row is not None:
-                check_partitions(topic, row[0])
+        """Create missing topics and bring retention up to date, within a transaction. Raises TopicMismatch."""
+        check_partitions(topics, {name: stored.partitions for name, stored in self.all(database).items()})
         for topic in topics:
             self._create_one(database, topic)
 
     def _create_one(self, database: sqlite3.Connection, topic: Topic) -> None:
-        rules = (topic.kept is CleanupPolicy.COMPACT, topic.retention_ms, topic.retention_bytes)
+        rules = (topic.cleanup is CleanupPolicy.COMPACT, topic.retention_ms, topic.retention_bytes)
         name = self._prefix + topic.name
         changed = database.execute(
             "UPDATE topics SET compact = ?, retention_ms = ?, retention_bytes = ? WHERE name = ?", (*rules, name)

@@ -32,7 +32,7 @@ Apply = Callable[[sqlite3.Connection, Sequence[Placed]], T]
 
 @dataclass(eq=False)
 class _Task(Generic[T]):
-    """One caller's change: values for the segments, and what to do within the transaction."""
+    """One caller's change: values for the segments, and its part of the transaction."""
 
     apply: Apply[T]
     blobs: Sequence[tuple[int, bytes]] = ()  # (topic id, value)
@@ -114,16 +114,21 @@ class Writer:
         self._segments.clear()
         self._drop_connection()
 
-    def _submit(self, task: _Task[Any], *, last: bool = False) -> None:
-        """Queue a task, and lead the queue if no other caller does. Raises the task's error."""
+    def check_usable(self) -> None:
+        """Raises StreamError in a forked child, and once the log is closed."""
         if os.getpid() != self._pid:
             raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
-        if self._read_only:
-            raise StreamError(f"the log in {self._folder} is open for reading only")
+        if self._closed:
+            raise StreamError(f"the log in {self._folder} is closed")
+
+    def _submit(self, task: _Task[Any], *, last: bool = False) -> None:
+        """Queue a task, and lead the queue if no other caller does. Raises the task's error."""
+        self.check_usable()  # in a forked child the mutex may be locked for ever
         with self._mutex:
-            if self._closed:
-                raise StreamError(f"the log in {self._folder} is closed")
+            self.check_usable()
             self._closed = last
+            if self._read_only:
+                raise StreamError(f"the log in {self._folder} is open for reading only")
             self._queue.append(task)
             leads, self._leading = not self._leading, True
         if not leads:
@@ -227,7 +232,7 @@ class Writer:
         return database
 
     def _commit(self, group: _Group) -> None:
-        for segment in group.retired:  # what the groups before placed there is committed by now
+        for segment in group.retired:  # values that earlier groups placed there are committed by now
             segment.close()
         if group.error is None:
             try:

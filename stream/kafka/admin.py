@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from kafka import KafkaAdminClient, TopicPartition
+from kafka import TopicPartition
 from kafka import errors as kafka_errors
 from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, OffsetSpec
-from kafka.protocol.consumer import IsolationLevel, OffsetCommitRequest
+from kafka.protocol.consumer import IsolationLevel
 
-from stream.kafka.client import broker_version
+from stream.kafka.client import AdminClient
 from stream.kafka.errors import translated, typed
 from stream.log.errors import LogUnavailable, StreamError, UnknownTopic
 
 T = TypeVar("T")
 _RETRY_S = 0.05
-_OFFSETS_KEPT_MS = 100 * 365 * 86_400_000
 _SETTINGS_S = 1.0  # for settings to reach the broker that is asked
 _MARKERS_S = 1.0  # an open transaction of a process that died may hold the end back for longer
 _MARKERS_RETRY_S = 0.003
@@ -29,33 +28,6 @@ _NOT_READY = (
 )
 
 
-class _Client(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
-    """Where it asks for `stable` offsets, one that an open transaction may change is an error.
-
-    Offsets that it sets stay for good. By default a broker forgets those of a group without members for a week;
-    version 4 of the request is the last that names a time of its own.
-    """
-
-    stable = True
-
-    @staticmethod
-    def _alter_group_offsets_request(group_id: str, offsets: Any) -> Any:
-        request = KafkaAdminClient._alter_group_offsets_request(group_id, offsets)
-        return OffsetCommitRequest(
-            group_id=request.group_id,
-            generation_id_or_member_epoch=request.generation_id_or_member_epoch,
-            member_id=request.member_id,
-            retention_time_ms=_OFFSETS_KEPT_MS,
-            topics=request.topics,
-            max_version=4,
-        )
-
-    def _list_group_offsets_requests(self, group_specs: Any) -> Iterator[Any]:
-        for group, request in super()._list_group_offsets_requests(group_specs):
-            request.require_stable = self.stable
-            yield group, request
-
-
 class KafkaAdmin:
     """One admin client, made anew after an error. Topics are full names here, the log's prefix included."""
 
@@ -63,9 +35,9 @@ class KafkaAdmin:
         """`options` of kafka-python; nothing is sent yet. Transient errors are raised after `patience_s`."""
         self._options = options
         self._patience_s = patience_s
-        self._client: _Client | None = None
+        self._client: AdminClient | None = None
         self._lock = threading.Lock()
-        # What a process that died has left open is waited for once: partition -> the end that it holds, and groups.
+        # Open transactions of a dead process are waited for once: partition -> the end that one holds, and groups.
         self._held: dict[TopicPartition, int] = {}
         self._open: set[str] = set()
 
@@ -85,7 +57,7 @@ class KafkaAdmin:
         if not topics:
             return
 
-        def ask(client: KafkaAdminClient) -> None:
+        def ask(client: AdminClient) -> None:
             answer = client.create_topics(dict(topics), raise_errors=False)
             _check(answer["topics"], kafka_errors.TopicAlreadyExistsError)
             client.wait_for_topics(list(topics))
@@ -97,7 +69,7 @@ class KafkaAdmin:
         if not topics:
             return
 
-        def ask(client: KafkaAdminClient) -> None:
+        def ask(client: AdminClient) -> None:
             answer = client.delete_topics(list(topics), raise_errors=False)
             try:
                 _check(answer["topics"], kafka_errors.UnknownTopicOrPartitionError)
@@ -115,7 +87,7 @@ class KafkaAdmin:
         if not topics:
             return {}
 
-        def ask(client: KafkaAdminClient) -> dict[TopicPartition, int]:
+        def ask(client: AdminClient) -> dict[TopicPartition, int]:
             found: dict[TopicPartition, int] = {}
             for answer in client.describe_log_dirs(list(topics)):
                 for folder in answer["log_dirs"]:
@@ -155,20 +127,14 @@ class KafkaAdmin:
             )
         self._await_settings({topic: keys for topic, keys in changes.items() if topic not in failed})
 
-    def broker_version(self) -> str:
+    def broker(self) -> tuple[str, dict[str, str]]:
+        """The Kafka version that the broker speaks, and its settings."""
 
-        def ask(client: KafkaAdminClient) -> str:
-            client.describe_cluster()
-            return broker_version(client)
-
-        return self._ask("version", ask)
-
-    def broker_settings(self) -> dict[str, str]:
-        def ask(client: KafkaAdminClient) -> dict[str, str]:
+        def ask(client: AdminClient) -> tuple[str, dict[str, str]]:
             node = client.describe_cluster()["brokers"][0]["broker_id"]
             resource = ConfigResource(ConfigResourceType.BROKER, str(node))
             described = client.describe_configs([resource], config_filter="all")["broker"][str(node)]
-            return {key: str(setting["value"]) for key, setting in described.items()}
+            return client.broker_version(), {key: str(setting["value"]) for key, setting in described.items()}
 
         return self._ask("broker settings", ask)
 
@@ -199,7 +165,7 @@ class KafkaAdmin:
         """Committed offsets, those there are; waits up to 1 s, for a group once, for markers that are due."""
         markers_until = time.monotonic() + _MARKERS_S
 
-        def ask(client: _Client) -> Any:
+        def ask(client: AdminClient) -> Any:
             client.stable = True
             try:
                 found = client.list_group_offsets({group: list(at)})
@@ -223,25 +189,24 @@ class KafkaAdmin:
             if result["error"] is not kafka_errors.NoError:
                 raise typed(result["error"](), f"reset of {group} on {at.topic}-{at.partition}")
 
-    def members(self, group: str) -> dict[str, str]:
-        """Member id -> static name of the members that a group has now, of others their client's name."""
+    def members(self, group: str) -> list[str]:
+        """Static names of the members that a group has now, of others their client's name."""
 
-        def ask(client: KafkaAdminClient) -> Any:
+        def ask(client: AdminClient) -> Any:
             described = client.describe_groups([group]).get(group, {})
             error = described.get("error")
             if error and kafka_errors.GroupIdNotFoundError.__name__ not in error:
                 raise kafka_errors.CoordinatorNotAvailableError(error)
             return described.get("members") or ()
 
-        found = self._ask(f"members of {group}", ask)
-        return {str(m["member_id"]): str(m.get("group_instance_id") or m.get("client_id")) for m in found}
+        return [str(m.get("group_instance_id") or m.get("client_id")) for m in self._ask(f"members of {group}", ask)]
 
     def delete_groups(self, groups: Sequence[str]) -> None:
         """Delete groups with their offsets, those that exist. Raises StreamError where one has members."""
         if not groups:
             return
 
-        def ask(client: KafkaAdminClient) -> None:
+        def ask(client: AdminClient) -> None:
             for group, result in client.delete_groups(list(groups)).items():
                 if result == kafka_errors.NonEmptyGroupError.__name__:
                     raise StreamError(f"group {group} has live members: stop them before it is removed")
@@ -276,14 +241,14 @@ class KafkaAdmin:
         )
         return {at: result.offset for at, result in found.items()}
 
-    def _ask(self, doing: str, question: Callable[[_Client], T]) -> T:
+    def _ask(self, doing: str, question: Callable[[AdminClient], T]) -> T:
         """The answer; transient refusals are asked again for `patience_s`, over a fresh connection where it broke."""
         give_up_at = time.monotonic() + self._patience_s
         with self._lock, translated(doing):
             while True:
                 try:
                     if self._client is None:
-                        self._client = _Client(**self._options)
+                        self._client = AdminClient(**self._options)
                     return question(self._client)
                 except (kafka_errors.KafkaError, OSError) as error:
                     if not isinstance(error, _NOT_READY):

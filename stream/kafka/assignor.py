@@ -1,4 +1,4 @@
-"""Who owns which partition: sticky and cooperative on one lead topic, mirrored onto the group's other topics.
+"""Assignment of partitions: sticky and cooperative on one lead topic, mirrored onto the group's other topics.
 
 kafka-python's cooperative-sticky assignor balances each (topic, partition) by itself, so partition 3 of `hits` and of
 `decisions` may go to different members. Here the topic with the most partitions leads: it alone is balanced, and

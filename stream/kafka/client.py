@@ -1,59 +1,313 @@
-"""Private parts of kafka-python that more than one module needs, each used here alone; a test names them."""
+"""The clients of kafka-python as farmwatch uses them. All private parts of it are used here alone; a test names them.
+
+kafka-python calls a rebalance listener on its network thread, where blocking would stop the heartbeats. So the listener
+only notes what happened and holds newly won partitions back; the member follows in its own thread.
+
+kafka-python waits for ever for the answers of a transaction, so a broker that went away would hold a stage until it
+came back. The waits here have an end. A transaction that ends without an answer is in doubt: the broker may have
+committed it. The producer is then dead; building the next one of the same transactional id settles the matter.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import threading
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
-from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
+from kafka import ConsumerRebalanceListener, KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka import errors as kafka_errors
+from kafka.consumer.fetcher import Fetcher
+from kafka.structs import MemberState
+
+from stream.kafka.assignor import MirroringAssignor
+from stream.kafka.damage import CheckedBatches
+from stream.kafka.errors import translated
+
+_OFFSETS_KEPT_MS = 100 * 365 * 86_400_000
+_ABORT_S = 2.0  # an abort that takes longer is left to the next producer of the same transactional id
 
 
-def position_of(consumer: KafkaConsumer, at: TopicPartition) -> int | None:
-    """Where the next fetch begins, transaction markers passed; None while that is not known."""
-    held = consumer._subscription.assignment.get(at)
-    return None if held is None or held.position is None else int(held.position.offset)
+class AdminClient(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
+    """Where it asks for `stable` offsets, one that an open transaction may change is an error.
 
-
-def learn_topics(consumer: KafkaConsumer) -> None:
-    """Wait until the client knows where its topics lie, which takes it 100 ms and more if left to itself."""
-    cluster = consumer._cluster
-    patience_ms, cluster.config["retry_backoff_ms"] = cluster.config["retry_backoff_ms"], 0
-    try:
-        wait_for = consumer._manager.wait_for
-        run_on_network(consumer, wait_for, cluster.request_update(), consumer.config["bootstrap_timeout_ms"])
-    finally:
-        cluster.config["retry_backoff_ms"] = patience_ms
-
-
-def run_on_network(consumer: KafkaConsumer, work: Callable[..., Any], *values: Any) -> None:
-    """Run a coroutine function on the consumer's network thread, and wait for its end."""
-    consumer._net.run(work, *values)
-
-
-def free_slot(consumer: KafkaConsumer) -> None:
-    """Let go of records that have all been returned, so that a partition that flows again gets its own back.
-
-    kafka-python 3.0 takes up parked records of a paused partition only while nothing is in the slot for parsed records.
+    Offsets that it sets stay for good. By default a broker forgets those of a group without members for a week;
+    version 4 of the request is the last that names a time of its own.
     """
-    fetcher = consumer._fetcher
-    if fetcher._next_partition_records is not None and not fetcher._next_partition_records:
-        fetcher._next_partition_records = None
+
+    stable = True
+
+    def broker_version(self) -> str:
+        """The API level that the broker speaks, as a Kafka version; known once it has answered."""
+        return ".".join(str(part) for part in self._manager.broker_version)
+
+    @staticmethod
+    def _alter_group_offsets_request(group_id: str, offsets: Any) -> Any:
+        request = KafkaAdminClient._alter_group_offsets_request(group_id, offsets)
+        request.retention_time_ms, request._max_version = _OFFSETS_KEPT_MS, 4
+        return request
+
+    def _list_group_offsets_requests(self, group_specs: Any) -> Iterator[Any]:
+        for group, request in super()._list_group_offsets_requests(group_specs):
+            request.require_stable = self.stable
+            yield group, request
 
 
-def left_while_joining(error: kafka_errors.InconsistentGroupProtocolError) -> bool:
-    """Whether the client, not the broker, raised this: a heartbeat of the generation before was refused meanwhile.
+class CheckedRecords(Fetcher.PartitionRecords):  # type: ignore[misc]
+    """Fetched records; those that cannot be read become records with damage, see `damage_of`."""
 
-    kafka-python 3.0 then forgets the generation that it is joining, and finds that the broker's answer is of another.
-    """
-    return "SyncGroupResponse" in str(error)
+    def __init__(self, fetch_offset: int, tp: TopicPartition, records: Any, **options: Any) -> None:
+        options["check_crcs"] = False  # the batches do it
+        super().__init__(fetch_offset, tp, CheckedBatches(tp, records, fetch_offset), **options)
+
+    def _contains_abort_marker(self, batch: Any) -> bool:
+        # a marker that cannot be read ends a transaction all the same, and only aborted ones are waited for
+        return bool(batch.is_marker if batch.fault else super()._contains_abort_marker(batch))
 
 
-def unpack_with(consumer: KafkaConsumer, records: type[Any]) -> None:
-    """Let the consumer unpack what it fetches with this class in place of `Fetcher.PartitionRecords`."""
-    consumer._fetcher.PartitionRecords = records
+class Consumer(KafkaConsumer):  # type: ignore[misc]
+    """A consumer that reads past damage, without a group."""
+
+    def __init__(self, options: Mapping[str, Any]) -> None:
+        super().__init__(**options)
+        self._fetcher.PartitionRecords = CheckedRecords
+
+    def next_offset(self, at: TopicPartition) -> int | None:
+        """Where the next fetch begins, transaction markers passed; None while that is not known."""
+        held = self._subscription.assignment.get(at)
+        return None if held is None or held.position is None else int(held.position.offset)
+
+    def learn_topics(self) -> None:
+        """Wait until the client knows where its topics lie, which takes it 100 ms and more if left to itself."""
+        cluster = self._cluster
+        patience_ms, cluster.config["retry_backoff_ms"] = cluster.config["retry_backoff_ms"], 0
+        try:
+            self._net.run(self._manager.wait_for, cluster.request_update(), self.config["bootstrap_timeout_ms"])
+        finally:
+            cluster.config["retry_backoff_ms"] = patience_ms
 
 
-def broker_version(client: KafkaAdminClient) -> str:
-    """The API level that the broker speaks, as a Kafka version."""
-    return ".".join(str(part) for part in client._manager.broker_version)
+class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
+    """A static member of a group, on a fixed set of topics."""
+
+    def __init__(self, topics: Mapping[str, int], options: Mapping[str, Any]) -> None:
+        """Connect; the group is joined by the polls. `topics`: name -> partitions. Raises errors of kafka-python."""
+        self._assignor = MirroringAssignor(topics)
+        self._astray: dict[TopicPartition, int] = {}
+        self._noting = threading.Lock()
+        self._lost: set[TopicPartition] = set()
+        self._won: set[TopicPartition] = set()
+        super().__init__({**options, "partition_assignment_strategy": [self._assignor]})
+        self.subscribe(topics=list(topics), listener=self)
+        self.learn_topics()  # or the first join would run into a second one, when the topics' metadata comes in
+
+    def fetch(self, timeout_s: float, max_records: int) -> list[Any]:
+        """Next records of held, unpaused partitions; keeps the membership. Raises LogUnavailable or Fenced."""
+        with translated(f"poll of group {self.config['group_id']}"):
+            self._take_in_join()
+            self._free_slot()
+            try:
+                polled = self.poll(timeout_ms=max(0, int(timeout_s * 1000)), max_records=max_records)
+            except kafka_errors.NoOffsetForPartitionError as error:  # of partitions won just now: they are placed later
+                self.place(dict.fromkeys(error.args[0], 0))
+                return []
+            except kafka_errors.OffsetOutOfRangeError as error:
+                self._astray.update(error.args[0])
+                return []
+            except kafka_errors.InconsistentGroupProtocolError as error:
+                # The client raises this where a heartbeat of the generation before was refused meanwhile: kafka-python
+                # 3.0 forgets the generation that it is joining, and finds that the broker's answer is of another.
+                if "SyncGroupResponse" not in str(error):
+                    raise
+                return []  # the next poll joins anew
+        return [record for records in polled.values() for record in records]
+
+    def take_changes(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
+        """(lost, won) since the last call, to be followed in this order; partitions lost and won again are in both."""
+        with self._noting:
+            lost, won = self._lost, self._won
+            self._lost, self._won = set(), set()
+            return lost, won
+
+    def on_partitions_revoked(self, revoked: Collection[TopicPartition]) -> None:
+        with self._noting:
+            self._lost |= set(revoked)
+            self._won -= set(revoked)
+
+    def on_partitions_lost(self, lost: Collection[TopicPartition]) -> None:
+        self._assignor.forget()
+        self.on_partitions_revoked(lost)
+
+    def on_partitions_assigned(self, assigned: Collection[TopicPartition]) -> None:
+        with self._noting:
+            self._won |= set(assigned)
+        self.hold(assigned)
+
+    def take_astray(self) -> dict[TopicPartition, int]:
+        """Positions since the last call that the broker does not have; until they are placed anew, they come again."""
+        astray, self._astray = self._astray, {}
+        return {at: offset for at, offset in astray.items() if self.next_offset(at) == offset}
+
+    def reachable(self) -> bool:
+        return not self._coordinator.coordinator_unknown()
+
+    def settled(self) -> bool:
+        return bool(self._coordinator.stable() and not self._coordinator.rejoin_needed)
+
+    def displaced(self) -> bool:
+        """True when a heartbeat was refused since another process has the name. kafka-python only stops beating."""
+        coordinator = self._coordinator
+        return bool(coordinator.stable() and not coordinator._heartbeat_enabled and not coordinator.rejoining)
+
+    def stable_offsets(self, at: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
+        """Committed offsets, those there are, after open transactions on them have ended. Raises LogUnavailable."""
+        with translated(f"committed offsets of group {self.config['group_id']}"):
+            found = self._coordinator.fetch_committed_offsets(set(at), timeout_ms=int(timeout_s * 1000))
+        return {tp: known.offset for tp, known in found.items()}
+
+    def place(self, offsets: Mapping[TopicPartition, int | None]) -> None:
+        held = self.assignment()
+        for at, offset in offsets.items():
+            if at in held:
+                self.seek(at, offset or 0)
+
+    def hold(self, at: Iterable[TopicPartition]) -> None:
+        """Fetch nothing from these; those not assigned are left out."""
+        self.pause(*self.assignment().intersection(at))
+
+    def fetch_only(self, at: Iterable[TopicPartition]) -> None:
+        """Fetch from these, as far as they are assigned, and from no others."""
+        assigned = self.assignment()
+        self.pause(*assigned.difference(at))
+        self.resume(*assigned.intersection(at))
+
+    def forget_membership(self) -> None:
+        """The broker said that this generation is over: join anew at the next poll, claiming nothing."""
+        self._assignor.forget()
+        self._coordinator.reset_generation()
+
+    def _free_slot(self) -> None:
+        """Let go of records that have all been returned, so that a partition that flows again gets its own back.
+
+        kafka-python 3.0 takes up parked records of a paused partition only while the slot for parsed records is empty.
+        """
+        fetcher = self._fetcher
+        if fetcher._next_partition_records is not None and not fetcher._next_partition_records:
+            fetcher._next_partition_records = None
+
+    def _take_in_join(self) -> None:
+        """Follow a join that was answered between two polls, by the steps of `join_group_async`.
+
+        kafka-python 3.0 throws such an answer away, and the next poll joins again: with short polls without end.
+        """
+        joined = self._coordinator._join_task
+        if joined is None or not joined.is_done:
+            return
+        if joined.succeeded():
+            self._net.run(self._complete_join, joined.value)
+        elif isinstance(joined.exception, kafka_errors.FencedInstanceIdError):
+            raise joined.exception
+
+    async def _complete_join(self, assignment: bytes) -> None:
+        coordinator = self._coordinator
+        coordinator._join_task = None
+        generation = coordinator._generation
+        if generation.is_lost():
+            return
+        with coordinator._lock:
+            coordinator.rejoining = False
+            coordinator.rejoin_needed = False
+            coordinator.state = MemberState.STABLE
+            coordinator._enable_heartbeat()
+        await coordinator._on_join_complete_async(
+            generation.generation_id, generation.member_id, generation.protocol, assignment
+        )
+
+
+class ProducerRecord(NamedTuple):
+    """A record to write; `topic` is the full name on Kafka."""
+
+    topic: str
+    partition: int
+    key: bytes
+    value: bytes | None
+    headers: list[tuple[str, bytes]]
+    timestamp_ms: int | None
+
+
+class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
+    """An idempotent producer that works in transactions only."""
+
+    alive = True  # False: build another one
+    began_at = 0.0  # time.monotonic of the last transaction's begin
+
+    def transact(
+        self,
+        records: Sequence[ProducerRecord],
+        offsets: Mapping[Any, Any],
+        group: Any,
+        timeout_s: float,
+    ) -> list[int]:
+        """Write all as one transaction; returns the records' offsets. `group`: the consumer's group_metadata().
+
+        After an error of kafka-python nothing is visible, unless `alive` is False: then the transaction is in doubt.
+        """
+        deadline = time.monotonic() + timeout_s
+        self.began_at = time.monotonic()
+        try:
+            self.begin_transaction()
+            sent = [self.send(r.topic, r.value, r.key, r.headers, r.partition, r.timestamp_ms) for r in records]
+            added = self._transaction_manager.send_offsets_to_transaction(offsets, group) if offsets else None
+            self.flush(_left(deadline))
+            written = [future.get(timeout=_left(deadline)).offset for future in sent]
+            if added is not None:
+                self._await(added, deadline)
+            ended = self._transaction_manager.begin_commit()
+            self._sender.wakeup()
+            self._await(ended, deadline)
+        except Exception as error:
+            cause = self._transaction_manager.last_error or error
+            self._give_up(error)
+            if isinstance(error, ValueError):  # "Unrecognized partition": the topic was made again, with more of them
+                self.kill()  # the next producer asks the broker
+                raise kafka_errors.UnknownTopicOrPartitionError(str(error)) from error
+            raise cause from error
+        return written
+
+    def kill(self) -> None:
+        self.alive = False
+        self._unregister_cleanup()
+        self._sender.force_close()
+        self._closed = True
+
+    def _await(self, result: Any, deadline: float) -> None:
+        if not result.wait(timeout_ms=_left(deadline) * 1000):
+            raise kafka_errors.KafkaTimeoutError("no answer of the transaction coordinator in time")
+
+    def _give_up(self, error: Exception) -> None:
+        """Abort; without an answer the producer is dead, and its successor ends the transaction."""
+        if isinstance(error, kafka_errors.KafkaTimeoutError):
+            self.kill()
+            return
+        try:
+            ended = self._transaction_manager.begin_abort()
+            self._sender.wakeup()
+            self._await(ended, time.monotonic() + _ABORT_S)
+        except Exception:  # noqa: BLE001  # after any error its state is unknown; the cause is raised above
+            self.kill()
+
+
+def build_producer(options: Mapping[str, Any]) -> TransactionalProducer:
+    """Connect and fence. Raises Fenced, LogUnavailable or StreamError."""
+    with translated(f"producer {options['transactional_id']}"):
+        producer = TransactionalProducer(**options)
+        try:
+            producer.init_transactions()  # fences earlier ones and ends their transactions, up to max_block_ms
+        except BaseException:
+            producer.kill()
+            raise
+        return producer
+
+
+def _left(deadline: float) -> float:
+    return max(0.0, deadline - time.monotonic())

@@ -1,4 +1,4 @@
-"""What the Kafka log and its members share: address, names, settings, and the shape of records on the wire."""
+"""Shared by the Kafka log and its members: address, names, settings, and the shape of records on the wire."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from typing import Any
 from kafka import TopicPartition
 
 from stream.kafka.admin import KafkaAdmin
+from stream.kafka.client import ProducerRecord
 from stream.kafka.damage import damage_of
-from stream.kafka.producer import ProducerRecord
 from stream.kafka.reader import Restore
 from stream.kafka.settings import LOCAL_STATE_MAX_AGE_MS, KafkaSettings, instance_name
 from stream.kafka.state import LocalState
-from stream.log.clock import Clock
-from stream.log.contract import NO_HEADERS, Message, Output
+from stream.log.contract import NO_HEADERS, Clock, Message, Output, check_size
 from stream.log.errors import UnknownTopic
-from stream.log.limits import check_size
 
 
 class KafkaSite:
@@ -79,7 +77,7 @@ class KafkaSite:
         return ProducerRecord(topic, partition, output.key, output.value, headers, output.timestamp_ms)
 
     def message(self, record: Any) -> Message:
-        """A record as it was read; what other writers may leave out (key, header values) is empty."""
+        """A record as it was read; key and header values, which other writers may leave out, are empty then."""
         damage = damage_of(record)
         try:
             headers = {name: (value or b"").decode() for name, value in record.headers or ()}

@@ -1,7 +1,7 @@
 """Damaged batches of a topic: their offsets become records with damage, and reading continues.
 
 kafka-python raises CorruptRecordError where the CRC of a batch fails or a record of it cannot be parsed, and never gets
-past that batch. What it iterates over is wrapped here. The CRC covers all of a batch but its first offset, its size and
+past that batch. This module wraps the batches. The CRC covers all of a batch but its first offset, its size and
 its format. Where one of these is damaged, neither the broker nor kafka-python finds the next batch: the error stays.
 """
 
@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 from kafka import TopicPartition
 from kafka import errors as kafka_errors
-from kafka.consumer.fetcher import Fetcher
 
 _FORMAT = 2
 _LARGEST = 1 << 20  # records of a batch: one of 4.5 MiB cannot have more
@@ -32,24 +31,12 @@ class _Damaged(NamedTuple):
 
 
 def damage_of(record: Any) -> str:
-    """What is wrong with a record that was read; "" = nothing."""
+    """The damage of a record that was read; "" = none."""
     return record.checksum if isinstance(record.checksum, str) else ""
 
 
-class CheckedRecords(Fetcher.PartitionRecords):  # type: ignore[misc]  # kafka-python has no types
-    """Fetched records; those that cannot be read become records with damage, see `damage_of`."""
-
-    def __init__(self, fetch_offset: int, tp: TopicPartition, records: Any, **options: Any) -> None:
-        options["check_crcs"] = False  # the batches do it
-        super().__init__(fetch_offset, tp, _Batches(tp, records, fetch_offset), **options)
-
-    def _contains_abort_marker(self, batch: Any) -> bool:
-        # a marker that cannot be read ends a transaction all the same, and only aborted ones are waited for
-        return bool(batch.is_marker if batch.fault else super()._contains_abort_marker(batch))
-
-
-class _Batches:
-    """The batches of a fetch, checked."""
+class CheckedBatches:
+    """The batches of a fetch, checked; those that cannot be read become records with damage, see `damage_of`."""
 
     def __init__(self, tp: TopicPartition, records: Any, fetch_offset: int) -> None:
         self._tp = tp
@@ -83,7 +70,7 @@ class _Batch:
         self.last_offset = last_offset
         self.next_offset = last_offset + 1
         self.is_marker = batch.is_control_batch
-        self.is_control_batch = self.is_marker and not fault  # what says that nothing is to be read may be the damage
+        self.is_control_batch = self.is_marker and not fault  # the control bit itself may be the damage
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batch, name)

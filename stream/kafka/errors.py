@@ -1,4 +1,4 @@
-"""What an error of kafka-python means on the contract of the log."""
+"""Errors of kafka-python as errors of the contract."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ FENCING = (
     kafka_errors.IllegalGenerationError,
     kafka_errors.UnknownMemberIdError,
 )
-_TOO_LARGE = (kafka_errors.MessageSizeTooLargeError, kafka_errors.RecordListTooLargeError)
-_UNKNOWN_TOPIC = (kafka_errors.UnknownTopicOrPartitionError, kafka_errors.InvalidTopicError)
-# What waiting does not mend: the operator has to.
+# Waiting does not help: the operator must act.
 _REFUSED = (
     kafka_errors.AuthorizationError,
     kafka_errors.SaslAuthenticationFailedError,
@@ -36,15 +34,15 @@ _REFUSED = (
 
 
 def typed(error: BaseException, doing: str) -> StreamError:
-    """`error` as the contract's error; `doing` says what was tried ("commit of group judge")."""
+    """`error` as the contract's error; `doing` names the attempt ("commit of group judge")."""
     said = f"{doing}: {type(error).__name__}: {error}"
     if isinstance(error, StreamError):
         return error
     if isinstance(error, FENCING):
         return Fenced(said)
-    if isinstance(error, _TOO_LARGE):
+    if isinstance(error, kafka_errors.MessageSizeTooLargeError | kafka_errors.RecordListTooLargeError):
         return RecordTooLarge(f"{said}; raise max.message.bytes of the topic to {BATCH_CAP_BYTES} where it is lower")
-    if isinstance(error, _UNKNOWN_TOPIC):
+    if isinstance(error, kafka_errors.UnknownTopicOrPartitionError | kafka_errors.InvalidTopicError):
         return UnknownTopic(f"{said}; create the topics with `farmwatch topics --create`")
     if isinstance(error, _REFUSED):
         return StreamError(f"{said}; the broker refuses this client: check its settings and rights")

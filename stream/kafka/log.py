@@ -2,7 +2,7 @@
 
 Topics are Kafka topics, groups are consumer groups with static members, commits are transactions, and keyed state is a
 compacted changelog topic with a local copy. Everything read is read_committed. Retention is the broker's work; `expire`
-says what it may not touch.
+names the records to keep.
 """
 
 from __future__ import annotations
@@ -20,19 +20,28 @@ import structlog
 from kafka import TopicPartition
 from kafka import errors as kafka_errors
 
-from stream.kafka.check import Finding, check_broker
+from stream.kafka.client import TransactionalProducer, build_producer
 from stream.kafka.cluster import KafkaSite
+from stream.kafka.configuration import Finding, check_broker, hold
 from stream.kafka.errors import translated
 from stream.kafka.member import KafkaMember
-from stream.kafka.producer import TransactionalProducer, build_producer
 from stream.kafka.reader import read_all
-from stream.kafka.retention import hold
 from stream.kafka.settings import KafkaSettings, configs_of, name_of, require_crc32c
 from stream.kafka.state import LocalState
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import NONE_NEEDED, At, Message, Output, Topic, TopicSize
+from stream.log.contract import (
+    NONE_NEEDED,
+    At,
+    Clock,
+    Message,
+    Output,
+    Topic,
+    TopicSize,
+    check_idle,
+    check_offsets,
+    check_partitions,
+    wall_ms,
+)
 from stream.log.errors import StreamError
-from stream.log.limits import check_idle, check_offsets, check_partitions
 
 log = structlog.get_logger(__name__)
 _MARKERS_AT_END = 8  # so near to the end it is looked whether a record follows
@@ -62,8 +71,7 @@ class KafkaLog:
     def create(self, topics: Sequence[Topic]) -> None:
         """Settings of existing topics stay: the operator may have changed them. `check` tells where they differ."""
         existing = self._site.topics()
-        for topic in topics:
-            check_partitions(topic, existing.get(topic.name, topic.partitions))
+        check_partitions(topics, existing)
         self._site.admin.create(
             {
                 self._site.full(topic.name): {
@@ -157,7 +165,7 @@ class KafkaLog:
         self._site.admin.reset(self._site.full(group), dict(zip(partitions, offsets, strict=True)))
 
     def members(self, group: str) -> list[str]:
-        return sorted(name_of(name) for name in self._site.admin.members(self._site.full(group)).values())
+        return sorted(name_of(name) for name in self._site.admin.members(self._site.full(group)))
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         with self.read_state(store, partition) as state:
@@ -177,7 +185,7 @@ class KafkaLog:
             yield state
 
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
-        """What these topics hold: bytes on disk of one replica, transaction markers among the records."""
+        """See `Log.sizes`: bytes on disk of one replica, transaction markers among the records."""
         known = self._site.topics()
         found = [topic for topic in topics if topic in known]
         sizes = self._site.admin.sizes([self._site.full(topic) for topic in found])
@@ -189,7 +197,7 @@ class KafkaLog:
         }
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:  # noqa: ARG002  # the contract's
-        """Tell the broker, which applies retention and compaction, what to keep; see `stream.kafka.retention`."""
+        """Keep the needed topics; the broker applies retention and compaction. See `stream.kafka.configuration`."""
         hold(self._site, needed)
         return 0
 

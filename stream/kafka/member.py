@@ -6,7 +6,7 @@ Rebalances happen inside `poll` only. A partition that was won is *pending* unti
   3. the state is read up to everything written by then, so it holds exactly what those offsets belong to.
 
 A commit without an answer may have happened or not. All partitions then become pending again, and the three steps find
-out. A commit of outputs alone leaves no such trace: `stream.schema.control` looks up what became of its own.
+out. A commit of outputs alone leaves no such trace: `stream.schema.control` looks up its own.
 
 Two members of one name share a transactional id, so the second fences the first. A partition that moved to another name
 is fenced by the group's generation, which every commit that names a partition carries: with its input offsets, or,
@@ -24,12 +24,10 @@ from kafka import errors as kafka_errors
 from kafka.structs import OffsetAndMetadata
 
 from stream.kafka.buffer import FetchBuffer
-from stream.kafka.client import position_of
+from stream.kafka.client import GroupConsumer, ProducerRecord, TransactionalProducer, build_producer
 from stream.kafka.cluster import KafkaSite
-from stream.kafka.consumer import GroupConsumer
 from stream.kafka.errors import FENCING, translated
 from stream.kafka.ownership import Ownership
-from stream.kafka.producer import ProducerRecord, TransactionalProducer, build_producer
 from stream.kafka.settings import UNAVAILABLE_AFTER_S, instance_name
 from stream.kafka.state import encode_change
 from stream.log.contract import At, Commit, Message, Output, StateReader
@@ -108,16 +106,15 @@ class KafkaMember:
         if not (commit.outputs or commit.offsets or commit.state):
             return
         self._require({at.partition for at in commit.offsets} | set(commit.state), state=bool(commit.state))
-        records = [self._site.record(output) for output in commit.outputs]
-        changed = [(p, change) for p, changes in commit.state.items() for change in changes]
-        records += [
-            self._site.record(Output(f"state.{self._store}", p, change.key, encode_change(change)))
-            for p, change in changed
+        changed = [
+            Output(f"state.{self._store}", p, change.key, encode_change(change))
+            for p, changes in commit.state.items()
+            for change in changes
         ]
+        records = [self._site.record(output) for output in (*commit.outputs, *changed)]
         offsets = self._past_markers(commit.offsets)
         written = self._transact(records, self._offsets_to_send(offsets, commit.state))
-        of_changes = written[len(commit.outputs) :]
-        last = {p: offset for (p, _), offset in zip(changed, of_changes, strict=True)}
+        last = {c.partition: offset for c, offset in zip(changed, written[len(commit.outputs) :], strict=True)}
         self._owned.committed(offsets, {p: (commit.state[p], offset + 1) for p, offset in last.items()})
 
     def rewind(self) -> None:
@@ -196,10 +193,13 @@ class KafkaMember:
 
     def _live_waits(self, consumer: GroupConsumer, flowing: Collection[int]) -> bool:
         """True when these partitions of a topic that is no background topic have more than was fetched."""
-        live = [at for at in self._owned.inputs(flowing) if self._site.short(at.topic) not in self._background]
+        live = self._live(self._owned.inputs(flowing))
         ends = self._site.admin.stable_end(live)
-        positions = {at: position_of(consumer, at) for at in live}
+        positions = {at: consumer.next_offset(at) for at in live}
         return any(position is None or position < ends[at] for at, position in positions.items())
+
+    def _live(self, at: Iterable[TopicPartition]) -> list[TopicPartition]:
+        return [one for one in at if self._site.short(one.topic) not in self._background]
 
     def _fetch(self, consumer: GroupConsumer, timeout_s: float, max_records: int) -> None:
         if self._background:
@@ -223,7 +223,7 @@ class KafkaMember:
             raise LogUnavailable(f"{self._said}: no broker at {self._site.bootstrap}; check that it is up")
 
     def _find_way(self, consumer: GroupConsumer) -> None:
-        """Go on where the broker has not the offset that was to be read: retention overtook it, or it is no more."""
+        """Resume where the broker lacks the offset to read: retention overtook it, or the topic was made anew."""
         astray = {at: offset for at, offset in consumer.take_astray().items() if at.partition in self._owned.epochs}
         if not astray:
             return
@@ -249,8 +249,8 @@ class KafkaMember:
         return found
 
     def _rest(self, at: TopicPartition, done: int) -> int:
-        """`done`, or behind what was read past after it, where all that was delivered lies before it."""
-        position = (self._consumer and position_of(self._consumer, at)) or 0
+        """`done`, or the position where only markers were read since, and all delivered records lie before it."""
+        position = (self._consumer and self._consumer.next_offset(at)) or 0
         if position <= done or self._owned.delivered.get(at, done) > done or self._buffer.holds(at.partition):
             return done
         return position
@@ -273,14 +273,10 @@ class KafkaMember:
     def _hold_or_let(self) -> None:
         if self._consumer is None:
             return
-        flowing = self._flowing()
-        held = self._owned.inputs(p for p in self._owned.epochs if p not in flowing)
-        let = self._owned.inputs(flowing)
+        flowing = self._owned.inputs(self._flowing())
         if self._buffer.holds_background():  # enough of it: while live records flow, it would grow without end
-            held += [at for at in let if self._site.short(at.topic) in self._background]
-            let = [at for at in let if self._site.short(at.topic) not in self._background]
-        self._consumer.hold(held)
-        self._consumer.let(let)
+            flowing = self._live(flowing)
+        self._consumer.fetch_only(flowing)
 
     def _flowing(self) -> Collection[int]:
         return set(self._pauses.flowing(self._owned.epochs))
@@ -339,7 +335,7 @@ class KafkaMember:
         now = time.monotonic()
         if now - self._name_checked_at >= _NAME_CHECK_S:
             self._name_checked_at = now
-            if instance_name(self._name) not in self._site.admin.members(self._site.full(self._group)).values():
+            if instance_name(self._name) not in self._site.admin.members(self._site.full(self._group)):
                 log.info("member_name_free", member=self._said)
                 self._superseded = False
                 return

@@ -1,4 +1,4 @@
-"""What a member owns: partitions that are ready, those that are being made so, and the state and offsets of each."""
+"""The partitions of a member: ready ones, those that are being made ready, and the state and offsets of each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import structlog
 from kafka import TopicPartition
 
+from stream.kafka.client import GroupConsumer
 from stream.kafka.cluster import KafkaSite
-from stream.kafka.consumer import GroupConsumer
 from stream.kafka.reader import Restore
 from stream.kafka.state import LocalState
 from stream.log.contract import At, StateChange
@@ -17,7 +17,7 @@ from stream.log.errors import LogUnavailable, StreamError
 
 log = structlog.get_logger(__name__)
 _OFFSETS_WAIT_S = 1.0  # for open transactions of an earlier owner; asked again in the next poll
-_SURELY_ENDED = 2.0  # transaction timeouts, after which the broker has aborted whatever was left open
+_SURELY_ENDED = 2.0  # transaction timeouts, after which the broker has aborted open ones
 
 
 class Ownership:
@@ -81,8 +81,7 @@ class Ownership:
         restore = self._restore
         assert restore is not None
         try:
-            if not restore.finished:
-                restore.advance(timeout_s)
+            restore.advance(timeout_s)
         except StreamError:
             self._end_restore()
             raise

@@ -8,13 +8,13 @@ from contextlib import closing
 from typing import Any
 
 import structlog
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 
-from stream.kafka.client import learn_topics, position_of, unpack_with
-from stream.kafka.damage import CheckedRecords, damage_of
+from stream.kafka.client import Consumer
+from stream.kafka.damage import damage_of
 from stream.kafka.errors import translated
 from stream.kafka.state import LocalState, decode_change
-from stream.log.clock import Clock
+from stream.log.contract import Clock
 from stream.log.errors import LogUnavailable, StreamError
 
 log = structlog.get_logger(__name__)
@@ -32,16 +32,15 @@ class KafkaReader:
     def __init__(self, options: Mapping[str, Any], ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
         """`ranges`: partition -> (first offset to read, offset to stop before). Raises LogUnavailable."""
         self._stops = {at: stop for at, (start, stop) in ranges.items() if start < stop}
-        self._consumer: KafkaConsumer | None = None
+        self._consumer: Consumer | None = None
         if self._stops:
             with translated("reader"):
-                self._consumer = KafkaConsumer(**options)
+                self._consumer = Consumer(options)
                 try:
-                    unpack_with(self._consumer, CheckedRecords)
                     self._consumer.assign(list(self._stops))
                     for at in self._stops:
                         self._consumer.seek(at, ranges[at][0])
-                    learn_topics(self._consumer)
+                    self._consumer.learn_topics()
                 except BaseException:
                     self.close()
                     raise
@@ -57,7 +56,7 @@ class KafkaReader:
             read = self._poll(self._consumer, timeout_s, max_records)
             steps = {}
             for at, stop in list(self._stops.items()):
-                position = self._position(at)
+                position = _reached(self._consumer, at)
                 records = [record for record in read.get(at, ()) if record.offset < stop]
                 if records or position >= stop:
                     steps[at] = (records, min(position, stop))
@@ -71,18 +70,14 @@ class KafkaReader:
         if consumer is not None:
             consumer.close(autocommit=False)
 
-    def _poll(self, consumer: KafkaConsumer, timeout_s: float, max_records: int) -> Mapping[TopicPartition, list[Any]]:
+    def _poll(self, consumer: Consumer, timeout_s: float, max_records: int) -> Mapping[TopicPartition, list[Any]]:
         """In short turns: a poll of kafka-python waits for records where a stop was passed without one."""
         until = time.monotonic() + timeout_s
         while True:
             left_ms = max(0, int((until - time.monotonic()) * 1000))
             read: Mapping[TopicPartition, list[Any]] = consumer.poll(min(_TURN_MS, left_ms), max_records)
-            if read or left_ms <= _TURN_MS or any(self._position(at) >= stop for at, stop in self._stops.items()):
+            if read or left_ms <= _TURN_MS or any(_reached(consumer, at) >= stop for at, stop in self._stops.items()):
                 return read
-
-    def _position(self, at: TopicPartition) -> int:
-        position = position_of(self._consumer, at)
-        return -1 if position is None else position
 
     def rounds(self, silence_s: float) -> Iterator[Steps]:
         """All steps that bring something. Raises LogUnavailable after `silence_s` without one."""
@@ -106,6 +101,11 @@ def read_all(
                 yield from records
 
 
+def _reached(consumer: Consumer, at: TopicPartition) -> int:
+    offset = consumer.next_offset(at)
+    return -1 if offset is None else offset
+
+
 class Restore(KafkaReader):
     """Brings local states to the end of their changelogs, a step at a time: the member keeps polling meanwhile."""
 
@@ -124,7 +124,7 @@ class Restore(KafkaReader):
         self._logged_at = time.monotonic()
 
     def advance(self, timeout_s: float) -> None:
-        """Apply what comes within `timeout_s`. Raises LogUnavailable, and StreamError for a damaged changelog."""
+        """Apply records that come within `timeout_s`. Raises LogUnavailable; StreamError for a damaged changelog."""
         self._apply(self.step(timeout_s))
 
     def run(self, silence_s: float) -> None:

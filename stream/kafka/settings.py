@@ -1,4 +1,4 @@
-"""How farmwatch talks to Apache Kafka: one struct, and the options of kafka-python that follow from it."""
+"""Settings of the Kafka log: one struct, and the options of kafka-python that follow from it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,6 @@ from stream.log.errors import StreamError
 
 # Room for keys, headers and batch framing around a record at the cap.
 BATCH_CAP_BYTES = RECORD_CAP_BYTES + 512 * 1024
-_BATCH_BYTES = 1024 * 1024
-_COMPACT_SEGMENT_MS = 86_400_000  # the newest segment is never compacted: roll it daily, not weekly as by default
-_COMPACT_SEGMENT_BYTES = 128 * 1024 * 1024
-_DIRTY_SHARE = 0.2  # compact when this share is outdated; bounds how much more than the state a restore reads
-
-_NETWORK_BACKOFF_MS = {"reconnect_backoff_ms": 50, "reconnect_backoff_max_ms": 1000}
-_RETRY_BACKOFF_MS = 5  # producer: transactions a second depend on it (100 ms: 14/s, 5 ms: 100/s)
-_FETCH_MAX_WAIT_MS = 250  # the broker holds an empty fetch this long; a record ends the wait
 UNAVAILABLE_AFTER_S = 2.0  # without a group coordinator for this long, poll raises LogUnavailable
 TOMBSTONES_KEPT_MS = 7 * 86_400_000  # delete.retention.ms of compacted topics
 LOCAL_STATE_MAX_AGE_MS = 3 * 86_400_000  # local state untouched for longer is rebuilt; below TOMBSTONES_KEPT_MS
@@ -46,13 +38,14 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     client: dict[str, Any] = {}  # further options of kafka-python: security_protocol, ssl_cafile, sasl_mechanism, …
 
     def connection_options(self, bootstrap: str) -> dict[str, Any]:
-        """What every client needs."""
+        """The options of every client."""
         return {
             "bootstrap_servers": bootstrap.split(","),
             "client_id": "farmwatch",
             "bootstrap_timeout_ms": _ms(self.connect_timeout_s),
             "request_timeout_ms": _ms(self.request_timeout_s),
-            **_NETWORK_BACKOFF_MS,
+            "reconnect_backoff_ms": 50,
+            "reconnect_backoff_max_ms": 1000,
             **self.client,
         }
 
@@ -64,7 +57,7 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "enable_auto_commit": False,
             "auto_offset_reset": "earliest",
             "allow_auto_create_topics": False,
-            "fetch_max_wait_ms": _FETCH_MAX_WAIT_MS,
+            "fetch_max_wait_ms": 250,  # the broker holds an empty fetch this long; a record ends the wait
             "fetch_max_bytes": 4 * BATCH_CAP_BYTES,
             "max_partition_fetch_bytes": BATCH_CAP_BYTES,
             "metrics_enabled": False,
@@ -90,12 +83,12 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "transaction_timeout_ms": _ms(self.transaction_timeout_s),
             "acks": "all",
             "compression_type": self.compression,
-            "batch_size": _BATCH_BYTES,
+            "batch_size": 1024 * 1024,
             "linger_ms": 20,  # gathers a commit's records; its flush sends at once, so nothing waits for this
             "max_request_size": 2 * BATCH_CAP_BYTES,
             "max_block_ms": _ms(self.request_timeout_s),
             "delivery_timeout_ms": _ms(self.commit_timeout_s + self.request_timeout_s),
-            "retry_backoff_ms": _RETRY_BACKOFF_MS,
+            "retry_backoff_ms": 5,  # transactions a second depend on it (100 ms: 14/s, 5 ms: 100/s)
             "allow_auto_create_topics": False,
             "metrics_enabled": False,
         }
@@ -117,7 +110,7 @@ def instance_name(name: str) -> str:
 
 
 def name_of(instance: str) -> str:
-    """The name of which `instance_name` made `instance`; what it cannot have made, as others' names may be, stays."""
+    """The reverse of `instance_name`; a name that it cannot have made, such as a stranger's, stays."""
 
     def character(found: re.Match[str]) -> str:
         number = int(found[1], 16)
@@ -129,14 +122,14 @@ def name_of(instance: str) -> str:
 def configs_of(topic: Topic) -> dict[str, str]:
     """The topic's settings by Kafka's names. Batches stay as they were sent ("producer")."""
     common = {"max.message.bytes": str(BATCH_CAP_BYTES), "compression.type": "producer"}
-    if topic.kept is CleanupPolicy.COMPACT:
+    if topic.cleanup is CleanupPolicy.COMPACT:
         return {
             **common,
             "cleanup.policy": "compact",
             "delete.retention.ms": str(TOMBSTONES_KEPT_MS),
-            "segment.ms": str(_COMPACT_SEGMENT_MS),
-            "segment.bytes": str(_COMPACT_SEGMENT_BYTES),
-            "min.cleanable.dirty.ratio": str(_DIRTY_SHARE),
+            "segment.ms": str(86_400_000),  # the newest segment is never compacted: roll it daily, not weekly
+            "segment.bytes": str(128 * 1024 * 1024),
+            "min.cleanable.dirty.ratio": "0.2",  # bounds how much more than the state a restore reads
         }
     return {
         **common,

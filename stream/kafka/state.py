@@ -59,7 +59,7 @@ class LocalState(SqlState):
         """Apply committed changes. Raises Fenced where another process moved the file on, LogUnavailable."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
-            try:
+            with self._db:
                 moved = self._db.execute(
                     "UPDATE applied SET next_offset = ?, touched_ms = ? WHERE next_offset = ?",
                     (next_offset, now_ms, self._next),
@@ -67,10 +67,6 @@ class LocalState(SqlState):
                 if moved.rowcount != 1:
                     raise Fenced(f"local state {self._path} is written by another process of the same member name")
                 self._write(changes)
-                self._db.execute("COMMIT")
-            except BaseException:
-                self._db.execute("ROLLBACK")
-                raise
         except sqlite3.Error as error:
             raise LogUnavailable(f"local state {self._path}: {error}; check the disk") from error
         self._next = next_offset

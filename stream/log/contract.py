@@ -7,7 +7,8 @@ The same test suite (tests/integration) runs against both.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import ClassVar, NamedTuple, Protocol
@@ -15,6 +16,9 @@ from typing import ClassVar, NamedTuple, Protocol
 import msgspec
 import xxhash
 
+from stream.log.errors import RecordTooLarge, StreamError, TopicMismatch
+
+Clock = Callable[[], int]  # milliseconds since 1970 UTC; a parameter wherever time matters, so that tests can turn it
 Headers = Mapping[str, str]
 NO_HEADERS: Headers = {}
 RECORD_CAP_BYTES = 4 * 1024 * 1024  # spec: record <= 4 MiB
@@ -26,8 +30,13 @@ def partition_of(key: str | bytes, partitions: int) -> int:
     return xxhash.xxh3_64_intdigest(data) % partitions
 
 
+def wall_ms() -> int:
+    """Milliseconds since 1970 UTC."""
+    return time.time_ns() // 1_000_000
+
+
 class CleanupPolicy(enum.Enum):
-    """What retention does with old records of a topic."""
+    """How retention treats the old records of a topic."""
 
     DELETE = "delete"  # after `retention_ms`, or beyond `retention_bytes` a partition
     COMPACT = "compact"  # the newest of each key stays; a None value (tombstone) removes the key
@@ -39,7 +48,7 @@ class Topic:
 
     name: str
     partitions: int
-    kept: CleanupPolicy = CleanupPolicy.DELETE
+    cleanup: CleanupPolicy = CleanupPolicy.DELETE
     retention_ms: int | None = None  # None = for ever
     retention_bytes: int | None = None  # per partition; None = no cap
 
@@ -52,9 +61,9 @@ class At(NamedTuple):
 
 
 class TopicSize(NamedTuple):
-    """What a topic holds, all partitions together. For the changelog of a store: what the store holds."""
+    """The size of a topic, all partitions together. For the changelog of a store: the size of the store."""
 
-    records: int  # offsets from beginning to end: what compaction removed and Kafka's transaction markers count too
+    records: int  # offsets from beginning to end, with those of compacted records and transaction markers
     bytes: int  # of one replica
 
 
@@ -101,7 +110,7 @@ class StateChange:
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """What becomes visible together. `offsets`: the next ones to read; `state`: partition -> changes, in order."""
+    """Changes that become visible together. `offsets`: the next to read; `state`: partition -> changes, in order."""
 
     outputs: Sequence[Output] = ()
     offsets: Mapping[At, int] = field(default_factory=dict)
@@ -125,7 +134,7 @@ class StateReader(Protocol):
 
 
 class Member(Protocol):
-    """One member of a consumer group: what a stage's loop holds. Used from one thread only.
+    """One member of a consumer group, held by a stage's loop. Used from one thread only.
 
     Of a group's topics with the same number of partitions, a member owns partition p of all of them or of none.
     """
@@ -232,7 +241,7 @@ class Log(Protocol):
         """Committed state of a store now, outside of any group, for one thread; Kafka reads the changelog for it."""
 
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
-        """What these topics hold; those that do not exist are left out."""
+        """The sizes of these topics; those that do not exist are left out."""
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
         """Apply retention and compaction; returns the bytes freed (0 on Kafka, whose broker does it).
@@ -248,10 +257,41 @@ class Log(Protocol):
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """Delete topics with their records, groups with their offsets, stores with state and changelog.
 
-        Returns the bytes freed, as far as known; what is missing is passed over. A topic that is created again begins
+        Returns the bytes freed, as far as known; missing ones are passed over. A topic that is created again begins
         at offset 0; a member that reads the old one gets UnknownTopic. Raises StreamError, and removes nothing, while a
         group has live members.
         """
 
     def close(self) -> None:
         """Release files and connections."""
+
+
+def check_size(output: Output) -> None:
+    """Raises RecordTooLarge when the value of a record is above the log's cap."""
+    if output.value is not None and len(output.value) > RECORD_CAP_BYTES:
+        raise RecordTooLarge(
+            f"a record of {len(output.value)} bytes for topic {output.topic!r} is above the cap of "
+            f"{RECORD_CAP_BYTES} bytes"
+        )
+
+
+def check_partitions(topics: Sequence[Topic], existing: Mapping[str, int]) -> None:
+    """Raises TopicMismatch where a topic exists with another number of partitions than is wanted."""
+    for topic in topics:
+        if existing.get(topic.name, topic.partitions) != topic.partitions:
+            raise TopicMismatch(
+                f"topic {topic.name!r} has {existing[topic.name]} partitions, {topic.partitions} are configured: "
+                "restore the old number, or start a new topic prefix"
+            )
+
+
+def check_offsets(topic: str, offsets: Sequence[int], partitions: int) -> None:
+    """Raises StreamError where the offsets are not one for each partition."""
+    if len(offsets) != partitions:
+        raise StreamError(f"topic {topic!r} has {partitions} partitions, {len(offsets)} offsets were given")
+
+
+def check_idle(group: str, members: Sequence[str], doing: str) -> None:
+    """Raises StreamError while a group has live members; `doing`: what must wait for their end."""
+    if members:
+        raise StreamError(f"group {group!r} has live members ({', '.join(members)}): stop them before {doing}")

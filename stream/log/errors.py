@@ -1,4 +1,4 @@
-"""What can go wrong on the log, and what the loop and the operator do about it."""
+"""The errors of the log, each with the action of the loop or the operator."""
 
 from __future__ import annotations
 

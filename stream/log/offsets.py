@@ -1,4 +1,4 @@
-"""Offsets of groups: where a group resumes, what expired before it was read, and offsets that a broker would forget."""
+"""Offsets of groups: where a group resumes, records that expired unread, and offsets that a broker would forget."""
 
 from __future__ import annotations
 

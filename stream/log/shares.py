@@ -1,4 +1,4 @@
-"""Who owns which partitions: a fair, sticky share for each live member; fair turns in a poll; pauses.
+"""Owners of partitions: a fair, sticky share for each live member; fair turns in a poll; pauses.
 
 Each member computes only its own next step: it gives up what is above its share, and takes free partitions up to it, so
 none is taken from a live member. The shares sum to the number of partitions: repeated steps end in a disjoint cover.
@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 
 class LeaseStep(NamedTuple):
-    """What one member does next."""
+    """The next step of one member."""
 
     give_up: list[int]
     take: list[int]
 
 
 def fair_counts(members: Collection[str], owners: Mapping[int, str], partitions: int) -> dict[str, int]:
-    """Partitions that each live member should own; who owns most today gets the odd one, ties by name."""
+    """Number of partitions for each live member; the odd ones go to those that own most today, ties by name."""
     owned = Counter(owner for owner in owners.values() if owner in members)
     ranked = sorted(members, key=lambda name: (-owned[name], name))
     least, odd = divmod(partitions, len(ranked))

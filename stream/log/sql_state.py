@@ -20,7 +20,7 @@ class SqlState:
     _db: sqlite3.Connection
 
     def _rows(self, columns: str, where: str, *values: object) -> list[Any]:
-        """Select `columns` of this state's rows; `where` may go on with ORDER BY and LIMIT."""
+        """Select `columns` of this state's rows; `where` may end with ORDER BY and LIMIT."""
         return self._db.execute(f"SELECT {columns} FROM state WHERE {where}", values).fetchall()
 
     def _write(self, changes: Iterable[StateChange]) -> None:
@@ -52,6 +52,17 @@ class SqlState:
     def next_due(self) -> int | None:
         found = self._rows("due_at", "due_at IS NOT NULL ORDER BY due_at, key LIMIT 1")
         return found[0][0] if found else None
+
+
+class MemoryState(SqlState):
+    """Keyed state of one partition that ends with the process."""
+
+    def __init__(self) -> None:
+        self._db = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+        self._db.executescript(STATE_TABLE)
+
+    def apply(self, changes: Iterable[StateChange]) -> None:
+        self._write(changes)
 
 
 def _beyond(prefix: bytes) -> bytes | None:

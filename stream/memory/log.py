@@ -8,7 +8,7 @@ from pathlib import Path
 from shutil import rmtree
 
 from stream.embedded.log import EmbeddedLog
-from stream.log.clock import Clock, wall_ms
+from stream.log.contract import Clock, wall_ms
 
 _MEMORY_DISK = Path("/dev/shm")  # noqa: S108  # private folders are made in it
 

@@ -7,7 +7,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from typing import Any
 
-from stream.log.contract import At, Commit, Message, Output, StateReader
+from stream.log.contract import NO_HEADERS, At, Commit, Headers, Message, Output, StateReader
 from stream.log.errors import BadRecord, RecordsExpired
 from stream.processing import heartbeat
 from stream.processing.dead_letters import dead_letter
@@ -32,7 +32,7 @@ class Batch:
         self.outcomes: list[bool] = []  # for the breaker: whether a record failed
         self.dead_letters = 0
         self.heartbeats: list[int] = []  # their starts, ms
-        self.expired: list[Message] = []  # what retention took before it was read
+        self.expired: list[Message] = []  # spans that retention took unread
         self.last_error: Exception | None = None
 
     def process(self, messages: Sequence[Message], prepared: Mapping[int, Any]) -> None:
@@ -51,10 +51,7 @@ class Batch:
                 self._process_one(message, prepared[index])
 
     def tick(self, partitions: Sequence[int]) -> None:
-        contexts = {p: Context(p, self._state(p), self.meter, self._now_ms) for p in partitions}
-        self._stage.tick(contexts)
-        for context in contexts.values():
-            self._outputs.extend(context.outputs)
+        self._stage.tick({partition: self._context(partition) for partition in partitions})
 
     def commit(self) -> Commit | None:
         state = {p: changes for p, staged in self._states.items() if (changes := staged.changes())}
@@ -65,19 +62,18 @@ class Batch:
         return Commit(self._outputs, self._offsets, state)
 
     def _process_one(self, message: Message, prepared: Any) -> None:
-        state = self._state(message.partition)
         headers = {name: message.headers[name] for name in PASSED_ON if name in message.headers}
-        context = Context(message.partition, state, self.meter, self._now_ms, headers)
+        context = self._context(message.partition, headers)
         try:
             if isinstance(prepared, Exception):
                 raise prepared
             record, result = prepared
             with context.savepoint():
                 self._stage.process(record, result, context)
-        except Exception as error:  # the error says itself what it concerns
+        except Exception as error:  # its class tells whether it concerns one record
             if not concerns_one_record(error):
                 raise
-            if not message.damage or message.may_return:  # else waiting cannot mend it: no fault of the stage
+            if not message.damage or message.may_return:  # else waiting does not help: no fault of the stage
                 self.outcomes.append(True)
             self.dead_letters += 1
             self.last_error = error
@@ -85,7 +81,6 @@ class Batch:
             self._write_dead_letter(message, error)
             return
         self.outcomes.append(False)
-        self._outputs.extend(context.outputs)
 
     def _write_dead_letter(self, message: Message, error: Exception) -> None:
         self._outputs.append(dead_letter(message, self._stage.name, error, self._attempt, self._stage.run))
@@ -100,6 +95,9 @@ class Batch:
         if stage.forward is not None:
             self._outputs.append(heartbeat.travelling(stage.forward, message.partition, message.headers))
 
+    def _context(self, partition: int, headers: Headers = NO_HEADERS) -> Context:
+        return Context(partition, self._state(partition), self.meter, self._now_ms, headers, self._outputs)
+
     def _state(self, partition: int) -> KeyedState | None:
         state = self._states.get(partition)
         if state is None and self._stage.store is not None:
@@ -108,12 +106,12 @@ class Batch:
 
 
 def concerns_one_record(error: Exception) -> bool:
-    """Whether only its record goes to the dead letters: what is `retriable` or `fatal` ends the batch."""
+    """Whether only its record goes to the dead letters: a `retriable` or `fatal` error ends the batch."""
     return not (getattr(error, "retriable", False) or getattr(error, "fatal", False))
 
 
 def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exception]:
-    """Records by index, or their errors; without heartbeats, tombstones and what expired unread."""
+    """Records by index, or their errors; without heartbeats, tombstones and spans that expired unread."""
     records: dict[int, Record | Exception] = {}
     for index, message in enumerate(messages):
         if message.value is None or message.expired or heartbeat.is_heartbeat(message):
@@ -144,7 +142,7 @@ def prepare(stage: Stage, records: Mapping[int, Record | Exception]) -> dict[int
 
 @dataclass(frozen=True, slots=True)
 class InFlightBatch:
-    """The messages of one batch in the order of their reading, and what the stage's `prepare` makes of them."""
+    """The messages of one batch in the order of their reading, and the stage's slow work on them."""
 
     messages: Sequence[Message]
     epochs: Sequence[int]  # of ownership, under which the messages were read
@@ -155,7 +153,7 @@ class InFlightBatch:
         return self.work is None or bool(wait([self.work], timeout=timeout_s).done)
 
     def still_owned(self, owned: Mapping[int, int]) -> tuple[list[Message], dict[int, Any]]:
-        """The messages of partitions not lost since, with what was prepared; raises what the slow work raised."""
+        """The messages of partitions not lost since, with their results; raises the error of the slow work."""
         prepared = self.work.result() if self.work is not None else {}
         kept: list[Message] = []
         results: dict[int, Any] = {}

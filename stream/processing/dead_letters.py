@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass
+
+import msgspec
 
 from stream.log.contract import Message, Output
 from stream.log.errors import BadRecord, StreamError
@@ -18,8 +19,10 @@ class BreakerOpen(StreamError):
     retriable = True
 
 
-@dataclass(frozen=True, slots=True)
-class DeadLetter:
+_ORIGIN = {"topic": "origin-topic", "partition": "origin-partition", "offset": "origin-offset"}  # names of headers
+
+
+class DeadLetter(msgspec.Struct, frozen=True, rename=_ORIGIN):
     """A dead letter as read back: where the record came from and why it was given up."""
 
     topic: str
@@ -35,24 +38,12 @@ class DeadLetter:
 
     @classmethod
     def read(cls, message: Message) -> DeadLetter:
-        headers = message.headers
         if message.damage:
             raise BadRecord(message.damage)
         try:
-            return cls(
-                headers["origin-topic"],
-                int(headers["origin-partition"]),
-                int(headers["origin-offset"]),
-                headers["stage"],
-                headers["error"],
-                int(headers["attempts"]),
-                message.key,
-                message.value,
-                headers.get("run", ""),
-                int(headers.get("expired", "0")),
-            )
-        except (KeyError, ValueError) as error:
-            raise BadRecord(f"not a dead letter: {error!r}") from error
+            return msgspec.convert({**message.headers, "key": message.key, "value": message.value}, cls, strict=False)
+        except msgspec.ValidationError as error:
+            raise BadRecord(f"not a dead letter: {error}") from error
 
 
 def dead_letter(message: Message, stage: str, error: Exception, attempts: int, run: str = "") -> Output:

@@ -1,4 +1,4 @@
-"""Is a stage alive, and does it make progress? Written by its loop, read by /healthz and /readyz."""
+"""The health of a stage: alive, and making progress. Written by its loop, read by /healthz and /readyz."""
 
 from __future__ import annotations
 

@@ -19,21 +19,19 @@ from typing import Annotated, Any
 import msgspec
 import structlog
 
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Member, Message, StateReader
+from stream.log.contract import Clock, Member, Message, StateReader, wall_ms
 from stream.log.errors import Fenced, StreamError
 from stream.processing.batch import Batch, InFlightBatch, decoded, prepare
 from stream.processing.dead_letters import Breaker, BreakerOpen
 from stream.processing.health import Health, Watchdog
-from stream.processing.log_cpu import LogCpu
-from stream.processing.metrics import Metrics
+from stream.processing.metrics import LogCpu, Metrics
 from stream.processing.stage import Stage
 from stream.processing.state import StateMemory
 from stream.text.ranges import PositiveBytes, PositiveCount, PositiveSeconds, Seconds
 
 log = structlog.get_logger(__name__)
 # While slow work runs, how long the loop waits for its end before it holds the partitions back, and once it has; and
-# how long for that and for records where it reads ahead, which is what a finished batch may have to wait.
+# how long for that and for records where it reads ahead: a finished batch may have to wait so long.
 _LOOK_S, _HELD_LOOK_S, _AHEAD_LOOK_S = 0.25, 1.0, 0.02
 _OBJECTS = 10_000  # new objects between two looks for cycles: more than a batch holds; Python's own number is 700
 
@@ -46,10 +44,8 @@ class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     linger_s: Seconds = 0.02  # how long a batch waits to fill once it has a record
     backoff_s: PositiveSeconds = 0.1  # first wait after a transient error; doubles
     backoff_cap_s: PositiveSeconds = 30.0  # longest wait
-    drain_s: Seconds = 20.0  # after SIGTERM, what is under way may take this long to be committed
-    watchdog_s: PositiveSeconds = (
-        120.0  # input, and neither a commit nor slow work that moves on for this long is unhealthy
-    )
+    drain_s: Seconds = 20.0  # after SIGTERM, batches in flight may take this long to be committed
+    watchdog_s: PositiveSeconds = 120.0  # with input, so long without a commit or progress of slow work is unhealthy
     breaker_window: PositiveCount = 200  # records looked back on
     breaker_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5  # of them in the dead letters opens the breaker
     breaker_least: PositiveCount = 20  # dead letters below which it stays closed
@@ -86,7 +82,7 @@ class StageLoop:
         self._attempt = 1
         self._lag_at = -s.lag_every_s
         self._waiting = 0  # records behind, when last measured
-        self._advanced = 0  # what the stage last said of its slow work
+        self._advanced = 0  # last answer of `Stage.advanced`
         self._cpu = LogCpu(metrics)
         self._memory = StateMemory()
 
@@ -94,7 +90,7 @@ class StageLoop:
         return self._watchdog.health()
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set, then drain for `drain_s`. Raises what neither passes nor concerns one record."""
+        """Work until `stop` is set, then drain for `drain_s`. Raises an error that lasts and concerns no record."""
         collect_rarely()
         try:
             while not stop.is_set() or self._ahead:

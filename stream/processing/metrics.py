@@ -1,4 +1,4 @@
-"""All metrics of farmwatch in one table, and the meter that holds a batch's counts back until its commit.
+"""All metrics of farmwatch in one table, the meter that holds a batch's counts back until its commit, the log's CPU.
 
 Labels are bounded: topics, stages, rules, outcomes; never a URL or a site. `run` is bounded by the number of runs; the
 series of one stay until the process ends.
@@ -6,8 +6,12 @@ series of one stay until the process ends.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics import MetricWrapperBase
@@ -132,6 +136,11 @@ SPECS: tuple[Spec, ...] = (
     Spec("gauge", "heartbeat_timestamp_seconds", "Start of the last heartbeat that passed a stage.", ("stage",)),
 )
 
+P = ParamSpec("P")
+T = TypeVar("T")
+_LOG_THREADS = ("kafka-io", "network-thread", "log-lease")  # in the names of kafka-python's threads and ours
+_TIMED = 17  # reads of state; a prime, for stages read in turns of two, four and more
+_TICK_S = 0.01  # USER_HZ is 100 on every Linux that Python runs on
 _Labelled = tuple[str, tuple[tuple[str, str], ...]]  # a metric's name, and one set of its labels
 _KINDS: dict[str, Callable[..., MetricWrapperBase]] = {"counter": Counter, "gauge": Gauge, "histogram": Histogram}
 
@@ -150,18 +159,14 @@ class Metrics:
             )
 
     def count(self, name: str, amount: float = 1, **labels: str) -> None:
-        """Add to a counter at once. For what belongs to a batch, use a Meter."""
+        """Add to a counter at once. For counts of a batch, use a Meter."""
         self._child(name, labels).inc(amount)
 
     def set(self, name: str, value: float, **labels: str) -> None:
         self._child(name, labels).set(value)
 
     def observe(self, name: str, value: float, **labels: str) -> None:
-        self.histogram(name, **labels).observe(value)
-
-    def histogram(self, name: str, **labels: str) -> Histogram:
-        histogram: Histogram = self._child(name, labels)
-        return histogram
+        self._child(name, labels).observe(value)
 
     def clear(self, name: str) -> None:
         """Forget all label sets of a gauge before it is set anew; other threads may add label sets meanwhile."""
@@ -222,3 +227,62 @@ class Meter:
             metrics.count(name, amount, **dict(labels))
         for name, value, labels_ in self._observed:
             metrics.observe(name, value, **labels_)
+
+
+class LogCpu:
+    """Counts the CPU time that the log costs a process; used from the loop's thread only.
+
+    In that thread it is measured by operation, reads of state on a sample; the log's own threads are added.
+    The share of `process_cpu_seconds_total` is the cost of exactly-once.
+    """
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._threads: dict[int, float] = {}
+        self._state_s = 0.0  # spent on reads of state, and not counted yet: a count costs as much as a read
+        self._reads = 0
+
+    @contextmanager
+    def timed(self, operation: str) -> Iterator[None]:
+        started = time.thread_time()
+        try:
+            yield
+        finally:
+            self._metrics.count("log_cpu_seconds", time.thread_time() - started, operation=operation)
+            if self._state_s:
+                self._metrics.count("log_cpu_seconds", self._state_s, operation="state")
+                self._state_s = 0.0
+
+    def sampled(self, read: Callable[P, T]) -> Callable[P, T]:
+        """`read`, of which one call in _TIMED is timed and counts for all: the clock can cost as much as a read."""
+
+        def call(*args: P.args, **options: P.kwargs) -> T:
+            self._reads += 1
+            if self._reads % _TIMED:
+                return read(*args, **options)
+            started = time.thread_time()
+            try:
+                return read(*args, **options)
+            finally:
+                self._state_s += _TIMED * (time.thread_time() - started)
+
+        return call
+
+    def look_at_threads(self) -> None:
+        """Count the time of the log's own threads since the last look (Linux; nothing elsewhere)."""
+        for thread in threading.enumerate():
+            number = thread.native_id
+            if number is None or not any(part in thread.name for part in _LOG_THREADS):
+                continue
+            spent = _thread_cpu_s(number)
+            more = max(0.0, spent - self._threads.get(number, 0.0))
+            self._metrics.count("log_cpu_seconds", more, operation="threads")
+            self._threads[number] = spent
+
+
+def _thread_cpu_s(number: int) -> float:
+    try:
+        fields = Path(f"/proc/self/task/{number}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) * _TICK_S

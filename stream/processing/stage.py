@@ -1,4 +1,4 @@
-"""What a stage is: an object that turns records into outputs and state changes, and knows nothing of the log.
+"""A stage: an object that turns records into outputs and state changes, and knows nothing of the log.
 
 The loop (stream.processing.loop) owns polling, decoding, transactions, retries and dead letters.
 """
@@ -10,8 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from stream.log.contract import NO_HEADERS, RECORD_CAP_BYTES, Headers, Output
-from stream.log.errors import RecordTooLarge
+from stream.log.contract import NO_HEADERS, Headers, Output, check_size
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Record, encode
@@ -25,7 +24,7 @@ Series = tuple[str, Mapping[str, str]]  # metric, labels
 
 @dataclass(eq=False, slots=True)
 class Context:
-    """What `process` and `tick` may touch of one partition: state, outputs and counters, staged until the commit."""
+    """State, outputs and counters of one partition for `process` and `tick`, staged until the commit."""
 
     partition: int
     state: KeyedState | Any  # None for a stage without a store
@@ -36,7 +35,7 @@ class Context:
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Undo what is done inside the `with` block where an error leaves it."""
+        """Undo the changes of the `with` block where an error leaves it."""
         state = self.state.mark() if self.state is not None else 0
         meter, outputs = self.meter.mark(), len(self.outputs)
         try:
@@ -51,17 +50,16 @@ class Context:
     def emit(self, topic: str, record: Record, *, key: str | None = None, headers: Headers = NO_HEADERS) -> None:
         """Append a record in the partition at hand; `key` defaults to its site. Raises RecordTooLarge."""
         name = (record.site if key is None else key).encode()
-        value = encode(record)
-        if len(value) > RECORD_CAP_BYTES:
-            raise RecordTooLarge(f"{type(record).__name__} of {len(value)} bytes for {topic}, cap {RECORD_CAP_BYTES}")
-        self.outputs.append(Output(topic, self.partition, name, value, {**self.headers, **headers}))
+        output = Output(topic, self.partition, name, encode(record), {**self.headers, **headers})
+        check_size(output)
+        self.outputs.append(output)
 
     def tombstone(self, topic: str, key: str) -> None:
         self.outputs.append(Output(topic, self.partition, key.encode(), None))
 
 
 class Stage:
-    """Base of the stages. Subclasses say what they read and override `process`, and what else they need.
+    """Base of the stages. Subclasses declare their inputs, and override `process` and other methods as needed.
 
     `process` and `tick` raise: an error whose class says `retriable = True` rolls the batch back and tries it again,
     one that says `fatal = True` ends the process; any other sends the record to the dead letters.
@@ -90,10 +88,10 @@ class Stage:
         """Called once a cycle with a context per owned partition: timers, results of work that runs beside the loop."""
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """Drop what is cached for these partitions: they went to another member, or their batch was rolled back."""
+        """Drop the caches of these partitions: they went to another member, or their batch was rolled back."""
 
     def on_dead_letter(self, partition: int) -> None:
-        """A record of this partition went to the dead letters: drop what `process` cached of it."""
+        """A record of this partition went to the dead letters: drop the caches that `process` changed."""
         self.lost([partition])
 
     def committed(self) -> None:
@@ -104,7 +102,7 @@ class Stage:
         return True
 
     def starting(self) -> bool:
-        """True while what it needs is still being loaded, so that no progress is to be expected of it."""
+        """True while models or helpers are still being loaded, so that no progress can be expected."""
         return False
 
     def advanced(self) -> int:

@@ -1,7 +1,7 @@
 """Keyed state of a partition: committed values remembered below, changes that a batch has staged above.
 
-Nothing is written until the loop commits `changes()`. A partition's state is written by its owner only: what the owner
-has read or committed is valid until the partition may have had another owner, or a commit's outcome is not known.
+Nothing is written until the loop commits `changes()`. Only its owner writes a partition's state: values that it
+has read or committed are valid until the partition may have had another owner, or a commit's outcome is not known.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class KeyedState:
     def __init__(self, committed: StateReader) -> None:
         self._committed = committed
         self._staged: dict[bytes, StateChange] = {}
-        self._order: list[bytes] = []  # the staged keys, sorted, so that a scan costs what it finds
+        self._order: list[bytes] = []  # the staged keys, sorted, so that a scan is cheap
         self._journal: list[tuple[bytes, StateChange | None]] = []  # the value before each change, to undo it
 
     def get(self, key: bytes) -> bytes | None:
@@ -137,17 +137,17 @@ def _keep(values: _Values, key: bytes, value: bytes | None) -> None:
 
 
 class StateMemory:
-    """What one process remembers of the partitions that it owns."""
+    """Committed values that one process remembers of the partitions that it owns."""
 
     def __init__(self) -> None:
         self._partitions: dict[int, _Values] = {}
 
     def over(self, partition: int, committed: StateReader, timed: Timed = lambda read: read) -> StateReader:
-        """The committed state of a partition, read through this memory; `timed` wraps what reads the log."""
+        """The committed state of a partition, read through this memory; `timed` wraps the reads of the log."""
         return _Remembered(committed, self._partitions.setdefault(partition, _Values()), timed)
 
     def committed(self, state: Mapping[int, Sequence[StateChange]]) -> None:
-        """Take over what a commit has changed, by partition, of what was looked up: nothing else is."""
+        """Take over the changes of a commit, by partition, to keys that were looked up: nothing else is remembered."""
         for partition, changes in state.items():
             values = self._partitions.setdefault(partition, _Values())
             for change in changes:

@@ -25,7 +25,7 @@ OnBad = Callable[[Message, BadRecord], None]
 
 
 def records_of(kind: type[R], messages: Iterable[Message], on_bad: OnBad | None = None) -> Iterator[tuple[Message, R]]:
-    """The records of `messages`, no heartbeats or tombstones; `on_bad` gets what cannot be read, and may raise."""
+    """The records of `messages`, no heartbeats or tombstones; `on_bad` gets unreadable ones, and may raise."""
     return ((message, record) for message, record in rows_of(kind, messages, on_bad) if record is not None)
 
 
@@ -55,13 +55,13 @@ def _parsed(
 
 
 def report(message: Message, error: BadRecord, on_bad: OnBad | None = None) -> None:
-    """Tell of a message that cannot be read, as `records_of` does."""
+    """Report an unreadable message, as `records_of` does."""
     (on_bad or _on_bad.get())(message, error)
 
 
 @contextmanager
 def reporting_to(on_bad: OnBad) -> Iterator[None]:
-    """Within the block, and in its thread, `on_bad` gets what cannot be read."""
+    """Within the block, and in its thread, `on_bad` gets unreadable records."""
     token = _on_bad.set(on_bad)
     try:
         yield
@@ -70,7 +70,7 @@ def reporting_to(on_bad: OnBad) -> Iterator[None]:
 
 
 class UnreadableCounter:
-    """Counts what could not be read, by topic. A record that is read several times counts once."""
+    """Counts unreadable records by topic. A record that is read several times counts once."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}  # topic -> place and fault of the first one

@@ -1,4 +1,4 @@
-"""What `control` says of runs: read cheaply, and changed by one process at a time.
+"""The runs on the topic `control`: read cheaply, and changed by one process at a time.
 
 A writer joins the group `control` under one name, which fences the writer before it, and then writes the row `writer`:
 all rows of earlier writers stand before that row. So of two writers at once, one commit is refused (`Fenced`).
@@ -14,8 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from stream.log.clock import Clock, wall_ms
-from stream.log.contract import Commit, Log, Member, Message, Output
+from stream.log.contract import Clock, Commit, Log, Member, Message, Output, wall_ms
 from stream.log.errors import BadRecord, Fenced, LogUnavailable, SchemaTooNew, StreamError
 from stream.schema.runs import Alias, Cutover, Run
 from stream.schema.topics import CONTROL
@@ -29,7 +28,7 @@ _FENCED = (
     "another process began to change the runs of this log: nothing of this change was written; "
     "look at them, and try again"
 )
-_LOOK_S, _LOOK_EVERY_S = 2.0, 0.1  # a writer that fenced this one writes its row soon after
+_LOOK_EVERY_S = 0.1
 
 
 class Scorers(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,11 +54,11 @@ class Control:
         self.rulesets: dict[str, str] = {}  # digest -> TOML text
         self.alias = Alias()
         self.cutovers: list[Cutover] = []
-        self.scorers: Scorers | None = None  # None = SCORE never said what it runs
+        self.scorers: Scorers | None = None  # None = SCORE never wrote its row
         self.refresh()
 
     def refresh(self) -> bool:
-        """Take in what was appended; whether any. SchemaTooNew, BadRecord while a key's newest row is unreadable."""
+        """Take in new rows; True if there were any. SchemaTooNew, BadRecord while a key's newest row is unreadable."""
         if not self._exists and CONTROL not in self._log.topics():
             return False
         self._exists = True
@@ -115,10 +114,11 @@ class Control:
 class ControlWriter:
     """Appends changes until another writer begins."""
 
-    def __init__(self, log: Log, member: Member, name: bytes) -> None:
+    def __init__(self, log: Log, member: Member, name: bytes, look_s: float) -> None:
         self._log = log
         self._member = member
         self._name = name
+        self._look_s = look_s
         self._first = log.end(CONTROL)[0]
         self._failed = False
 
@@ -151,7 +151,7 @@ class ControlWriter:
 
     def _look_up(self, outputs: Sequence[Output]) -> bool:
         """Whether they are there after all; Fenced where another took over, LogUnavailable where the log is away."""
-        give_up_at = time.monotonic() + _LOOK_S
+        give_up_at = time.monotonic() + self._look_s
         while True:
             found: dict[bytes, bytes | None] = {}  # the last row of each key
             writer: bytes | None = None
@@ -175,10 +175,13 @@ def tell_scorers(log: Log, scorers: Scorers) -> None:
 
 
 @contextmanager
-def exclusive(log: Log, clock: Clock = wall_ms) -> Iterator[ControlWriter]:
-    """The one that may change `control`, until another begins; read a `Control` inside. Fenced, LogUnavailable."""
+def exclusive(log: Log, clock: Clock = wall_ms, look_s: float = 2.0) -> Iterator[ControlWriter]:
+    """The one that may change `control`, until another begins; read a `Control` inside. Fenced, LogUnavailable.
+
+    `look_s`: how long a change without an answer is looked for; a writer that fenced this one writes its row sooner.
+    """
     with closing(log.join(_GROUP, [CONTROL], member=_WRITER)) as member:
-        writer = ControlWriter(log, member, f"{clock()} {uuid.uuid4()}".encode())
+        writer = ControlWriter(log, member, f"{clock()} {uuid.uuid4()}".encode(), look_s)
         writer.claim()
         yield writer
 

@@ -6,6 +6,7 @@ of a newer schema is refused by name (`SchemaTooNew`). Times are integer millise
 
 from __future__ import annotations
 
+from functools import cache
 from typing import ClassVar, TypeVar
 
 import msgspec
@@ -15,7 +16,7 @@ from stream.log.errors import BadRecord, SchemaTooNew
 
 
 class Record(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """What all records share. `v` is the schema version that wrote it; `VERSION` the newest that this code reads."""
+    """The fields of all records. `v` is the schema version of the writer, `VERSION` the newest that this code reads."""
 
     VERSION: ClassVar[int] = 1
 
@@ -65,7 +66,7 @@ class Page(Record, frozen=True, kw_only=True):
 
 
 class Features(Record, frozen=True, kw_only=True):
-    """What was measured on a page; never a decision. `id` is the fetch id."""
+    """The measurements of a page, never a decision. `id` is the fetch id."""
 
     page_id: str
     url: str
@@ -93,7 +94,7 @@ class RuleOutcome(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Verdict(Record, frozen=True, kw_only=True):
-    """What a ruleset says of a page. `id` is the fetch id."""
+    """The verdict of a ruleset on a page. `id` is the fetch id."""
 
     page_id: str
     url: str
@@ -124,7 +125,7 @@ class ScoreRequest(Record, frozen=True, kw_only=True):
 
 
 class Score(Record, frozen=True, kw_only=True):
-    """What a detector says of a text. `id` = text digest + ":" + detector identity; flag is None where it abstains."""
+    """A detector's score of a text. `id` = text digest + ":" + detector identity; flag is None where it abstains."""
 
     page_id: str
     fetch_id: str
@@ -140,7 +141,7 @@ class Score(Record, frozen=True, kw_only=True):
 
 
 class SiteState(Record, frozen=True, kw_only=True):
-    """One row per site: the site verdict and what it rests on. `id` is the site."""
+    """One row per site: the site verdict and its evidence. `id` is the site."""
 
     verdict: str = "unclassifiable"  # llm | human | undecided | unclassifiable
     detector: str = ""
@@ -194,7 +195,7 @@ class RatePoint(Record, frozen=True, kw_only=True):
     share_high: float | None = None
     share_method: str = ""  # direct | ppi | too few sites | too wide | no scored articles
     scored_sites: int = 0
-    answer: bytes = b""  # of the point "answer": what `farmwatch rate` says of a large log, JSON
+    answer: bytes = b""  # of the point "answer": the answer of `farmwatch rate` for a large log, JSON
 
 
 class Decision(Record, frozen=True, kw_only=True):
@@ -208,7 +209,7 @@ class Decision(Record, frozen=True, kw_only=True):
 R = TypeVar("R", bound=Record)
 
 _encoder = msgspec.msgpack.Encoder()
-_decoders: dict[type[Record], msgspec.msgpack.Decoder[Record]] = {}
+_decoder_of = cache(msgspec.msgpack.Decoder)
 
 
 def encode(record: Record) -> bytes:
@@ -218,11 +219,8 @@ def encode(record: Record) -> bytes:
 
 def decode(kind: type[R], value: bytes) -> R:
     """Read a record of `kind`, also of an older schema. Raises SchemaTooNew or BadRecord."""
-    decoder = _decoders.get(kind)
-    if decoder is None:
-        decoder = _decoders[kind] = msgspec.msgpack.Decoder(kind)
     try:
-        record = decoder.decode(value)
+        record: R = _decoder_of(kind).decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         version = _version_of(value)
         if version is not None and version > kind.VERSION:
@@ -230,7 +228,7 @@ def decode(kind: type[R], value: bytes) -> R:
         raise BadRecord(f"not a {kind.__name__.lstrip('_')} record: {error}") from error
     if record.v > kind.VERSION:
         raise _too_new(kind, record.v)
-    return record  # type: ignore[return-value]  # the decoder was built for kind
+    return record
 
 
 def read(kind: type[R], message: Message) -> R:

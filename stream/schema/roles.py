@@ -6,7 +6,7 @@ import enum
 
 
 class Role(enum.StrEnum):
-    """What a process does; their order is the order of the data, and of the metrics ports."""
+    """The work of a process. Their order is the order of the data, and of the metrics ports."""
 
     CRAWL = "crawl"
     MEASURE = "measure"

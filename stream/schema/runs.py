@@ -1,4 +1,4 @@
-"""Runs: names of their topics, groups and stores, and what `control` keeps of them.
+"""Runs: names of their topics, groups and stores, and their rows on `control`.
 
 A run is one ruleset and one detector over the stored records. The alias `live` names the run of the live stages; one
 that becomes live resumes at the offsets of its own groups, so no record is judged twice under it or left out.
@@ -35,7 +35,7 @@ def shown_run(run: str) -> str:
 
 
 class RunNames(NamedTuple):
-    """Where a run reads and writes."""
+    """The topics, stores and groups of a run."""
 
     features: str  # topic that is judged
     verdicts: str
@@ -48,7 +48,7 @@ class RunNames(NamedTuple):
 
 
 def names_of(run: str, features: str = FEATURES, *, is_live: bool = False) -> RunNames:
-    """Where a run works that judges the topic `features`. Requests of the run that `is_live` are scored first."""
+    """The names of a run that judges the topic `features`. Requests of the run that `is_live` are scored first."""
     of_first = run == LIVE
     end = "" if of_first else f".{run}"
     return RunNames(
@@ -74,7 +74,7 @@ def memory_store(features: str, epoch: str) -> str:
 
 
 class RunStatus:
-    """How far a run is."""
+    """The states of a run."""
 
     RUNNING = "running"  # or broken off: nobody may be at work on it
     DONE = "done"  # all up to its stop is judged and tallied
@@ -93,14 +93,14 @@ class Gap(NamedTuple):
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
-    """What is kept of a run under `run/<name>`. Times in milliseconds UTC, offsets per partition."""
+    """The row of a run, under `run/<name>`. Times in milliseconds UTC, offsets per partition."""
 
     v: int = 1
     name: str
     ruleset: str
     digest: str  # of the ruleset; its text is under `ruleset/<digest>`
     detector: str  # identity
-    epoch: str  # feature epoch of what is judged
+    epoch: str  # feature epoch of the judged features
     features: str = FEATURES  # topic that is judged
     remeasures: bool = False  # `features` is its own, measured from `pages`
     why_source: str = ""  # why it begins at features, or at pages

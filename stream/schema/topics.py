@@ -17,7 +17,7 @@ FRONTIER_STORE, TALLY_STORE = "frontier", "tally"
 
 
 def site_memory(feature_epoch: str) -> str:
-    """Name of MEASURE's store: what it remembers of sites, in one feature epoch."""
+    """Name of MEASURE's store, its memory of sites in one feature epoch."""
     return f"site-memory.{feature_epoch}"
 
 

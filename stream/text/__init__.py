@@ -1,1 +1,1 @@
-"""What users write and read: times, ids, numbers, files of lines, messages."""
+"""Input and output of users: times, ids, numbers, files of lines, messages."""

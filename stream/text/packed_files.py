@@ -50,7 +50,7 @@ def _inflated(raw: BinaryIO, packing: str) -> BinaryIO:
 
 
 def unpacked_name(file: Path) -> str:
-    """The file's name without what says how it is packed."""
+    """The file's name without the suffix of its packing."""
     return file.stem if file.suffix.lower() in _SUFFIXES else file.name
 
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from msgspec import Meta
 
 TEN_YEARS_S = 315_360_000
-MOST = 1_000_000_000  # of whatever is counted
+MOST = 1_000_000_000  # of anything counted
 MOST_BYTES = 2**40
 
 Seconds = Annotated[float, Meta(ge=0, le=TEN_YEARS_S)]

@@ -1,4 +1,4 @@
-"""Errors that a user can mend, and the exit codes of commands."""
+"""Errors that a user can fix, and the exit codes of commands."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Exit(enum.IntEnum):
 
 
 class FarmwatchError(Exception):
-    """A failure with a message for the operator: what, where, how to mend. `exit` is the exit code of the command."""
+    """A failure with a message for the operator: what, where, how to fix it. `exit` is the command's exit code."""
 
     retriable = False
     exit = Exit.UNAVAILABLE
 
 
 class ConfigError(FarmwatchError):
-    """The configuration cannot be used; the message names the setting's path. The operator mends that setting."""
+    """The configuration cannot be used; the message names the setting's path. The operator changes that setting."""
 
     exit = Exit.USAGE
 
@@ -35,7 +35,7 @@ class UsageError(FarmwatchError):
 
 
 class NotFound(FarmwatchError):
-    """What was asked for is not in the log or on disk. The operator checks the name and the log."""
+    """Something named is not in the log or on disk. The operator checks the name and the log."""
 
     exit = Exit.PROBLEM
 

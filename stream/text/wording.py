@@ -1,8 +1,13 @@
-"""Small pieces of messages: counts with nouns, and text on one line."""
+"""Small pieces of messages: text on one line; counts, spans of time, moments, sizes and queues as people say them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any
+
+_UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def one_line(cell: Any) -> str:
@@ -16,3 +21,44 @@ def one_line(cell: Any) -> str:
 def counted(number: int, noun: str) -> str:
     """A number with its noun: 1 hit, 2,000 hits."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def lasting(span_s: float) -> str:
+    """A span: 0.4 s, 35 s, 3 min 20 s, 2 h 5 min, 4 d 1 h; two units at most, rounded down."""
+    if span_s < 10:
+        return f"{max(0.0, span_s):.1f} s".replace(".0 s", " s")
+    if span_s < 59.5:
+        return f"{span_s:.0f} s"
+    seconds = max(60, int(span_s))
+    (size_s, unit), (less_s, less) = next(pair for pair in pairwise(_UNITS) if seconds >= pair[0][0])
+    whole, rest_s = divmod(seconds, size_s)
+    return f"{whole} {unit}" + (f" {rest_s // less_s} {less}" if rest_s >= less_s else "")
+
+
+def when(at_ms: int, now_ms: int) -> str:
+    """A moment beside now: `now`, `in 3 min`, `3 min ago`."""
+    if abs(at_ms - now_ms) < 50:
+        return "now"
+    span = lasting(abs(at_ms - now_ms) / 1000)
+    return f"in {span}" if at_ms > now_ms else f"{span} ago"
+
+
+def moment(at_ms: int) -> str:
+    """A moment in UTC: 2026-05-01 12:00:05Z."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def size(size_bytes: float) -> str:
+    """Bytes: 512 B, 45.3 KiB, 1.2 MiB, 3.4 GiB."""
+    for unit in ("B", "KiB", "MiB"):
+        if size_bytes < 1024:
+            return f"{size_bytes:.0f} {unit}" if unit == "B" else f"{size_bytes:.1f} {unit}"
+        size_bytes /= 1024
+    return f"{size_bytes:.1f} GiB"
+
+
+def queue_in_words(queued: Mapping[str, int]) -> str:
+    """URLs by the queue in which they wait: 3 of hits, 12 of links, 1 again."""
+    return ", ".join(
+        f"{count} again" if name == "again" else f"{count} of {name}" for name, count in queued.items() if count
+    )

@@ -26,7 +26,7 @@ from filters.measure.page_measures import Measured, RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
-from stream.memory.state import MemoryState
+from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState

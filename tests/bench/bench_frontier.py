@@ -133,7 +133,7 @@ def _claims(shelf: Shelf, settings: CrawlSettings, now_ms: int) -> Cost:
             for key, value, due_at in state.due(now_ms, _AT_ONCE // PARTITIONS):
                 claimed = frontier.claim(value, due_at, 0)
                 assert claimed is not None, site_of_key(key)
-                jobs.append((partition, claimed.job))
+                jobs.append((partition, claimed))
             claim += time.perf_counter() - began
             changes[partition] = state.changes()
         commit += wall_and_cpu_s(lambda: shelf.write(changes, now_ms))[0]  # noqa: B023  # called at once

@@ -90,8 +90,8 @@ def one_side(side: str, width: int, count: int) -> dict[str, Any]:
     wall_s, spent_s = wall_and_cpu_s(work)
     answer = {"scores": scores, "wall_s": wall_s, "cpu_s": spent_s, "above_mib": memory_mib("VmHWM") - before}
     if side == "engine":
-        stats = engine.stats
-        answer["padding"] = stats.padding / (stats.padding + stats.tokens)
+        counts = engine.work
+        answer["padding"] = counts.padding / (counts.padding + counts.tokens)
         answer["floor_s"] = _floor(models, [len(text) for text in texts], settings.token_budget)
     return answer
 

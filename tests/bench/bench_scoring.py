@@ -24,7 +24,7 @@ from scoring.tally_stage import TallyStage
 from scoring.training.evaluation import measure_pages
 from scoring.training.regression import Model
 from scoring.training.texts import read_pages
-from stream.memory.state import MemoryState
+from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState

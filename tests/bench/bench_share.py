@@ -279,7 +279,7 @@ def _estimated(draws: list[_Draw], web: Web) -> _Row:
         row.direct.append((fit.share, fit.low, fit.high, draw.truth))
         row.oracle.append(best.share - draw.truth)
         verdicts = [verdict for (n, k), sites in draw.cells.items() for verdict in [_verdict(n, k)] * int(sites)]
-        rate = site_rate(verdicts).rate
+        rate = site_rate(verdicts)
         if rate.rate is not None and rate.low is not None and rate.high is not None:
             row.judged.append((rate.rate, rate.low, rate.high, draw.truth))
     return row

@@ -16,7 +16,7 @@ from crawler.web.urls import page_bytes
 from stream.embedded.log import EmbeddedLog
 from stream.kafka.state import LocalState
 from stream.log.contract import Commit, StateChange, StateReader, partition_of
-from stream.memory.state import MemoryState
+from stream.log.sql_state import MemoryState
 from stream.processing.state import KeyedState
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, all_topics
 

@@ -202,9 +202,9 @@ class Bench:
             engine.warm_up()
             engine.read_ids(self.mixed)
             rate = plan.documents / self.seconds(lambda: engine.read_ids(self.documents))
-            before = engine.stats
+            before = engine.work
             mixed = len(self.mixed) / self.seconds(lambda: engine.read_ids(self.mixed))
-            after = engine.stats
+            after = engine.work
             engine.close()
             padding, tokens = after.padding - before.padding, after.tokens - before.tokens
             return {
@@ -266,7 +266,7 @@ class Bench:
                 "peak_gib": peak / 2**30,
                 "weights_gib": weights / 2**30,
                 "documents_s": rate,
-                "budget_at_the_end": engine.stats.batch_tokens,
+                "budget_at_the_end": engine.work.batch_tokens,
             }
             engine.close()
         self._empty()

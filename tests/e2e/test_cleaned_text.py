@@ -26,7 +26,7 @@ SUBJECTS = ("boats", "cattle", "children")
 
 
 class Reader:
-    """The shipped detector, which also tells what it has read."""
+    """The shipped detector, which also records the texts it reads."""
 
     def __init__(self) -> None:
         self._detector = LiteNgram.load()
@@ -46,7 +46,7 @@ def sentences(subject: str) -> str:
 
 
 def page(subject: str) -> Page:
-    """A fetched page on which an article stands among lines of menus."""
+    """A fetched page with an article among lines of menus."""
     article = f"<h1>The {subject} of the river</h1>" + f"<p>{sentences(subject)}</p>"
     menu = "".join(f"<p>{line}</p>" for line in MENU)
     html = f"<html><body><article>{article}{menu}<p>{sentences(subject + ' again')}</p></article></body></html>"
@@ -103,7 +103,7 @@ def test_digests_name_the_cleaned_text_all_the_way(log: MemoryLog, reader: Reade
 
 
 def test_the_log_adds_up(log: MemoryLog) -> None:
-    """Nothing is broken, only CRAWL, which nobody runs, waits, and the row counts every page as a scored article."""
+    """Nothing is broken, only CRAWL waits, because it does not run; the row counts every page as a scored article."""
     report = audit(log)
     assert report.ok and set(+report.waiting) == {"crawl"}, report
     row = records(log, SITES, SiteState)[-1]

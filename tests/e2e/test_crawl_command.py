@@ -33,7 +33,7 @@ def html(text: str) -> Response:
 
 @pytest.fixture
 def web() -> Iterator[LoopbackWeb]:
-    """Three hosts of one registrable domain, one that asks to be left alone, one whose robots.txt is broken."""
+    """Three hosts of one registrable domain, one that sends Retry-After, one with a broken robots.txt."""
     hosts: dict[str, dict[str, Response]] = {
         host: {"/robots.txt": ROBOTS, "/1": html("one"), "/private/1": html("never")} for host in FARM
     }
@@ -80,7 +80,7 @@ class Commands:
         assert process.returncode == code, err
 
     def run(self, *arguments: str, code: int = 0) -> str:
-        """Run a command that only looks, in this process; returns what it printed."""
+        """Run a command that only reads, in this process; returns its output."""
         self.capture.readouterr()
         assert run([*arguments, *self.flags]) == code
         out, self.said = self.capture.readouterr()
@@ -153,7 +153,7 @@ def test_a_crawl_does_what_the_dry_run_said(commands: Commands, web: LoopbackWeb
 
 
 def test_json_and_words_say_the_same(commands: Commands, web: LoopbackWeb) -> None:
-    """Each site of the JSON stands in the table with its request, and each reason is in words there."""
+    """Each site of the JSON is in the table with its request, and each reason is there in words."""
     hits = [*HITS, f"http://{FARM[0]}:81/other", f"http://{BUSY}/1", f"http://{GONE}/1"]
     (commands.folder / "hits.txt").write_text("\n".join(hits), encoding="utf-8")
     process = commands.crawl("--hits", "hits.txt")
@@ -206,7 +206,7 @@ def test_on_kafka_it_is_the_same(
     capfd: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """On a broker, where state is read from its changelog: crawl to the end, what is left, and what would come next."""
+    """On a broker, whose state is read from the changelog: a crawl to the end, the rest, and the next requests."""
     monkeypatch.chdir(tmp_path)
     commands = Commands(tmp_path, kafka_url, web, capfd)
     (tmp_path / "hits.txt").write_text("\n".join(HITS) + "\n", encoding="utf-8")

@@ -52,7 +52,7 @@ SECOND = "crawl-2"
 
 @dataclass(frozen=True)
 class Host:
-    """A host: where it stands, and what it asks for."""
+    """A host: its address, and its wishes."""
 
     name: str
     domain: str
@@ -71,7 +71,7 @@ def _address(number: int) -> str:
 
 
 def _host(number: int) -> Host:
-    """Hosts of an address are of ten domains, hosts of a domain at five addresses."""
+    """The hosts of an address have ten domains, the hosts of a domain five addresses."""
     domain = f"domain{(number * 7 + number // 10) % DOMAINS}.test"
     known = (f"h{number}.{domain}", domain, _address(number))
     asks = {
@@ -97,7 +97,7 @@ def _twin(number: int) -> Host:
 
 
 def _shared(number: int) -> Host:
-    """A host that others have their robots.txt at."""
+    """A host that serves the robots.txt of others."""
     number %= SHARED
     return Host(f"robots.shared{number}.test", f"shared{number}.test", _address(5 * number), is_site=False)
 
@@ -259,7 +259,7 @@ def check_average_pace(crawled: Crawled) -> None:
 
 
 def check_hosts(crawled: Crawled) -> None:
-    """Each host is asked by one at a time, with its delays, and for as long as it wants not at all."""
+    """Each host has one request at a time, spaced by its delays, and none while it wants to be left alone."""
     across_kills = 0
     for requests in crawled.by(lambda s: s.host):
         host = BY_NAME[requests[0].host]
@@ -282,7 +282,7 @@ def check_hosts(crawled: Crawled) -> None:
 
 
 def check_pages(crawled: Crawled) -> None:
-    """Each page is there once, and was asked for again only if a kill came before its answer was in the log."""
+    """Each page is there once; it was requested again only if a kill came before its answer was in the log."""
     again = 0
     for requests in crawled.by(lambda s: s.host + s.path):
         if requests[0].path == "/robots.txt":
@@ -306,7 +306,7 @@ def check_pages(crawled: Crawled) -> None:
 
 
 def check(crawled: Crawled) -> None:
-    """The whole claim, from the server's log."""
+    """All checks, from the server's log."""
     print(f"tolerance {crawled.tolerance_s:.3f} s")
     (check_average_pace if crawled.both[1] else check_shared_pace)(crawled)
     check_hosts(crawled)

@@ -1,4 +1,4 @@
-"""A hundred sites visited again and again over real HTTP: what the server is asked the next time, what is kept."""
+"""A hundred sites visited again and again over real HTTP: the conditions of the requests, and the records."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONDITIONS = ("if-none-match", "if-modified-since")
 
 
 async def answer(visit: Visit) -> None:
-    """Pages that keep their word: who asks with what they said is told that nothing has changed."""
+    """Pages with validators: a request with the current ones gets a 304."""
     if visit.path not in KINDS:
         await reply("", "404 None")(visit)
         return
@@ -47,7 +47,7 @@ def _visited(crawl: Crawl, wanted: set[str]) -> bool:
 
 
 def test_pages_that_did_not_change_are_not_sent_again(tmp_path: Path) -> None:
-    """Re-visits ask with what the last answer said; a 304 is a page `unchanged` without a body, each visit its own."""
+    """Re-visits send the last validators; a 304 is a page `unchanged` without a body, each visit its own."""
     with RawWeb(answer) as web:
         settings = patient_settings(
             f"127.0.0.1:{web.port}", delay_s=0.05, delay_per_second=0.0, refetch_fetched_s=4.0, use_sitemaps=False

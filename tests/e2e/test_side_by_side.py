@@ -6,8 +6,7 @@ import socket
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ import pytest
 
 from farmwatch.config.config import Config, load
 from farmwatch.config.opening import create_topics, open_configured
-from farmwatch.daemon.roles import build_stage, run_role
+from farmwatch.daemon.roles import build_stage
 from farmwatch.doctor.checks import require_fit
 from filters.rules.ruleset import load_ruleset
 from replay.runs.configured import tally_identity
@@ -31,6 +30,7 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.roles import Role
 from stream.schema.topics import HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS
+from tests.support.cutover_world import roles_at_work
 from tests.support.pairs import Pair, build_pair
 from tests.support.worlds import patiently
 
@@ -130,31 +130,6 @@ def put_articles(log: Log, *, topic: str = SCORE_REQUESTS, run: str = "live") ->
         log.append([Output(to, 0, SITE.encode(), encode(record), {"run": run}) for to, record in put.items()])
 
 
-@contextmanager
-def running(config: Config, *roles: Role) -> Iterator[None]:
-    """The roles in threads of this process, drained at the end."""
-    stop = threading.Event()
-    failures: list[Exception] = []
-
-    def run(role: Role) -> None:
-        try:
-            run_role(role, config, f"{role.value}-test-1", stop)
-        except Exception as error:  # noqa: BLE001 - told below, in the test's own thread
-            failures.append(error)
-
-    threads = [threading.Thread(target=run, args=(role,)) for role in roles]
-    for thread in threads:
-        thread.start()
-    try:
-        yield
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join(60)
-    if failures:
-        raise failures[0]
-
-
 def scores(log: Log) -> list[Score]:
     return [decode(Score, m.value) for m in log.read(SCORES, 0) if m.value]
 
@@ -183,7 +158,7 @@ def test_three_detectors_score_and_one_of_them_judges(world: World, judge: str, 
     with closing(open_configured(config)) as log:
         create_topics(log, config)
         put_articles(log)
-        with running(config, Role.SCORE, Role.TALLY):
+        with roles_at_work(config, {Role.SCORE: Metrics(), Role.TALLY: Metrics()}):
             patiently(lambda: len(scores(log)) >= 3 * ARTICLES, "all scores")
             patiently(lambda: bool(rows(log)) and rows(log)[-1].scored == ARTICLES, "the site's row")
             status, page = get(config, "metrics")
@@ -208,7 +183,7 @@ def test_requests_of_a_replay_are_scored_under_their_run(world: World) -> None:
         create_topics(log, config)
         put_articles(log, topic=REPLAY_REQUESTS, run="r7")
         put_articles(log)
-        with running(config, Role.SCORE):
+        with roles_at_work(config, {Role.SCORE: Metrics()}):
             patiently(lambda: len(scores(log)) >= 4 * ARTICLES, "all scores")
             scored = 'result="scored",role="score",ruleset="",run="r7",stage="score"} 6.0'
             patiently(lambda: scored in get(config, "metrics")[1], "what is counted after its commit")
@@ -231,7 +206,7 @@ def test_readyz_is_503_until_the_detectors_are_warm(world: World, monkeypatch: p
     with closing(open_configured(config)) as log:
         create_topics(log, config)
         put_articles(log)
-        with running(config, Role.SCORE):
+        with roles_at_work(config, {Role.SCORE: Metrics()}):
             patiently(
                 lambda: 'farmwatch_log_rebalances_total{role="score"} 1.0' in get(config, "metrics")[1],
                 "its partitions",

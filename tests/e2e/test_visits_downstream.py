@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 
@@ -17,7 +18,7 @@ from scoring.lite_ngram.detector import LiteNgram
 from stream.memory.log import MemoryLog
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import Features, Page, SiteState, Verdict
+from stream.schema.records import Features, Page, SiteState, Verdict, decode
 from stream.schema.topics import FEATURES, HITS, PAGES, SITES, VERDICTS, all_topics
 from tests.support.crawl_driver import hits_of, settings_for
 from tests.support.loopback import Web
@@ -36,7 +37,7 @@ def article(subject: str) -> str:
 
 
 def visited(log: MemoryLog, settings: CrawlSettings, visits: int) -> list[Page]:
-    """Crawl until each page has been visited so often; all page records."""
+    """Crawl until each page has had so many visits; returns all page records."""
     stage = CrawlStage(settings)
     member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
     loop = StageLoop(stage, member, metrics=Metrics())
@@ -86,13 +87,22 @@ def log() -> MemoryLog:
 
 
 def test_visits_have_records_of_their_own(log: MemoryLog) -> None:
-    """Each visit is one record under an id of its own; what is unchanged has no body, what is gone failed."""
+    """Each visit is one record under an id of its own; an unchanged page has no body, a missing one failed."""
     pages = records(log, PAGES, Page)
     assert len({page.id for page in pages}) == len(pages) and len({page.page_id for page in pages}) == 3
     ends = {(page.url.rsplit("/", 1)[1], page.visit): (page.outcome, page.status, bool(page.body)) for page in pages}
     assert ends["same", 1] == ("fetched", 200, True) and ends["same", 2] == ("unchanged", 304, False)
     assert ends["other", 1] == ends["other", 2] == ("fetched", 200, True)
     assert ends["gone", 1] == ("fetched", 200, True) and ends["gone", 2] == ("failed", 410, False)
+
+
+def test_page_records_carry_a_trace(log: MemoryLog) -> None:
+    """Each page record has a traceparent of W3C Trace Context, whose trace is the fetch; a page belongs to no run."""
+    for message in log.read(PAGES, 0):
+        page = decode(Page, message.value or b"")
+        assert message.headers["traceparent"] == f"00-{page.id}-{page.page_id[:16]}-01"
+        assert re.fullmatch(r"00-[0-9a-f]{32}-[0-9a-f]{16}-01", message.headers["traceparent"])
+        assert "run" not in message.headers
 
 
 def test_only_what_was_fetched_is_measured(log: MemoryLog) -> None:
@@ -106,13 +116,13 @@ def test_only_what_was_fetched_is_measured(log: MemoryLog) -> None:
 
 
 def test_the_site_counts_each_page_once(log: MemoryLog) -> None:
-    """The site's row has three pages, however often they were visited."""
+    """The site's row has three pages, whatever the number of visits."""
     row = records(log, SITES, SiteState)[-1]
     assert (row.pages, row.articles, row.scored + row.abstained, row.hits) == (3, 3, 3, 3)
 
 
 def test_the_audit_is_clean(log: MemoryLog) -> None:
-    """Nothing is lost, doubled or in disagreement, and no hit has a reason left against it."""
+    """Nothing is lost, doubled or in disagreement, and no hit has an open reason."""
     report = audit(log)
     assert report.broken == []
     first = report.steps["hits -> pages"]

@@ -105,7 +105,7 @@ HITS = hits_of(
 
 
 def features_of(pages: list[Page]) -> dict[str, Features]:
-    """By URL: what is measured on pages, in the order of their fetching."""
+    """Features of pages by URL, measured in the order of their fetches."""
     measurer = Measurer(MeasureSettings())
     return {
         page.url: measurer.measure(
@@ -218,7 +218,7 @@ def _some(found: LabelledPages, count: int) -> list[tuple[object, Page]]:
 def test_a_disk_that_fills_stops_the_crawl_and_loses_no_page(
     loopback: Web, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the archive cannot be written no site is asked; then the crawl ends as whole as its archive."""
+    """While the archive cannot be written no site gets a request; afterwards crawl and archive are complete."""
     settings = settings_for(loopback.target, warc_folder=str(tmp_path))
     driver = Driver(settings, Store())
     write = os.write

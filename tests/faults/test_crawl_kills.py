@@ -46,7 +46,7 @@ class Kill:
 
 
 async def answer(visit: Visit) -> None:
-    """Sites that take their time, and whose pages lead on from one to the next; pages 0 to 2 are found by hits."""
+    """Slow sites whose pages link from one to the next; hits name pages 0 to 2."""
     await asyncio.sleep(ANSWER_S * (zlib.crc32(f"{visit.host}{visit.path}".encode()) % 100) / 100)
     here = f"http://{visit.host}:{visit.port}"
     if visit.path == "/sitemap.xml":
@@ -93,7 +93,7 @@ def kill_often(crawl: Crawl, web: RawWeb, kills: int, most_s: float) -> list[Kil
 
 
 def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
-    """Nothing is lost, nothing is there twice, and what was asked for again was under way at a kill."""
+    """Nothing is lost or doubled, and only requests under way at a kill were made again."""
     pages = crawl.pages()
     wanted = {f"http://{site}:{web.port}/p/{n}" for site in SITES for n in range(PAGES)}
     assert Counter(page.url for page in pages) == Counter(wanted)
@@ -120,7 +120,7 @@ def check(crawl: Crawl, web: RawWeb, kills: list[Kill]) -> None:
 
 
 def test_thirty_kills_on_the_embedded_log(tmp_path: Path) -> None:
-    """Thirty kills at random moments: each URL has one record, and only what was under way is asked for again."""
+    """Thirty kills at random moments: each URL has one record, and only requests under way are made again."""
     with RawWeb(answer) as web, Crawl(tmp_path / "crawl", f"sqlite:{tmp_path / 'log'}", settings(web)) as crawl:
         check(crawl, web, kill_often(crawl, web, 30, 1.0))
 

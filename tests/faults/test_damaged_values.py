@@ -17,13 +17,13 @@ from filters.settings import MeasureSettings
 from scoring.tally_stage import TallyStage
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output
-from stream.processing.dead_letters import DeadLetter
 from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.records import Features, Hit, Page, Record, SiteState, Verdict, decode, encode
-from stream.schema.topics import DEAD_LETTERS, FEATURES, HITS, PAGES, SCORES, SITES, VERDICTS, all_topics
-from tests.support.log_files import sql
+from stream.schema.topics import FEATURES, HITS, PAGES, SCORES, SITES, VERDICTS, all_topics
+from tests.support.embedded_worker import sql
+from tests.support.loops import letters
 from tests.support.page_records import fetched_page, text_score
 from tests.support.worlds import patiently
 
@@ -81,16 +81,12 @@ def work(log: EmbeddedLog, stage: Stage, **settings: float) -> StageLoop:
     return loop
 
 
-def letters(log: EmbeddedLog) -> list[DeadLetter]:
-    return [DeadLetter.read(message) for message in log.read(DEAD_LETTERS, 0)]
-
-
 def measured(log: EmbeddedLog) -> list[str]:
     return [decode(Features, message.value or b"").id for message in log.read(FEATURES, 0)]
 
 
 def test_a_flipped_bit_under_measure_costs_one_page(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """One bit of a segment file flips: MEASURE buries that page, naming file and byte, and measures all the others."""
+    """One bit of a segment file flips: that page is dead-lettered with file and byte, and the others are measured."""
     append(folder, [(PAGES, page(number)) for number in range(PAGES_MADE)])
     (segment,) = (folder / "segments").iterdir()
     (position,) = sql(folder, "SELECT position FROM records WHERE segment IS NOT NULL ORDER BY id")[7]
@@ -99,7 +95,7 @@ def test_a_flipped_bit_under_measure_costs_one_page(folder: Path, reopen: Callab
     segment.write_bytes(data)
     log = reopen()
     work(log, MeasureStage(MEASURE))
-    (letter,) = letters(log)
+    (letter,) = letters(log, [0])
     assert (letter.topic, letter.partition, letter.offset, letter.stage) == (PAGES, 0, 7, "measure")
     assert f"segment {segment} is damaged at byte {position}: the checksum" in letter.error
     assert (letter.key, letter.value) == (SITE.encode(), b"")
@@ -107,7 +103,7 @@ def test_a_flipped_bit_under_measure_costs_one_page(folder: Path, reopen: Callab
 
 
 def test_a_missing_segment_opens_the_breaker(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """Every page of a segment that is gone is damaged: MEASURE waits and says why; with the file back it goes on."""
+    """Every page of a missing segment is damaged: MEASURE waits for the file, with the cause in its health."""
     append(folder, [(PAGES, page(number)) for number in range(PAGES_MADE)])
     (segment,) = (folder / "segments").iterdir()
     segment.rename(folder / "elsewhere")
@@ -117,16 +113,16 @@ def test_a_missing_segment_opens_the_breaker(folder: Path, reopen: Callable[[], 
     assert "BreakerOpen: 30 of the last 30 records failed" in health.detail
     assert f"segment {segment} is damaged at byte " in health.detail
     assert health.detail.endswith(": the file is missing")
-    assert letters(log) == []
+    assert letters(log, [0]) == []
     assert log.committed("measure", PAGES) == [None]
     (folder / "elsewhere").rename(segment)
     work(log, MeasureStage(MEASURE))
-    assert letters(log) == []
+    assert letters(log, [0]) == []
     assert len(measured(log)) == PAGES_MADE
 
 
 def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """A bit of a verdict in the database flips, and it still reads as one: TALLY buries it, and counts the others."""
+    """A bit of a verdict flips, and it still reads as one: it is dead-lettered, and the others are counted."""
     hit = Hit(id="h", site=SITE, url=f"https://{SITE}/0", query_id="q")
     by: dict[str, Any] = {"verdict": "article", "ruleset": "r", "digest": "d"}
     verdicts = [
@@ -142,7 +138,7 @@ def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, reopen: Callabl
     ]
     log = reopen()
     work(log, TallyStage(DETECTOR))
-    (letter,) = letters(log)
+    (letter,) = letters(log, [0])
     assert (letter.topic, letter.partition, letter.offset, letter.stage) == (VERDICTS, 0, 1, "tally")
     assert f"{folder / 'log.sqlite'} is damaged in row " in letter.error
     row = [decode(SiteState, message.value or b"") for message in log.read(SITES, 0)][-1]
@@ -150,10 +146,10 @@ def test_a_flipped_bit_in_a_verdict_is_not_counted(folder: Path, reopen: Callabl
 
 
 @pytest.mark.parametrize("garbage", [b"\xc1", b"", b"\x93\x01\xa2\xff\xfe"])
-def test_state_that_cannot_be_decoded_buries_the_records_of_its_site(
+def test_state_that_cannot_be_decoded_costs_the_records_of_its_site(
     folder: Path, reopen: Callable[[], EmbeddedLog], garbage: bytes
 ) -> None:
-    """TALLY's row of one site is damaged: the records of that site are buried, and the other sites go on."""
+    """TALLY's row of one site is damaged: the records of that site are dead-lettered, and the others processed."""
     sites = [SITE, "lake.test", "sea.test"]
 
     def hits(source: str) -> list[tuple[str, Record]]:
@@ -168,14 +164,14 @@ def test_state_that_cannot_be_decoded_buries_the_records_of_its_site(
     append(folder, hits("second"))
     log = reopen()
     work(log, TallyStage(DETECTOR))
-    (letter,) = letters(log)
+    (letter,) = letters(log, [0])
     assert (letter.topic, letter.offset, letter.key, letter.stage) == (HITS, 3, SITE.encode(), "tally")
     rows = {row.site: row.hits for m in log.read(SITES, 0) for row in [decode(SiteState, m.value or b"")]}
     assert rows == {SITE: 1, "lake.test": 2, "sea.test": 2}
 
 
-def test_a_damaged_site_memory_buries_the_pages_of_its_site(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
-    """MEASURE's memory of one site is damaged: its later pages are buried, and those of another site measured."""
+def test_a_damaged_site_memory_costs_the_pages_of_its_site(folder: Path, reopen: Callable[[], EmbeddedLog]) -> None:
+    """MEASURE's memory of one site is damaged: its later pages are dead-lettered, and those of others measured."""
     append(folder, [(PAGES, page(1))])
     work(reopen(), MeasureStage(MEASURE))
     assert sql(folder, "UPDATE state SET value = x'c1' RETURNING 1")
@@ -183,6 +179,6 @@ def test_a_damaged_site_memory_buries_the_pages_of_its_site(folder: Path, reopen
     append(folder, [(PAGES, page(2)), (PAGES, other)])
     log = reopen()
     work(log, MeasureStage(MEASURE))
-    (letter,) = letters(log)
+    (letter,) = letters(log, [0])
     assert (letter.topic, letter.offset, letter.stage) == (PAGES, 1, "measure")
     assert measured(log) == ["p1", "p3"]

@@ -47,7 +47,7 @@ def slowed(kills: int) -> dict[str, str]:
 
 
 def kill_and_compare(farm: Farm, hits: Path, kills: int, expected: Outcome, broker: Broker | None = None) -> None:
-    """Kill `kills` times while the run goes on, every fifth time the broker; then compare with the undisturbed one."""
+    """Kill `kills` times during the run, every fifth time the broker; then compare with the undisturbed one."""
     seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
     print(f"FARMWATCH_KILL_SEED={seed}")
     chance = random.Random(seed)

@@ -256,10 +256,10 @@ def said(folder: Path) -> str:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)])
-def test_a_signal_drains_and_leaves_the_run_to_be_gone_on_with(
+def test_a_signal_drains_and_leaves_the_run_to_be_resumed(
     world: LiveWorld, tmp_path: Path, number: int, code: int
 ) -> None:
-    """What was under way is committed, the command that goes on is named, and it ends as an undisturbed run."""
+    """What was under way is committed, the command that resumes it is named, and it ends as an undisturbed run."""
     log = world.log
     world.feed(features_of_pages(20, 60, world.epoch))
     world.carry_on()

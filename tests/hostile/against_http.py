@@ -132,6 +132,9 @@ CONTENT = [
     on_page("charset-utf7", FETCHED, reply(TEXT, content_type="text/html; charset=utf-7")),
     # a codec of Python's that is no charset
     on_page("charset-code", FETCHED, reply(TEXT * 5000, content_type="text/html; charset=punycode")),
+    on_page("type-raw", NOT_HTML, reply(TEXT, content_type="text/html\xe9")),
+    on_page("charset-raw", FETCHED, reply(TEXT, content_type="text/html; charset=\xe9")),
+    on_page("charset-idna", FETCHED, reply(TEXT, content_type="text/html; charset=idna")),
     on_page("charset-none", FETCHED, reply(TEXT, content_type="text/html; charset=" + "x" * 2000)),
     on_page("charset-broken", FETCHED, reply(TEXT.encode() + b"\xff\xfe\xfd" * 99)),
     on_page(
@@ -208,6 +211,10 @@ WIRE = [
         "header-control", FETCHED, html("Server: \x1b]0;owned\x07\x1b[2J", "X-Powered-By: a\x08b", 'ETag: "\x7f\x01"')
     ),
     on_page("header-bytes", FETCHED, html("Server: \xff\xfe\x80", "ETag: \xe2\x80\xae")),
+    # bytes that are no ASCII, in each header that is read
+    *(on_page(f"raw-{name}", FETCHED, html(f"{name}: \xe9")) for name in ("etag", "last-modified", "x-robots-tag")),
+    *(on_page(f"raw-{name}", FETCHED, html(f"{name}: \xe9")) for name in ("retry-after", "location")),
+    on_page("raw-content-encoding", BAD_ENCODING, html("Content-Encoding: \xe9")),
     on_page("header-nul", BROKEN, html("Server: a\0b")),
     on_page("header-folded", FETCHED, html("Server: a\r\n b")),
     on_page("header-bare", BROKEN, html("this is no header")),

@@ -166,7 +166,7 @@ HUB_S = 0.1
 
 
 async def hubbed(visit: Visit) -> None:
-    """One of many sites whose robots.txt is that of one slow host."""
+    """One of many sites that share the robots.txt of one slow host."""
     found = {"/robots.txt": to("http://hub.hostile.test:{port}/robots.txt"), "/x": reply(TEXT)}
     await found.get(visit.path, reply("", "404 None"))(visit)
 

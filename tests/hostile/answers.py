@@ -1,4 +1,4 @@
-"""What the hosts of the hostile web answer: the row of an attack, the ways to answer, and the bombs."""
+"""Answers of the hosts of the hostile web: the row of an attack, handlers, and bombs."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def raw(wire: bytes, *, keep: bool = False) -> Handler:
 
 
 def endless(start: bytes, more: bytes, every_s: float = 0.0) -> Handler:
-    """A beginning, and then the same again for as long as somebody reads."""
+    """A beginning, and then the same bytes again as long as the client reads."""
 
     async def send(visit: Visit) -> None:
         await visit.send(start)
@@ -122,7 +122,7 @@ def reset(wire: bytes = b"") -> Handler:
 
 
 def turns(*handlers: Handler) -> Handler:
-    """One after the other, the last one for ever."""
+    """One handler after the other; the last one repeats."""
 
     async def send(visit: Visit) -> None:
         await handlers[min(visit.number, len(handlers)) - 1](visit)
@@ -161,7 +161,7 @@ def html(*lines: str, body: str = TEXT, **fields: str) -> Handler:
 
 @lru_cache
 def gzip_bomb(blocks: int = 1024, text: bytes = b"<p>farm</p>", window: int = 31) -> bytes:
-    """A block of a MiB that is flushed, and so may stand there `blocks` times."""
+    """A flushed block of a MiB, which may be repeated `blocks` times."""
     packer = zlib.compressobj(9, zlib.DEFLATED, window)
     text = text * (2**20 // len(text))
     first = packer.compress(text) + packer.flush(zlib.Z_FULL_FLUSH)
@@ -175,7 +175,7 @@ def brotli_bomb() -> bytes:
 
 
 def packed(data: Callable[[], bytes], encoding: str, content_type: str = "text/html") -> Handler:
-    """A body in a content encoding, made when first asked for."""
+    """A body in a content encoding, made at the first request."""
 
     async def send(visit: Visit) -> None:
         body = data()
@@ -205,17 +205,13 @@ def session_page(visit: Visit) -> str:
     return page_of_links(visit, (f"/sid{visit.number}{n}{visit.path[:40]}" for n in range(50)))
 
 
-def _chain(visit: Visit) -> str:
-    number = int(visit.path.rpartition("/")[2] or 0) if visit.path.startswith("/hop/") else 0
-    return f"/hop/{number + 1}"
-
-
 async def hops(visit: Visit) -> None:
-    await to(_chain(visit))(visit)
+    number = int(visit.path.rpartition("/")[2] or 0) if visit.path.startswith("/hop/") else 0
+    await to(f"/hop/{number + 1}")(visit)
 
 
 def many_links(visit: Visit) -> str:
-    """10,000 of them, in just under the cap of a page."""
+    """10,000 links, just below the cap of a page."""
     return page_of_links(visit, (f"/{'ab' * 35}{n}" for n in range(10_000)))
 
 

@@ -20,7 +20,7 @@ PUBLIC, INTRANET = "127.0.0.0/16", "127.1.0.1"
 
 
 def be_public(network: str) -> None:
-    """Count a network as public from here on, in this process, wherever the guard's question is asked."""
+    """Count a network as public from here on, in this process, for every caller of the guard."""
     within, asked = ipaddress.ip_network(network), crawler.fetch.address_guard.is_public
 
     def is_public(address: str) -> bool:
@@ -53,7 +53,7 @@ class Certificates:
         return shutil.which("openssl") is not None
 
     def server(self, hosts: Mapping[str, str]) -> ssl.SSLContext:
-        """A server's context that shows each of `hosts` its certificate: good, expired, self-signed or other name."""
+        """A server's context with a certificate for each of `hosts`: good, expired, self-signed or other name."""
         contexts = {host: self._context(host, kind) for host, kind in hosts.items()}
 
         def choose(connection: ssl.SSLObject, name: str | None, _: ssl.SSLContext) -> None:

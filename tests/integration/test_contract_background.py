@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
-from stream.log.contract import At, Commit, Member, Message, Output
-from stream.processing.loop import LoopSettings, StageLoop
-from stream.processing.metrics import Metrics
-from stream.processing.stage import Context, Stage
-from stream.schema.records import Decision, Hit, Record, encode
+from stream.log.contract import At, Commit, Member, Message
+from stream.schema.records import Hit, Record
+from tests.support.loops import Ahead, loop_on, put_hits
 from tests.support.worlds import World, drain, gather, patiently, record, turn_over, values
 
 ROOM = 1 << 20
@@ -102,51 +99,31 @@ def test_the_background_counts_as_lag(world: World) -> None:
     assert sum(lag[At("live", p)] for p in range(2)) == 0
 
 
-class Slow(Stage):
-    """Two records a batch, two batches in flight; notes the order in which batches begin."""
+class Slow(Ahead):
+    """Two records a batch, two batches in flight."""
 
-    name = "slow"
     inputs: Mapping[str, type[Record]] = {"live": Hit, "later": Hit}
     background = ("later",)
-    poll_s = 0.05
-    max_records = 2
-    ahead = 2
-
-    def __init__(self) -> None:
-        self.begun: list[list[str]] = []
-        self.let = threading.Event()
-
-    def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
-        self.begun.append([record.id for record in records])
-        self.let.wait(20)
-        return list(records)
-
-    def process(self, record: Any, prepared: Any, ctx: Context) -> None:
-        ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason=""))
 
 
 def test_a_live_request_waits_for_the_batches_in_flight_at_most(world: World) -> None:
     """It comes while two batches of the background are worked on and many more wait: it is in the third batch."""
     world.topics("live", "later", "out", "dead-letters", partitions=1)
-
-    def hits(topic: str, *ids: str) -> None:
-        world.log.append([Output(topic, 0, b"k", encode(Hit(id=i, site="a.example", url="x"))) for i in ids])
-
-    hits("later", *(f"later {n}" for n in range(20)))
-    stage, stop = Slow(), threading.Event()
-    member = world.owner(1, "live", "later", background=["later"])
-    loop = StageLoop(stage, member, metrics=Metrics(), settings=LoopSettings(linger_s=0.0))
+    put_hits(world.log, *(f"later {n}" for n in range(20)), topic="later")
+    let, stop = threading.Event(), threading.Event()
+    stage = Slow(lambda *_: let.wait(20))
+    loop = loop_on(world.log, stage, member=world.owner(1, "live", "later", background=["later"]))
     thread = threading.Thread(target=loop.run, args=(stop,))
     thread.start()
     try:
         patiently(lambda: len(stage.begun) == 2, "two batches in flight")
-        hits("live", "urgent")
+        put_hits(world.log, "urgent", topic="live")
         time.sleep(0.1)  # both batches are still worked on
         assert len(stage.begun) == 2
-        stage.let.set()
+        let.set()
         patiently(lambda: len(stage.begun) >= 4, "further batches")
     finally:
-        stage.let.set()
+        let.set()
         stop.set()
         thread.join(30)
     assert stage.begun[2] == ["urgent"]

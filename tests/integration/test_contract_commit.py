@@ -6,7 +6,7 @@ import pytest
 
 from stream.log.contract import RECORD_CAP_BYTES, At, Commit, Member, Output, StateChange
 from stream.log.errors import Fenced, RecordTooLarge, UnknownTopic
-from tests.support.worlds import World, drain, record, settle, values
+from tests.support.worlds import World, drain, on_embedded, record, settle, values
 
 
 def ready(world: World, count: int = 3) -> Member:
@@ -80,10 +80,9 @@ def test_a_zombie_of_the_same_name_is_fenced(world: World) -> None:
     assert visible(world) == (2, end, 1)
 
 
+@on_embedded
 def test_a_member_whose_lease_expired_is_fenced(world: World) -> None:
     """A silent member's partitions go to another after the lease; its commit raises Fenced, later polls win others."""
-    if not world.turns_clock:
-        pytest.skip("leases of Kafka run on the broker's clock")
     silent = ready(world)
     world.clock.turn(30_000)
     other = world.join("in", name="other", store="s", log=world.again())
@@ -151,10 +150,9 @@ def test_poll_keeps_to_the_number_of_records_and_to_bytes(world: World) -> None:
     assert len(member.poll(5, 100, 1)) == 1
 
 
+@on_embedded
 def test_poll_takes_turns_between_partitions_and_topics(world: World) -> None:
     """A long backlog of one partition does not hold up another partition or topic."""
-    if not world.turns_clock:
-        pytest.skip("the Kafka client chooses in what order it fetches")
     world.topics("in", "side")
     world.log.append([record("in", 0, "k", str(n)) for n in range(500)])
     world.log.append([record("in", 1, "k", "quiet"), record("side", 0, "k", "quiet"), record("side", 1, "k", "quiet")])

@@ -5,7 +5,18 @@ from __future__ import annotations
 import pytest
 
 from stream.log.contract import At, Commit, Member, Message
-from tests.support.worlds import LEASE_MS, World, drain, gather, patiently, record, settle, turn_over, values
+from tests.support.worlds import (
+    LEASE_MS,
+    World,
+    drain,
+    gather,
+    on_embedded,
+    patiently,
+    record,
+    settle,
+    turn_over,
+    values,
+)
 
 YEAR_MS = 365 * 86_400_000
 
@@ -82,7 +93,7 @@ def test_a_partition_won_again_is_read_from_its_committed_offset(world: World) -
 
 
 def test_topics_of_a_group_are_owned_together(world: World) -> None:
-    """Who owns a partition gets its records of every topic with that number of partitions, and only those."""
+    """The owner of a partition gets its records of every topic with that number of partitions, and only those."""
     world.topics("left", "right", partitions=4)
     members = [world.join("left", "right", name=name, log=world.again()) for name in ("one", "two")]
     settle(members, 4)
@@ -119,11 +130,10 @@ def test_a_member_that_comes_back_takes_over_at_once(world: World) -> None:
     assert dict(other.assignment()) == others
 
 
+@on_embedded
 @pytest.mark.parametrize("wrong_ms", [YEAR_MS, -YEAR_MS], ids=["ahead", "behind"])
 def test_a_member_that_died_under_a_wrong_clock_is_taken_over(world: World, wrong_ms: int) -> None:
     """Its lease ends soon after the clock is right: then offsets may be set, and another takes over."""
-    if not world.turns_clock:
-        pytest.skip("leases of Kafka run on the broker's clock")
     world.topics("in")
     world.log.append([record("in", p, "k", "v") for p in range(2)])
     world.clock.turn(wrong_ms)

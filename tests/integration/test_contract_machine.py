@@ -19,7 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from stream.log.contract import At, Commit, Member, Message, Output, StateChange, partition_of
 from stream.log.errors import Fenced
-from tests.support.worlds import KINDS, World, patiently, record, remove
+from tests.support.worlds import KINDS, World, patiently, record
 
 PARTITIONS = 3
 NAMES = ("left", "right")
@@ -80,8 +80,8 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
 
         @initialize()
         def start(self) -> None:
-            self.folder = Path(tempfile.mkdtemp(prefix="farmwatch-machine-"))
-            self.world = kind(self.folder)
+            self.folder = tempfile.TemporaryDirectory(prefix="farmwatch-")
+            self.world = kind(Path(self.folder.name))
             self.world.topics("in", "out", partitions=PARTITIONS, store="s")
             self.sent: dict[str, list[str]] = {}
             self.workers = {}
@@ -131,13 +131,13 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
 
         @rule()
         def lease_runs_out(self) -> None:
-            """Everybody was silent for longer than the lease; who polls first wins."""
+            """All were silent for longer than the lease; the first to poll wins."""
             self.world.clock.turn(61_000)
 
         @invariant()
         def owners_differ(self) -> None:
             """What is on `out` is at any time a prefix of what is due: nothing came twice, nothing was left out."""
-            if self.world.turns_clock:
+            if self.world.embedded:
                 self._check_prefix()
 
         def _guarded(self, name: str, action: Any) -> None:
@@ -165,7 +165,7 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
                 self._finish()
             finally:
                 self.world.close()
-                remove(self.folder)
+                self.folder.cleanup()
 
         def _finish(self) -> None:
             due = sum(map(len, self.sent.values()))
@@ -197,7 +197,7 @@ def test_any_history_copies_each_record_exactly_once(kind: str) -> None:
         machine(world),
         settings=settings(
             max_examples=world.examples,
-            stateful_step_count=30 if world.turns_clock else 15,
+            stateful_step_count=30 if world.embedded else 15,
             suppress_health_check=list(HealthCheck),
         ),
     )

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from stream.log.contract import At, CleanupPolicy, Commit, Topic
+from stream.log.contract import CleanupPolicy, Topic
 from stream.log.errors import TooMuchExpired
-from tests.support.worlds import NOON, World, drain, record, settle, values
+from tests.support.worlds import NOON, World, drain, on_embedded, record, values
 
 DAY_MS = 86_400_000
-
-
-@pytest.fixture
-def world(world: World) -> World:
-    """A log that removes records when expire() is called."""
-    if not world.expires:
-        pytest.skip("Kafka's broker removes records in its own time")
-    return world
+pytestmark = on_embedded
 
 
 def test_old_records_are_removed(world: World) -> None:
@@ -60,27 +53,9 @@ def test_without_limits_all_is_kept(world: World) -> None:
     assert values(world.log.read("a", 0)) == []
 
 
-def test_a_group_behind_the_beginning_reads_on_there(world: World) -> None:
-    """Committed offsets are left alone; a member behind the beginning is told what it missed, and reads on there."""
-    world.topics("a", retention_ms=DAY_MS)
-    world.log.append([record("a", 0, "k", "0"), record("a", 0, "k", "1"), record("a", 0, "k", "2")])
-    member = world.join("a")
-    drain(member, 3)
-    member.commit(Commit(offsets={At("a", 0): 1}))
-    world.clock.turn(DAY_MS + 1)
-    world.log.append([record("a", 0, "k", "3")])
-    world.log.expire(world.clock.now_ms)
-    assert world.log.committed("g", "a") == [1, None]
-    assert member.lag()[At("a", 0)] == 1
-    member.rewind()
-    settle([member], 2)
-    gap, kept = drain(member, 2)
-    assert (gap.offset, gap.expired, kept.value) == (2, 2, b"3")
-
-
 def test_compaction_keeps_the_newest_of_each_key(world: World) -> None:
     """Of each key the newest record stays, at its offset; reading over the gaps works."""
-    world.topics("a", kept=CleanupPolicy.COMPACT)
+    world.topics("a", cleanup=CleanupPolicy.COMPACT)
     large = "L" * 10_000
     world.log.append([record("a", 0, key, value) for key, value in [("x", "1"), ("y", large), ("x", "2"), ("z", "3")]])
     world.log.expire(world.clock.now_ms)
@@ -95,7 +70,10 @@ def test_compaction_keeps_the_newest_of_each_key(world: World) -> None:
 
 
 def test_what_is_needed_stays(world: World) -> None:
-    """Records from the needed offset of their partition on stay, too old or too many; those before it and others go."""
+    """Records from the needed offset of their partition on stay, too old or too many; those before it and others go.
+
+    A call that does not name the topic, or a later offset, applies its own rules again.
+    """
     world.topics("old", "other", retention_ms=DAY_MS)
     world.topics("many", retention_bytes=15_000)
     for topic in ("old", "other", "many"):
@@ -109,24 +87,16 @@ def test_what_is_needed_stays(world: World) -> None:
     assert world.log.beginning("other") == [4, 4]
     world.log.expire(world.clock.now_ms, needed)
     assert world.log.beginning("old") == [1, 4]
-
-
-def test_what_is_needed_no_more_goes_with_the_next_call(world: World) -> None:
-    """A call that does not name the topic, or a later offset, applies its own rules again."""
-    world.topics("a", retention_ms=DAY_MS)
-    world.log.append([record("a", 0, "k", str(n)) for n in range(4)])
-    world.clock.turn(DAY_MS + 1)
-    assert world.log.expire(world.clock.now_ms, {"a": [0, 0]}) == 0
-    world.log.expire(world.clock.now_ms, {"a": [3, 0]})
-    assert values(world.log.read("a", 0)) == ["3"]
-    assert world.log.expire(world.clock.now_ms) == 2
-    assert values(world.log.read("a", 0)) == []
+    world.log.expire(world.clock.now_ms, {"old": [3, 4]})
+    assert world.log.beginning("old") == [3, 4]
+    assert world.log.expire(world.clock.now_ms) == 10_001
+    assert world.log.beginning("old") == [4, 4]
 
 
 def test_most_of_a_topic_goes_only_when_it_may(world: World) -> None:
     """A topic that would lose more by age than `most` keeps it all, and TooMuchExpired names it; the others shrink."""
     world.topics("a", "b", retention_ms=DAY_MS)
-    world.topics("newest", partitions=1, kept=CleanupPolicy.COMPACT)
+    world.topics("newest", partitions=1, cleanup=CleanupPolicy.COMPACT)
     world.topics("capped", partitions=1, retention_ms=DAY_MS, retention_bytes=15_000)
     world.log.append([record("newest", 0, "k", str(n)) for n in range(3)])
     world.log.append([record("capped", 0, "k", f"{n}".ljust(10_000)) for n in range(4)])
@@ -162,7 +132,7 @@ def test_records_of_a_clock_that_was_ahead_do_not_stay_for_ever(world: World) ->
 
 def test_tombstones_are_removed_later(world: World) -> None:
     """A tombstone removes its key at once, and goes itself after readers had a day to see it."""
-    world.topics("a", kept=CleanupPolicy.COMPACT)
+    world.topics("a", cleanup=CleanupPolicy.COMPACT)
     world.log.append([record("a", 0, "k", "v"), record("a", 0, "k", None), record("a", 0, "other", "v")])
     world.log.expire(world.clock.now_ms)
     assert values(world.log.read("a", 0)) == ["-", "v"]

@@ -97,7 +97,7 @@ def test_refresh_takes_in_what_another_process_wrote(controlled: World) -> None:
 
 
 def test_compaction_keeps_what_counts(controlled: World) -> None:
-    """After compaction the newest rows and every cutover are there, also for who had read nothing of it yet."""
+    """After compaction the newest rows and every cutover are there, also for a late first reader."""
     world = controlled
     late = Control(world.log)
     again = Cutover(number=2, at=8, by="b", from_run="tight", to_run="live", back=True)
@@ -115,7 +115,7 @@ def test_compaction_keeps_what_counts(controlled: World) -> None:
 
 
 def test_of_two_at_once_one_wins(controlled: World) -> None:
-    """Who began first is fenced: nothing of its rows is visible, then or later, and its second attempt is refused.
+    """The first to begin is fenced: nothing of its rows is visible, then or later, and its second attempt is refused.
 
     It is fenced from the moment the second has begun, and its own end does not disturb the second.
     """
@@ -134,7 +134,7 @@ def test_of_two_at_once_one_wins(controlled: World) -> None:
 def test_changes_of_many_at_once_are_made_one_after_the_other(controlled: World) -> None:
     """Three that read, add one to what they read, and try again when fenced: no number is given twice or left out."""
     logs = [controlled.again() for _ in range(3)]
-    turns = 4 if controlled.turns_clock else 2
+    turns = 4 if controlled.embedded else 2
     failures: list[Exception] = []
 
     def add_some(log: Log) -> None:
@@ -217,8 +217,8 @@ def test_after_a_killed_writer_the_next_gets_in(kind: str, tmp_path: Path) -> No
     log.close()
 
 
-def test_what_score_runs_is_told_without_fencing_anybody(controlled: World) -> None:
-    """The row that was written last counts; who is about to change the runs writes his change all the same."""
+def test_what_score_runs_is_recorded_without_fencing_anybody(controlled: World) -> None:
+    """The last row counts; a writer that is about to change the runs is not fenced."""
     control = Control(controlled.log)
     assert control.scorers is None
     with exclusive(controlled.log) as writer:

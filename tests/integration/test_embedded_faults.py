@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -23,31 +23,34 @@ from structlog.testing import capture_logs
 from stream.embedded.log import EmbeddedLog
 from stream.embedded.reader import RecordReader, StoredRow
 from stream.embedded.segments import LogDamaged
-from stream.log.clock import wall_ms
-from stream.log.contract import At, CleanupPolicy, Message, Topic
+from stream.log.contract import At, CleanupPolicy, Message, Topic, wall_ms
 from stream.log.errors import LogUnavailable, SchemaTooNew, StreamError
-from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS, worker_process
-from tests.support.log_files import lose_page, segments, sql
+from tests.support.embedded_worker import LARGE_BYTES, LEASE_MS, lose_page, segments, sql, worker_process
 from tests.support.worlds import patiently, record, settle, values
 
 KILLS = 10
 DAY_MS = 86_400_000
 Start = Callable[..., "subprocess.Popen[str]"]
+Open = Callable[..., EmbeddedLog]
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    log = EmbeddedLog(tmp_path / "log")
-    log.create([Topic("in", 1), Topic("out", 2), Topic("pairs", 2)])
-    log.close()
+    with closing(EmbeddedLog(tmp_path / "log")) as log:
+        log.create([Topic("in", 1), Topic("out", 2), Topic("pairs", 2)])
     return tmp_path / "log"
 
 
 @pytest.fixture
-def log(folder: Path) -> Iterator[EmbeddedLog]:
-    opened = EmbeddedLog(folder, lease_ms=LEASE_MS, lock_timeout_s=0.3)
-    yield opened
-    opened.close()
+def again(folder: Path) -> Iterator[Callable[..., EmbeddedLog]]:
+    """Opens the log as another process would; all are closed in the end."""
+    with ExitStack() as stack:
+        yield lambda **options: stack.enter_context(closing(EmbeddedLog(folder, **options)))
+
+
+@pytest.fixture
+def log(again: Open) -> EmbeddedLog:
+    return again(lease_ms=LEASE_MS, lock_timeout_s=0.3)
 
 
 @pytest.fixture
@@ -123,27 +126,23 @@ def test_segments_of_killed_processes_are_cleaned_up(folder: Path, log: Embedded
     assert [len(value) for value in values(log.read("out", 1))] == before
 
 
-def test_segments_that_the_database_never_knew_stay(folder: Path, log: EmbeddedLog) -> None:
+def test_segments_that_the_database_never_knew_stay(folder: Path, log: EmbeddedLog, again: Open) -> None:
     """An older log.sqlite is put back: segments made since stay for ever, those that grew since for a day at least."""
     log.create([Topic("old", 1, retention_ms=1000)])
     log.append([record("old", 0, "k", "x" * 5000, timestamp_ms=0)])
-    with sqlite3.connect(folder / "log.sqlite") as database, sqlite3.connect(folder.parent / "backup") as backup:
-        database.backup(backup)
-    database.close()
-    backup.close()
+    sql(folder, "VACUUM INTO ?", str(folder.parent / "backup"))
     (grown,) = segments(folder)
     log.append([record("old", 0, "k", "y" * 5000)])
     log.append([record("in", 0, "k", "z" * 5000)])
     log.close()
     made = segments(folder) - {grown}
     (folder / "log.sqlite").write_bytes((folder.parent / "backup").read_bytes())
-    restored = EmbeddedLog(folder)
+    restored = again()
     restored.expire(wall_ms())
     assert list(restored.read("old", 0)) == []
     assert segments(folder) == made | {grown}
     restored.expire(wall_ms() + 1000 * DAY_MS)
     assert segments(folder) == made
-    restored.close()
 
 
 @pytest.mark.parametrize("left", ["nothing", "an empty file", "no tables"])
@@ -173,34 +172,31 @@ def test_an_opening_that_was_killed_is_resumed(tmp_path: Path, left: str) -> Non
         (tmp_path / "segments").mkdir()
     if left == "an empty database":
         (tmp_path / "log.sqlite").touch()
-    log = EmbeddedLog(tmp_path)
-    assert log.topics() == {}
-    log.close()
+    with closing(EmbeddedLog(tmp_path)) as log:
+        assert log.topics() == {}
 
 
 def test_a_new_folder_is_opened_by_many_at_once(tmp_path: Path) -> None:
-    """Nobody who opens a new log takes the segments of a faster one for those of a lost database."""
+    """No process that opens a new log mistakes the segments of a faster one for those of a lost database."""
     for number in range(10):
         folder, start = tmp_path / str(number), threading.Barrier(6)
 
         def begin(folder: Path = folder, start: threading.Barrier = start) -> None:
             start.wait()
-            log = EmbeddedLog(folder)
-            log.create([Topic("in", 1)])
-            log.append([record("in", 0, "k", "x" * 5000)])
-            log.close()
+            with closing(EmbeddedLog(folder)) as log:
+                log.create([Topic("in", 1)])
+                log.append([record("in", 0, "k", "x" * 5000)])
 
         with ThreadPoolExecutor(6) as pool:
             for opened in [pool.submit(begin) for _ in range(6)]:
                 opened.result()
-        log = EmbeddedLog(folder)
-        assert log.end("in") == [6]
-        log.close()
+        with closing(EmbeddedLog(folder)) as log:
+            assert log.end("in") == [6]
 
 
 @pytest.mark.parametrize("size", [200_000, 1000], ids=["segments", "database"])
-def test_a_full_disk_is_said_and_left_behind(folder: Path, log: EmbeddedLog, start: Start, size: int) -> None:
-    """A full disk: LogUnavailable says what, where and how to mend; nothing half is visible; with room it goes on."""
+def test_a_full_disk_is_reported_and_left_behind(folder: Path, log: EmbeddedLog, start: Start, size: int) -> None:
+    """A full disk: LogUnavailable names place and remedy; nothing half is visible; with room the log resumes."""
     worker = start("fill", size)
     said = list(lines(worker))
     full = [line for line in said if line.startswith("full")]
@@ -240,7 +236,7 @@ def test_processes_append_side_by_side(log: EmbeddedLog, start: Start) -> None:
             assert values(m for m in found if m.key == b"%d" % writer) == [str(n) for n in range(100)]
 
 
-def test_a_locked_database_is_said_and_waited_for(folder: Path, log: EmbeddedLog) -> None:
+def test_a_locked_database_is_reported_and_waited_for(folder: Path, log: EmbeddedLog) -> None:
     """While another process holds the database, appends raise LogUnavailable naming it; afterwards they work."""
     holder = sqlite3.connect(folder / "log.sqlite", isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
@@ -255,10 +251,9 @@ def test_a_locked_database_is_said_and_waited_for(folder: Path, log: EmbeddedLog
 
 def damage(folder: Path, change: Callable[[Path], object]) -> Path:
     """Write three large records, and change the segment behind the log's back."""
-    log = EmbeddedLog(folder)
-    log.append([record("in", 0, "k", f"{n}".ljust(5000)) for n in range(3)])
-    log.close()
-    (segment,) = (folder / "segments").iterdir()
+    with closing(EmbeddedLog(folder)) as log:
+        log.append([record("in", 0, "k", f"{n}".ljust(5000)) for n in range(3)])
+    (segment,) = segments(folder)
     change(segment)
     return segment
 
@@ -274,7 +269,7 @@ def flip(segment: Path) -> None:
     [(flip, "checksum"), (lambda path: os.truncate(path, 8000), "3000 of 5000 bytes"), (Path.unlink, "missing")],
     ids=["flipped", "torn", "missing"],
 )
-def test_damaged_values_are_told_and_the_others_read(
+def test_damaged_values_are_reported_and_the_others_read(
     folder: Path, log: EmbeddedLog, change: Callable[[Path], object], what: str
 ) -> None:
     """A value whose bytes changed or are gone is a message with its file, byte and fault, for every way of reading.
@@ -296,13 +291,13 @@ def test_damaged_values_are_told_and_the_others_read(
 
 
 def test_rows_that_retention_takes_meanwhile_are_no_damage(
-    folder: Path, log: EmbeddedLog, monkeypatch: pytest.MonkeyPatch
+    log: EmbeddedLog, again: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A segment that is gone with its rows, removed between the reading of the two, is left out without a word."""
     log.create([Topic("old", 1, retention_ms=1000)])
     log.append([record("old", 0, "k", "x" * 8000, timestamp_ms=0), record("old", 0, "k", "kept", timestamp_ms=9000)])
     log.close()
-    reading, other = EmbeddedLog(folder), EmbeddedLog(folder)
+    other = again()
     rows = RecordReader.rows
 
     def then_expired(self: RecordReader, *args: Any) -> list[StoredRow]:
@@ -311,9 +306,7 @@ def test_rows_that_retention_takes_meanwhile_are_no_damage(
         return found
 
     monkeypatch.setattr(RecordReader, "rows", then_expired)
-    assert [(m.offset, m.value, m.damage) for m in reading.read("old", 0)] == [(1, b"kept", "")]
-    for opened in (reading, other):
-        opened.close()
+    assert [(m.offset, m.value, m.damage) for m in again().read("old", 0)] == [(1, b"kept", "")]
 
 
 INLINE = [
@@ -340,7 +333,7 @@ def alter(folder: Path, column: str, value: str, offset: int = 1) -> None:
 
 
 @pytest.mark.parametrize(("column", "value", "fault"), INLINE)
-def test_a_small_record_that_changed_is_told(
+def test_a_small_record_that_changed_is_reported(
     folder: Path, log: EmbeddedLog, column: str, value: str, fault: str
 ) -> None:
     """A change of key, headers or value in the database is damage that names the file and the row; others are read."""
@@ -374,15 +367,13 @@ def test_a_row_that_sqlite_cannot_return_is_one_damaged_record(folder: Path, log
     member.close()
 
 
-def test_a_value_in_lost_pages_is_one_damaged_record(folder: Path, log: EmbeddedLog) -> None:
-    """The pages on which a long value goes on are overwritten: that record is damaged, and the others are read."""
+def test_a_value_in_lost_pages_is_one_damaged_record(folder: Path, log: EmbeddedLog, again: Open) -> None:
+    """Overflow pages of a long value are overwritten: that record is damaged, and the others are read."""
     log.create([Topic("newest", 1, CleanupPolicy.COMPACT)])
     log.append([record("newest", 0, f"{n}", f"{n}" * 100_000) for n in range(3)])
     log.close()
     lose_page(folder, b"1")
-    opened = EmbeddedLog(folder)
-    assert [(m.key, bool(m.damage)) for m in opened.read("newest", 0)] == [(b"0", False), (b"", True), (b"2", False)]
-    opened.close()
+    assert [(m.key, bool(m.damage)) for m in again().read("newest", 0)] == [(b"0", False), (b"", True), (b"2", False)]
 
 
 def test_a_record_in_the_row_of_another_is_damaged(folder: Path, log: EmbeddedLog) -> None:
@@ -406,23 +397,23 @@ def test_a_record_in_the_row_of_another_is_damaged(folder: Path, log: EmbeddedLo
         ("headers", "7"),
     ],
 )
-@pytest.mark.parametrize("kept", CleanupPolicy)
+@pytest.mark.parametrize("cleanup", CleanupPolicy)
 def test_a_damaged_row_does_not_stop_retention(
-    folder: Path, log: EmbeddedLog, column: str, value: str, kept: CleanupPolicy
+    folder: Path, log: EmbeddedLog, column: str, value: str, cleanup: CleanupPolicy
 ) -> None:
     """Whatever a column of a row became, its partition loses what is too old, and so do the others."""
-    log.create([Topic("in", 1, kept, retention_ms=1000), Topic("out", 2, retention_ms=1000)])
+    log.create([Topic("in", 1, cleanup, retention_ms=1000), Topic("out", 2, retention_ms=1000)])
     log.append([record("in", 0, "k", None if n == 1 else "valu", timestamp_ms=0) for n in range(3)])
     log.append([record("out", 0, "k", "valu", timestamp_ms=0)])
     alter(folder, column, value)
     log.expire(5000)
-    assert log.beginning("in") == [2 if kept is CleanupPolicy.COMPACT else 3]
+    assert log.beginning("in") == [2 if cleanup is CleanupPolicy.COMPACT else 3]
     assert log.beginning("out")[0] == 1
     ((size,),) = sql(folder, "SELECT bytes FROM partitions ORDER BY id LIMIT 1")
     assert abs(size) < 20
 
 
-def test_a_partition_that_cannot_be_read_does_not_stop_retention(folder: Path, log: EmbeddedLog) -> None:
+def test_a_partition_that_cannot_be_read_does_not_stop_retention(folder: Path, log: EmbeddedLog, again: Open) -> None:
     """SQLite finds damage in one partition: that is logged, the others expire, and segments without records go."""
     log.create([Topic("newest", 1, CleanupPolicy.COMPACT), Topic("last", 1, retention_ms=1000)])
     log.append([record("newest", 0, "k", f"{n}" * 100_000) for n in range(3)])
@@ -430,7 +421,7 @@ def test_a_partition_that_cannot_be_read_does_not_stop_retention(folder: Path, l
     log.close()
     (segment,) = segments(folder)
     lose_page(folder, b"0")
-    opened = EmbeddedLog(folder)
+    opened = again()
     with capture_logs() as logged:
         opened.expire(wall_ms())
     (line,) = [line for line in logged if line["event"] == "retention_failed"]
@@ -438,10 +429,9 @@ def test_a_partition_that_cannot_be_read_does_not_stop_retention(folder: Path, l
     assert "malformed" in line["error"]
     assert opened.beginning("last") == opened.end("last") == [1]
     assert segment not in segments(folder)
-    opened.close()
 
 
-def test_a_damaged_database_is_said(tmp_path: Path) -> None:
+def test_a_damaged_database_is_reported(tmp_path: Path) -> None:
     """A file that is no database raises LogDamaged naming it."""
     (tmp_path / "log.sqlite").write_bytes(b"this is no database" * 1000)
     with pytest.raises(LogDamaged, match=r"log\.sqlite is damaged"):
@@ -458,43 +448,41 @@ def test_a_newer_database_is_refused(folder: Path) -> None:
 def test_nobody_else_may_look_in(folder: Path, log: EmbeddedLog) -> None:
     """The folder, its database and its segments are open to the owner alone."""
     log.append([record("in", 0, "k", "x" * 5000)])
-    (segment,) = (folder / "segments").iterdir()
+    (segment,) = segments(folder)
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE((folder / "segments").stat().st_mode) == 0o700
     assert stat.S_IMODE(segment.stat().st_mode) == 0o600
     assert {stat.S_IMODE(path.stat().st_mode) for path in folder.glob("log.sqlite*")} == {0o600}
 
 
-def test_retention_unlinks_segments_that_nobody_needs(folder: Path) -> None:
+def test_retention_unlinks_segments_that_nobody_needs(folder: Path, again: Open) -> None:
     """Expired segments go, those that are written or still hold a kept record stay."""
-    log = EmbeddedLog(folder, segment_bytes=15_000)
+    log = again(segment_bytes=15_000)
     log.create([Topic("old", 1, retention_ms=1000)])
     for age in range(6):
         log.append([record("old", 0, "k", "x" * 8000, timestamp_ms=age * 1000)])
-    segments = folder / "segments"
-    assert len(list(segments.iterdir())) == 3
-    other = EmbeddedLog(folder)
+    assert len(segments(folder)) == 3
+    other = again()
     assert other.expire(4000) == 3 * 8001
-    assert len(list(segments.iterdir())) == 2
+    assert len(segments(folder)) == 2
     assert [m.timestamp_ms for m in log.read("old", 0)] == [3000, 4000, 5000]
     other.expire(9000)
-    assert len(list(segments.iterdir())) == 1  # the log still writes it
+    assert len(segments(folder)) == 1  # the log still writes it
     log.append([record("old", 0, "k", "y" * 8000, timestamp_ms=9000)])
     log.close()
     other.expire(20_000)
-    assert list(segments.iterdir()) == []
-    other.close()
+    assert segments(folder) == set()
 
 
-def test_no_offset_is_passed_over_while_retention_runs_beside(tmp_path: Path) -> None:
-    """Each offset comes as a record or is told as expired, once and in order, whatever goes between two looks."""
-    log = EmbeddedLog(tmp_path / "log", segment_bytes=12_000)
+def test_no_offset_is_passed_over_while_retention_runs_beside(again: Open) -> None:
+    """Each offset comes as a record or is reported as expired, once and in order, at any pace of retention."""
+    log = again(segment_bytes=12_000)
     log.create([Topic("old", 1, retention_ms=1)])
     count = 400
     for n in range(0, count, 4):
         log.append([record("old", 0, "k", f"{m}".ljust(4000), timestamp_ms=1) for m in range(n, n + 4)])
     log.close()
-    reading, expiring = EmbeddedLog(tmp_path / "log"), EmbeddedLog(tmp_path / "log")
+    reading, expiring = again(), again()
 
     def expire() -> None:
         for stop in range(0, count, 2):
@@ -519,8 +507,6 @@ def test_no_offset_is_passed_over_while_retention_runs_beside(tmp_path: Path) ->
         assert message.offset + 1 - (message.expired or 1) == following
         assert message.expired or message.value == f"{message.offset}".ljust(4000).encode()
         following = message.offset + 1
-    for opened in (reading, expiring):
-        opened.close()
 
 
 def test_a_forked_child_must_open_its_own(log: EmbeddedLog) -> None:
@@ -537,9 +523,8 @@ def test_a_forked_child_must_open_its_own(log: EmbeddedLog) -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 2
 
 
-def test_a_closed_log_says_so(folder: Path) -> None:
+def test_a_closed_log_refuses_every_use(log: EmbeddedLog) -> None:
     """After close every use raises StreamError; closing again is allowed."""
-    log = EmbeddedLog(folder)
     log.close()
     log.close()
     for use in (lambda: log.end("in"), lambda: log.append([record("in", 0, "k")])):

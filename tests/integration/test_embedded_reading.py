@@ -6,6 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -39,18 +40,17 @@ def folder() -> Iterator[Path]:
 
 def look(folder: Path) -> int:
     """Read all that there is; returns the number of records of `in`."""
-    log = EmbeddedLog(folder, read_only=True)
-    found = [len(value) for value in values(log.read("in", 0))]
-    assert found[:2] == [5, 5000]
-    assert (log.beginning("in"), log.end("in"), log.committed("g", "in")) == ([0], [len(found)], [1])
-    assert (log.topics(), log.members("g")) == ({"in": 1, "out": 2, "pairs": 2}, [])
-    assert list(log.scan_state("s", 0)) == [(b"k", b"v")]
-    with log.read_state("s", 0) as state:
-        assert state.get(b"k") == b"v"
-    assert log.offset_at("in", 0) == [0]
-    assert log.sizes(["in"])["in"].records == len(found)
-    log.close()
-    return len(found)
+    with closing(EmbeddedLog(folder, read_only=True)) as log:
+        found = [len(value) for value in values(log.read("in", 0))]
+        assert found[:2] == [5, 5000]
+        assert (log.beginning("in"), log.end("in"), log.committed("g", "in")) == ([0], [len(found)], [1])
+        assert (log.topics(), log.members("g")) == ({"in": 1, "out": 2, "pairs": 2}, [])
+        assert list(log.scan_state("s", 0)) == [(b"k", b"v")]
+        with log.read_state("s", 0) as state:
+            assert state.get(b"k") == b"v"
+        assert log.offset_at("in", 0) == [0]
+        assert log.sizes(["in"])["in"].records == len(found)
+        return len(found)
 
 
 def snapshot(folder: Path) -> dict[str, tuple[int, int]]:
@@ -93,12 +93,12 @@ def test_reading_changes_no_file(folder: Path) -> None:
 
 
 def test_a_log_at_rest_is_read_without_the_right_to_write(folder: Path) -> None:
-    """A user who may not write the folder reads all of it."""
+    """A user without the right to write the folder reads all of it."""
     assert as_another_user(folder, lambda: look(folder)) == 2
 
 
 def test_a_log_at_work_is_read_without_the_right_to_write(folder: Path) -> None:
-    """While another process writes, a user who may not write the folder sees what it has committed."""
+    """While another process writes, a user without the right to write the folder sees its commits."""
     writer = EmbeddedLog(folder)
     writer.append([record("in", 0, "k", "third")])
     assert as_another_user(folder, lambda: look(folder)) == 3
@@ -120,8 +120,8 @@ def test_a_killed_log_is_read_without_the_right_to_write(folder: Path) -> None:
     assert (folder / "log.sqlite").read_bytes() == before
 
 
-def test_commits_that_cannot_be_read_are_told(folder: Path) -> None:
-    """The index of the WAL is gone, and it may not be made: one line says who can read the log."""
+def test_commits_that_cannot_be_read_are_reported(folder: Path) -> None:
+    """The index of the WAL is gone, and it may not be made: one line names the rights that are needed."""
     writer = EmbeddedLog(folder)
     writer.append([record("in", 0, "k", "third")])
     copied = folder.parent / "copied"
@@ -169,8 +169,8 @@ def test_nothing_is_written_by_a_reader(folder: Path) -> None:
     assert snapshot(folder) == before
 
 
-def test_a_folder_that_may_not_be_read_is_told(folder: Path) -> None:
-    """A user who may not look into the folder gets LogUnavailable that names it and says what is missing."""
+def test_a_folder_that_may_not_be_read_is_reported(folder: Path) -> None:
+    """A user without rights on the folder gets LogUnavailable that names it and the missing right."""
 
     def refused() -> int:
         with pytest.raises(

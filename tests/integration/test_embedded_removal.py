@@ -12,8 +12,7 @@ import pytest
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, CleanupPolicy, Commit, StateChange, Topic
-from tests.support.embedded_worker import worker_process
-from tests.support.log_files import sql
+from tests.support.embedded_worker import sql, worker_process
 from tests.support.worlds import record, settle, values
 
 RECORDS, KEYS = 12_000, 6_000
@@ -47,7 +46,7 @@ def rows(folder: Path) -> dict[str, int]:
 
 
 def test_nothing_is_left_of_what_was_removed(log: EmbeddedLog, folder: Path) -> None:
-    """Rows and segment files are gone, and the bytes told are those of records and state."""
+    """Rows and segment files are gone, and the returned bytes are those of records and state."""
     held = log.sizes(["pairs", "state.s"])
     assert log.remove(["pairs"], ["g"], ["s"]) == held["pairs"].bytes + held["state.s"].bytes
     left = {table: count for table, count in rows(folder).items() if count}

@@ -1,4 +1,4 @@
-"""An import on every log: what is there is known, whoever opens the log next."""
+"""An import on every log: pages that are there are known to the next process."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def _import(log: Log, data: bytes) -> Imported:
     return import_pages(log, pages, imports, print)
 
 
-def test_an_import_appends_what_is_not_there_yet(world: World, tmp_path: Path) -> None:
-    """A part of an archive, then the whole, then the whole again, each by another process: each page is there once."""
+def archive(folder: Path) -> bytes:
+    """A WARC file of six pages."""
     captures = [
         Capture(
             kind=RequestKind.PAGE,
@@ -39,32 +39,30 @@ def test_an_import_appends_what_is_not_there_yet(world: World, tmp_path: Path) -
         )
         for number in range(6)
     ]
-    (file,) = write(tmp_path / "warc", captures)
-    data = file.read_bytes()
+    (file,) = write(folder, captures)
+    return file.read_bytes()
+
+
+def assert_each_is_there_once(log: Log) -> None:
+    for topic in (HITS, PAGES):
+        assert sum(1 for part in range(PARTITIONS) for _ in log.read(topic, part)) == 6
+
+
+def test_an_import_appends_what_is_not_there_yet(world: World, tmp_path: Path) -> None:
+    """A part of an archive, then the whole, then the whole again, each by another process: each page is there once."""
+    data = archive(tmp_path)
     world.log.create(all_topics(PARTITIONS, "e"))
     first = _import(world.log, data[: len(data) // 2])
     assert 0 < first.pages < 6
     assert _import(world.again(), data).pages == 6 - first.pages
     last = _import(world.again(), data)
     assert (last.pages, last.skipped, last.broken) == (0, {"known": 6}, 0)
-    for topic in (HITS, PAGES):
-        assert sum(1 for part in range(PARTITIONS) for _ in world.log.read(topic, part)) == 6
+    assert_each_is_there_once(world.log)
 
 
 def test_imports_side_by_side_append_a_record_once(world: World, tmp_path: Path) -> None:
     """Two that began together, batch by batch in turns: what one has appended the other one knows at its next batch."""
-    captures = [
-        Capture(
-            kind=RequestKind.PAGE,
-            url=f"http://site{number}.test/",
-            started_ms=1_700_000_000_000,
-            status=200,
-            body=b"<html>%d</html>" % number,
-        )
-        for number in range(6)
-    ]
-    (file,) = write(tmp_path / "warc", captures)
-    pages = list(pages_of(io.BytesIO(file.read_bytes()), CrawlSettings(), now_ms=2 * 10**12))
+    pages = list(pages_of(io.BytesIO(archive(tmp_path)), CrawlSettings(), now_ms=2 * 10**12))
     world.log.create(all_topics(PARTITIONS, "e"))
     logs = [world.log, world.again()]
     both = [KnownHits(log, tmp_path / "lock") for log in logs]
@@ -73,5 +71,4 @@ def test_imports_side_by_side_append_a_record_once(world: World, tmp_path: Path)
         for turn, start in enumerate((0, 1, 2, 3, 0))
     ]
     assert appended == [3, 1, 1, 1, 0]
-    for topic in (HITS, PAGES):
-        assert sum(1 for part in range(PARTITIONS) for _ in world.log.read(topic, part)) == 6
+    assert_each_is_there_once(world.log)

@@ -108,7 +108,7 @@ def test_all_that_farmwatch_does_is_allowed(guarded: tuple[str, Path], tmp_path:
     log.close()
 
 
-def test_a_wrong_password_and_an_unknown_certificate_are_said(guarded: tuple[str, Path], tmp_path: Path) -> None:
+def test_a_wrong_password_and_an_unknown_certificate_are_reported(guarded: tuple[str, Path], tmp_path: Path) -> None:
     """Neither is retried for ever, and no message holds the password."""
     address, certificate = guarded
     other = tmp_path / "other.pem"

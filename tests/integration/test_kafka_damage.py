@@ -1,4 +1,4 @@
-"""Bits that flip in the broker's files, and headers of strangers: messages with damage, and reading goes on behind."""
+"""Flipped bits in the broker's files, and headers of strangers: damaged messages, and the records behind are read."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_a_batch_that_changed_is_damage_and_the_others_are_read(log: KafkaLog, o
 
 
 def test_a_damaged_marker_hides_nothing(log: KafkaLog, one_broker: Broker) -> None:
-    """The marker of a commit is damaged: its offset is told, and the records before and behind it are read."""
+    """The marker of a commit is damaged: its offset is reported, and the records before and behind it are read."""
     append_batches(log, batches=3)
     file = segment(one_broker, log)
     flip(file, next(at for offset, at in batches(file) if offset == 3) + HEADER_BYTES + 5)
@@ -113,7 +113,7 @@ def test_headers_of_strangers_are_damage(log: KafkaLog, one_broker: Broker) -> N
 
 
 def test_a_damaged_changelog_is_refused(log: KafkaLog, one_broker: Broker, tmp_path: Path) -> None:
-    """State that cannot be read back is told with its place: to go on without it would count wrongly in silence."""
+    """State that cannot be read back is reported with its place: counts without it would be wrong in silence."""
     member = log.join("g", ["in"], member="m", store="s")
     settle([member], 1)
     member.commit(Commit(state={0: [StateChange(b"key", b"value")]}))

@@ -6,7 +6,6 @@ import os
 import random
 import threading
 import time
-from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,12 +14,14 @@ import pytest
 from kafka import TopicPartition
 from kafka.structs import OffsetAndMetadata
 
+from stream.kafka.client import build_producer
 from stream.kafka.log import KafkaLog
-from stream.kafka.producer import build_producer
 from stream.kafka.settings import KafkaSettings
-from stream.log.contract import At, CleanupPolicy, Commit, Member, Message, Output, StateChange, Topic
-from stream.log.errors import LogUnavailable, StreamError
+from stream.log.contract import CleanupPolicy, Message, Output, Topic
+from stream.log.errors import LogUnavailable
+from stream.schema.records import Hit, encode
 from tests.support.kafka_broker import Broker
+from tests.support.loops import Counting, decisions, loop_on
 from tests.support.worlds import drain, patiently
 
 pytestmark = [pytest.mark.kafka, pytest.mark.kill, pytest.mark.xdist_group("kills")]
@@ -38,67 +39,45 @@ def own_broker(one_broker: Broker) -> Broker:
     return one_broker if one_broker.running else one_broker.start()
 
 
-class Worker:
-    """A stage in a thread: for each record it writes an output, and counts it in the state, in one commit."""
+class RandomBatches(Counting):
+    """Batches of changing size."""
 
-    def __init__(self, log: KafkaLog, seed: int) -> None:
-        self._member: Member = log.join("g", ["in"], member="worker", store="s")
+    def __init__(self, seed: int) -> None:
         self._random = random.Random(seed)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
         self.commits = 0
         self.largest = 8  # records of a batch
-        self.failures: Counter[str] = Counter()
-        self.last = ""  # failure
-        self.broken: Exception | None = None
+
+    def committed(self) -> None:
+        self.commits += 1
+        self.max_records = self._random.randint(1, self.largest)
+
+
+class Worker:
+    """A loop in a thread: for each record it writes an output, and counts it in the state, in one commit."""
+
+    def __init__(self, log: KafkaLog, seed: int) -> None:
+        self.stage = RandomBatches(seed)
+        self._loop = loop_on(log, self.stage)
+        self._stop = threading.Event()
+        self._broken: Exception | None = None
+        self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
         self._stop.set()
         self._thread.join(PATIENCE_S)
-        self._member.close()
 
     def told(self) -> str:
-        """What it has done, for a test that fails."""
-        return (
-            f"{self.commits} commits, ready {self._member.assignment()}, {dict(self.failures)}, the last: {self.last}"
-        )
+        """How it is; raises the error that ended it."""
+        if self._broken is not None:
+            raise self._broken
+        return f"{self.stage.commits} commits, {self._loop.health()}"
 
     def _run(self) -> None:
         try:
-            while not self._stop.is_set():
-                try:
-                    self._step()
-                except StreamError as error:
-                    if not error.retriable:
-                        raise
-                    self.failures[type(error).__name__] += 1
-                    self.last = str(error)
-                    self._member.rewind()
-                    time.sleep(0.02)
+            self._loop.run(self._stop)
         except Exception as error:  # noqa: BLE001  # shown by the test
-            self.broken = error
-
-    def _step(self) -> None:
-        messages = self._member.poll(0.2, self._random.randint(1, self.largest), 1 << 20)
-        if not messages:
-            return
-        counts: dict[tuple[int, bytes], int] = {}
-        outputs: list[Output] = []
-        for message in messages:
-            at = (message.partition, message.key)
-            known = self._member.state(message.partition).get(message.key)
-            counts[at] = counts.get(at, int(known or b"0")) + 1
-            outputs.append(Output("out", message.partition, message.key, b"%d" % counts[at]))
-        state: dict[int, list[StateChange]] = {}
-        for (partition, key), count in counts.items():
-            state.setdefault(partition, []).append(StateChange(key, b"%d" % count))
-        self._member.commit(Commit(outputs, _after(messages), state))
-        self.commits += 1
-
-
-def _after(messages: list[Message]) -> dict[At, int]:
-    return {At(m.topic, m.partition): m.offset + 1 for m in messages}
+            self._broken = error
 
 
 def _open(broker: Broker, folder: Path, settings: KafkaSettings = SETTINGS) -> KafkaLog:
@@ -107,8 +86,10 @@ def _open(broker: Broker, folder: Path, settings: KafkaSettings = SETTINGS) -> K
 
 
 def _prepare(log: KafkaLog, count: int) -> None:
-    log.create([Topic("in", PARTITIONS), Topic("out", PARTITIONS), Topic("state.s", PARTITIONS, CleanupPolicy.COMPACT)])
-    log.append([Output("in", n % PARTITIONS, b"k%06d" % n, b"v" * 100) for n in range(count)])
+    stores = Topic("state.counts", PARTITIONS, CleanupPolicy.COMPACT)
+    log.create([*(Topic(name, PARTITIONS) for name in ("in", "out", "dead-letters")), stores])
+    hits = [Hit(id=str(n), site=f"k{n:06}", url="x") for n in range(count)]
+    log.append([Output("in", n % PARTITIONS, hit.site.encode(), encode(hit)) for n, hit in enumerate(hits)])
 
 
 def _await_all(log: KafkaLog, worker: Worker) -> None:
@@ -116,23 +97,20 @@ def _await_all(log: KafkaLog, worker: Worker) -> None:
     last = {p: [m.offset for m in log.read("in", p)][-1] + 1 for p in range(PARTITIONS)}
 
     def done() -> bool:
-        assert worker.broken is None, worker.broken
+        worker.told()
         with suppress(LogUnavailable):
-            return all((done or 0) >= last[p] for p, done in enumerate(log.committed("g", "in")))
+            return all((done or 0) >= last[p] for p, done in enumerate(log.committed("group", "in")))
         return False
 
+    worker.stage.largest = 500
     patiently(done, worker.told, PATIENCE_S, every_s=0.1)
 
 
 def _assert_exactly_once(log: KafkaLog, count: int) -> None:
-    wanted = {b"k%06d" % n for n in range(count)}
-    for what, pairs in (
-        ("outputs", [(m.key, m.value) for p in range(PARTITIONS) for m in log.read("out", p)]),
-        ("state", [pair for p in range(PARTITIONS) for pair in log.scan_state("s", p)]),
-    ):
-        assert len(pairs) == count, what
-        assert {key for key, _ in pairs} == wanted, what
-        assert {value for _, value in pairs} == {b"1"}, what
+    wanted = [(f"k{n:06}", "1") for n in range(count)]
+    assert sorted((decision.site, decision.reason) for decision in decisions(log)) == wanted
+    state = [pair for p in range(PARTITIONS) for pair in log.scan_state("counts", p)]
+    assert sorted((key.decode(), value.decode()) for key, value in state) == wanted
 
 
 def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: Path) -> None:
@@ -145,40 +123,32 @@ def test_each_record_once_through_killed_brokers(own_broker: Broker, tmp_path: P
     _prepare(log, count)
     worker = Worker(log, seed)
     for _ in range(ROUNDS):
-        before = worker.commits
-        enough = before + 3
-        patiently(
-            lambda enough=enough: worker.commits >= enough or worker.broken is not None,  # type: ignore[misc]
-            worker.told,
-            PATIENCE_S,
-            every_s=0.005,
-        )
+        enough = worker.stage.commits + 3
+        patiently(lambda enough=enough: worker.stage.commits >= enough, worker.told, PATIENCE_S, every_s=0.005)  # type: ignore[misc]
         time.sleep(chance.uniform(0, 0.3))
         own_broker.kill()
         own_broker.start()
-    worker.largest = 500  # the rest goes quickly
     _await_all(log, worker)
     worker.stop()
-    print("commits", worker.commits, dict(worker.failures))
+    print(worker.told())
     _assert_exactly_once(log, count)
     log.close()
 
 
 def test_a_broker_that_stays_away_is_reported_and_work_resumes(own_broker: Broker, tmp_path: Path) -> None:
-    """While the broker is away the member raises LogUnavailable; when it is back, the work goes on by itself."""
+    """While the broker is away the member raises LogUnavailable; when it is back, the work resumes by itself."""
     count = 3000
     log = _open(own_broker, tmp_path)
     _prepare(log, count)
     worker = Worker(log, 1)
-    patiently(lambda: worker.commits >= 20, "20 commits", PATIENCE_S, every_s=0.01)
+    patiently(lambda: worker.stage.commits >= 20, worker.told, PATIENCE_S, every_s=0.01)
     own_broker.stop()
     time.sleep(AWAY_S)
-    assert worker.failures["LogUnavailable"] > 0
-    commits = worker.commits
-    worker.largest = 500
+    assert "LogUnavailable" in worker.told()
+    commits = worker.stage.commits
     own_broker.start()
     _await_all(log, worker)
-    assert worker.commits > commits
+    assert worker.stage.commits > commits
     worker.stop()
     _assert_exactly_once(log, count)
     log.close()
@@ -191,7 +161,7 @@ def test_a_member_that_starts_before_the_broker(own_broker: Broker, tmp_path: Pa
     log.close()
     own_broker.stop()
     log = _open(own_broker, tmp_path)
-    member = log.join("g", ["in"], member="m", store="s")
+    member = log.join("g", ["in"], member="m", store="counts")
     with pytest.raises(LogUnavailable):
         member.poll(0.1, 10, 1 << 20)
     own_broker.start()
@@ -200,8 +170,8 @@ def test_a_member_that_starts_before_the_broker(own_broker: Broker, tmp_path: Pa
     log.close()
 
 
-def test_a_transaction_that_never_ends_is_told(own_broker: Broker, tmp_path: Path) -> None:
-    """Offsets that stay unstable for longer than transactions last are an error that says so; ended, all goes on."""
+def test_a_transaction_that_never_ends_is_reported(own_broker: Broker, tmp_path: Path) -> None:
+    """Offsets that stay unstable for longer than transactions last are an error that names the remedy; work resumes."""
     log = _open(own_broker, tmp_path, msgspec.structs.replace(SETTINGS, transaction_timeout_s=1))
     _prepare(log, 10)
     lasting = msgspec.structs.replace(SETTINGS, transaction_timeout_s=PATIENCE_S)
@@ -209,7 +179,7 @@ def test_a_transaction_that_never_ends_is_told(own_broker: Broker, tmp_path: Pat
     stranger.begin_transaction()
     held = {TopicPartition(f"{tmp_path.name}.in", 0): OffsetAndMetadata(0, "", -1)}
     stranger.send_offsets_to_transaction(held, f"{tmp_path.name}.g")
-    member = log.join("g", ["in"], member="m", store="s")
+    member = log.join("g", ["in"], member="m", store="counts")
     found: list[Message] = []
     deadline = time.monotonic() + 0.9 * PATIENCE_S  # not much later the broker aborts the stranger's
     with pytest.raises(LogUnavailable, match="find-hanging"):

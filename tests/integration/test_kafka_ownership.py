@@ -1,4 +1,4 @@
-"""Who owns what on Kafka: partitions go together, and a member that lost them cannot commit."""
+"""Ownership on Kafka: partitions go together, and a member that lost them cannot commit."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kafka import TopicPartition
 from kafka.coordinator.consumer import ConsumerCoordinator
 from kafka.structs import OffsetAndMetadata
 
-from stream.kafka.producer import build_producer
+from stream.kafka.client import build_producer
 from stream.kafka.settings import KafkaSettings
-from stream.log.contract import At, Commit, StateChange, Topic
-from stream.log.errors import Fenced, StreamError
+from stream.log.contract import At, Commit, StateChange
+from stream.log.errors import Fenced
 from tests.support.kafka_broker import broker
 from tests.support.worlds import KafkaWorld, patiently, record, settle, values
 
@@ -91,7 +91,7 @@ def test_a_late_heartbeat_while_joining_only_delays(world: KafkaWorld, monkeypat
 
 
 def test_what_a_dead_process_left_open_holds_nobody_up(world: KafkaWorld) -> None:
-    """Offsets and records of its last transaction do not count: those before it are told, time and again."""
+    """Offsets and records of its last transaction do not count: those before it are returned, time and again."""
     log, prefix = world.log, world.prefix
     world.topics("in", partitions=1)
     log.append([record("in", 0, "k") for _ in range(5)])
@@ -108,23 +108,3 @@ def test_what_a_dead_process_left_open_holds_nobody_up(world: KafkaWorld) -> Non
         assert log.committed("g", "in") == [2]
         assert log.end("in") == end
     assert len(list(log.read("in", 0))) == 5
-
-
-def test_a_topic_that_is_made_again_with_more_partitions_is_written_to(world: KafkaWorld) -> None:
-    """A process that wrote to the old one meets an error of the contract at most, and then the new one."""
-    log, other = world.log, world.again()
-    world.topics("a", partitions=1)
-    log.append([record("a", 0, "k", "old")])
-    other.remove(topics=["a"])
-    patiently(lambda: "a" not in other.topics(), "the removal")
-    other.create([Topic("a", 3)])
-
-    def appended() -> bool:
-        try:
-            log.append([record("a", 2, "k", "new")])
-        except StreamError:
-            return False
-        return True
-
-    patiently(appended, "the new partitions")
-    assert values(other.read("a", 2)) == ["new"]

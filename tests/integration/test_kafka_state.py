@@ -11,8 +11,8 @@ from typing import cast
 
 import pytest
 
+from stream.kafka.client import build_producer
 from stream.kafka.log import KafkaLog
-from stream.kafka.producer import build_producer
 from stream.kafka.settings import KafkaSettings
 from stream.log.contract import At, Commit, Member, StateChange
 from tests.support.kafka_broker import broker

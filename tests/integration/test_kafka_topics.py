@@ -1,10 +1,12 @@
-"""Topics, offsets and stores on Kafka: what is set on the broker, what `check` finds, what outlives what, what goes."""
+"""Topics, offsets and stores on Kafka: settings on the broker, limits that runs lift, findings, and removal."""
 
 from __future__ import annotations
 
 import os
 import time
+from contextlib import closing
 from pathlib import Path
+from typing import cast
 
 import pytest
 from kafka import KafkaAdminClient, TopicPartition
@@ -12,7 +14,7 @@ from kafka.admin import NewTopic
 from kafka.record import util
 from kafka.structs import OffsetAndMetadata
 
-from stream.kafka.admin import _Client
+from stream.kafka.client import AdminClient
 from stream.kafka.log import KafkaLog
 from stream.kafka.settings import LOCAL_STATE_MAX_AGE_MS, KafkaSettings
 from stream.log.contract import RECORD_CAP_BYTES, At, CleanupPolicy, Commit, Output, StateChange, Topic
@@ -22,10 +24,12 @@ from stream.schema.control import Control, exclusive
 from stream.schema.runs import Alias, Run
 from stream.schema.topics import CONTROL, all_topics
 from tests.support.kafka_broker import Broker, broker
-from tests.support.worlds import patiently, record, settle
+from tests.support.worlds import KafkaWorld, patiently, settle
 
 pytestmark = pytest.mark.kafka
 YEAR_MS = 365 * 86_400_000
+OWN = {"retention.ms": "86400000", "retention.bytes": "1000000"}
+PAGES = Topic("pages", 2, retention_ms=86_400_000, retention_bytes=1_000_000)
 
 
 def test_retention_and_compaction_are_set_on_the_topic(kafka_log: KafkaLog) -> None:
@@ -97,7 +101,7 @@ def test_several_records_at_the_cap_in_one_transaction(kafka_log: KafkaLog, comp
 def test_offsets_that_are_set_name_a_time_of_their_own() -> None:
     """The request keeps them for years, in the last version that can say so."""
     at = TopicPartition("in", 0)
-    request = _Client._alter_group_offsets_request("g", {at: OffsetAndMetadata(7, "", -1)})
+    request = AdminClient._alter_group_offsets_request("g", {at: OffsetAndMetadata(7, "", -1)})
     assert request.retention_time_ms > YEAR_MS
     assert request._max_version == 4
     (topic,) = request.topics
@@ -150,17 +154,8 @@ def test_local_state_of_a_removed_store_is_deleted(kafka_log: KafkaLog, tmp_path
     assert dict(kafka_log.scan_state("tally", 0)) == {b"k": b"tally.2@host"}
 
 
-def test_bytes_freed_are_those_on_disk(kafka_log: KafkaLog) -> None:
-    """remove() tells what sizes() told: bytes of one replica, of the changelog too."""
-    kafka_log.create([Topic("in", 2), Topic("state.s", 2, CleanupPolicy.COMPACT)])
-    kafka_log.append([record("in", 0, "k", bytes(range(256)) * 100)])
-    sizes = kafka_log.sizes(["in", "state.s"])
-    assert sizes["in"].bytes > 0
-    assert kafka_log.remove(["in"], stores=["s"]) == sum(size.bytes for size in sizes.values())
-
-
 def test_control_is_read_though_its_beginning_moved(kafka_log: KafkaLog) -> None:
-    """Who had read nothing, and who had read what is gone by now, take in all that is there."""
+    """A new reader, and one whose rows are gone by now, take in all that is there."""
     name = kafka_log._site.full(CONTROL)
     admin = KafkaAdminClient(bootstrap_servers=broker())
     admin.create_topics([NewTopic(name, 1, 1, topic_configs={"cleanup.policy": "compact,delete"})])
@@ -178,3 +173,68 @@ def test_control_is_read_though_its_beginning_moved(kafka_log: KafkaLog) -> None
     assert early.refresh()
     assert early.alias.run == Control(kafka_log).alias.run == "last"
     assert not early.refresh()
+
+
+@pytest.fixture
+def limited(kafka_log: KafkaLog) -> KafkaLog:
+    """A log with topics of all kinds."""
+    kafka_log.create([PAGES, Topic("for-ever", 2), Topic("newest", 2, CleanupPolicy.COMPACT)])
+    return kafka_log
+
+
+def limits(log: KafkaLog, topic: str) -> dict[str, str]:
+    (found,) = log._site.admin.topic_settings([log._site.full(topic)], list(OWN)).values()
+    return found
+
+
+def test_a_needed_topic_has_no_limit_until_it_is_not_named(limited: KafkaLog, kafka_world: KafkaWorld) -> None:
+    """While it is named the broker removes nothing, after any number of calls; another process restores the limits."""
+    limited.expire(0, {"pages": [0, 0]})
+    held = limits(limited, "pages")
+    assert int(held["retention.ms"]) > 100 * YEAR_MS
+    assert int(held["retention.bytes"]) > 1 << 50
+    kafka_world.again().expire(0, {"pages": [5, 0]})
+    assert limits(limited, "pages") == held
+    kafka_world.again().expire(0)
+    assert limits(limited, "pages") == OWN
+    limited.expire(0)
+    assert limits(limited, "pages") == OWN
+
+
+def test_limits_that_the_operator_changes_meanwhile_count(limited: KafkaLog) -> None:
+    """A limit set while the topic is held is lifted by the next call, and given back in the end."""
+    limited.expire(0, {"pages": [0, 0]})
+    limited._site.admin.set_topic_settings({limited._site.full("pages"): {"retention.ms": "5000"}})
+    limited.expire(0, {"pages": [0, 0]})
+    assert int(limits(limited, "pages")["retention.ms"]) > 100 * YEAR_MS
+    limited.expire(0)
+    assert limits(limited, "pages") == {**OWN, "retention.ms": "5000"}
+
+
+def test_topics_without_a_limit_and_compacted_ones_stay_as_they_are(limited: KafkaLog) -> None:
+    """There is nothing to lift: their settings are the same before, while and after."""
+    before = {topic: limits(limited, topic) for topic in ("for-ever", "newest")}
+    for needed in ({"for-ever": [0, 0], "newest": [0, 0]}, {}):
+        limited.expire(0, needed)
+        assert {topic: limits(limited, topic) for topic in before} == before
+
+
+def test_other_farmwatches_of_the_broker_are_left_alone(limited: KafkaLog, tmp_path: Path) -> None:
+    """Another prefix neither lifts nor gives back."""
+    with closing(KafkaWorld(tmp_path / "other")) as world:
+        other = cast(KafkaLog, world.log)
+        other.create([PAGES])
+        limited.expire(0, {"pages": [0, 0]})
+        assert limits(other, "pages") == OWN
+        held = limits(limited, "pages")
+        other.expire(0)
+    assert limits(limited, "pages") == held
+
+
+def test_check_sees_through_what_is_held(limited: KafkaLog) -> None:
+    """For the doctor a held topic has the limits that are its own, and a wrong one is reported."""
+    limited.expire(0, {"pages": [0, 0]})
+    assert [told for _, right, told in limited.check([PAGES]) if not right] == []
+    wrong = limited.check([Topic("pages", 2, retention_ms=1, retention_bytes=1_000_000)])
+    (told,) = [told for _, right, told in wrong if not right]
+    assert "retention.ms is 86400000, should be 1" in told

@@ -1,8 +1,9 @@
-"""The stage loop on the in-memory log: what is committed, what is rolled back, what is buried, and when it stops."""
+"""The stage loop on the in-memory log: commits, rollbacks, dead letters, and the end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -12,34 +13,24 @@ from stream.log.contract import Log, Message, Output, Topic, partition_of
 from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
-from stream.processing.dead_letters import DeadLetter
+from stream.processing.loop import collect_rarely
 from stream.processing.metrics import Metrics
-from stream.processing.stage import Context, Stage
+from stream.processing.stage import Context
 from stream.schema.records import Decision, Hit, Record, encode
-from tests.support.loops import Around, Transient, count, cycle, decisions, loop_on, refusing
+from tests.support.loops import Around, Counting, Transient, count, cycle, decisions, letters, loop_on, refusing
 
 PARTITIONS = 2
 
 
-class Counting(Stage):
-    """Counts the hits of a site in its state and says so on `out`; does as told when a URL asks for trouble."""
-
-    name = "counting"
-    inputs: Mapping[str, type[Record]] = {"in": Hit}
-    forward = "out"
-    store = "counts"
-    poll_s = 0.01
+class Troubled(Counting):
+    """Fails as a URL asks for."""
 
     def __init__(self) -> None:
         self.transient_faults = 0
         self.lost_partitions: list[int] = []
-        self.closed = False
 
     def process(self, record: Hit, prepared: Any, ctx: Context) -> None:
-        count = int(ctx.state.get(record.site.encode()) or b"0") + 1
-        ctx.state.put(record.site.encode(), str(count).encode())
-        ctx.meter.count("search_results", source="test", outcome="read")
-        ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason=str(count)))
+        super().process(record, prepared, ctx)
         if record.url == "poison":
             raise ValueError("cannot be processed")
         if record.url == "transient" and self.transient_faults:
@@ -48,9 +39,6 @@ class Counting(Stage):
 
     def lost(self, partitions: Sequence[int]) -> None:
         self.lost_partitions += partitions
-
-    def close(self) -> None:
-        self.closed = True
 
 
 class Preparing(Counting):
@@ -87,7 +75,7 @@ def test_each_record_takes_effect_once(memory: MemoryLog) -> None:
     """Outputs, state and counts of a batch appear once per record, in the order of the site."""
     put(memory, *[("a.example", "x"), ("b.example", "x"), ("a.example", "x")])
     metrics = Metrics()
-    cycle(loop_on(memory, Counting(), metrics))
+    cycle(loop_on(memory, Troubled(), metrics))
     assert sorted((d.site, d.reason) for d in decisions(memory)) == [
         ("a.example", "1"),
         ("a.example", "2"),
@@ -100,7 +88,7 @@ def test_each_record_takes_effect_once(memory: MemoryLog) -> None:
 def test_a_transient_error_is_rolled_back_and_tried_again(memory: MemoryLog) -> None:
     """After a transient error nothing of the batch counts; when it has passed, each record counts once."""
     put(memory, ("a.example", "x"), ("a.example", "transient"))
-    stage, metrics = Counting(), Metrics()
+    stage, metrics = Troubled(), Metrics()
     stage.transient_faults = 2
     cycle(loop_on(memory, stage, metrics))
     assert [d.reason for d in decisions(memory)] == ["1", "2"]
@@ -108,12 +96,12 @@ def test_a_transient_error_is_rolled_back_and_tried_again(memory: MemoryLog) -> 
     assert stage.lost_partitions, "the stage was told to drop what it cached"
 
 
-def test_a_poison_record_is_buried_with_its_origin(memory: MemoryLog) -> None:
+def test_a_poison_record_is_dead_lettered_with_its_origin(memory: MemoryLog) -> None:
     """A record that cannot be processed goes to the dead letters, leaves no state, and its neighbours go on."""
     put(memory, ("a.example", "x"), ("a.example", "poison"), ("a.example", "x"))
-    cycle(loop_on(memory, Counting()))
+    cycle(loop_on(memory, Troubled()))
     assert [d.reason for d in decisions(memory)] == ["1", "2"]
-    (letter,) = [DeadLetter.read(m) for p in range(PARTITIONS) for m in memory.read("dead-letters", p)]
+    (letter,) = letters(memory)
     assert (letter.topic, letter.offset, letter.stage) == ("in", 1, "counting")
     assert "cannot be processed" in letter.error
 
@@ -121,9 +109,9 @@ def test_a_poison_record_is_buried_with_its_origin(memory: MemoryLog) -> None:
 def test_the_breaker_stops_a_stage_that_buries_everything(memory: MemoryLog) -> None:
     """When most records fail, the stage waits in place of emptying its input into the dead letters."""
     put(memory, *[("a.example", "poison")] * 10)
-    loop = loop_on(memory, Counting())
+    loop = loop_on(memory, Troubled())
     cycle(loop, 4)
-    assert [m for p in range(PARTITIONS) for m in memory.read("dead-letters", p)] == []
+    assert letters(memory) == []
     assert memory.committed("group", "in") == [None, None]
     assert "BreakerOpen" in loop.health().detail
 
@@ -138,15 +126,14 @@ def test_damage_that_stays_does_not_open_the_breaker(memory: MemoryLog, may_retu
         damage = {"value": b"", "damage": "its checksum differs", "may_return": may_return}
         return [replace(m, **damage) for m in member.poll(*limits)]
 
-    loop = loop_on(memory, Counting(), member=Around(member, poll=poll))
+    loop = loop_on(memory, Troubled(), member=Around(member, poll=poll))
     cycle(loop, 4)
-    letters = [m for p in range(PARTITIONS) for m in memory.read("dead-letters", p)]
-    assert len(letters) == (0 if may_return else 60)
+    assert len(letters(memory)) == (0 if may_return else 60)
     assert ("BreakerOpen" in loop.health().detail) is may_return
 
 
 def test_one_record_that_cannot_be_prepared_does_not_fail_its_batch(memory: MemoryLog) -> None:
-    """Where prepare fails for a batch, its records are prepared alone and only the guilty one is buried."""
+    """Where prepare fails for a batch, its records are prepared alone and only the bad one is dead-lettered."""
     put(memory, ("a.example", "x"), ("a.example", "poison"), ("a.example", "y"))
     cycle(loop_on(memory, Preparing()))
     assert [d.reason for d in decisions(memory)] == ["prepared 0", "prepared 2"]
@@ -156,7 +143,7 @@ def test_a_heartbeat_travels_on(memory: MemoryLog) -> None:
     """A heartbeat is passed to the next topic with its start, and no stage sees it."""
     memory.append([heartbeat.travelling("in", 1, {heartbeat.HEADER: "12345"})])
     metrics = Metrics()
-    cycle(loop_on(memory, Counting(), metrics))
+    cycle(loop_on(memory, Troubled(), metrics))
     (message,) = list(memory.read("out", 1))
     assert heartbeat.started_at(message) == 12345
     assert count(metrics, "heartbeat_timestamp_seconds", stage="counting") == 12.345
@@ -165,7 +152,7 @@ def test_a_heartbeat_travels_on(memory: MemoryLog) -> None:
 def test_a_fenced_commit_shows_nothing_and_the_records_come_again(memory: MemoryLog) -> None:
     """When ownership is lost at the commit, nothing is visible; the loop reads the records again."""
     put(memory, ("a.example", "x"))
-    stage = Counting()
+    stage = Troubled()
     member = memory.join("group", ["in"], member="one", store="counts")
     faults = (LogUnavailable("the broker is away"), Fenced("another member owns it"))
     metrics = Metrics()
@@ -178,7 +165,7 @@ def test_a_stage_that_stands_still_is_unhealthy(memory: MemoryLog) -> None:
     """With input and no commit for longer than the watchdog's limit the health turns bad and says why."""
     now = [0.0]
     put(memory, ("a.example", "transient"))
-    stage = Counting()
+    stage = Troubled()
     stage.transient_faults = 10**6
 
     def monotonic() -> float:
@@ -206,7 +193,7 @@ def test_input_that_never_arrives_is_unhealthy(memory: MemoryLog) -> None:
         now[0] += 2.0
         return now[0]
 
-    loop = loop_on(memory, Counting(), member=Around(member, poll=poll), monotonic=monotonic)
+    loop = loop_on(memory, Troubled(), member=Around(member, poll=poll), monotonic=monotonic)
     cycle(loop, 60)
     assert not loop.health().ok
 
@@ -217,7 +204,7 @@ def test_headers_travel_with_what_is_made_of_a_record(memory: MemoryLog) -> None
     headers = {"traceparent": trace, "run": "live", "private": "x"}
     record = encode(Hit(id="1", site="a.example", url="x"))
     memory.append([Output("in", partition_of("a.example", PARTITIONS), b"a.example", record, headers)])
-    cycle(loop_on(memory, Counting()))
+    cycle(loop_on(memory, Troubled()))
     (message,) = [m for p in range(PARTITIONS) for m in memory.read("out", p)]
     assert dict(message.headers) == {"traceparent": trace, "run": "live"}
 
@@ -226,6 +213,18 @@ def test_what_the_log_costs_is_counted(memory: MemoryLog) -> None:
     """CPU time of polls, commits and state reads is in the metrics."""
     put(memory, *[(f"{n}.example", "x") for n in range(300)])
     metrics = Metrics()
-    cycle(loop_on(memory, Counting(), metrics))
+    cycle(loop_on(memory, Troubled(), metrics))
     for operation in ("poll", "commit", "state"):
         assert count(metrics, "log_cpu_seconds_total", operation=operation) > 0
+
+
+@pytest.mark.parametrize(("set_by_user", "then"), [(700, 10_000), (10_000, 10_000), (50_000, 50_000), (0, 0)])
+def test_only_a_collector_that_runs_often_is_slowed(set_by_user: int, then: int) -> None:
+    """Python's own number is raised; a higher one of the user, or a collector that is off, stays."""
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(set_by_user, 11, 12)
+        collect_rarely()
+        assert gc.get_threshold() == (then, 11, 12)
+    finally:
+        gc.set_threshold(*before)

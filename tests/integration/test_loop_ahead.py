@@ -4,72 +4,29 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
 import pytest
 
-from stream.log.contract import Commit, Log, Message, Output, Topic
+from stream.log.contract import Commit, Log, Message, Topic
 from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing.batch import InFlightBatch
 from stream.processing.loop import LoopSettings
-from stream.processing.stage import Context, Stage
-from stream.schema.records import Decision, Hit, Record, encode
-from tests.support.loops import Around, Transient, cycle, decisions, loop_on, refusing
+from stream.processing.stage import Context
+from stream.schema.records import Hit, Record
+from tests.support.loops import Ahead, Around, Transient, cycle, decisions, letters, loop_on, put_hits, refusing
 from tests.support.worlds import World, patiently
 
 PARTITIONS = 2
-Gate = Callable[["Ahead", Sequence[str]], object]
 
 
 class Fatal(Exception):
     """A fault that stays, whatever the record."""
 
     fatal = True
-
-
-class Ahead(Stage):
-    """Two records a batch; `gate` is called in the slow work of each, with the ids, and may hold it up or fail it."""
-
-    name = "ahead"
-    inputs: Mapping[str, type[Record]] = {"in": Hit}
-    poll_s = 0.01
-    max_records = 2
-    ahead = 2
-
-    def __init__(self, gate: Gate = lambda *_: None) -> None:
-        self.begun: list[list[str]] = []  # ids of each batch whose slow work began
-        self.running = 0
-        self.most = 0  # batches whose slow work ran at once
-        self.dropped: list[int] = []
-        self.closed = False
-        self._gate = gate
-        self._lock = threading.Lock()
-
-    def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
-        ids = [record.id for record in records]
-        with self._lock:
-            self.begun.append(ids)
-            self.running += 1
-            self.most = max(self.most, self.running)
-        try:
-            self._gate(self, ids)
-        finally:
-            with self._lock:
-                self.running -= 1
-        return ids
-
-    def process(self, record: Hit, prepared: Any, ctx: Context) -> None:
-        assert prepared == record.id
-        ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason=""))
-
-    def lost(self, partitions: Sequence[int]) -> None:
-        self.dropped += partitions
-
-    def close(self) -> None:
-        self.closed = True
 
 
 @pytest.fixture
@@ -80,8 +37,7 @@ def memory() -> MemoryLog:
 
 
 def put(log: Log, count: int, partition: int = 0, first: int = 0) -> None:
-    hits = [Hit(id=str(first + n), site="a.example", url="x") for n in range(count)]
-    log.append([Output("in", partition, b"a.example", encode(hit)) for hit in hits])
+    put_hits(log, *ids(*range(first, first + count)), partition=partition)
 
 
 def out(log: Log) -> list[str]:
@@ -206,7 +162,7 @@ def test_a_fatal_fault_ends_the_run_and_buries_nothing(memory: MemoryLog) -> Non
     with pytest.raises(Fatal):
         loop_on(memory, Ahead(gate)).run(threading.Event())
     assert memory.committed("group", "in") == [None, None]
-    assert [m for p in range(PARTITIONS) for m in memory.read("dead-letters", p)] == []
+    assert letters(memory) == []
 
 
 @pytest.mark.parametrize("in_time", [True, False])
@@ -299,7 +255,7 @@ def test_records_of_a_partition_that_came_back_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("moves", "starting", "healthy"), [(True, False, True), (False, True, True), (False, False, False)]
 )
-def test_a_long_batch_is_told_from_one_that_stands_still(
+def test_a_long_batch_is_distinguished_from_one_that_stands_still(
     memory: MemoryLog, moves: bool, starting: bool, healthy: bool
 ) -> None:
     """Past the watchdog's limit a batch is healthy while the stage says that it moves on, or that it still loads."""
@@ -364,8 +320,7 @@ def test_a_batch_of_the_background_is_not_waited_with(memory: MemoryLog) -> None
     left = [0, 1]
 
     def later() -> None:
-        hits = [Hit(id=str(left.pop(0)), site="a.example", url="x")] if left else []
-        memory.append([Output("out", 0, b"a.example", encode(hit)) for hit in hits])
+        put_hits(memory, *[str(left.pop(0))] if left else [], topic="out")
 
     def poll(*limits: Any) -> list[Message]:
         found = list(member.poll(*limits))

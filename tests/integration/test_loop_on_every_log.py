@@ -1,23 +1,20 @@
-"""A stage, on every log, whose input cannot be read or expired unread: one dead letter each, and the rest goes on."""
+"""A stage on every log whose input is unreadable or expired unread: one dead letter each, the rest is processed."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from structlog.testing import capture_logs
 
-from stream.log.contract import Log, Output
+from stream.log.contract import Output
 from stream.log.errors import LogUnavailable
-from stream.processing.dead_letters import DeadLetter
-from stream.processing.loop import LoopSettings, StageLoop
+from stream.processing.loop import LoopSettings
 from stream.processing.metrics import Metrics
-from stream.processing.stage import Context, Stage
-from stream.schema.records import Decision, Hit, Record, encode
+from stream.schema.records import Decision, Hit, encode
 from stream.schema.topics import DEAD_LETTERS
-from tests.support.loops import count, decisions, refusing
+from tests.support.loops import Copying, count, decisions, letters, loop_on, put_hits, refusing
 from tests.support.worlds import World, patiently
 
 RECORDS = 6
@@ -34,30 +31,12 @@ BAD = {
 }
 
 
-class Copying(Stage):
-    name = "copying"
-    run = "live"
-    inputs: Mapping[str, type[Record]] = {"in": Hit}
-    poll_s = 0.1
-
-    def process(self, record: Hit, prepared: Any, ctx: Context) -> None:
-        ctx.emit("out", Decision(id=record.id, site=record.site, stop=False, reason="copied"))
-
-
 @pytest.fixture
 def world(world: World) -> World:
     """A log with an input that can be taken away, an output and dead letters, of one partition each."""
     world.topics("in", partitions=1, retention_ms=1)
     world.topics("out", DEAD_LETTERS, partitions=1)
     return world
-
-
-def put(world: World, *ids: str) -> None:
-    world.log.append([Output("in", 0, SITE, encode(Hit(id=one, site="a.example", url="u"))) for one in ids])
-
-
-def letters(log: Log) -> list[DeadLetter]:
-    return [DeadLetter.read(message) for message in log.read(DEAD_LETTERS, 0)]
 
 
 def run(world: World, metrics: Metrics, last: str, *, copies: int = 1, **options: Any) -> None:
@@ -70,7 +49,9 @@ def run(world: World, metrics: Metrics, last: str, *, copies: int = 1, **options
     if options.pop("fails", False):
         member = refusing(member, LogUnavailable("away"))
     settings = LoopSettings(linger_s=0.0, backoff_s=0.001, backoff_cap_s=0.01, **options)
-    loop, stop = StageLoop(Copying(), member, metrics=metrics, settings=settings), threading.Event()
+    stage, stop = Copying(), threading.Event()
+    stage.run = "live"
+    loop = loop_on(log, stage, metrics, settings, member)
 
     def done() -> bool:
         loop.cycle(stop)
@@ -90,7 +71,7 @@ def test_each_bad_value_becomes_one_dead_letter(world: World) -> None:
     bad = [message for message in world.log.read("in", 0) if message.value != GOOD]
     run(world, Metrics(), "good", copies=len(BAD) + 1)
     assert len(list(world.log.read("out", 0))) == len(BAD) + 1
-    found = letters(world.log)
+    found = letters(world.log, [0])
     assert [(letter.topic, letter.partition, letter.offset) for letter in found] == [("in", 0, m.offset) for m in bad]
     assert [letter.value for letter in found] == list(BAD.values())
     assert {(letter.stage, letter.key, letter.run) for letter in found} == {("copying", SITE, "live")}
@@ -102,14 +83,14 @@ def test_each_bad_value_becomes_one_dead_letter(world: World) -> None:
 @pytest.mark.parametrize("fails", [False, True], ids=["at once", "after a rollback"])
 def test_expired_records_are_one_dead_letter_and_the_rest_is_processed(world: World, fails: bool) -> None:
     """The letter names the offsets and the cause, the counter has them, the breaker stays closed, the rest is done."""
-    put(world, *map(str, range(RECORDS)))
+    put_hits(world.log, *map(str, range(RECORDS)))
     world.lose("in", [4])
     metrics = Metrics()
     with capture_logs() as logged:  # the breaker would open at the first record that fails
         run(world, metrics, "5", fails=fails, breaker_least=1, breaker_share=0.0)
     log = world.again()
     assert [d.id for d in decisions(log, [0])] == ["4", "5"]
-    (letter,) = letters(log)
+    (letter,) = letters(log, [0])
     assert (letter.topic, letter.partition, letter.offset, letter.expired) == ("in", 0, 0, 4)
     assert (letter.stage, letter.run, letter.key, letter.value) == ("copying", "live", b"", b"")
     assert letter.error.startswith("RecordsExpired: retention removed offsets 0 to 3 of in-0 before the group")
@@ -123,13 +104,16 @@ def test_expired_records_are_one_dead_letter_and_the_rest_is_processed(world: Wo
 
 def test_a_stage_that_falls_behind_reports_each_gap(world: World) -> None:
     """Retention that overtakes a group again is reported again, with the records it took this time, none twice."""
-    put(world, *map(str, range(RECORDS)))
+    put_hits(world.log, *map(str, range(RECORDS)))
     world.lose("in", [2])
     run(world, Metrics(), str(RECORDS - 1))
-    put(world, *(f"more-{n}" for n in range(3)))
+    put_hits(world.log, *(f"more-{n}" for n in range(3)))
     begun = world.log.committed("g", "in")[0]
     assert begun is not None
     last = [message.offset for message in world.log.read("in", 0)][-1]
     world.lose("in", [last])
     run(world, Metrics(), "more-2")
-    assert [(letter.offset, letter.expired) for letter in letters(world.again())] == [(0, 2), (begun, last - begun)]
+    assert [(one.offset, one.expired) for one in letters(world.again(), [0])] == [
+        (0, 2),
+        (begun, last - begun),
+    ]

@@ -1,4 +1,4 @@
-"""Groups that read a topic again, on every log: they are found before they begin, and it is as is said of them."""
+"""Groups that read a topic again, on every log: they are found before they begin, and the report is right."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any, cast
 import pytest
 
 from farmwatch.daemon.deleted_groups import StartOver, groups_starting_over, remedy
-from stream.log.clock import wall_ms
-from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, Topic, TopicSize
+from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, Topic, TopicSize, wall_ms
 from stream.schema.roles import Role
 from stream.schema.topics import FEATURES, HITS, SCORES, VERDICTS
 from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages
@@ -32,12 +31,12 @@ def records(live: LiveWorld, topic: str) -> int:
     return live.log.sizes([topic])[topic].records
 
 
-def test_nothing_is_said_where_all_is_as_it_was_left(live: LiveWorld) -> None:
+def test_nothing_is_reported_where_all_is_as_it_was_left(live: LiveWorld) -> None:
     """Groups with offsets go on; CRAWL and MEASURE have made nothing here, so they begin."""
     assert list(groups_starting_over(live.log)) == []
 
 
-def test_nothing_is_said_of_a_group_that_begins(world: World) -> None:
+def test_nothing_is_reported_of_a_group_that_begins(world: World) -> None:
     """Records wait, and nothing was made of them: that is a first start."""
     made = LiveWorld(world.log, config_of("sqlite:unused"))
     made.feed(features_of_pages(SITES, PAGES, made.epoch))
@@ -45,7 +44,7 @@ def test_nothing_is_said_of_a_group_that_begins(world: World) -> None:
 
 
 def test_a_group_without_offsets_does_its_work_again(live: LiveWorld) -> None:
-    """It is told with its topic and the records; then each verdict stands there twice, and the rows are the same."""
+    """It is reported with its topic and the records; then each verdict is there twice, and the rows are the same."""
     verdicts, rows = live.outcome()
     live.log.remove(groups=["judge"])
     (found,) = groups_starting_over(live.log)
@@ -89,7 +88,7 @@ class _Lacking:
         return {topic: TopicSize(0, 0) if topic == self._records else size for topic, size in found.items()}
 
 
-def test_offsets_of_one_topic_that_are_gone_are_told(live: LiveWorld) -> None:
+def test_offsets_of_one_topic_that_are_gone_are_reported(live: LiveWorld) -> None:
     """TALLY has offsets of two topics and none of the third, which it must have read before it wrote its rows."""
     lacking = cast(Log, _Lacking(live.log, offsets=VERDICTS))
     (found,) = groups_starting_over(lacking)
@@ -106,7 +105,7 @@ def test_a_topic_that_a_group_has_yet_to_read_is_no_loss(live: LiveWorld) -> Non
     assert [found.group for found in groups_starting_over(live.log, [Role.TALLY])] == []
 
 
-def test_a_store_that_is_gone_is_told(live: LiveWorld) -> None:
+def test_a_store_that_is_gone_is_reported(live: LiveWorld) -> None:
     """TALLY has offsets and has written rows, but remembers nothing."""
     lacking = cast(Log, _Lacking(live.log, records="state.tally"))
     (found,) = groups_starting_over(lacking)
@@ -115,7 +114,7 @@ def test_a_store_that_is_gone_is_told(live: LiveWorld) -> None:
     assert ("--to-earliest" in remedy(live.log, "p.", found)) is live.log.forgets_offsets
 
 
-def test_offsets_beyond_the_end_are_told(live: LiveWorld) -> None:
+def test_offsets_beyond_the_end_are_reported(live: LiveWorld) -> None:
     """A topic that was made anew, or cut off, is read from its beginning by a group that was further."""
     member = live.log.join("judge", [FEATURES], member="m")
     settle([member], PARTITIONS)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from crawler.web.urls import fetch_id, page_id
 from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
-from scoring.judged_page import JudgedPage
+from scoring.site_tally import JudgedPage
 from stream.log.contract import Message, Output
 from stream.memory.log import MemoryLog
 from stream.processing.dead_letters import dead_letter
@@ -39,13 +39,23 @@ class World:
     def __post_init__(self) -> None:
         self.log.create(all_topics(1, "e"))
 
-    def put(self, topic: str, record: Record, key: str = "") -> None:
+    def put(self, topic: str, record: Record, key: str = "") -> World:
         self.log.append([Output(topic, 0, (key or record.site).encode(), encode(record))])
+        return self
+
+    def hit(self, name: str, *, site: str = SITE) -> World:
+        return self.put("hits", Hit(id=f"hit-{name}", site=site, url=f"http://{site}/{name}"))
+
+    def features(self, name: str, *, site: str = SITE, visit: int = 1) -> World:
+        url = f"http://{site}/{name}"
+        return self.put(
+            "features", Features(id=fetch_id(url, visit), site=site, page_id=page_id(url), url=url, epoch="e")
+        )
 
     def page(self, name: str, *, outcome: str = "fetched", reason: str = "", site: str = SITE, visit: int = 1) -> str:
         url = f"http://{site}/{name}"
         fid = fetch_id(url, visit)
-        self.put("hits", Hit(id=f"hit-{name}", site=site, url=url))
+        self.hit(name, site=site)
         self.put("pages", Page(id=fid, site=site, page_id=page_id(url), url=url, outcome=outcome, reason=reason))
         return fid
 
@@ -66,7 +76,7 @@ class World:
         fid = fetch_id(url, visit) if again else self.page(name, site=site, visit=visit)
         pid, digest = page_id(url), text or f"digest-{name}"
         if not again:
-            self.put("features", Features(id=fid, site=site, page_id=pid, url=url, epoch="e"))
+            self.features(name, site=site, visit=visit)
         verdict = Verdict(
             id=fid,
             site=site,
@@ -87,9 +97,9 @@ class World:
 
     def score(
         self, fid: str, pid: str, digest: str, abstain: str = "", *, site: str = SITE, detector: str = "d/1"
-    ) -> None:
+    ) -> World:
         score = text_score(site, digest, detector, None if abstain else True, pid, fid, abstain=abstain)
-        self.put("scores", score, key=f"{site} {score.id}")
+        return self.put("scores", score, key=f"{site} {score.id}")
 
     def row(
         self,
@@ -102,7 +112,7 @@ class World:
         site: str = SITE,
         rules: str = "",
         detector: str = "d/1",
-    ) -> None:
+    ) -> World:
         """A site's row as TALLY makes it of what is there, but with these counts.
 
         Unless said otherwise every article that was not abstained from is scored and flagged.
@@ -110,7 +120,7 @@ class World:
         scored = articles - abstained if scored is None else scored
         flagged = scored if flagged is None else flagged
         counts = {"pages": pages, "articles": articles, "scored": scored, "abstained": abstained, "flagged": flagged}
-        self.put("sites", replace(self.tallied(site, detector), **counts, digest=rules))
+        return self.put("sites", replace(self.tallied(site, detector), **counts, digest=rules))
 
     def tallied(self, site: str, detector: str = "d/1") -> SiteState:
         """The row that TALLY makes of what is there of a site."""
@@ -123,9 +133,10 @@ class World:
                         desk.feed(record)
         return desk.row if desk.rows else blank
 
-    def bury(self, stage: str, topic: str, offset: int, key: str = "z.example", run: str = "") -> None:
+    def bury(self, stage: str, topic: str, offset: int, key: str = "z.example", run: str = "") -> World:
         message = Message(topic, 0, offset, key.encode(), b"x", {}, 0)
         self.log.append([dead_letter(message, stage, ValueError("no"), 1, run)])
+        return self
 
     def read_all(self) -> None:
         """Every group has committed the end of its inputs."""

@@ -27,22 +27,9 @@ def change(
 ) -> ShareChange:
     shares = [part / whole if whole else None for part, whole in (a, b)]
     both = shares[0] is not None and shares[1] is not None
-    return ShareChange(
-        name=name,
-        title=title,
-        a=shares[0],
-        b=shares[1],
-        difference=shares[1] - shares[0] if both else None,  # type: ignore[operator]
-        low=low if both else None,
-        high=high if both else None,
-        a_part=a[0],
-        a_whole=a[1],
-        b_part=b[0],
-        b_whole=b[1],
-        sites=min(2_140, max(a[1], b[1])),
-        moved=more.pop("moved", 0),
-        **more,
-    )
+    ends = (shares[1] - shares[0], low, high) if both else (None, None, None)  # type: ignore[operator]
+    known = (name, title, *shares, *ends, *a, *b, min(2_140, max(a[1], b[1])), more.pop("moved", 0))
+    return ShareChange(**dict(zip(ShareChange.__struct_fields__, known, strict=False)), **more)
 
 
 def direct(share: float, low: float, high: float, *, sites: int) -> DirectShare:
@@ -82,18 +69,9 @@ def side(run: str, **other: Any) -> Side:
 
 def made() -> Comparison:
     """A stricter ruleset beside the live one."""
+    counts = RuleChange.__struct_fields__[3:]
     rules = [
-        RuleChange(
-            rule=rule,
-            threshold_a=before,
-            threshold_b=after,
-            let_in_first=let[0],
-            let_in_only=let[1],
-            let_in_any=let[2],
-            thrown_first=out[0],
-            thrown_only=out[1],
-            thrown_any=out[2],
-        )
+        RuleChange(rule=rule, threshold_a=before, threshold_b=after, **dict(zip(counts, (*let, *out), strict=True)))
         for rule, before, after, let, out in (
             ("extracted", "== ok", "== ok", (0, 0, 0), (0, 0, 0)),
             ("min_tokens", ">= 50", ">= 120", (0, 0, 0), (1_940, 1_422, 1_940)),
@@ -175,12 +153,7 @@ def made() -> Comparison:
             ),
             change("article_share", "Articles of pages", (21_377, 46_004), (20_069, 46_004), -0.036, -0.021, moved=803),
             change(
-                "flagged_share",
-                "Flagged of scored articles",
-                (7_211, 20_990),
-                (6_402, 19_411),
-                -0.021,
-                0.002,
+                *("flagged_share", "Flagged of scored articles", (7_211, 20_990), (6_402, 19_411), -0.021, 0.002),
                 moved=640,
                 remark="367 articles are without a score",
             ),
@@ -219,14 +192,13 @@ def flip(number: int, kind: str, rule: str, text: str | None, **other: Any) -> F
 
 def empty() -> Comparison:
     """Two runs of which neither has anything."""
-    names = ("verdicts", "sites", "llm", "human", "undecided", "unclassifiable", "pages", "articles", "scored")
-    zero = dict.fromkeys((*names, "abstained", "unscored", "flagged"), 0)
+    zero = dict.fromkeys(Side.__struct_fields__[10:-2], 0)
     return Comparison(
         at=AT,
         a=side("live", estimate=DirectShare(), judged=JudgedShare(), **zero),
         b=side("again", estimate=DirectShare(), judged=JudgedShare(), **zero),
         identical=True,
-        pages=PageTable(both_articles=0, a_only_article=0, b_only_article=0, both_dropped=0, only_in_a=0, only_in_b=0),
+        pages=PageTable(**dict.fromkeys(PageTable.__struct_fields__, 0)),
         sites=SiteCells(counts=[[0] * 5 for _ in range(5)]),
         rules=[],
         only_in_a=[],

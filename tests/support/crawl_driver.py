@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from msgspec.structs import replace
 
 from crawler.crawl_stage import CrawlStage, frontier_left
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
-from stream.log.contract import partition_of
+from stream.log.contract import StateChange, partition_of
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
@@ -63,6 +66,13 @@ class Committed:
     def next_due(self) -> int | None:
         return min((due for _, due in self.rows.values() if due is not None), default=None)
 
+    def apply(self, changes: Iterable[StateChange]) -> None:
+        for change in changes:
+            if change.value is None:
+                self.rows.pop(change.key, None)
+            else:
+                self.rows[change.key] = (change.value, change.due_at)
+
 
 class Store:
     """What outlives a process: committed state and the pages."""
@@ -78,6 +88,11 @@ class Store:
         return [page for page in self.pages if page.site == site]
 
 
+def same_on_every_run(pages: Sequence[Page], site: str) -> list[Page]:
+    """A site's pages, in order, without the fields that differ from run to run."""
+    return [replace(page, fetched_at=0, duration_ms=0, headers={}) for page in pages if page.site == site]
+
+
 class Driver:
     """One process with the stage, over a store."""
 
@@ -86,9 +101,9 @@ class Driver:
         self.stage = CrawlStage(settings, self.metrics, **options)  # type: ignore[arg-type]
         self.store = store
 
-    def round(self, records: Sequence[Record] = (), *, commit: bool = True) -> None:
-        """One batch: process, tick, and commit or roll back."""
-        now = time.time_ns() // 1_000_000
+    def round(self, records: Sequence[Record] = (), *, commit: bool = True, later_ms: int = 0) -> None:
+        """One batch, as if it came `later_ms`: process, tick, and commit or roll back."""
+        now = time.time_ns() // 1_000_000 + later_ms
         meter = Meter()
         states = [KeyedState(state) for state in self.store.states]
         contexts = {p: Context(p, state, meter, now) for p, state in enumerate(states)}
@@ -102,11 +117,7 @@ class Driver:
             self.stage.lost(list(contexts))
             return
         for partition, context in contexts.items():
-            for change in states[partition].changes():
-                if change.value is None:
-                    self.store.states[partition].rows.pop(change.key, None)
-                else:
-                    self.store.states[partition].rows[change.key] = (change.value, change.due_at)
+            self.store.states[partition].apply(states[partition].changes())
             self.store.pages += [decode(Page, output.value or b"") for output in context.outputs]
         self.stage.committed()
         meter.apply(self.metrics)
@@ -130,14 +141,28 @@ class Driver:
             self.round()
             time.sleep(min(self.stage.poll_s, 0.005))  # so what arrives last is not collected yet
 
+    def wait_for_result(self) -> None:
+        """Wait until the fetch thread has a result that the stage has not collected."""
+        until = time.monotonic() + 10
+        while self.stage._thread._done.empty():
+            assert time.monotonic() < until, "no result came"
+            time.sleep(0.005)
+
     def close(self) -> None:
         self.stage.close()
 
 
-def crawl(settings: CrawlSettings, records: Sequence[Record], **options: object) -> list[Page]:
-    """Crawl the hits to the end in one process."""
-    driver = Driver(settings, Store(), **options)
+@contextmanager
+def driving(settings: CrawlSettings, store: Store | None = None, /, **options: object) -> Iterator[Driver]:
+    """One process with the stage, closed at the end of the block."""
+    driver = Driver(settings, store or Store(), **options)
     try:
-        return driver.run(records)
+        yield driver
     finally:
         driver.close()
+
+
+def crawl(settings: CrawlSettings, records: Sequence[Record], **options: object) -> list[Page]:
+    """Crawl the hits to the end in one process."""
+    with driving(settings, **options) as driver:
+        return driver.run(records)

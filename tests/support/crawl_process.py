@@ -1,4 +1,4 @@
-"""CRAWL alone, as processes that tests start, look at and kill: see `main`.
+"""CRAWL alone, as processes that tests start, watch and kill: see `main`.
 
 It imports what CRAWL needs and nothing else, so that a start takes well under a second. `Crawl` is the test's side.
 """
@@ -11,13 +11,15 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from crawler.crawl_stage import CrawlStage, FrontierCounts, frontier_left
+from crawler.crawl_stage import CrawlStage, frontier_left
+from crawler.frontier.rows import Totals
 from crawler.settings import CrawlSettings
 from stream.log.contract import Log, Output, partition_of
 from stream.opening import open_log
@@ -32,22 +34,24 @@ FIRST = "crawl-1"  # the process that is meant where none is named
 _SETTINGS = "crawl.json"
 
 
-def options_of(url: str, folder: Path) -> dict[str, Any]:
-    """What the log at `url` wants besides."""
-    return {"state_folder": folder / "state"} if url.startswith("kafka:") else {}
+def options_of(url: str, folder: Path, state: str = "state") -> dict[str, Any]:
+    """What the log at `url` needs besides; a broker holds the topics of several crawls, told apart by their folders."""
+    if not url.startswith("kafka:"):
+        return {}
+    return {"state_folder": folder / state, "prefix": f"t{zlib.crc32(bytes(folder)):08x}."}
 
 
 class Crawl:
     """One crawl over restarts, in `folder` on the log `url`. Use as a context manager: at its end nothing runs."""
 
     def __init__(self, folder: Path, url: str, settings: CrawlSettings, env: Mapping[str, str] | None = None) -> None:
-        """Lay the log out; nothing runs yet. `env` is added to the process's environment."""
+        """Create the topics; nothing runs yet. `env` is added to the process's environment."""
         self.folder, self.url, self.settings = folder, url, settings
         folder.mkdir(exist_ok=True)
         (folder / _SETTINGS).write_bytes(msgspec.json.encode(settings))
         self._env = dict(env or {})
         self._processes: dict[str, subprocess.Popen[bytes]] = {}  # by the name of the member
-        self.log: Log = open_log(url, **options_of(url, folder / "seen"))
+        self.log: Log = open_log(url, **options_of(url, folder, "seen"))
         self.log.create(all_topics(PARTITIONS, "none"))
 
     def __enter__(self) -> Crawl:
@@ -62,7 +66,7 @@ class Crawl:
         self.log.append([Output(HITS, partition_of(h.site, PARTITIONS), h.site.encode(), encode(h)) for h in hits])
 
     def start(self, member: str = FIRST) -> None:
-        """Start a process. It shares the partitions with those of other names that run."""
+        """Start a process. It shares the partitions with running ones of other names."""
         command = [sys.executable, "-m", "tests.support.crawl_process", self.url, str(self.folder), member]
         with self._output(member).open("ab") as output:
             self._processes[member] = subprocess.Popen(
@@ -91,13 +95,13 @@ class Crawl:
         return FIRST in self._processes and self._processes[FIRST].poll() is None
 
     def peak_mib(self) -> float:
-        """The most resident memory that the first process had so far, MiB."""
+        """The peak resident memory of the first process so far, MiB."""
         for line in Path(f"/proc/{self._processes[FIRST].pid}/status").read_text().splitlines():
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
         raise AssertionError("the kernel tells no VmHWM")
 
-    def left(self) -> FrontierCounts:
+    def left(self) -> Totals:
         return frontier_left(self.log, PARTITIONS)
 
     def is_done(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -28,12 +28,13 @@ from replay.engine.lifecycle import begin
 from replay.engine.plan import ReplayRequest, plan
 from replay.engine.runner import Ending, Replay, Tempo
 from replay.live.live_run import live_or_begun
+from replay.runs.phases import topics_of
 from scoring.tally_stage import TallyStage
-from stream.log.contract import CleanupPolicy, Log, Output, Topic, partition_of
+from stream.log.contract import Log, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
-from stream.schema.control import Control, exclusive
+from stream.schema.control import Control
 from stream.schema.records import Features, Hit, Verdict, decode, encode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames, RunStatus
@@ -43,7 +44,7 @@ from tests.support.extraction_here import extract_here
 from tests.support.front_door import PARTITIONS, article_html
 from tests.support.kafka_broker import broker
 from tests.support.page_records import fetched_page
-from tests.support.replay_world import at_end, run_stage
+from tests.support.replay_world import at_end, put_rows, run_stage
 
 DETECTOR = "some-detector/1/x"
 OTHER = "notes"  # a ruleset that differs from the default one
@@ -98,18 +99,8 @@ class CutoverWorld:
     def begin(self, name: str, ruleset: str = OTHER, **fields: Any) -> Run:
         rules = load_ruleset(ruleset)
         run = Run(name=name, ruleset=rules.name, digest=rules.digest, detector=DETECTOR, **{"epoch": "e", **fields})
-        names = run.names()
-        self.log.create(
-            [
-                Topic(names.verdicts, PARTITIONS),
-                *(
-                    Topic(topic, PARTITIONS, CleanupPolicy.COMPACT)
-                    for topic in (names.sites, f"state.{names.tally_store}")
-                ),
-            ]
-        )
-        with exclusive(self.log) as writer:
-            writer.put(run, rulesets=[(rules.digest, rules.source)])
+        self.log.create(topics_of(run, PARTITIONS))
+        put_rows(self.log, run, rulesets=[(rules.digest, rules.source)])
         return run
 
     def begin_broken(self, name: str) -> Run:
@@ -121,8 +112,7 @@ class CutoverWorld:
         names = run.names()
         self.work(names.judge_group, JudgeStage(load_ruleset(run.ruleset), run=run.name, names=names))
         self.work(names.tally_group, TallyStage(DETECTOR, run=run.name, names=names, decides=False))
-        with exclusive(self.log) as writer:
-            writer.put(msgspec.structs.replace(run, state=RunStatus.DONE))
+        put_rows(self.log, msgspec.structs.replace(run, state=RunStatus.DONE))
 
     def plan_run(self, name: str, **asked: str) -> tuple[Run, Ruleset]:
         planned = plan(self.log, self.control(), self.config, ReplayRequest(ruleset=OTHER, name=name, **asked))
@@ -159,26 +149,33 @@ class CutoverWorld:
     @contextmanager
     def live(self, *roles: Role) -> Iterator[dict[Role, Metrics]]:
         """The roles in threads of this process, drained at the end; their metrics."""
-        stop, failures = threading.Event(), list[BaseException]()
         metrics = {role: Metrics() for role in roles}
-
-        def run(role: Role) -> None:
-            try:
-                run_role(role, self.config, f"{role.value}-1", stop, metrics=metrics[role])
-            except BaseException as error:  # noqa: BLE001 - told below, in the test's own thread
-                failures.append(error)
-
-        threads = [threading.Thread(target=run, args=(role,)) for role in roles]
-        for thread in threads:
-            thread.start()
-        try:
+        with roles_at_work(self.config, metrics):
             yield metrics
-        finally:
-            stop.set()
-            for thread in threads:
-                thread.join(30)
-        if failures:
-            raise failures[0]
+
+
+@contextmanager
+def roles_at_work(config: Config, metrics: Mapping[Role, Metrics]) -> Iterator[None]:
+    """Roles in threads of this process, drained at the end; each counts in its metrics."""
+    stop, failures = threading.Event(), list[BaseException]()
+
+    def run(role: Role) -> None:
+        try:
+            run_role(role, config, f"{role.value}-1", stop, metrics=metrics[role])
+        except BaseException as error:  # noqa: BLE001 - told below, in the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(role,)) for role in metrics]
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(60)
+    if failures:
+        raise failures[0]
 
 
 def patiently(done: Callable[[], bool], what: str) -> None:

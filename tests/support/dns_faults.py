@@ -1,4 +1,4 @@
-"""Answers of a nameserver that no resolver can use, by kind: what a broken, hostile or overloaded server sends."""
+"""Unusable answers of a nameserver, by kind: from broken, hostile or overloaded servers."""
 
 from __future__ import annotations
 
@@ -53,12 +53,12 @@ def _other_question(answer: bytes) -> bytes:
 
 
 def _promised(answer: bytes) -> bytes:
-    """A header that promises a thousand records, and none of them."""
+    """A header that announces a thousand records, without any of them."""
     return _head(answer, answers=1000) + _question(answer)
 
 
 def _huge(answer: bytes) -> bytes:
-    """As many records as a datagram takes, of which the header counts none."""
+    """As many bytes of records as fit in a datagram; the header counts none."""
     return _head(answer) + _question(answer) + b"\xff" * 60_000
 
 

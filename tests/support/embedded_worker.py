@@ -1,16 +1,21 @@
-"""Processes that the fault tests start, and kill: `python -m tests.support.embedded_worker ROLE FOLDER [NUMBER]`."""
+"""Fault tests of the embedded log: files to change behind its back, and processes to start and kill.
+
+A process is `python -m tests.support.embedded_worker ROLE FOLDER [NUMBER]`.
+"""
 
 from __future__ import annotations
 
 import os
 import resource
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, Commit, Output, StateChange
@@ -30,6 +35,26 @@ def worker_process(role: str, folder: Path, *more: object) -> Iterator[subproces
             yield process
         finally:
             process.kill()
+
+
+def sql(folder: Path, statement: str, *values: Any) -> list[tuple[Any, ...]]:
+    """Run one statement on the log's database, and commit it."""
+    with closing(sqlite3.connect(folder / "log.sqlite", isolation_level=None)) as database:
+        return database.execute(statement, values).fetchall()
+
+
+def lose_page(folder: Path, value: bytes) -> None:
+    """Break the first page of 16 KiB that is all `value`: the bytes of a long value go on over such pages."""
+    sql(folder, "PRAGMA wal_checkpoint(TRUNCATE)")
+    file = folder / "log.sqlite"
+    data = bytearray(file.read_bytes())
+    page = data.index(value * 16_000) // 16_384 * 16_384
+    data[page : page + 4] = b"\xff\xff\xff\xff"  # the number of the next page
+    file.write_bytes(data)
+
+
+def segments(folder: Path) -> set[Path]:
+    return set((folder / "segments").iterdir())
 
 
 def say(line: str) -> None:
@@ -100,14 +125,6 @@ def fill(folder: Path, size: int) -> None:
     say("done")
 
 
-def many(folder: Path, partition: int) -> None:
-    """Append 100 records to a partition, one at a time, beside other processes that do the same."""
-    log = EmbeddedLog(folder)
-    for number in range(100):
-        log.append([Output("pairs", partition % 2, b"%d" % partition, b"%d" % number)])
-    log.close()
-
-
 def remove(folder: Path) -> None:
     log = EmbeddedLog(folder)
     say("ready")
@@ -119,6 +136,14 @@ def die(folder: Path) -> None:
     """Write a large value and die in the transaction that would have committed it."""
     log = EmbeddedLog(folder)
     log._writer.run(lambda *_: os._exit(0), [(1, b"never committed")])
+
+
+def many(folder: Path, partition: int) -> None:
+    """Append 100 records to a partition, one at a time, beside other processes that do the same."""
+    log = EmbeddedLog(folder)
+    for number in range(100):
+        log.append([Output("pairs", partition % 2, b"%d" % partition, b"%d" % number)])
+    log.close()
 
 
 ROLES = {"die": die, "remove": remove, "count": count, "hold": hold, "fill": fill, "many": many}

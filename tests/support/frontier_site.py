@@ -1,4 +1,4 @@
-"""A frontier under test: one site, a turned clock, and made-up answers."""
+"""A frontier under test: sites, a simulated clock, and made-up answers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from crawler.settings import CrawlSettings
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
-from tests.support.crawl_driver import Committed, Store
+from tests.support.crawl_driver import Committed, Store, hits_of
 
 SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20, ask_tdmrep=False, refetch_fetched_s=0.0)
 
@@ -36,11 +36,7 @@ class Site:
         return state, Frontier(state, self.settings, self.shelf, Meter(), self.pages.append, self.now)
 
     def _commit(self, state: KeyedState) -> None:
-        for change in state.changes():
-            if change.value is None:
-                self.committed.rows.pop(change.key, None)
-            else:
-                self.committed.rows[change.key] = (change.value, change.due_at)
+        self.committed.apply(state.changes())
 
     def hits(self, *hits: Hit) -> list[str]:
         state, frontier = self._batch()
@@ -56,9 +52,9 @@ class Site:
     def jobs(self, limit: int = 10, busy: tuple[str, ...] = (), since_ms: int = 0, not_before_ms: int = 0) -> list[Job]:
         state, frontier = self._batch()
         due = [row for row in state.due(self.now, limit) if site_of_key(row[0]) not in busy]
-        claims = [frontier.claim(value, due_at, since_ms, not_before_ms) for _, value, due_at in due]
+        jobs = [frontier.claim(value, due_at, since_ms, not_before_ms) for _, value, due_at in due]
         self._commit(state)
-        return [claim.job for claim in claims if claim is not None]
+        return [job for job in jobs if job is not None]
 
     def give_up(self) -> bool:
         state, frontier = self._batch()
@@ -72,6 +68,15 @@ class Site:
         known = {"outcome": FetchOutcome.FETCHED, "status": 200, "final_url": job.url, "encoding": "utf-8"}
         frontier.apply(FetchResult(job=job, started_ms=self.now, **(known | fields)), excused_s=excused_s)  # type: ignore[arg-type]
         self._commit(state)
+
+    def reach(self, kind: RequestKind) -> Job:
+        """Answer jobs until one of this kind is next; returns it."""
+        while True:
+            self.now = max(self.now, self.committed.next_due() or 0)
+            (job,) = self.jobs()
+            if job.kind is kind:
+                return job
+            self.answer(job)
 
     def step(self, **fields: object) -> Job:
         """Wait until the site is due, take its job, and answer it."""
@@ -103,6 +108,29 @@ class Site:
     @property
     def totals(self) -> Totals:
         return unpack(Totals, self.committed.rows[TOTALS_KEY][0])
+
+
+def with_hits(*paths: str, **changes: object) -> Site:
+    """A site with a hit for each path, or a whole URL."""
+    site = Site(**changes)
+    site.hits(*hits_at(*paths))
+    return site
+
+
+def begun(*paths: str, robots: bytes = b"", **changes: object) -> Site:
+    """The same, with its robots.txt read."""
+    site = with_hits(*paths, **changes)
+    site.robots(robots)
+    return site
+
+
+def hits_at(*paths: str) -> list[Hit]:
+    return hits_of(*(path if "://" in path else f"http://a.test/{path}" for path in paths))
+
+
+def status(code: int, **fields: object) -> dict[str, object]:
+    """An answer with an HTTP error; 429 and 5xx may pass."""
+    return fail(f"http_{code}", status=code, unreachable=False, transient=code == 429 or code >= 500, **fields)
 
 
 def fail(reason: str = "connection", **fields: object) -> dict[str, object]:

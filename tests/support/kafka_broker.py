@@ -21,7 +21,6 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -77,7 +76,7 @@ message.max.bytes=8388608
 auto.create.topics.enable=false
 """
 )
-# what became of transaction markers is told at INFO
+# what became of transaction markers is reported at INFO
 _LOGGING = """\
 <Configuration status="ERROR"><Appenders><Console name="out">
 <PatternLayout pattern="%d{ABSOLUTE} %p %c{1}: %m%n%throwable{8}"/>
@@ -99,19 +98,19 @@ class Broker:
         self._home = Path(tempfile.mkdtemp(prefix="farmwatch-broker-"))
         self._port, controller = free_ports(2)
         self._config, self._controller_config = self._home / "broker.properties", self._home / "controller.properties"
-        for path, text in ((self._config, _PROPERTIES), (self._controller_config, _CONTROLLER_PROPERTIES)):
-            path.write_text(text.format(port=self._port, controller=controller, home=self._home))
-        for path, added in ((self._config, properties), (self._controller_config, _access(properties))):
-            path.write_text("\n".join([path.read_text(), *added, ""]))
+        access = [line for line in properties if line.startswith(("authorizer.", "super.users"))]
         if guarded_port:  # a listener for clients that the broker does not trust
-            text = self._config.read_text()
-            for name in ("listeners", "advertised.listeners"):
-                text += f"{name}=PLAINTEXT://127.0.0.1:{self._port},GUARDED://localhost:{guarded_port}\n"
-            self._config.write_text(text)
+            both = f"PLAINTEXT://127.0.0.1:{self._port},GUARDED://localhost:{guarded_port}"
+            properties = (*properties, f"listeners={both}", f"advertised.listeners={both}")
+        for path, text, added in (
+            (self._config, _PROPERTIES, properties),
+            (self._controller_config, _CONTROLLER_PROPERTIES, access),
+        ):
+            text = text.format(port=self._port, controller=controller, home=self._home)
+            path.write_text("\n".join([text, *added, ""]))
         self._logging = self._home / "log4j2.xml"
         self._logging.write_text(_LOGGING)
         self._output = self._home / "broker.log"
-        self._starts_at = 0  # byte of the output at which the last start begins
         self._process: subprocess.Popen[bytes] | None = None
         self._controller: subprocess.Popen[bytes] | None = None
         cluster = base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
@@ -135,13 +134,14 @@ class Broker:
         """Start and wait till it answers; raises with its output where it does not."""
         if self._controller is None:
             self._controller = self._java(_CONTROLLER_MEMORY, self._controller_config, self._home / "controller.log")
-        self._starts_at = self._output.stat().st_size if self._output.exists() else 0
         self._process = self._java(_JAVA_MEMORY, self._config, self._output)
         deadline = time.monotonic() + timeout_s
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(f"the broker does not answer; its output:\n{self.output()}")
+                raise RuntimeError(
+                    f"the broker does not answer; its output:\n{self._output.read_text(errors='replace')}"
+                )
             time.sleep(0.1)
         return self
 
@@ -158,15 +158,9 @@ class Broker:
             self._controller.wait()
         shutil.rmtree(self._home, ignore_errors=True)
 
-    def output(self) -> str:
-        """What the broker printed since its last start: warnings, and what became of transaction markers."""
-        if not self._output.exists():
-            return ""
-        return self._output.read_bytes()[self._starts_at :].decode(errors="replace")
-
     def _java(self, memory: tuple[str, ...], config: Path, output: Path) -> subprocess.Popen[bytes]:
         logging = f"-Dlog4j2.configurationFile={self._logging}"
-        with output.open("ab") as sink:
+        with output.open("wb") as sink:
             return subprocess.Popen(
                 ["java", *memory, logging, "-cp", f"{LIBS}/*", "kafka.Kafka", str(config)],
                 stdout=sink,
@@ -208,10 +202,6 @@ class Broker:
         )
         if done.returncode != 0:
             raise RuntimeError(f"StorageTool format {config.name} failed: {done.stderr or done.stdout}")
-
-
-def _access(properties: Sequence[str]) -> list[str]:
-    return [line for line in properties if line.startswith(("authorizer.", "super.users"))]
 
 
 def require_installed() -> None:

@@ -1,4 +1,4 @@
-"""A web on loopback for tests: any host name, one port, and a log that is the witness of what a crawler did."""
+"""A web on loopback for tests: any host name, one port, and a log of all requests."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a path answers."""
+    """The answer of a path."""
 
     body: bytes = b""
     status: int = 200
@@ -44,7 +44,7 @@ def redirect(to: str, status: int = 302) -> Reply:
 
 
 def raw(reply: bytes) -> Handler:
-    """Bytes sent as they are, after which the connection ends: what no decent server sends."""
+    """Bytes sent as they are; then the connection ends."""
 
     async def send(request: web.Request) -> web.StreamResponse:
         assert request.transport is not None

@@ -1,4 +1,4 @@
-"""A DNS server on loopback for tests: UDP and TCP, a table of names, and a log of what was asked (RFC 1035, RFC 3596).
+"""A DNS server on loopback for tests: UDP and TCP, a table of names, and a log of questions (RFC 1035, 3596).
 
 A name outside of the table does not exist (NXDOMAIN). Each name has answers that are given in turn, the last one for
 good: so an address can change between the check of it and its use.
@@ -18,14 +18,14 @@ from dataclasses import dataclass
 from types import TracebackType
 
 A, CNAME, AAAA = 1, 5, 28
-NXDOMAIN, SERVFAIL, REFUSED = 3, 2, 5
+NXDOMAIN, SERVFAIL = 3, 2
 
 Spoil = Callable[[bytes], bytes | None]  # a good answer to what is sent; None: nothing, and a TCP connection stays open
 
 
 @dataclass(frozen=True, slots=True)
 class Zone:
-    """What a name answers: its addresses of both families, or `cname`, another name of the table. `silent`: nothing.
+    """The answer of a name: its addresses of both families, or `cname`, another name of the table; or `silent`.
 
     `udp` and `tcp` spoil the good answer on its way. What is sent over TCP has its length before it.
     """
@@ -79,7 +79,7 @@ class LoopbackDns:
         self.names[name] = [Zone(addresses, ttl)]
 
     def count(self, name: str) -> int:
-        """How often a name was asked for, whatever the type: a look-up asks for A and for AAAA."""
+        """The number of questions for a name, of any type: a look-up asks for A and AAAA."""
         return sum(asked == name for asked, _ in self.asked)
 
     def _serve(self) -> None:

@@ -1,4 +1,4 @@
-"""A web on loopback that sends bytes as they are: what no decent server would send, and a log of who came when.
+"""A web on loopback that sends bytes as they are, and logs all requests.
 
 A handler gets a `Visit` and writes whatever it likes. No library stands between the test and
 the wire, so that a lie in a header, a reset or a byte every second is just that.
@@ -54,14 +54,14 @@ class Visit:
     sent: bytearray = field(default_factory=bytearray)  # the first bytes
 
     async def send(self, data: bytes) -> None:
-        """Write, and wait while the other side reads slowly."""
+        """Write, and wait while the client reads slowly."""
         if len(self.sent) < 20:
             self.sent += data[:20]
         self.writer.write(data)
         await self.writer.drain()
 
     async def gone(self) -> None:
-        """Wait until the other side leaves."""
+        """Wait until the client disconnects."""
         with contextlib.suppress(TimeoutError, OSError):
             async with asyncio.timeout(_LONGEST_S):
                 while await self.reader.read(65_536):
@@ -106,8 +106,6 @@ class RawWeb(ServerThread):
         self.seen: list[Seen] = []
         self.port = 0
         self.other_port = 0
-        self.connections = 0
-        self.heads = 0  # connections that ended without a readable request
         self.longest_round_s = 0.0  # of the loop: how late this machine is with what is due at once
         self._ticks = [0.0, 0.0, 0.0]  # when the loop last looked for requests, oldest first
         self._counts: dict[tuple[str, str], int] = {}
@@ -118,10 +116,6 @@ class RawWeb(ServerThread):
     def paths(self, host: str) -> list[str]:
         return [seen.path for seen in self.seen if seen.host == host]
 
-    def under_way(self) -> int:
-        """Requests that were begun and are not yet answered to the end."""
-        return sum(1 for seen in self.seen if not seen.ended)
-
     async def _listen(self, address: str, port: int, context: ssl.SSLContext | None = None) -> int:
         server = await asyncio.start_server(
             self._serve, address, port, ssl=context, limit=_HEAD_CAP, backlog=1024, reuse_address=True
@@ -129,13 +123,11 @@ class RawWeb(ServerThread):
         return int(server.sockets[0].getsockname()[1])
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self.connections += 1
-        with contextlib.suppress(OSError, ssl.SSLError, asyncio.CancelledError):
+        unreadable = (asyncio.IncompleteReadError, asyncio.LimitOverrunError)
+        with contextlib.suppress(OSError, ssl.SSLError, asyncio.CancelledError, *unreadable):
             try:
                 while await self._one(reader, writer):
                     pass
-            except (asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-                self.heads += 1
             finally:
                 writer.close()
 
@@ -159,7 +151,7 @@ class RawWeb(ServerThread):
         return visit.keep
 
     async def _tick(self) -> None:
-        """Note when the loop goes round: what is read now came after the round before the last one began."""
+        """Record the rounds of the loop: bytes read now arrived after the round before the last one began."""
         while True:
             now = time.monotonic()
             if self._ticks[-1]:

@@ -30,7 +30,7 @@ from replay.live import cutover
 from scoring import tally_stage
 from stream.embedded import log as embedded_log
 from stream.kafka import log as kafka_log
-from stream.kafka.producer import TransactionalProducer
+from stream.kafka.client import TransactionalProducer
 from stream.log.contract import Commit
 from stream.schema.control import ControlWriter
 
@@ -102,7 +102,8 @@ def _carry_out(arguments: Sequence[str], said: Path, records: int, dies: Dies) -
     with said.open("ab") as output:
         for descriptor in (1, 2):
             os.dup2(output.fileno(), descriptor)
-    setattr(engine, "Tempo", partial(engine.Tempo, records=records))  # noqa: B010
+    paced = partial(engine.Replay, tempo=engine.Tempo(records=records))
+    setattr(replay_command, "Replay", paced)  # noqa: B010 - mypy knows a class
     MeasureStage.max_records = min(records, MeasureStage.max_records)
     if dies in _IN_COMMITS:
         _die_in_commits_of(dies)
@@ -118,7 +119,7 @@ def _die_in_commits_of(phase: Dies) -> None:
     commit, count = BoundedMember.commit, itertools.count(1)
 
     def counted(member: BoundedMember, changes: Commit) -> None:
-        if member._group.startswith(f"{phase.value}.") and next(count) == 3:
+        if member.group.startswith(f"{phase.value}.") and next(count) == 3:
             setattr(TransactionalProducer, "_await", _die)  # noqa: B010 - mypy has no word for it
             commit(member, changes)
             _die()

@@ -22,17 +22,18 @@ from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, parse_ruleset
 from replay.engine.lifecycle import begin
 from replay.engine.plan import ReplayRequest, plan
-from replay.engine.runner import Ending, Replay, Tempo
+from replay.engine.runner import Ending, Replay, ReplayStatus, Tempo
 from scoring.score_stage import score_key
 from scoring.tally_stage import TallyStage
 from stream.log.contract import At, Log, Output, partition_of
+from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import HEADER, KEY, is_heartbeat
 from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.control import Control, ControlWriter, Scorers, exclusive, tell_scorers
 from stream.schema.records import Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
-from stream.schema.runs import Alias, Run, names_of
+from stream.schema.runs import Alias, Cutover, Run, names_of
 from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
 from tests.support.page_records import text_score
 from tests.support.worlds import patiently
@@ -102,6 +103,7 @@ class LiveWorld:
         """Create the topics and the row of the live run."""
         self.log = log
         self.config = config
+        self.url = config.log.url
         self.ruleset = ruleset or rules(least)
         self.metrics = Metrics()
         self.epoch = epoch or feature_epoch(config.measure)
@@ -109,15 +111,10 @@ class LiveWorld:
         row = Run(
             name="live", ruleset=self.ruleset.name, digest=self.ruleset.digest, detector=DETECTOR, epoch=self.epoch
         )
-        log.append(
-            [
-                Output("control", 0, b"run/live", msgspec.msgpack.encode(row)),
-                Output("control", 0, b"alias/live", msgspec.msgpack.encode(Alias())),
-                Output("control", 0, f"ruleset/{row.digest}".encode(), self.ruleset.source.encode()),
-            ]
-        )
+        put_rows(log, row, Alias(), rulesets=[(row.digest, self.ruleset.source)])
         self.fed: list[str] = []  # ids of features
         self.tempo = Tempo()  # of its replays
+        self.rules = ""  # a file with another ruleset
         self._score_starts = 0
         self._scored: dict[str, list[int]] = {}
         self.score_runs(DETECTOR, OTHER_DETECTOR)
@@ -180,32 +177,22 @@ class LiveWorld:
         return begin(self.log, planned), planned.ruleset
 
     def replay(self, *, stop: threading.Event | None = None, metrics: Metrics | None = None, **asked: Any) -> Ending:
-        run, ruleset = self.begin(**asked)
-        return self.resume(run, ruleset, stop=stop, metrics=metrics)
+        return self.resume(*self.begin(**asked), stop=stop or threading.Event(), metrics=metrics or Metrics())
 
-    def resume(
-        self,
-        run: Run,
-        ruleset: Ruleset,
-        *,
-        stop: threading.Event | None = None,
-        metrics: Metrics | None = None,
-        member: str = "m",
-        **more: Any,
-    ) -> Ending:
-        return Replay(
-            self.log,
-            self.config,
-            run,
-            ruleset,
-            member,
-            metrics=metrics or Metrics(),
-            stop=stop or threading.Event(),
-            **{"full_speed": True, "tempo": self.tempo, **more},
-        ).run()
+    def resume(self, run: Run, ruleset: Ruleset, member: str = "m", **more: Any) -> Ending:
+        given = {"metrics": Metrics(), "stop": threading.Event(), "full_speed": True, "tempo": self.tempo, **more}
+        return Replay(self.log, self.config, run, ruleset, member, **given).run()
+
+    def rules_file(self, least: int) -> str:
+        """A file with `rules(least)`."""
+        return write_rules(Path(self.url.removeprefix("sqlite:")).parent, least)
 
     def row(self, run: str) -> Run:
         return Control(self.log).runs[run]
+
+    def alter(self, run: str, **fields: Any) -> None:
+        """Write a run's row with other fields."""
+        put_rows(self.log, msgspec.structs.replace(self.row(run), **fields))
 
     def outcome(self, run: str = "live") -> tuple[list[Verdict], dict[str, SiteState]]:
         """Every verdict of a run in the order of the log, and the newest row of each site; nothing of clock and run."""
@@ -221,6 +208,22 @@ class LiveWorld:
         return {"ends": ends, "offsets": offsets}
 
 
+def live_world(
+    folder: Path, sites: int, pages: int, log: Log | None = None, *, detectors: Sequence[str] = ()
+) -> LiveWorld:
+    """A log, in memory unless one is given, on which live judged so many pages of so many sites, all texts scored.
+
+    `detectors` are those that SCORE runs, if not both; `rules-5.toml` lies in the folder.
+    """
+    world = LiveWorld(log or MemoryLog(), config_of(f"sqlite:{folder / 'log'}"))
+    if detectors:
+        world.score_runs(*detectors)
+    world.feed(features_of_pages(sites, pages, world.epoch))
+    world.carry_on()
+    world.rules = write_rules(folder, 5)
+    return world
+
+
 class Working:
     """A replay at work in a thread of its own, and what it says."""
 
@@ -232,6 +235,7 @@ class Working:
         **more: Any,
     ) -> None:
         self.heard: list[str] = []
+        self.looks = 0  # at `control`
         self._stop = threading.Event()
         self._ending: Ending | None = None
 
@@ -239,8 +243,11 @@ class Working:
             self.heard.append(text)
             on_message(text)
 
+        def look(_: ReplayStatus) -> None:
+            self.looks += 1
+
         def work() -> None:
-            self._ending = world.resume(*begun, stop=self._stop, on_message=hear, **more)
+            self._ending = world.resume(*begun, stop=self._stop, on_message=hear, **{"on_progress": look, **more})
 
         self._thread = threading.Thread(target=work, daemon=True)
         self._thread.start()
@@ -254,6 +261,11 @@ class Working:
 
     def patiently(self, words: str, times: int = 1) -> None:
         patiently(lambda: self.said(words) >= times, f"'{words}', {times} times", every_s=0.01)
+
+    def sees_control(self) -> None:
+        """Wait until it has seen `control` as it stands now."""
+        before = self.looks
+        patiently(lambda: self.looks >= before + 2, "a look at control", every_s=0.01)
 
     def end(self) -> Ending | None:
         self._thread.join(20)
@@ -348,6 +360,12 @@ def write_rules(folder: Path, least: int) -> str:
     file = folder / f"rules-{least}.toml"
     file.write_text(rules_text(least))
     return str(file)
+
+
+def put_rows(log: Log, *rows: Run | Alias | Cutover, rulesets: Sequence[tuple[str, str]] = ()) -> None:
+    """Write rows of `control`."""
+    with exclusive(log) as writer:
+        writer.put(*rows, rulesets=rulesets)
 
 
 def count_writers(monkeypatch: pytest.MonkeyPatch) -> list[Log]:

@@ -28,7 +28,7 @@ Answering = Callable[[SourceRequest], SourceAnswer | Exception]
 
 
 class Desk:
-    """Everything around a `Searcher`; `again` makes another one on the same log, as after a restart."""
+    """Everything around a `Searcher`; each `run` makes a new one on the same log, as after a restart."""
 
     def __init__(self, log: Log, source: Source, settings: SourceSettings, answering: Answering) -> None:
         self.log = log
@@ -85,7 +85,7 @@ class Desk:
         return Searcher(turns, PARTITIONS, KnownHits(self.log))
 
     def run(self, queries: Sequence[Query], patience_s: float = float("inf"), kept: bool = True) -> RoundSummary:
-        """A round; one that was broken off goes on."""
+        """A round; an interrupted one is resumed."""
 
         async def go() -> RoundSummary:
             searcher = self.searcher(patience_s)

@@ -10,7 +10,7 @@ import msgspec
 from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.tally_stage import TallyStage
-from stream.memory.state import MemoryState
+from stream.log.sql_state import MemoryState
 from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
@@ -20,6 +20,7 @@ from tests.support.page_records import text_score
 SITE = "a.example"
 DAY_MS = 86_400_000
 DETECTOR = "fake/1"
+FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"  # every site method has its numbers
 SPRT = SprtParams(p0=0.10, min_articles=4)
 
 

@@ -14,7 +14,8 @@ from filters.rules.ruleset import Ruleset, parse_ruleset
 from stream.log.contract import Log, Output, Topic, partition_of
 from stream.schema.records import Features, Record, SiteState, encode
 from stream.schema.runs import LIVE, Alias, Run, RunStatus
-from stream.schema.topics import CONTROL, FEATURES, all_topics
+from stream.schema.topics import FEATURES, all_topics
+from tests.support.replay_world import put_rows
 
 PARTITIONS = 2
 DETECTOR = "some-detector/1"
@@ -88,11 +89,10 @@ def put_run(
     run = Run(name=name, ruleset=ruleset.name, digest=ruleset.digest, **{**defaults, **row})
     names = run.names()
     log.create([Topic(topic, PARTITIONS) for topic in (names.verdicts, names.sites) if topic not in log.topics()])
-    outputs = [_control(f"run/{name}", run), _text(ruleset)]
-    if live:
-        outputs.append(_control("alias/live", Alias(run=name, before=LIVE, number=1)))
+    alias = [Alias(run=name, before=LIVE, number=1)] if live else []
+    put_rows(log, run, *alias, rulesets=[(ruleset.digest, ruleset.source)])
     verdicts = [judge(features, ruleset, run=name, now_ms=5) for features in pages]
-    outputs += [_output(names.verdicts, verdict) for verdict in verdicts]
+    outputs = [_output(names.verdicts, verdict) for verdict in verdicts]
     if isinstance(sites, Mapping):
         counts = Counter((verdict.site, verdict.verdict) for verdict in verdicts)
         sites = [
@@ -125,11 +125,3 @@ def put_features(log: Log, pages: Sequence[Features], topic: str = FEATURES) -> 
 
 def _output(topic: str, record: Record) -> Output:
     return Output(topic, partition_of(record.site, PARTITIONS), record.site.encode(), encode(record))
-
-
-def _control(key: str, row: Run | Alias) -> Output:
-    return Output(CONTROL, 0, key.encode(), msgspec.msgpack.encode(row))
-
-
-def _text(ruleset: Ruleset) -> Output:
-    return Output(CONTROL, 0, f"ruleset/{ruleset.digest}".encode(), ruleset.source.encode())

@@ -49,7 +49,7 @@ def show_config(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     `farmwatch doctor` looks at the files that settings name, and for a contact.
     """
     loaded = common.load()
-    loaded.config.crawl.check_values()
+    loaded.config.crawl.check(contact_required=False)
     check_log_url(loaded.config)
     rows = shown(loaded)
     if json:

@@ -15,9 +15,8 @@ from crawler.fetch.jobs import FetchOutcome, FetchResult
 from crawler.fetch.robots_request import ask_site
 from crawler.frontier.report import require_readable
 from crawler.frontier.rows import SiteRow, robots_key, site_key, tdm_key, unpack
-from crawler.robots.explanation import RobotsExplanation, explain, unread
 from crawler.robots.lines import ROBOTS_CAP_BYTES
-from crawler.robots.rules import WILDCARDS_CAP, RobotsAnswer
+from crawler.robots.rules import WILDCARDS_CAP, DecisionReason, RobotsAnswer, RobotsExplanation, explain
 from crawler.robots.tdmrep import TdmRep, TdmRule
 from crawler.settings import CrawlSettings
 from crawler.web.urls import normalise, site_of
@@ -29,9 +28,8 @@ from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import put, put_json, put_wrapped
 from stream.log.contract import partition_of
 from stream.schema.topics import FRONTIER_STORE
-from stream.text.spans import moment
 from stream.text.user_errors import ConfigError, Exit, FarmwatchError, UsageError
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, moment, one_line
 
 _SHOWN = 200  # characters shown of a line, URL or name
 _SITEMAPS_SHOWN = 10
@@ -82,7 +80,9 @@ def robots(
         source = _from_frontier(config, normal)
     else:
         source = _from_site(settings, normal)
-    found = unread() if source.unreachable else explain(source.text, settings.name, normal)
+    found = RobotsExplanation(False, DecisionReason.UNREACHABLE)
+    if not source.unreachable:
+        found = explain(source.text, settings.name, normal)
     rule = TdmRep.parse(source.tdm).rule_for(normal) if source.tdm is not None else None
     too_slow = found.crawl_delay_s > settings.crawl_delay_cap_s
     obeyed = settings.obey_opt_out and rule is not None and rule.reserved

@@ -22,7 +22,7 @@ from farmwatch.labels.terminal import CLOSED, REDRAW, SEVERAL, SignalReceived, T
 from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import message, put, put_json, put_table
 from scoring.rates.rate import estimate
-from stream.log.clock import wall_ms
+from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 

@@ -17,8 +17,7 @@ from farmwatch.daemon.canaries import CanarySite, read_canaries
 from farmwatch.terminal.messages import message, put, put_json, put_table
 from replay.runs.site_table import read_sites
 from scoring.rates.canary import is_canary
-from scoring.rates.canary_counts import CanarySummary
-from scoring.rates.canary_errors import by_canaries, recent_canaries
+from scoring.rates.canary_counts import CanarySummary, by_canaries, recent_canaries
 from scoring.rates.split_rates import Versions, comparable
 from stream.schema.records import SiteState
 from stream.text.user_errors import Exit

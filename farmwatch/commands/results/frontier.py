@@ -18,9 +18,8 @@ from farmwatch.terminal.messages import counting, message, put, put_columns, put
 from stream.log.contract import Log, partition_of
 from stream.schema.topics import FRONTIER_STORE
 from stream.text.registrable_domain import registrable_domain
-from stream.text.spans import lasting, moment, queue_in_words, when
 from stream.text.user_errors import Exit, NotFound, UsageError
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, lasting, moment, one_line, queue_in_words, when
 
 _OVERVIEW = 10  # lines of each list, where no --limit is given
 

@@ -20,9 +20,9 @@ from farmwatch.daemon.kept_answer import read_answer
 from farmwatch.daemon.rate_series import read_points
 from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
-from replay.runs.lag import records_behind
 from replay.runs.lookup import find_run, names_to_read
 from replay.runs.site_table import Counts, counts_of, read_rows
+from replay.runs.topology import records_behind
 from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.site_rates import OTHER, day_of, group_order

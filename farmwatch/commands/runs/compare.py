@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,13 +12,14 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.commands.runs.compare_report import show
 from farmwatch.config.configured import caveats, tell
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import message, put_json
+from farmwatch.terminal.messages import message, program_version, put_json
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from replay.compare.comparer import ComparisonRequest
 from replay.compare.comparer import compare as compare_runs
 from replay.compare.comparison import Comparison, Side
 from replay.compare.flips import LARGEST
 from replay.compare.verdict_join import fetch_key
+from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted
 
@@ -54,7 +54,7 @@ def compare(
     _two_files(out, html)
     config, asked = common.load().config, ComparisonRequest(sample, seed, resamples)
     with opened(config) as log:
-        found = compare_runs(log, a, b, asked, config.rate, int(time.time() * 1000))
+        found = compare_runs(log, a, b, asked, config.rate, wall_ms())
     warnings = caveats(config, dict.fromkeys((found.a.detector, found.b.detector)))
     if out is not None:
         out.write_text(_lines(found, config.log.url), encoding="utf-8")
@@ -63,7 +63,7 @@ def compare(
     if html is not None:
         from replay.compare.report import render
 
-        html.write_text(render(found), encoding="utf-8")
+        html.write_text(render(found, program_version()), encoding="utf-8")
         message(f"{html}: the report")
     if json:
         put_json({**as_json(found), "warnings": warnings})

@@ -17,16 +17,15 @@ from replay.live.cutover import CutoverRequest, Moved, cut_over
 from replay.live.live_run import differences, in_force
 from replay.runs.configured import require_site_method
 from replay.runs.control_update import operator as operator_here
-from replay.runs.lag import MAX_LAG
 from replay.runs.overview import members_of
 from replay.runs.run_rules import method_name
+from replay.runs.topology import MAX_LAG
 from scoring.sites.stored_method import same_method
 from stream.log.contract import Log
 from stream.schema.control import Control
 from stream.schema.runs import Cutover, shown_run
-from stream.text.spans import moment
 from stream.text.user_errors import Exit, UsageError
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, moment, one_line
 
 
 def cutover(

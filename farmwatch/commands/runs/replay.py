@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, redirect_stderr, suppress
 from typing import Annotated, Any, TextIO, cast
@@ -28,13 +27,13 @@ from replay.engine.progress_line import ProgressLine
 from replay.engine.runner import Ending, Replay
 from replay.engine.summary import lines_of, lost_text, summary_of
 from replay.live.live_run import configured_method
-from replay.runs.missing import buried
+from replay.runs.missing import count_dead_letters
 from replay.runs.run_rules import method_name
-from replay.runs.scorers import configured_detectors, is_scored, scored_detectors
+from replay.runs.scores import configured_detectors, is_scored, scored_detectors
 from replay.runs.site_table import short_ruleset
 from replay.runs.window import before_the_first, run_window
 from scoring.sites.stored_method import same_method
-from stream.log.contract import Log
+from stream.log.contract import Log, wall_ms
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
@@ -235,9 +234,9 @@ def _conclude(
         return code, []
     control = Control(log)
     row = control.runs.get(run.name, run)
-    if dead := buried(log, row):
+    if dead := count_dead_letters(log, row):
         message(f"warning: {counted(dead, 'record')} that it could not process went to the dead letters")
-    now_ms = int(time.time() * 1000)
+    now_ms = wall_ms()
     summary = summary_of(log, control, config, row, now_ms, read_review(config.rate, now_ms))
     return code, [json_line(msgspec.to_builtins(summary))] if as_json else lines_of(summary)
 

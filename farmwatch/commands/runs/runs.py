@@ -1,10 +1,9 @@
-"""The commands `runs`: which runs a log has, one of them in full, cancelling, removing."""
+"""The commands `runs`: which runs a log has, the details of one, cancel, remove."""
 
 from __future__ import annotations
 
 import json as json_text
 import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from typing import Annotated, Any
@@ -18,16 +17,16 @@ from farmwatch.terminal.messages import message, put, put_columns, put_json, put
 from replay.engine.lifecycle import cancel
 from replay.engine.summary import lines_of, summary_of
 from replay.runs.lookup import find_run, resolve_name, run_named
-from replay.runs.missing import buried
+from replay.runs.missing import count_dead_letters
 from replay.runs.overview import RunState, run_state, run_states
 from replay.runs.removal import RunNeeded, remove, what_it_frees, why_not
 from replay.runs.run_rules import method_name
 from replay.runs.site_table import short_ruleset
+from stream.log.contract import wall_ms
 from stream.schema.control import Control
 from stream.schema.runs import Run
-from stream.text.spans import lasting, moment, size
 from stream.text.user_errors import Exit, NotFound
-from stream.text.wording import counted, one_line
+from stream.text.wording import counted, lasting, moment, one_line, size
 
 Name = Annotated[str, Parameter(help="Name of a run, or `live`, `before` or `first`.")]
 runs = App(name="runs")
@@ -48,7 +47,7 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """
     config = common.load().config
     with opened(config) as log:
-        states = run_states(log, Control(log), _now_ms())
+        states = run_states(log, Control(log), wall_ms())
     if json:
         for state in states:
             put_json(_fields(state))
@@ -89,16 +88,16 @@ def show_run(
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """One run in full: its parameters, its author and reason, its progress and its results."""
+    """The details of a run: its parameters, its author and reason, its progress and its results."""
     config = common.load().config
     with opened(config) as log:
         control = Control(log)
         row = find_run(control, run)
         if ruleset_text:
             return _show_ruleset(control, row, json)
-        state = run_state(log, control, row, _now_ms())
-        summary = summary_of(log, control, config, row, _now_ms(), read_review(config.rate, _now_ms()))
-        dead = buried(log, row)
+        state = run_state(log, control, row, wall_ms())
+        summary = summary_of(log, control, config, row, wall_ms(), read_review(config.rate, wall_ms()))
+        dead = count_dead_letters(log, row)
     if json:
         told = ("sites", "pages", "articles", "unscored", "lost", "lost_said", "verdicts")
         put_json(_fields(state) | {field: getattr(summary, field) for field in told} | {"dead_letters": dead})
@@ -180,21 +179,23 @@ def remove_runs(
         control = Control(log)
         names = dict.fromkeys(resolve_name(control, run) for run in runs)
         rows = [control.runs.get(name) or run_named(control, name) for name in names]  # also half removed ones
-        rows.sort(key=lambda row: row.remeasures)  # who judges the features of another one goes first
+        rows.sort(key=lambda row: row.remeasures)  # a run on the features of another goes before it
         reasons = [why_not(log, control, row, force=force, leaving=names) for row in rows]
         if any(reasons):
             raise RunNeeded("; ".join(filter(None, reasons)))
         for row in rows:
-            freed = what_it_frees(log, row)
+            sizes = what_it_frees(log, row)
+            topics, records = sorted(sizes), sum(held.records for held in sizes.values())
+            freed_bytes = sum(held.bytes for held in sizes.values())
             if not dry_run:
                 remove(log, row.name, force=force)
             if json:
-                found = {"topics": freed.topics, "records": freed.records, "bytes": freed.bytes}
+                found = {"topics": topics, "records": records, "bytes": freed_bytes}
                 put_json({"run": row.shown, "removed": not dry_run, **found})
                 continue
-            held = f"{counted(len(freed.topics), 'topic')}, {counted(freed.records, 'record')}, {size(freed.bytes)}"
-            put_wrapped(f"{row.shown}: {'would free' if dry_run else 'freed'} {held}", "  ")
-            for topic in freed.topics:
+            held_text = f"{counted(len(topics), 'topic')}, {counted(records, 'record')}, {size(freed_bytes)}"
+            put_wrapped(f"{row.shown}: {'would free' if dry_run else 'freed'} {held_text}", "  ")
+            for topic in topics:
                 put(f"  {topic}")
     return Exit.OK
 
@@ -214,7 +215,3 @@ def _fields(state: RunState) -> dict[str, Any]:
         "articles": tallied[0],
         "unscored": tallied[1],
     }
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

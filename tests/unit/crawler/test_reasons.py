@@ -1,4 +1,4 @@
-"""Every reason word of the code has a meaning, and docs/reference/reasons.md has them all."""
+"""Every reason in the code has a meaning, and docs/reference/reasons.md has them all."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from tests.support.paths import ROOT
 
 DOCS = ROOT / "docs" / "reference" / "reasons.md"
 _WORD = re.compile(r"[a-z][a-z0-9_]*")
-_ENDS = {"FetchEnded", "UnresolvedHost", "_refuse", "end", "_failed"}  # calls that are given a reason
-_TELL = {"_failure", "_tls_reason", "_TLS_REASONS"}  # functions and tables that give one
+_ENDS = {"FetchEnded", "UnresolvedHost", "_refuse", "refuse", "_failed"}  # calls that are given a reason
+_TELL = {"_failure", "tls_reason", "_TLS_REASONS"}  # functions and tables that give one
 _NO_REASONS = {"none", "strict", "replace", "ascii", "signals"}
 
 
 def reasons_of(path: Path) -> Iterator[str]:
-    """Reason words that a module of the crawler ends a URL with."""
+    """The reasons with which a module of the crawler ends a URL."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
@@ -43,7 +43,7 @@ def reasons_of(path: Path) -> Iterator[str]:
 
 
 def words_in(value: ast.expr) -> Iterator[str]:
-    """Strings in an expression that may be its value, or one of its values."""
+    """Strings that may be the value of an expression."""
     if isinstance(value, ast.Constant) and isinstance(value.value, str) and _WORD.fullmatch(value.value):
         yield value.value
     elif isinstance(value, ast.IfExp):
@@ -55,7 +55,7 @@ def words_in(value: ast.expr) -> Iterator[str]:
 
 
 def used() -> set[str]:
-    """All of them."""
+    """All reasons of the code."""
     files = sorted((ROOT / "crawler").rglob("*.py"))
     import_only = {"pages.py", "reader.py", "exchange.py"}  # docs/reference/warc.md has those
     return {
@@ -67,24 +67,24 @@ def used() -> set[str]:
 
 
 def test_the_collection_finds_reasons_of_every_kind() -> None:
-    """What this file looks for is there to be found: of the fetcher, of DNS, of robots.txt, of a hit."""
+    """The collection finds reasons of the fetcher, of DNS, of robots.txt, of a hit."""
     assert {"timeout", "content_type", "dns_no_address", "robots", "other_port", "redirect_offsite"} <= used()
 
 
 def test_every_reason_of_the_code_has_a_meaning() -> None:
-    """A URL, a site or a host never ends for a reason that nobody explains."""
+    """Every reason that ends a URL, a site or a host is explained."""
     assert {stop.value for stop in Stop} == set(STOPS)
     assert {word for word in used() if meaning_of_reason(word).text.startswith("a reason of another")} == set()
 
 
 def test_no_meaning_is_left_of_a_reason_that_is_gone() -> None:
-    """Each word that is explained can still be met."""
+    """Each explained reason still occurs in the code."""
     of_statuses = {word for word in PAGES if word.startswith("http_")}
     assert set(PAGES) - of_statuses - used() == set()
 
 
 def test_a_status_without_a_line_means_what_its_class_does() -> None:
-    """http_404 has the meaning of its class, http_429 one of its own; what is no reason is told as such."""
+    """http_404 has the meaning of its class, http_429 one of its own; an unknown reason is named as such."""
     assert meaning_of_reason("http_404") == PAGES["http_4xx"]
     assert meaning_of_reason("http_503") == PAGES["http_5xx"]
     assert meaning_of_reason("http_429") == PAGES["http_429"] != PAGES["http_4xx"]
@@ -93,8 +93,8 @@ def test_a_status_without_a_line_means_what_its_class_does() -> None:
 
 
 def test_what_failed_stands_before_what_it_means() -> None:
-    """A host parked over its robots.txt says so, in the word and in plain words; what passes is the word's own."""
-    assert in_words("robots.txt:http_503") == "robots.txt:http_503: robots.txt could not be had: the server failed"
+    """A reason with a file names the file, in the reason and in words."""
+    assert in_words("robots.txt:http_503") == "robots.txt:http_503: robots.txt was not available: the server failed"
     assert meaning_of_reason("sitemap:http_429").passes == PAGES["http_429"].passes
 
 
@@ -108,7 +108,7 @@ def test_meanings_name_settings_that_exist() -> None:
 
 @pytest.mark.parametrize("word", sorted(REASONS))
 def test_the_page_explains_every_reason(word: str) -> None:
-    """docs/reference/reasons.md has a row for it with the meaning, and what ends it, as the commands say them."""
+    """docs/reference/reasons.md has a row for it with the texts of the commands."""
     meaning = REASONS[word]
     row = f"| `{word}` | {meaning.text} | {meaning.passes or 'nothing'} |"
     assert row in DOCS.read_text(encoding="utf-8")

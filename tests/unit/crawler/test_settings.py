@@ -23,7 +23,7 @@ from crawler.settings import CrawlSettings
     ],
 )
 def test_no_start_without_a_contact(contact: str) -> None:
-    """An empty contact, or one that reaches nobody, is refused with a message that says how to mend it."""
+    """A missing or unusable contact is refused with a message that says how to fix it."""
     with pytest.raises(NoContact, match=r"crawl\.contact"):
         CrawlSettings(contact=contact).check()
 
@@ -47,7 +47,7 @@ def test_user_agent_names_us_and_the_contact(contact: str) -> None:
      {"sitemap_depth": -1}, {"sitemap_bytes": -1}, {"network_wait_s": float("nan")}, {"delay_s": float("inf")}],
 )  # fmt: skip
 def test_rude_or_contradictory_settings(changes: dict[str, object]) -> None:
-    """No delay, no limits, and a resolver override outside of tests are refused by name."""
+    """Settings without a delay or limit, and a resolver override outside of tests, are refused by name."""
     settings = msgspec.structs.replace(CrawlSettings(contact="a@example.org"), **changes)
     with pytest.raises(BadCrawlSettings, match=next(iter(changes))):
         settings.check()

@@ -8,7 +8,7 @@ import pytest
 
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
-from stream.memory.state import MemoryState
+from stream.log.sql_state import MemoryState
 from stream.processing.state import KeyedState
 from tests.support.farm import wait_for
 

@@ -1,46 +1,45 @@
-"""ASK: what is unasked is asked for once, and found anew from the log by whoever goes on."""
+"""The second request pass: each text without a request is requested once; a new member finds the rest in the log."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-
-import pytest
+from typing import Any
 
 from filters.judge_stage import ScoreRequestStage
 from filters.known_scores import ArticleText, KnownScores, UnrequestedTexts
 from filters.rules.judgement import judge
 from filters.rules.ruleset import parse_ruleset
-from stream.embedded.member import EmbeddedMember
-from stream.log.contract import Commit, Output
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
 from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
-from stream.schema.records import Features, ScoreRequest, decode, encode
+from stream.schema.records import Features, ScoreRequest
 from stream.schema.runs import names_of
 from stream.schema.topics import FEATURES, REPLAY_REQUESTS, all_topics
+from tests.support.loops import count, cycle, refusing
 from tests.support.numbered_pages import numbered_page as page
+from tests.support.stage_work import put, records
 
 RULESET = parse_ruleset('[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n', "mine")
 DETECTOR = "fake/1"
 
 
 class Desk:
-    """A log of one partition with pages; what is asked for on it counts as known, besides `scored`."""
+    """A log of one partition with pages; its requests count as known, besides `scored`."""
 
     def __init__(self, *pages: Features, scored: tuple[str, ...] = ()) -> None:
         self.log = MemoryLog(clock=lambda: 7)
         self.log.create(all_topics(1, "e"))
-        self.log.append([Output(FEATURES, 0, b"k", encode(page)) for page in pages])
+        put(self.log, FEATURES, *pages)
         self.log.append([heartbeat.travelling(FEATURES, 0, {heartbeat.HEADER: "5000"})])
         self.scored, self.metrics = scored, Metrics()
 
     def articles(self, partition: int) -> Iterator[ArticleText]:
         """The articles among the pages."""
-        pages = [decode(Features, message.value) for message in self.log.read(FEATURES, partition) if message.value]
-        for verdict in (judge(found, RULESET) for found in pages):
+        assert partition == 0
+        for verdict in (judge(found, RULESET) for found in records(self.log, FEATURES, Features)):
             if verdict.verdict == "article":
                 yield ArticleText(verdict.site, verdict.text_digest, verdict.id)
 
@@ -50,32 +49,31 @@ class Desk:
         return KnownScores(DETECTOR, lambda _: [(0, 0, f"{text}:{DETECTOR}".encode()) for text in texts])
 
     def requests(self) -> list[ScoreRequest]:
-        """What was asked for."""
-        return [decode(ScoreRequest, m.value) for m in self.log.read(REPLAY_REQUESTS, 0) if m.value]
+        """The requests so far."""
+        return records(self.log, REPLAY_REQUESTS, ScoreRequest)
 
     def asked(self) -> list[str]:
         """Ids of the fetches that were asked for."""
         return [request.id for request in self.requests()]
 
-    def loop(self) -> StageLoop:
-        """A member of the pass."""
+    def loop(self, *faults: Exception) -> StageLoop:
+        """A member of the pass, whose first commits raise these."""
         unasked = UnrequestedTexts(self.articles, self.known)
         stage = ScoreRequestStage(RULESET, unasked, run="r1", names=names_of("r1"), detector=DETECTOR)
         stage.poll_s, stage.max_records = 0.001, 2
-        member = self.log.join("ask.r1", list(stage.inputs), member="one")
+        member: Any = refusing(self.log.join("ask.r1", list(stage.inputs), member="one"), *faults)
         return StageLoop(stage, member, metrics=self.metrics, clock=lambda: 7)
 
-    def run(self, loop: StageLoop, cycles: int = 6) -> None:
-        """Let it read what is there, and leave."""
+    def run(self, loop: StageLoop) -> None:
+        """Let it read all records, and leave."""
+        cycle(loop, 6)
         stop = threading.Event()
-        for _ in range(cycles):
-            loop.cycle(stop)
         stop.set()
         loop.run(stop)
 
 
 def test_it_asks_for_each_unasked_text_once_a_site() -> None:
-    """Texts with a score, dropped pages and repeated texts are passed over, also where one fetch id has two texts."""
+    """Texts with a score, dropped pages and repeated texts are skipped, also where one fetch id has two texts."""
     pages = [page(1), page(2), page(3, "x"), page(4, "x"), page(5, "x", "b.example"), page(6, tokens=1)]
     desk = Desk(*pages, page(2), page(1, "y"), scored=("a.example t1",))
     desk.run(desk.loop())
@@ -84,18 +82,16 @@ def test_it_asks_for_each_unasked_text_once_a_site() -> None:
     assert {(request.run, request.detector) for request in desk.requests()} == {("r1", DETECTOR)}
     assert {m.topic for topic in desk.log.topics() for m in desk.log.read(topic, 0)} == {FEATURES, REPLAY_REQUESTS}
     labels = {"run": "r1", "ruleset": "mine", "stage": "ask"}
-    value = desk.metrics.registry.get_sample_value
-    assert value("farmwatch_stage_records_total", {**labels, "result": "asked"}) == 4
-    assert value("farmwatch_stage_records_total", {**labels, "result": "passed_over"}) == 4
-    assert value("farmwatch_heartbeat_timestamp_seconds", {"stage": "ask"}) is None
+    assert count(desk.metrics, "stage_records_total", **labels, result="asked") == 4
+    assert count(desk.metrics, "stage_records_total", **labels, result="passed_over") == 4
+    assert count(desk.metrics, "heartbeat_timestamp_seconds", stage="ask") == 0
 
 
 def test_whoever_begins_anew_asks_for_what_is_left() -> None:
     """A member that is fenced in its midst has asked whole batches; the next one, from the start, asks for the rest."""
     desk = Desk(*[page(number) for number in range(8)])
     first = desk.loop()
-    for _ in range(2):
-        first.cycle(threading.Event())
+    cycle(first, 2)
     assert len(desk.asked()) == 4
     desk.log.join("ask.r1", [FEATURES], member="one").close()
     desk.log.reset("ask.r1", FEATURES, [0])
@@ -104,19 +100,10 @@ def test_whoever_begins_anew_asks_for_what_is_left() -> None:
     assert desk.asked() == [f"f{number}" for number in range(8)]
 
 
-def test_a_batch_that_is_rolled_back_asks_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was taken in a batch whose commit failed is asked for when the same member does it again."""
+def test_a_batch_that_is_rolled_back_asks_once() -> None:
+    """Texts taken in a batch whose commit failed are requested when the same member repeats it."""
     desk = Desk(*[page(number) for number in range(3)])
-    loop = desk.loop()
-    commit, failures = EmbeddedMember.commit, [LogUnavailable("away for a moment")]
-
-    def failing(member: EmbeddedMember, given: Commit) -> None:
-        if failures:
-            raise failures.pop()
-        commit(member, given)
-
-    monkeypatch.setattr(EmbeddedMember, "commit", failing)
-    desk.run(loop)
+    desk.run(desk.loop(LogUnavailable("away for a moment")))
     assert desk.asked() == ["f0", "f1", "f2"]
 
 
@@ -127,7 +114,7 @@ def test_what_is_unasked_is_counted_by_text() -> None:
         lambda partition: articles if partition == 1 else [], lambda: KnownScores("d/1", lambda _: ())
     )
     assert [unasked.count(partition) for partition in (0, 1)] == [0, 2]
-    assert [unasked.stands_at(1, fetch) for fetch in ("f1", "f2", "f3", "f4")] == [True, True, True, False]
+    assert [unasked.has_fetch(1, fetch) for fetch in ("f1", "f2", "f3", "f4")] == [True, True, True, False]
     assert [unasked.take(1, site, "t1") for site in ("a", "a", "b", "c")] == [True, False, True, False]
     assert not unasked.take(0, "a", "t1")
     assert unasked.count(1) == 2

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -81,11 +80,10 @@ def test_each_offset_is_read_once() -> None:
     assert topic.read[3:] == [{1: 1, 2: 1, 3: 1}, {1: 1, 2: 1, 3: 3}]
 
 
-def test_what_came_later_is_sorted_in_once_it_is_much(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beside the sorted digests no more than a bounded number is held, and nothing is lost as they are sorted in."""
-    monkeypatch.setattr("filters.known_scores._LATER_MOST", 3)
+def test_later_scores_are_sorted_in_once_they_are_many() -> None:
+    """Few digests are held unsorted, and no score is lost when they are sorted in."""
     topic = Topic()
-    known = KnownScores(DETECTOR, topic)
+    known = KnownScores(DETECTOR, topic, most_unsorted=3)
     for number in range(20):
         topic.put(0, key("a.example", f"t{number}"))
         known.load([0])
@@ -95,7 +93,7 @@ def test_what_came_later_is_sorted_in_once_it_is_much(monkeypatch: pytest.Monkey
 
 
 def test_a_score_that_will_come_is_known_and_takes_no_offset() -> None:
-    """A key at -1 counts as a score; what is read on begins with the very first offset all the same."""
+    """A key at -1 counts as a score; the next read begins at the first offset all the same."""
     read: list[Mapping[int, int]] = []
 
     def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:

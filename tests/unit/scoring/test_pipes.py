@@ -1,4 +1,4 @@
-"""The pipes' functions and grouped rates: the same answers as the stages, in stable field names."""
+"""The pipes' functions: the same answers as the stages, in stable field names."""
 
 from __future__ import annotations
 
@@ -9,25 +9,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from scoring.detectors.testing import FakeDetector
 from scoring.errors import PooledDetectors
-from scoring.pipes import FlagLine, SiteVerdictLine, TextLine, estimate_sites, score_texts, tally_scores
+from scoring.pipes import FlagLine, SiteVerdictLine, estimate_sites, tally_scores
 from scoring.rates.error_counts import ErrorCounts
-from scoring.rates.site_rates import by_query_group, by_rank_band, by_source, rates_by, site_rate
 from scoring.sites.gaussian import GaussianParams, GaussianTest
 from scoring.sites.sprt import SiteTest, SprtParams
-from stream.schema.records import SiteState
 from tests.bench.bench_sites import ACCURACY, read_sites
-
-
-def test_score_lines_have_the_documented_fields() -> None:
-    """{id, text} → {id, detector, score, p_llm, flag, abstain, tokens}; flag is null where it abstains."""
-    lines = score_texts(FakeDetector("x"), [TextLine(id="1", text="x"), TextLine(id="2", text="")])
-    assert msgspec.to_builtins(lines) == [
-        {"id": "1", "detector": "fake/1", "score": 1.0, "p_llm": 0.9, "flag": True, "abstain": "", "tokens": 1},
-        {"id": "2", "detector": "fake/1", "score": None, "p_llm": None, "flag": None, "abstain": "too_short"}
-        | {"tokens": 0},
-    ]
 
 
 def test_tally_gives_a_line_per_site_with_evidence() -> None:
@@ -62,6 +49,8 @@ def test_estimate_counts_every_kind_of_site() -> None:
     corrected = estimate_sites(lines, ErrorCounts(50, 50, 50, 45))
     assert corrected.judged_method == "corrected" and corrected.judged_share is not None
     assert estimate_sites([]).judged_share is None
+    unknown = estimate_sites([SiteVerdictLine(verdict="unclassifiable")] * 3)
+    assert (unknown.judged_share, unknown.sites, unknown.classifiable) == (None, 3, 0)
 
 
 def test_a_line_without_a_site_is_a_site_of_its_own() -> None:
@@ -91,6 +80,7 @@ def test_estimate_pools_nothing(what: str, one: dict[str, Any], other: dict[str,
             with pytest.raises(PooledDetectors, match=f"two {what}s") as caught:
                 estimate_sites(lines)
             assert all(name in str(caught.value) for name in [*first.values(), *second.values()])
+            assert bool(first and second) != (f"a {what} that is not named" in str(caught.value))
         assert estimate_sites([SiteVerdictLine(site="a", verdict="llm", **first)] * 2).sites == 1
 
 
@@ -101,41 +91,6 @@ def test_a_site_without_a_page_counts_with_any_ruleset() -> None:
         SiteVerdictLine(site="b", verdict="llm", ruleset="r"),
     ]
     assert estimate_sites(rows).sites == estimate_sites(rows[::-1]).sites == 2
-
-
-def row(site: str, verdict: str, sources: list[str], queries: list[str], rank: int) -> SiteState:
-    """A site row."""
-    return SiteState(id=site, site=site, verdict=verdict, sources=sources, queries=queries, best_rank=rank)
-
-
-ROWS = [
-    row("a", "llm", ["s1", "s2"], ["health/1", "health/2"], 1),
-    row("b", "human", ["s1"], ["travel/1"], 5),
-    row("c", "unclassifiable", ["s2"], [], 0),
-    row("d", "human", ["s2"], ["health/1"], 99),
-]
-
-
-def test_rates_by_source_count_a_site_in_each_of_its_sources() -> None:
-    """A site of two sources counts in both; unclassifiable sites stay out of the denominator and are shown."""
-    rates = rates_by(ROWS, by_source)
-    assert {name: (r.llm, r.classifiable, r.unclassifiable, r.sites) for name, r in rates.items()} == {
-        "s1": (1, 2, 0, 2),
-        "s2": (1, 2, 1, 3),
-    }
-
-
-def test_rates_by_rank_band_and_query_group() -> None:
-    """Bands sort by rank, rank 0 is unknown, and a site counts once in a query group."""
-    assert list(rates_by(ROWS, by_rank_band)) == ["1-3", "4-10", "51+", "unknown"]
-    groups = rates_by(ROWS, by_query_group(lambda query: query.split("/")[0]))
-    assert {name: r.sites for name, r in groups.items()} == {"health": 2, "travel": 1}
-
-
-def test_no_classifiable_site_gives_no_rate() -> None:
-    """Only unclassifiable sites: no rate, and the number of sites still shows."""
-    found = site_rate(["unclassifiable"] * 3)
-    assert (found.rate.rate, found.sites, found.classifiable) == (None, 3, 0)
 
 
 @pytest.mark.data

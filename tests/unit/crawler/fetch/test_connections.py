@@ -1,15 +1,13 @@
-"""Where connections lead: DNS, the race of families, rebinding, and places at domains and addresses; on loopback."""
+"""Connections on loopback: DNS, the race of families, rebinding, and places at domains and addresses."""
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import inspect
-import itertools
-import re
 import resource
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -17,128 +15,81 @@ import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from aiohttp.client_proto import ResponseHandler
+from aiohttp.client_reqrep import ConnectionKey
+from structlog.testing import capture_logs
 
+from crawler.fetch.address_guard import resolved
 from crawler.fetch.connections import Connections, room_for
 from crawler.fetch.fetcher import Fetcher
-from crawler.fetch.jobs import FetchOutcome, FetchResult, Job, RequestKind
+from crawler.fetch.jobs import FetchOutcome, FetchResult
 from crawler.fetch.thread import ClaimResult, FetchThread
-from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
-from crawler.web.urls import host_of
 from tests.support.crawl_driver import settings_for
+from tests.support.fetching import fetch, fetch_all, job_for
 from tests.support.loopback import Web, page, redirect
 from tests.support.loopback_dns import A, LoopbackDns, Zone
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
-OPEN = RobotsRules(b"", "farmwatch")
 
-
-@pytest.fixture
-def loopback() -> Iterator[Web]:
-    """A web on loopback."""
-    with Web() as served:
-        yield served
-
-
-@pytest.fixture
-def dns() -> Iterator[LoopbackDns]:
-    """A nameserver."""
-    with LoopbackDns() as served:
-        yield served
-
-
-class Told(AbstractResolver):
-    """DNS that says what it is told."""
+class FixedDns(AbstractResolver):
+    """DNS that has the same addresses for every name."""
 
     def __init__(self, *addresses: str) -> None:
         self.addresses = addresses
 
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        kinds = [(address, socket.AF_INET6 if ":" in address else socket.AF_INET) for address in self.addresses]
-        return [
-            ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=0)
-            for address, kind in kinds
-        ]
+    async def resolve(self, host: str, port: int = 0, family: int = 0) -> list[ResolveResult]:
+        return [resolved(host, address, port) for address in self.addresses]
 
     async def close(self) -> None:
-        """Nothing."""
-
-
-def job_for(url: str) -> Job:
-    """A page."""
-    return Job(RequestKind.PAGE, host_of(url), url, 0.01, OPEN)
-
-
-def fetch(settings: CrawlSettings, *urls: str, resolver: AbstractResolver | None = None) -> list[FetchResult]:
-    """Fetch URLs in turn."""
-
-    async def main() -> list[FetchResult]:
-        async with Fetcher(settings, resolver=resolver) as fetcher:
-            return [await fetcher.fetch(job_for(url)) for url in urls]
-
-    return asyncio.run(main())
+        """Nothing to close."""
 
 
 def open_settings(**changes: Any) -> CrawlSettings:
-    """Without a table of addresses, so that DNS counts."""
+    """Settings without a table of addresses, so that DNS is used."""
     return settings_for("127.0.0.1:1", resolve_to={}, **changes)
 
 
 def test_names_are_found_by_the_nameserver(loopback: Web, dns: LoopbackDns) -> None:
-    """A page is fetched from the address that the configured nameserver gives, and it is asked once."""
+    """A page is fetched from the address that the configured nameserver returns, with one query for two pages."""
     dns.put("a.test", "127.0.0.1")
     loopback.routes["a.test/x"] = page("here")
     url = f"http://a.test:{loopback.port}/x"
-    answers = fetch(open_settings(nameservers=[dns.nameserver]), url, url)
+    answers = fetch_all(open_settings(nameservers=[dns.nameserver]), url, url)
     assert [(answer.outcome, answer.address) for answer in answers] == [(FetchOutcome.FETCHED, "127.0.0.1")] * 2
     assert dns.count("a.test") == 2
 
 
 def test_why_a_name_leads_nowhere(dns: LoopbackDns) -> None:
-    """No such name, no address and no answer are told apart in the reason; each may be tried again."""
+    """No such name, no address and no answer have different reasons; each may be retried."""
     dns.names |= {"empty.test": [Zone()], "silent.test": [Zone(silent=True)]}
     settings = open_settings(nameservers=[dns.nameserver], connect_timeout_s=0.3)
-    answers = fetch(settings, "http://nobody.test/", "http://empty.test/", "http://silent.test/")
+    answers = fetch_all(settings, "http://nobody.test/", "http://empty.test/", "http://silent.test/")
     assert [answer.reason for answer in answers] == ["dns_no_name", "dns_no_address", "dns"]
     assert all(answer.unreachable and answer.transient and len(answer.requests) == 1 for answer in answers)
 
 
 def test_what_was_let_through_is_what_is_connected_to(loopback: Web, dns: LoopbackDns) -> None:
-    """A name whose answers change with each question (rebinding) is asked once per request: no second one decides."""
+    """A name whose answers change with each query (rebinding) is looked up once per request."""
     dns.names["a.test"] = [Zone(("127.0.0.1",), ttl=0), Zone(("127.0.0.9",), ttl=0)]
     loopback.routes["a.test/x"] = page("here")
     url = f"http://a.test:{loopback.port}/x"
-    (answer,) = fetch(open_settings(nameservers=[dns.nameserver], dns_least_s=0.001, dns_most_s=0.002), url)
+    (answer,) = fetch_all(open_settings(nameservers=[dns.nameserver], dns_least_s=0.001, dns_most_s=0.002), url)
     assert answer.address == "127.0.0.1" and dns.asked.count(("a.test", A)) == 1
 
 
-def test_names_that_turn_private_are_refused(loopback: Web, dns: LoopbackDns) -> None:
-    """Whatever DNS says in whatever turn, loopback, mapped and link-local addresses get no connection."""
-    turns = ("127.0.0.1", "::1", "::ffff:127.0.0.1", "fe80::1", "64:ff9b::7f00:1", "2002:7f00:1::", "169.254.169.254")
-    settings = CrawlSettings(
-        contact="a@example.org", delay_s=0.01, domain_delay_s=0, address_delay_s=0, nameservers=[dns.nameserver]
-    )
-    for number, address in enumerate(turns):
-        dns.put(f"h{number}.test", address)
-    urls = [f"http://h{number}.test:{loopback.port}/" for number in range(len(turns))]
-    assert {answer.reason for answer in fetch(settings, *urls)} == {"private_address"} and loopback.seen == []
-
-
 def test_a_dead_address_of_one_family_costs_little(loopback: Web) -> None:
-    """With nobody at ::1 the page comes from 127.0.0.1, which is the address that is told (happy eyeballs)."""
+    """If ::1 refuses, the page comes from 127.0.0.1, and the answer has that address (happy eyeballs)."""
     loopback.routes["a.test/x"] = page("here")
     url = f"http://a.test:{loopback.port}/x"
     for addresses in (("::1", "127.0.0.1"), ("127.0.0.1", "::1")):
-        (answer,) = fetch(open_settings(), url, resolver=Told(*addresses))
+        (answer,) = fetch_all(open_settings(), url, resolver=FixedDns(*addresses))
         assert (answer.outcome, answer.address) == (FetchOutcome.FETCHED, "127.0.0.1")
 
 
 def test_a_silent_address_is_overtaken() -> None:
-    """An address that takes connections after a long time, or never, is overtaken by that of the other family."""
+    """An address that does not accept connections is overtaken by that of the other family."""
 
     async def main() -> FetchResult:
         async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -155,7 +106,7 @@ def test_a_silent_address_is_overtaken() -> None:
             for filler in fillers:  # its backlog is full: further connections hang
                 filler.setblocking(False)
                 filler.connect_ex(("::1", port))
-            async with server, Fetcher(open_settings(), resolver=Told("::1", "127.0.0.1")) as fetcher:
+            async with server, Fetcher(open_settings(), resolver=FixedDns("::1", "127.0.0.1")) as fetcher:
                 return await fetcher.fetch(job_for(f"http://a.test:{port}/x"))
         finally:
             for one in (full, *fillers):
@@ -169,9 +120,9 @@ def test_a_silent_address_is_overtaken() -> None:
 
 
 def test_one_address_of_each_family_is_asked_for() -> None:
-    """Of many addresses the first of each family are pinned; those that took no connection come last for a while."""
+    """Of many addresses the first of each family are used; those that took no connection come last for a while."""
     now = 1000.0
-    many = Told("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2")
+    many = FixedDns("192.0.2.1", "192.0.2.2", "2001:db8::1", "2001:db8::2")
 
     async def main() -> None:
         nonlocal now
@@ -190,67 +141,17 @@ def test_one_address_of_each_family_is_asked_for() -> None:
     asyncio.run(main())
 
 
-def by_address(loopback: Web, *hosts: str, **changes: Any) -> CrawlSettings:
-    """Settings under which these hosts stand at the loopback web."""
-    return settings_for(loopback.target, resolve_to=dict.fromkeys(hosts, loopback.target), **changes)
-
-
-@pytest.mark.parametrize("delays", [{"domain_delay_s": 0.4}, {"address_delay_s": 0.4}])
-def test_hosts_that_share_are_sent_away_once(loopback: Web, delays: dict[str, float]) -> None:
-    """Hosts of one domain at one address are told when to come back, are let through then, and start apart."""
-    hosts = [f"h{number}.farm.test" for number in range(4)]
-    loopback.routes |= {f"{host}/": page("x") for host in hosts}
-    told: dict[str, int] = {}
-
-    async def main() -> None:
-        async with Fetcher(by_address(loopback, *hosts, **delays)) as fetcher:
-            await asyncio.sleep(0.4)  # since its birth
-
-            async def crawl(host: str) -> None:
-                at = 0
-                while True:
-                    answer = await fetcher.fetch(job_for(f"http://{host}/"), wait=False)
-                    if answer.outcome is not FetchOutcome.DEFERRED:
-                        assert answer.outcome is FetchOutcome.FETCHED
-                        return
-                    assert answer.requests == [] and answer.status == 0 and answer.not_before_ms > at
-                    at, told[host] = answer.not_before_ms, told.get(host, 0) + 1
-                    await asyncio.sleep(max(0.0, at / 1000 - time.time()))
-
-            await asyncio.gather(*(crawl(host) for host in hosts))
-
-    asyncio.run(main())
-    starts = sorted(seen.began for seen in loopback.seen)
-    assert len(starts) == 4 and all(later - earlier > 0.37 for earlier, later in itertools.pairwise(starts))
-    assert sorted(told.values()) == [1, 1, 1]
-
-
-def test_nothing_starts_right_after_birth(loopback: Web) -> None:
-    """A process that has just begun may have been killed just before: its first request waits one delay."""
-    loopback.routes["a.test/"] = page("x")
-    settings = by_address(loopback, "a.test", address_delay_s=0.4)
-
-    async def main() -> list[FetchResult]:
-        async with Fetcher(settings) as fetcher:
-            job = job_for("http://a.test/")
-            return [await fetcher.fetch(job, wait=False), await fetcher.fetch(job)]
-
-    deferred, fetched = asyncio.run(main())
-    assert (deferred.outcome, fetched.outcome) == (FetchOutcome.DEFERRED, FetchOutcome.FETCHED)
-    assert len(loopback.seen) == 1 and fetched.started_ms - deferred.started_ms > 370
-
-
 def test_the_hop_of_a_redirect_is_spaced_too(loopback: Web) -> None:
-    """A redirect to the same site waits for the delay of its address, in place, whoever was promised one."""
+    """A redirect to the same site waits for the delay of its address, without a place."""
     loopback.routes |= {"a.test/": redirect("/end"), "a.test/end": page("x")}
-    (answer,) = fetch(by_address(loopback, "a.test", address_delay_s=0.3), "http://a.test/")
+    answer = fetch(loopback.target, "http://a.test/", address_delay_s=0.3)
     assert answer.outcome is FetchOutcome.FETCHED and loopback.gaps("a.test")[0] > 0.27
 
 
 def test_the_thread_hands_on_its_share(loopback: Web) -> None:
-    """A thread with a quarter of the sites keeps four times the delay; its jobs are sent away, not held."""
+    """A thread with a quarter of the sites keeps four times the delay; its jobs are deferred."""
     loopback.routes["a.test/"] = page("x")
-    thread = FetchThread(Fetcher(by_address(loopback, "a.test", address_delay_s=10.0)))
+    thread = FetchThread(Fetcher(settings_for(loopback.target, address_delay_s=10.0)))
     try:
         thread.share(0.25)
         thread.submit({1: job_for("http://a.test/")})
@@ -263,30 +164,59 @@ def test_the_thread_hands_on_its_share(loopback: Web) -> None:
     assert answer.outcome is FetchOutcome.DEFERRED and answer.not_before_ms - answer.started_ms > 39_000
 
 
+# Each private or undocumented part of aiohttp that crawler/fetch/connections.py uses
+INTERNALS: list[tuple[Callable[..., object], set[str]]] = [
+    (ResponseHandler.set_response_params, {"auto_decompress", "read_until_eof", "max_line_size", "max_headers"}),
+    (ResponseHandler.set_response_params, {"max_field_size"}),
+    (ResponseHandler.set_exception, {"exc"}),
+    (aiohttp.TCPConnector.connect, {"req", "traces", "timeout"}),
+    (aiohttp.TCPConnector._release, {"key", "protocol", "should_close"}),
+    (aiohttp.ClientRequest.__init__, {"method", "url", "headers", "loop"}),
+    (aiohttp.ClientRequest.send, {"conn"}),
+    (aiohttp.ClientResponse.start, {"connection"}),
+    (aiohttp.connector.Connection.add_callback, {"callback"}),
+]
+PRIVATE = {"_loop", "_payload", "_factory", "_conns", "_release"}
+
+
 def test_the_internals_of_aiohttp_that_we_use_are_there() -> None:
-    """No public API has these; only crawler/fetch/connections.py uses them, and a new aiohttp may move them."""
+    """No public API has these, and a new aiohttp may move them."""
 
     async def main() -> None:
-        loop = asyncio.get_running_loop()
-        protocol = ResponseHandler(loop=loop)
-        assert {"_payload", "_loop", "transport", "data_received", "set_exception"} <= set(dir(protocol))
+        protocol = ResponseHandler(loop=asyncio.get_running_loop())
+        assert {"_payload", "_loop", "transport", "data_received"} <= set(dir(protocol))
         async with aiohttp.TCPConnector() as connector:
             assert isinstance(connector._factory, partial) and connector._factory.func is ResponseHandler
-            assert connector._conns == {}
+            assert connector._conns == {} and connector._loop is protocol._loop
+            assert inspect.isdatadescriptor(aiohttp.connector.Connection.protocol)
 
     asyncio.run(main())
-    takes: list[tuple[Callable[..., object], set[str]]] = [
-        (ResponseHandler.set_response_params, {"auto_decompress", "read_until_eof", "max_line_size", "max_headers"}),
-        (aiohttp.TCPConnector.connect, {"req", "traces", "timeout"}),
-        (aiohttp.TCPConnector._release, {"key", "protocol", "should_close"}),
-        (aiohttp.ClientRequest.__init__, {"method", "url", "headers", "loop"}),
-        (aiohttp.ClientRequest.send, {"conn"}),
-        (aiohttp.ClientResponse.start, {"connection"}),
-    ]
-    for function, names in takes:
+    for function, names in INTERNALS:
         assert names <= set(inspect.signature(function).parameters), function
-    users = {path.name for path in (ROOT / "crawler").rglob("*.py") if re.search(r"aiohttp\.client_", path.read_text())}
-    assert users == {"connections.py"}
+    assert inspect.isclass(ConnectionKey)
+
+
+def test_one_module_uses_the_internals_of_aiohttp() -> None:
+    """Only crawler/fetch/connections.py imports aiohttp's private modules or extends its classes with privates.
+
+    The private names that it uses, beyond those of its own classes, are the ones that the test above checks.
+    """
+    importers, extenders = set(), set()
+    for path in [*(ROOT / "crawler").rglob("*.py"), *(ROOT / "farmwatch").rglob("*.py")]:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        imported = [node.module or "" for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        if any(name.startswith("aiohttp.") and name not in ("aiohttp.abc", "aiohttp.web") for name in imported):
+            importers.add(path.name)
+        bases = [ast.unparse(base) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for base in node.bases]
+        if any(base.startswith("aiohttp.") or base == "ResponseHandler" for base in bases):
+            extenders.add(path.name)
+    assert importers == extenders == {"connections.py"}
+    tree = ast.parse((ROOT / "crawler" / "fetch" / "connections.py").read_text(encoding="utf-8"))
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name in ("_Wire", "_Connector")]
+    used = {node.attr for each in classes for node in ast.walk(each) if isinstance(node, ast.Attribute)}
+    defined = {node.name for each in classes for node in ast.walk(each) if isinstance(node, ast.FunctionDef)}
+    assert len(classes) == 2
+    assert {name for name in used | defined if name.startswith("_") and not name.startswith("__")} == PRIVATE
 
 
 @pytest.mark.parametrize(
@@ -302,9 +232,11 @@ def test_the_internals_of_aiohttp_that_we_use_are_there() -> None:
 def test_the_limit_is_raised_as_far_as_it_goes(
     soft: int, hard: int, wanted: int, set_to: int | None, enough: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The soft limit grows to what is wanted, never beyond the hard one; what is too low is told."""
+    """The soft limit is raised as needed, never beyond the hard one; too low a limit is logged."""
     done: list[tuple[int, int]] = []
     monkeypatch.setattr(resource, "getrlimit", lambda _: (soft, hard))
     monkeypatch.setattr(resource, "setrlimit", lambda _, limits: done.append(limits))
-    assert room_for(wanted) is enough
+    with capture_logs() as logs:
+        room_for(wanted)
+    assert [entry["event"] for entry in logs] == ([] if enough else ["few_open_files"])
     assert done == ([] if set_to is None else [(set_to, hard)])

@@ -1,8 +1,7 @@
-"""The small parts: inflating, the gate, Retry-After."""
+"""Inflating, response headers, Retry-After."""
 
 from __future__ import annotations
 
-import asyncio
 import gzip
 import tracemalloc
 import unicodedata
@@ -13,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crawler.fetch.gate import HostGate
 from crawler.fetch.response_headers import clean, retry_after_s
 from crawler.web.content_encoding import BadEncoding, Inflater
 
@@ -28,7 +26,7 @@ ENCODERS = {
 
 @given(st.binary(max_size=3000), st.sampled_from(sorted(ENCODERS)), st.integers(1, 50), st.integers(0, 3000))
 def test_inflating_in_pieces_up_to_a_cap(data: bytes, encoding: str, size: int, cap: int) -> None:
-    """In whatever pieces a body comes, the kept part is its beginning, and `full` says whether there was more."""
+    """However a body is split, its beginning is kept, and `full` says whether there was more."""
     sent = ENCODERS[encoding](data)
     if encoding == "raw deflate" and (not data or sent[0] & 0x0F == 8):
         return
@@ -63,7 +61,7 @@ def test_gzip_members_and_padding() -> None:
 
 
 def test_bad_encodings_are_named() -> None:
-    """Unknown and stacked encodings, and bodies that are not what they say, raise BadEncoding."""
+    """Unknown and stacked encodings, and bodies that do not match theirs, raise BadEncoding."""
     for encoding in ("zstd", "gzip, br", "compress"):
         with pytest.raises(BadEncoding):
             Inflater(encoding, 10)
@@ -72,54 +70,8 @@ def test_bad_encodings_are_named() -> None:
             Inflater(encoding, 10).feed(b"\xffplain text that is not compressed at all")
 
 
-def test_the_gate_spaces_starts_and_never_overlaps() -> None:
-    """Requests to one host start a delay apart and one at a time; other hosts do not wait."""
-    now = 100.0
-    log: list[tuple[str, str, float]] = []
-
-    async def sleep(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-        await asyncio.sleep(0)
-
-    async def visit(gate: HostGate, host: str) -> None:
-        async with gate.turn(host, 5.0):
-            log.append((host, "in", now))
-            await asyncio.sleep(0)
-            log.append((host, "out", now))
-
-    async def main() -> None:
-        gate = HostGate(lambda: now, sleep)
-        await asyncio.gather(visit(gate, "a"), visit(gate, "a"), visit(gate, "a"), visit(gate, "b"))
-
-    asyncio.run(main())
-    of_a = [(what, when) for host, what, when in log if host == "a"]
-    assert [what for what, _ in of_a] == ["in", "out"] * 3
-    assert [when for what, when in of_a if what == "in"] == [100.0, 105.0, 110.0]
-    assert next(when for host, _, when in log if host == "b") == 100.0
-
-
-def test_the_gate_keeps_the_larger_delay() -> None:
-    """A request that asks for a longer delay than the one before it waits that long since the other began."""
-    now = 100.0
-    starts: list[float] = []
-
-    async def sleep(seconds: float) -> None:
-        nonlocal now
-        now += seconds
-
-    async def main() -> None:
-        gate = HostGate(lambda: now, sleep)
-        for delay_s in (1.0, 30.0, 1.0):
-            async with gate.turn("a", delay_s):
-                starts.append(now)
-
-    asyncio.run(main())
-    assert starts == [100.0, 130.0, 160.0]
-
-
 def test_retry_after() -> None:
-    """Seconds and dates are read, the past is now, and nonsense says nothing."""
+    """Seconds and dates are read, the past is now, and nonsense is nothing."""
     assert retry_after_s("120", 0) == 120.0
     assert retry_after_s("Thu, 01 Jan 1970 00:01:00 GMT", 10) == 50.0
     assert retry_after_s("Thu, 01 Jan 1970 00:01:00 GMT", 100) == 0.0
@@ -147,7 +99,7 @@ def test_headers_as_they_are_kept(sent: bytes, kept: str) -> None:
 @given(st.one_of(st.binary(max_size=50).map(lambda b: b.decode("utf-8", "surrogateescape")), st.text(
     st.characters(exclude_categories=()), max_size=50)), st.integers(0, 60))  # fmt: skip
 def test_whatever_was_sent_can_be_kept(text: str, cap: int) -> None:
-    """Any string comes out encodable, without control characters, within the cap, and is left alone from then on."""
+    """Any string becomes encodable, without control characters, within the cap, and then stays the same."""
     kept = clean(text, cap)
     assert kept.encode().decode() == kept and len(kept) <= cap
     assert not any(unicodedata.category(c) in ("Cc", "Cs", "Zl", "Zp") for c in kept)

@@ -1,37 +1,23 @@
-"""Requests in metrics: an operator sees status and reason, and no server can make a label of its own."""
+"""Requests in metrics: status and reason for operators, and no labels that servers choose."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
 
 import pytest
 
 from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, RequestKind
 from crawler.fetch.request_labels import STATUSES, WORDS, expected, reason_label, status_label
-from tests.support.crawl_driver import Driver, Store, hits_of, settings_for
-from tests.support.loopback import Reply, Web, page, raw, redirect
-from tests.support.loopback_dns import SERVFAIL, LoopbackDns, Zone
+from tests.support.crawl_driver import driving, hits_of, settings_for
+from tests.support.loopback import Handler, Reply, Web, page, raw, redirect
 from tests.unit.crawler.test_reasons import used
 
 
-@pytest.fixture
-def loopback() -> Iterator[Web]:
-    """A web on loopback."""
-    with Web() as served:
-        yield served
-
-
-def counted(loopback: Web, *urls: str, nameservers: Sequence[str] = ()) -> Counter[tuple[str, ...]]:
+def counted(loopback: Web, url: str) -> Counter[tuple[str, ...]]:
     """Crawl and count the requests by their labels: kind, outcome, status, reason."""
-    asked = {"resolve_to": {}, "nameservers": list(nameservers)} if nameservers else {}
     few = {"tries": 1, "robots_tries": 1, "redirects": 1, "use_sitemaps": False, "use_links": False}
-    settings = settings_for(loopback.target, **few, **asked)
-    driver = Driver(settings, Store())
-    try:
-        driver.run(hits_of(*urls))
-    finally:
-        driver.close()
+    with driving(settings_for(loopback.target, **few)) as driver:
+        driver.run(hits_of(url))
     samples = (sample for family in driver.metrics.registry.collect() for sample in family.samples)
     found: Counter[tuple[str, ...]] = Counter()
     for sample in samples:
@@ -42,66 +28,44 @@ def counted(loopback: Web, *urls: str, nameservers: Sequence[str] = ()) -> Count
 
 
 @pytest.mark.parametrize(
-    ("reply", "outcome", "status", "reason"),
+    ("kind", "reply", "outcome", "status", "reason"),
     [
-        (page("good"), "fetched", "2xx", ""),
-        (Reply(status=429), "failed", "429", "status"),
-        (Reply(status=503), "failed", "503", "status"),
-        (Reply(status=500), "failed", "5xx", "status"),
-        (Reply(status=403), "failed", "403", "status"),
-        (Reply(status=404), "failed", "404", "status"),
-        (Reply(status=410), "failed", "4xx", "status"),
-        (redirect("http://elsewhere.test/"), "redirected", "3xx", "redirect_offsite"),
-        (redirect("/forbidden"), "redirected", "3xx", "robots"),
-        (redirect("http://["), "redirected", "3xx", "bad_redirect"),
-        (Reply(b"%PDF-1.7", headers={"Content-Type": "application/pdf"}), "refused", "2xx", "content_type"),
-        (raw(b""), "failed", "none", "connection"),
-        (raw(b"HTTP/1.1 abc def\r\n\r\n"), "failed", "none", "bad_response"),
-        (raw(b'HTTP/1.1 799 a"b{c}\\n\r\nContent-Length: 0\r\n\r\n'), "failed", "other", "status"),
-        (raw(b"HTTP/1.1 999 \r\nContent-Length: 0\r\n\r\n"), "failed", "other", "status"),
+        ("page", page("good"), "fetched", "2xx", ""),
+        ("page", Reply(status=429), "failed", "429", "status"),
+        ("page", Reply(status=503), "failed", "503", "status"),
+        ("page", Reply(status=500), "failed", "5xx", "status"),
+        ("page", Reply(status=403), "failed", "403", "status"),
+        ("page", Reply(status=404), "failed", "404", "status"),
+        ("page", Reply(status=410), "failed", "4xx", "status"),
+        ("page", redirect("http://elsewhere.test/"), "redirected", "3xx", "redirect_offsite"),
+        ("page", redirect("/forbidden"), "redirected", "3xx", "robots"),
+        ("page", redirect("http://["), "redirected", "3xx", "bad_redirect"),
+        ("page", Reply(b"%PDF-1.7", headers={"Content-Type": "application/pdf"}), "refused", "2xx", "content_type"),
+        ("page", raw(b""), "failed", "none", "connection"),
+        ("page", raw(b"HTTP/1.1 abc def\r\n\r\n"), "failed", "none", "bad_response"),
+        ("page", raw(b'HTTP/1.1 799 a"b{c}\\n\r\nContent-Length: 0\r\n\r\n'), "failed", "other", "status"),
+        ("page", raw(b"HTTP/1.1 999 \r\nContent-Length: 0\r\n\r\n"), "failed", "other", "status"),
+        ("robots", Reply(b""), "fetched", "2xx", ""),
+        ("robots", Reply(status=404), ABSENT, "404", ""),  # a site without the file has not failed
+        ("robots", Reply(status=410), ABSENT, "4xx", ""),
+        ("robots", Reply(status=403), "failed", "403", "status"),
+        ("robots", Reply(status=503), "failed", "503", "status"),
+        ("robots", raw(b""), "failed", "none", "connection"),
     ],
 )
-def test_a_page_request_is_counted_by_status_and_reason(
-    loopback: Web, reply: Reply, outcome: str, status: str, reason: str
+def test_a_request_is_counted_by_status_and_reason(
+    loopback: Web, kind: str, reply: Reply | Handler, outcome: str, status: str, reason: str
 ) -> None:
-    """What the server answered, and why it was of no use, stand on the request that met it."""
-    loopback.routes |= {"a.test/robots.txt": Reply(b"User-agent: *\nDisallow: /forbidden\n"), "a.test/x": reply}
+    """The status, and the reason of a refusal or failure, are labels of the request that met it."""
+    robots = Reply(b"User-agent: *\nDisallow: /forbidden\n")
+    loopback.routes |= {"a.test/robots.txt": robots, "a.test/x": page("good")}
+    loopback.routes["a.test/x" if kind == "page" else "a.test/robots.txt"] = reply
     found = counted(loopback, "http://a.test/x")
-    assert found[("page", outcome, status, reason)] >= 1
-    assert {labels for labels in found if labels[0] == "page"} == {("page", outcome, status, reason)}
-
-
-@pytest.mark.parametrize(
-    ("reply", "outcome", "status", "reason"),
-    [
-        (Reply(b""), "fetched", "2xx", ""),
-        (Reply(status=404), ABSENT, "404", ""),
-        (Reply(status=410), ABSENT, "4xx", ""),
-        (Reply(status=403), "failed", "403", "status"),
-        (Reply(status=503), "failed", "503", "status"),
-        (raw(b""), "failed", "none", "connection"),
-    ],
-)
-def test_a_request_for_robots_txt_is_counted_likewise(
-    loopback: Web, reply: Reply, outcome: str, status: str, reason: str
-) -> None:
-    """A site without the file is absent, not failed."""
-    loopback.routes |= {"a.test/robots.txt": reply, "a.test/x": page("good")}
-    found = counted(loopback, "http://a.test/x")
-    assert {labels for labels in found if labels[0] == "robots"} == {("robots", outcome, status, reason)}
-
-
-def test_a_host_without_an_address_is_counted_as_dns() -> None:
-    """A name that nobody answers for is a request without a status, for the reason that DNS gave."""
-    with LoopbackDns() as dns:
-        dns.names = {"failing.test": [Zone(rcode=SERVFAIL)], "empty.test": [Zone()]}
-        hosts = (("nobody", "dns_no_name"), ("failing", "dns"), ("empty", "dns_no_address"))
-        found = counted(Web(), *(f"http://{host}.test/x" for host, _ in hosts), nameservers=[dns.nameserver])
-    assert set(found) == {("robots", "failed", "none", reason) for _, reason in hosts}
+    assert {labels for labels in found if labels[0] == kind} == {(kind, outcome, status, reason)}
 
 
 def test_statuses_are_of_a_fixed_set() -> None:
-    """Whatever number a server sends has one of eleven labels, and an operator's four have their own."""
+    """Any status has one of eleven labels; four actionable ones have their own."""
     assert {status_label(status) for status in range(100_000)} == set(STATUSES) and len(STATUSES) == 11
     assert [status_label(status) for status in (0, 200, 403, 404, 410, 429, 500, 503, 600)] == [
         *("none", "2xx", "403", "404", "4xx", "429", "5xx", "503", "other")
@@ -109,7 +73,7 @@ def test_statuses_are_of_a_fixed_set() -> None:
 
 
 def test_reasons_are_of_a_fixed_set() -> None:
-    """Each word that the crawler gives is its own label, but for statuses; any other text has one label together."""
+    """Each reason of the crawler is its own label, except statuses; all other texts share one."""
     words = {word for word in used() if not word.startswith("http_")}
     assert {reason_label(word) for word in words} == words
     assert {reason_label(f"http_{status}") for status in range(1000)} == {"status"}

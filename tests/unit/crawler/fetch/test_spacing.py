@@ -1,4 +1,4 @@
-"""Spacing of domains and addresses: a simulated crowd of hosts that come, are sent away, and come back."""
+"""Spacing of domains and addresses: a simulated crowd of hosts that come, are deferred, and come back."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_no_two_starts_are_closer_than_the_delay(
 @settings(max_examples=60)
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=100), st.sampled_from([0.05, 0.5, 1.0, 7.0]), st.booleans())
 def test_hosts_that_come_in_time_are_sent_away_once(whens: list[float], delay_s: float, by_domain: bool) -> None:
-    """All hosts of one domain, or at one address, that come back at their place wait for it once at most."""
+    """Hosts of one domain, or at one address, that come back at their place are deferred once at most."""
     crowd = Crowd(Spacing(delay_s if by_domain else 0.0, 0.0 if by_domain else delay_s, BORN))
     crowd.run([(BORN + when, f"h{number}", "d", ("a",)) for number, when in enumerate(whens)])
     assert len(crowd.starts) == len(whens) and set(crowd.sent_away.values()) <= {1}
@@ -114,7 +114,7 @@ def test_a_farm_holds_few_of_the_requests_under_way(late_s: float) -> None:
 
 
 def test_a_stall_costs_each_host_one_more_way() -> None:
-    """When everything came to a halt for ten seconds, hosts are sent away once more at most, and none waits long."""
+    """After a halt of ten seconds hosts are deferred once more at most, and none waits long."""
     places = Spacing(0.0, 1.0, BORN)
     crowd = Crowd(places)
     halted = {f"h{number}" for number in range(20, 30)}
@@ -134,7 +134,7 @@ def test_a_farm_takes_nothing_from_its_neighbours() -> None:
 
 
 def test_two_queues_that_cross() -> None:
-    """Where queues of a domain and of an address meet, hosts are sent away twice at most, and little time is lost."""
+    """If queues of a domain and of an address meet, hosts are deferred twice at most, and little time is lost."""
     crowd = Crowd(Spacing(2.0, 1.0, BORN))
     comers = [(BORN, f"f{number}", "farm", ("a",)) for number in range(100)]
     comers += [(BORN, f"n{number}", f"n{number}", ("a",)) for number in range(100)]
@@ -154,7 +154,7 @@ def test_the_other_shares_of_several_processes() -> None:
 
 
 def test_one_that_comes_early_is_told_the_same() -> None:
-    """Who asks again before the place is told the same time; the place of nobody else moves."""
+    """A host that asks before its place gets the same time; no other place moves."""
     places = Spacing(0.0, 10.0, BORN)
     assert places.ask("x", "x", ("a",), BORN) == BORN + 10
     assert [places.ask("y", "y", ("a",), BORN + second) for second in range(3)] == [BORN + 20] * 3
@@ -169,7 +169,7 @@ def test_an_address_without_a_claim_is_charged() -> None:
 
 
 def test_what_is_past_is_forgotten() -> None:
-    """Clocks at rest and places that nobody came for do not pile up, and places have an upper bound."""
+    """Clocks at rest and unused places do not pile up, and places have an upper bound."""
     places = Spacing(2.0, 1.0, BORN, room=500)
     for number in range(20_000):
         places.begin(f"d{number}", (f"a{number}",), BORN + 10 + number)

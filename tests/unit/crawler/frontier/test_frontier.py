@@ -1,26 +1,23 @@
-"""The frontier alone: what is next and what an answer changes, with a turned clock and made-up answers."""
+"""The frontier alone: the next job and the effect of an answer, with a simulated clock and made-up answers."""
 
 from __future__ import annotations
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from crawler.errors import UnusableUrl
-from crawler.fetch.jobs import FetchOutcome, RequestKind
+from crawler.fetch.jobs import RequestKind
 from crawler.frontier.report import queued_pages
-from crawler.frontier.rows import is_queue_key, robots_key
 from crawler.robots.rules import RobotsRules
 from crawler.web.sitemaps import SitemapFile
 from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import Site, fail
+from tests.support.frontier_site import Site, begun, fail, hits_at, status, with_hits
 
 
 def test_robots_first_then_hits_in_order_then_sitemap() -> None:
     """robots.txt comes before anything, hits in their order, then the sitemap; a repeated hit is known."""
     site = Site()
-    assert site.hits(*hits_of("http://a.test/3", "http://a.test/1", "http://a.test/3#again")) == [
+    assert site.hits(*hits_at("3", "1", "3#again")) == [
         "queued",
         "queued",
         "known",
@@ -28,14 +25,12 @@ def test_robots_first_then_hits_in_order_then_sitemap() -> None:
     assert site.walk() == ["/robots.txt", "/3", "/1", "/sitemap.xml"]
     assert [page.url for page in site.pages] == ["http://a.test/3", "http://a.test/1"]
     assert len(site.pages[0].hits) == 2
-    assert site.hits(*hits_of("http://a.test/1")) == ["known"] and site.committed.next_due() is None
+    assert site.hits(*hits_at("1")) == ["known"] and site.committed.next_due() is None
 
 
 def test_the_delay_is_kept_from_start_to_start() -> None:
     """The next request is due a delay after the start of the last; slow answers and Crawl-delay stretch it."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1", "http://a.test/2", "http://a.test/3"))
-    site.robots()
+    site = begun("1", "2", "3")
     assert site.committed.next_due() == site.now + 5000
     site.now += 4999
     assert site.jobs() == []
@@ -47,100 +42,42 @@ def test_the_delay_is_kept_from_start_to_start() -> None:
 
 def test_crawl_delay_is_obeyed_up_to_its_cap() -> None:
     """A Crawl-delay becomes the site's delay; one beyond the cap stops the site with a reason."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
-    site.robots(b"User-agent: *\nCrawl-delay: 30")
+    site = begun("1", robots=b"User-agent: *\nCrawl-delay: 30")
     assert site.committed.next_due() == site.now + 30_000
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
-    site.robots(b"User-agent: *\nCrawl-delay: 121")
+    site = begun("1", robots=b"User-agent: *\nCrawl-delay: 121")
     assert site.walk() == [] and [page.reason for page in site.pages] == ["crawl_delay"]
 
 
 def test_disallowed_hits_are_refused_without_a_request() -> None:
     """A hit that robots.txt disallows has a page record with the reason; disallowed links are not queued."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/no/1", "http://a.test/yes"))
-    site.robots(b"User-agent: *\nDisallow: /no")
+    site = begun("no/1", "yes", robots=b"User-agent: *\nDisallow: /no")
     assert site.walk(body=b"<a href=/no/2>x</a><a href=/more>x</a>") == ["/yes", "/sitemap.xml", "/more"]
     assert [(page.url[-5:], page.outcome, page.reason) for page in site.pages[:1]] == [("/no/1", "refused", "robots")]
 
 
 @pytest.mark.parametrize("status", [500, 503, 429])
 def test_unavailable_robots_disallow_and_are_asked_again(status: int) -> None:
-    """5xx and 429 for robots.txt allow nothing; asked again after an hour, and given up after three tries."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
+    """5xx and 429 for robots.txt forbid all; it is retried after an hour, and given up after three tries."""
+    site = with_hits("1")
     for _ in range(3):
         assert site.step(**fail(f"http_{status}", status=status, unreachable=False)).kind is RequestKind.ROBOTS
         assert site.row.stopped or site.committed.next_due() == site.now + 3_600_000
     assert site.walk() == [] and [page.reason for page in site.pages] == ["robots_unavailable"]
 
 
-def test_missing_robots_allow() -> None:
-    """A robots.txt that is not there allows everything."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
-    site.step(**fail("http_404", status=404, transient=False, unreachable=False))
-    assert site.step().url == "http://a.test/1"
-
-
-def test_a_cut_robots_txt_is_not_believed() -> None:
-    """A 200 whose body failed allows nothing."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
-    site.step(**fail("timeout", status=200, unreachable=False))
-    site.now += 10_000
-    assert site.jobs() == []
-
-
 def test_robots_are_asked_again_after_a_day() -> None:
     """A robots.txt is believed for a day; the next request after it asks again, and the new rules count."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
+    site = with_hits("1")
     site.walk()
     site.now += 25 * 3_600_000
-    site.hits(*hits_of("http://a.test/2"))
+    site.hits(*hits_at("2"))
     site.robots(b"User-agent: *\nDisallow: /2")
     assert site.walk() == [] and site.pages[-1].reason == "robots"
 
 
-def test_three_connection_failures_stop_the_site() -> None:
-    """After three failures in a row the rest of the hits is refused with its word; a later hit tries again."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1", "http://a.test/2"))
-    site.robots()
-    for wait in (30_000, 60_000):
-        site.step(**fail())
-        assert site.committed.next_due() == site.now + wait
-    site.step(**fail())
-    assert site.walk() == []
-    assert [(page.outcome, page.reason) for page in site.pages] == [
-        ("failed", "connection"),
-        ("refused", "connection"),
-    ]
-    assert site.hits(*hits_of("http://a.test/3")) == ["refused"]
-    site.now += 86_400_000
-    assert site.hits(*hits_of("http://a.test/4")) == ["queued"]
-    assert site.walk()[-2:] == ["/4", "/sitemap.xml"]
-
-
-def test_retry_after_parks_the_site_up_to_an_hour() -> None:
-    """Retry-After is obeyed, capped at an hour, and a zero does not cancel the back-off."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
-    site.robots()
-    for asked, waits in ((120.0, 120_000), (0.0, 60_000), (1e9, 3_600_000)):
-        site.step(**fail("http_429", status=429, unreachable=False, retry_after_s=asked))
-        assert site.row.next_start == site.now + waits
-    assert [(page.outcome, page.reason) for page in site.pages] == [("failed", "http_429")]
-
-
 def test_the_budget_refuses_the_rest_of_the_hits() -> None:
     """At the page budget the site stops; hits beyond it have a record, discovered URLs leave no trace."""
-    site = Site()
-    site.hits(*hits_of(*(f"http://a.test/{n}" for n in range(7))))
-    site.robots()
+    site = begun(*(f"{n}" for n in range(7)))
     assert site.walk(body=b"<a href=/link>x</a>") == ["/0", "/1", "/2", "/3", "/4"]
     assert [page.reason for page in site.pages] == [""] * 5 + ["budget"] * 2
     assert (site.totals.queued, site.totals.active, site.totals.stopped, site.totals.fetched) == (0, 0, 1, 5)
@@ -148,19 +85,15 @@ def test_the_budget_refuses_the_rest_of_the_hits() -> None:
 
 def test_a_site_of_failures_ends() -> None:
     """Failing pages do not count as fetched, but requests have a budget, too."""
-    site = Site()
-    site.hits(*hits_of(*(f"http://a.test/{n}" for n in range(30))))
-    site.robots()
-    gone = fail("http_404", status=404, transient=False, unreachable=False)
+    site = begun(*(f"{n}" for n in range(30)))
+    gone = status(404)
     assert len(site.walk(**gone)) == 15
     assert [page.reason for page in site.pages] == ["http_404"] * 15 + ["too_many_requests"] * 15
 
 
 def test_a_decision_stops_and_refuses_the_rest() -> None:
-    """A decided site gets no further request; what is under way still counts; taking the stop back goes on."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1", "http://a.test/2", "http://a.test/3"))
-    site.robots()
+    """A decided site gets no further request; one in flight still counts; a lifted stop continues."""
+    site = begun("1", "2", "3")
     site.now += 5000
     (job,) = site.jobs()
     site.decide(stop=True)
@@ -170,25 +103,22 @@ def test_a_decision_stops_and_refuses_the_rest() -> None:
     assert [(page.outcome, page.reason) for page in site.pages] == [
         ("fetched", ""), ("refused", "site_decided"), ("refused", "site_decided"),
     ]  # fmt: skip
-    assert site.hits(*hits_of("http://a.test/4")) == ["refused"]
+    assert site.hits(*hits_at("4")) == ["refused"]
     site.decide(stop=False)
-    assert site.hits(*hits_of("http://a.test/5", "http://a.test/3", "http://a.test/1")) == ["queued", "queued", "known"]
+    assert site.hits(*hits_at("5", "3", "1")) == ["queued", "queued", "known"]
     assert site.walk() == ["/robots.txt", "/5", "/3", "/sitemap.xml"]
 
 
 def test_decisions_may_be_switched_off() -> None:
     """With stop_when_decided off a decision changes nothing."""
-    site = Site(stop_when_decided=False)
-    site.hits(*hits_of("http://a.test/1"))
+    site = with_hits("1", stop_when_decided=False)
     site.decide(stop=True)
     assert "/1" in site.walk()
 
 
 def test_sitemaps_are_read_before_links_are_followed() -> None:
     """The sample of the sitemaps, through an index, comes before the links of the hit; the budget is filled."""
-    site = Site(page_budget=4)
-    site.hits(*hits_of("http://a.test/hit"))
-    site.robots(b"Sitemap: http://a.test/index.xml\nSitemap: http://b.test/other.xml")
+    site = begun("hit", robots=b"Sitemap: http://a.test/index.xml\nSitemap: http://b.test/other.xml", page_budget=4)
     assert site.step(body=b"<a href=/link1>x</a><a href=/link2>x</a><a href=/link3>x</a>").url == "http://a.test/hit"
     assert site.step(sitemap=SitemapFile(files=("http://a.test/s1.xml",))).url == "http://a.test/index.xml"
     pages = ("http://a.test/link1", "http://a.test/map1", "http://a.test/tag/x")
@@ -198,12 +128,10 @@ def test_sitemaps_are_read_before_links_are_followed() -> None:
 
 
 def test_a_sitemap_that_could_not_be_had_is_asked_for_once_more() -> None:
-    """Its pages are not lost to one failure; at the second one the file is passed over, and the next one is read."""
-    site = Site(page_budget=3)
-    site.hits(*hits_of("http://a.test/hit"))
-    site.robots(b"Sitemap: http://a.test/1.xml\nSitemap: http://a.test/2.xml")
+    """After one failure a sitemap is retried; after the second it is skipped, and the next one is read."""
+    site = begun("hit", robots=b"Sitemap: http://a.test/1.xml\nSitemap: http://a.test/2.xml", page_budget=3)
     site.step()
-    broken = fail("http_503", status=503, unreachable=False)
+    broken = status(503)
     assert [site.step(**broken).url[-5:] for _ in range(2)] == ["1.xml", "1.xml"]
     assert site.step(**broken).url[-5:] == "2.xml"
     assert site.step(sitemap=SitemapFile(pages=("http://a.test/map",))).url[-5:] == "2.xml"
@@ -211,10 +139,8 @@ def test_a_sitemap_that_could_not_be_had_is_asked_for_once_more() -> None:
 
 
 def test_a_sitemap_speaks_for_its_own_host_and_port_only() -> None:
-    """What a sitemap lists of the twin, where a redirect may have led, or of another port, is not asked for."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/hit"))
-    site.robots()
+    """URLs of the twin, where a redirect may have led, or of another port are not requested."""
+    site = begun("hit")
     site.step()
     foreign = ("http://www.a.test/x", "http://a.test:81/x")
     site.step(sitemap=SitemapFile(pages=foreign, files=foreign), final_url="http://www.a.test/sitemap.xml")
@@ -222,10 +148,8 @@ def test_a_sitemap_speaks_for_its_own_host_and_port_only() -> None:
 
 
 def test_no_sitemap_file_is_read_where_none_may_be() -> None:
-    """With sitemap_files = 0 not even the usual place is asked."""
-    site = Site(sitemap_files=0)
-    site.hits(*hits_of("http://a.test/hit"))
-    site.robots()
+    """With sitemap_files = 0 not even the usual place is requested."""
+    site = begun("hit", sitemap_files=0)
     assert site.walk() == ["/hit"]
 
 
@@ -239,41 +163,25 @@ def test_forbidden_links_are_looked_at_within_bounds(monkeypatch: pytest.MonkeyP
         return allows(rules, url)
 
     monkeypatch.setattr(RobotsRules, "allows", counted)
-    site = Site(use_sitemaps=False)
-    site.hits(*hits_of("http://a.test/hit"))
-    site.robots(b"User-agent: *\nDisallow: /no")
+    site = begun("hit", robots=b"User-agent: *\nDisallow: /no", use_sitemaps=False)
     site.step(body=b"".join(b"<a href=/no/%d>x</a>" % n for n in range(5000)))
     assert len(asked) < 110 and site.walk() == []
 
 
-def test_what_was_under_way_when_a_stop_came_leaves_no_text() -> None:
-    """robots.txt that comes after the decision is not stored any more."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
-    (job,) = site.jobs()
-    site.decide(stop=True)
-    site.answer(job, body=b"User-agent: *")
-    site.walk()
-    assert robots_key("a.test") not in site.committed.rows and site.row.robots_until == 0
-
-
 def test_traps_end() -> None:
     """Links that lead ever deeper end at the depth limit, and URLs at the cap."""
-    site = Site(page_budget=1000, use_sitemaps=False, url_cap=7)
-    site.hits(*hits_of("http://a.test/0"))
-    site.robots()
+    site = begun("0", page_budget=1000, use_sitemaps=False, url_cap=7)
     for n in range(4):
         assert site.step(body=f"<a href=/{n + 1}>x</a>".encode()).url == f"http://a.test/{n}"
     assert site.committed.next_due() is None
-    site.hits(*hits_of("http://a.test/wide"))
+    site.hits(*hits_at("wide"))
     body = b"".join(b"<a href=/w%d>x</a>" % n for n in range(100))
     assert len(site.walk(body=body)) == 5
 
 
 def test_what_another_process_may_have_started_waits_a_delay() -> None:
     """A site that was due before this process had the partition waits one delay from then, once."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
+    site = with_hits("1")
     site.now += 60_000
     assert site.jobs(since_ms=site.now) == [] and site.committed.next_due() == site.now + 5000
     since, site.now = site.now, site.now + 5000
@@ -281,9 +189,8 @@ def test_what_another_process_may_have_started_waits_a_delay() -> None:
 
 
 def test_a_site_waits_for_what_an_answer_asked_that_was_rolled_back() -> None:
-    """A site that is due but must not be asked before a time waits until then, and its state remembers it."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1"))
+    """A due site that must wait until a given time does so, and its state remembers it."""
+    site = with_hits("1")
     later = site.now + 60_000
     assert site.jobs(not_before_ms=later) == [] and site.committed.next_due() == later
     site.now = later
@@ -292,8 +199,7 @@ def test_a_site_waits_for_what_an_answer_asked_that_was_rolled_back() -> None:
 
 def test_a_site_that_is_given_up_accounts_for_its_hits() -> None:
     """A site at which this program failed is stopped once, and its hits are refused with the reason."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1", "http://a.test/2"))
+    site = with_hits("1", "2")
     assert site.give_up() is True
     assert site.give_up() is False
     assert site.walk() == [] and [page.reason for page in site.pages] == ["internal_error"] * 2
@@ -301,12 +207,10 @@ def test_a_site_that_is_given_up_accounts_for_its_hits() -> None:
 
 def test_where_a_redirect_led_is_no_other_page() -> None:
     """Links to it are not followed; a hit for it is recorded as the same page, without a request, and once."""
-    site = Site(use_sitemaps=False)
-    site.hits(*hits_of("http://a.test/old"))
-    site.robots()
+    site = begun("old", use_sitemaps=False)
     site.step(final_url="http://a.test/new", body=b"<a href=/new>x</a><a href=https://a.test/old>x</a>")
     assert site.committed.next_due() is None
-    assert site.hits(*hits_of("http://a.test/new", "http://a.test/new")) == ["refused", "known"]
+    assert site.hits(*hits_at("new", "new")) == ["refused", "known"]
     assert site.walk() == []
     assert [(page.url[-3:], page.reason) for page in site.pages] == [("old", ""), ("new", "same_page")]
 
@@ -325,10 +229,8 @@ def test_urls_that_redirect_to_one_have_one_page() -> None:
 
 
 def test_what_waits_as_a_link_is_dropped_when_a_redirect_leads_there() -> None:
-    """The page of the redirect is the only one, and a URL that was asked for and redirects is visited again as such."""
-    site = Site(use_sitemaps=False, refetch_fetched_s=100_000.0)
-    site.hits(*hits_of("http://a.test/0", "http://a.test/1"))
-    site.robots()
+    """The redirect's page is the only one; a re-visit of a URL that now redirects counts for it."""
+    site = begun("0", "1", use_sitemaps=False, refetch_fetched_s=100_000.0)
     site.step(body=b"<a href=/end>x</a>")
     site.step(final_url="http://a.test/end")
     assert site.row.queued == 0 and site.row.fetched == 2
@@ -341,17 +243,15 @@ def test_what_waits_as_a_link_is_dropped_when_a_redirect_leads_there() -> None:
 
 def test_a_hit_for_a_discovered_url_moves_it_to_the_front() -> None:
     """A link that a hit asks for becomes a hit."""
-    site = Site(use_sitemaps=False)
-    site.hits(*hits_of("http://a.test/0"))
-    site.robots()
+    site = begun("0", use_sitemaps=False)
     site.step(body=b"<a href=/1>x</a><a href=/2>x</a>")
-    assert site.hits(*hits_of("http://a.test/2")) == ["known"]
+    assert site.hits(*hits_at("2")) == ["known"]
     assert site.walk() == ["/2", "/1"]
     assert [(page.found_by, len(page.hits)) for page in site.pages] == [("hit", 1), ("hit", 1), ("link", 0)]
 
 
 def test_other_ports_and_wrong_sites() -> None:
-    """A hit on another port of the host is refused with a reason; a hit that names the wrong site is unusable."""
+    """A hit on another port is refused with a reason; a hit that names the wrong site is unusable."""
     site = Site()
     assert site.hits(*hits_of("http://a.test/1", "http://a.test:8080/2")) == ["queued", "refused"]
     assert site.pages[0].reason == "other_port"
@@ -360,62 +260,7 @@ def test_other_ports_and_wrong_sites() -> None:
 
 
 def test_queued_pages_for_the_audit() -> None:
-    """What waits in the committed frontier can be read from outside."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/1", "http://a.test/2"))
-    site.robots()
+    """The queue of the committed frontier can be read from outside."""
+    site = begun("1", "2")
     site.step()
     assert len(list(queued_pages(site.store, 0))) == 1  # type: ignore[arg-type]
-
-
-ANSWERS = st.sampled_from(
-    [
-        {},
-        {"body": b"<a href=/l1>x</a><a href=/l2>x</a>"},
-        {"sitemap": SitemapFile(pages=("http://a.test/m1", "http://a.test/1"))},
-        {"final_url": "http://a.test/2"},
-        {"body": b"User-agent: *\nDisallow: /2"},
-        fail(),
-        fail("http_404", status=404, transient=False, unreachable=False),
-        fail("http_503", status=503, unreachable=False, retry_after_s=1.0),
-        {"outcome": FetchOutcome.REFUSED, "reason": "content_type"},
-        {"outcome": FetchOutcome.REFUSED, "reason": "private_address", "status": 0},
-    ]
-)
-EVENTS = st.one_of(
-    st.tuples(st.just("hit"), st.integers(0, 6)),
-    st.tuples(st.just("decide"), st.booleans()),
-    st.tuples(st.just("answer"), ANSWERS),
-    st.tuples(st.just("crash"), st.none()),
-)
-
-
-@settings(max_examples=150)
-@given(st.lists(EVENTS, max_size=40))
-def test_every_hit_has_one_record_in_the_end(events: list[tuple[str, object]]) -> None:
-    """Whatever comes in whatever order, each hit's URL ends, and once for good; the totals are the sums."""
-    site = Site(page_budget=4)
-    asked: set[str] = set()
-    for kind, what in events:
-        if kind == "hit":
-            asked.add(f"http://a.test/{what}")
-            site.hits(*hits_of(f"http://a.test/{what}"))
-        elif kind == "decide":
-            site.decide(bool(what))
-        elif (due := site.committed.next_due()) is not None:
-            site.now = max(site.now, due)
-            for job in site.jobs():
-                if kind == "answer":
-                    site.answer(job, **what)  # type: ignore[arg-type]
-        state = [key for key in site.committed.rows if is_queue_key(key)]
-        if asked:
-            assert site.row.queued == len(state) and site.row.wanted <= site.row.queued
-    site.walk()
-    assert asked <= {page.url for page in site.pages}
-    urls = [page.url for page in site.pages if page.reason != "site_decided"]  # a decision may be taken back
-    assert len(urls) == len(set(urls))
-    assert len({page.id for page in site.pages}) == len(site.pages)
-    assert sum(page.outcome == "fetched" for page in site.pages) <= 4
-    if asked:
-        assert (site.totals.sites, site.totals.active, site.totals.queued) == (1, 0, 0)
-        assert site.totals.fetched == sum(page.outcome == "fetched" for page in site.pages)

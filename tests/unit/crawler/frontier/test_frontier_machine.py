@@ -28,7 +28,7 @@ from crawler.web.sitemaps import SitemapFile
 from crawler.web.urls import page_bytes
 from stream.schema.records import Decision
 from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import Site, fail
+from tests.support.frontier_site import Site, fail, status
 
 SITES = ("a.test", "b.test")
 DAY_MS = 86_400_000
@@ -36,7 +36,7 @@ DELAY_MS = 5000
 
 
 class Machine(Site):
-    """Two sites, requests under way, and what the web saw of them."""
+    """Two sites, requests in flight, and the requests that the web saw."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -116,7 +116,7 @@ class Machine(Site):
             ahead = [revisit_of_key(site.site, key) for key, _ in self.committed.scan(revisit_prefix(site.site), 999)]
             assert site.revisit_at == min((at for at, _ in ahead), default=0)
             assert {page: at for at, page in ahead}.items() <= {page: url.due for page, url in urls.items()}.items()
-            assert site.fetched == sum(url.has_page for url in urls.values())
+            assert site.fetched == sum(url.has_page for url in urls.values()) <= self.settings.page_budget
             reads_on = not site.sitemaps_done and site.fetched + site.wanted < 4 and bool(site.origin)
             is_final = site.stopped not in ("", "site_decided", *MAY_PASS)
             active = bool(places) or (bool(ahead) and is_final if site.stopped else reads_on)
@@ -165,9 +165,9 @@ USUAL: dict[RequestKind, list[dict[str, object]]] = {
 }
 FAULTS = [
     fail(),
-    fail("http_404", status=404, transient=False, unreachable=False),
-    fail("http_503", status=503, unreachable=False, retry_after_s=60.0),
-    fail("http_429", status=429, unreachable=False, retry_after_s=0.0),
+    status(404),
+    status(503, retry_after_s=60.0),
+    status(429, retry_after_s=0.0),
     {"outcome": FetchOutcome.REFUSED, "reason": "private_address", "status": 0},
     {"outcome": FetchOutcome.DEFERRED, "status": 0},
 ]

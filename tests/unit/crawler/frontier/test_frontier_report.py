@@ -1,22 +1,23 @@
-"""What a frontier says of itself, from its committed rows."""
+"""Reports on a frontier, from its committed rows."""
 
 from __future__ import annotations
 
 import tracemalloc
-from bisect import bisect_right
 
 import pytest
 
 from crawler.dry_run import DryRun
 from crawler.errors import OldFrontier
 from crawler.fetch.jobs import FetchOutcome
-from crawler.frontier.report import FrontierReader, FrontierReport, site_report
-from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack, site_key
+from crawler.frontier.report import FrontierReader, FrontierReport, queued_pages, site_report
+from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack
 from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
 from stream.text.registrable_domain import registrable_domain
 from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import SETTINGS, Site, fail
+from tests.support.frontier_site import Site, begun, fail, status, with_hits
+
+FORBIDDING = b"User-agent: *\nDisallow: /forbidden\n"
 
 
 def report_of(site: Site, limit: int | None = 10) -> FrontierReport:
@@ -28,15 +29,14 @@ def report_of(site: Site, limit: int | None = 10) -> FrontierReport:
 
 def small_world() -> Site:
     """A site at rest with a re-visit ahead, one parked, one stopped, two of one domain that wait."""
-    site = Site(refetch_fetched_s=3600.0, use_sitemaps=False, crawl_delay_cap_s=100.0)
-    site.hits(*hits_of("http://a.test/1", "http://a.test/2", "http://a.test/forbidden"))
-    site.robots(b"User-agent: *\nDisallow: /forbidden\n")
+    settings = {"refetch_fetched_s": 3600.0, "use_sitemaps": False, "crawl_delay_cap_s": 100.0}
+    site = begun("1", "2", "forbidden", robots=FORBIDDING, **settings)
     site.step()
     site.step(outcome=fail()["outcome"], reason="http_404", status=404)
     site.now += 10_000
     assert site.jobs() == []  # the third is refused on the way
     site.hits(*hits_of("http://parked.test/"))
-    site.step(**fail("http_503", status=503, unreachable=False, retry_after_s=1800.0))
+    site.step(**status(503, retry_after_s=1800.0))
     site.hits(*hits_of("http://slow.test/"))
     site.step(body=b"User-agent: *\nCrawl-delay: 900\n")
     site.jobs()
@@ -61,7 +61,7 @@ def test_the_sums_are_those_of_the_rows() -> None:
 
 
 def test_the_lists_say_who_waits_for_what() -> None:
-    """The oldest due first with its time, the parked host with its end and reason, the next re-visit, large domains."""
+    """The oldest due with its time, the parked site with its end and reason, the next re-visit, large domains."""
     site = small_world()
     report = report_of(site)
     assert [(line.site, site.now - line.due_at) for line in report.oldest_due] == [
@@ -79,7 +79,7 @@ def test_the_lists_say_who_waits_for_what() -> None:
 
 
 def test_a_list_is_no_longer_than_asked_for() -> None:
-    """With a limit each list has so many lines, with None all of them; the sums stay those of all sites."""
+    """A limit bounds each list, None shows all; the sums are those of all sites."""
     site = Site()
     for number in range(30):
         site.hits(*hits_of(f"http://s{number:02}.test/"))
@@ -90,7 +90,7 @@ def test_a_list_is_no_longer_than_asked_for() -> None:
 
 
 def test_one_site_is_told_with_its_urls_in_order() -> None:
-    """URLs that wait come first in their order, then those that are asked again, then the rest with their reason."""
+    """Queued URLs come first in their order, then re-visits, then the rest with their reason."""
     site = small_world()
     site.hits(*hits_of("http://a.test/new"))
     report = site_report(site.committed, site.settings, "a.test", site.now, None)
@@ -109,25 +109,23 @@ def test_one_site_is_told_with_its_urls_in_order() -> None:
 
 
 def test_rows_of_another_version_are_not_guessed_at() -> None:
-    """A frontier of another format is refused by name, by the reports and by the dry run."""
-    site = Site()
-    site.hits(*hits_of("http://a.test/"))
+    """A frontier of another format is refused by name, by the reports, the audit and the dry run."""
+    site = with_hits("1")
     site.committed.rows[TOTALS_KEY] = (pack(Totals(format=1)), None)
     with pytest.raises(OldFrontier, match="another version"):
         report_of(site)
     with pytest.raises(OldFrontier):
         site_report(site.committed, site.settings, "a.test", site.now, None)
+    with pytest.raises(OldFrontier, match="partition 0"):
+        list(queued_pages(site.store, 0))  # type: ignore[arg-type]
     with pytest.raises(OldFrontier):
         DryRun(site.settings, site.now, None).add(site.committed)
 
 
 class _Large:
-    """A frontier of 100,000 sites with a URL each in the queue, made as it is read; of what is asked for, no more."""
+    """A frontier of 100,000 sites with a queued URL each, generated as it is read."""
 
     SITES = 100_000
-
-    def __init__(self) -> None:
-        self.keys: list[bytes] = []
 
     def get(self, key: bytes) -> bytes | None:
         """As `StateReader.get`."""
@@ -164,8 +162,15 @@ def _queue_row(number: int) -> tuple[bytes, bytes]:
 
 @pytest.mark.slow
 def test_a_large_frontier_is_reported_in_bounded_memory() -> None:
-    """200,000 rows are read page by page: what is held at a time does not grow with them."""
-    reader = FrontierReader(CrawlSettings(), 10_000_000, 10, lambda host: host, domains_kept=1000)
+    """200,000 rows are read page by page: the memory held does not grow with them, nor with the names of domains.
+
+    Beyond the domains that are counted at a time, the large ones stay, and are marked as `at least`.
+    """
+
+    def domain_of(host: str) -> str:
+        return "big.example" if int(host[1:7]) % 4 == 0 else host
+
+    reader = FrontierReader(CrawlSettings(), 10_000_000, 10, domain_of, domains_kept=1000)
     tracemalloc.start()
     try:
         reader.add(_Large())  # type: ignore[arg-type]  # of a StateReader the report scans, and nothing else
@@ -177,27 +182,8 @@ def test_a_large_frontier_is_reported_in_bounded_memory() -> None:
     assert (report.queued_in["hits"], report.urls["discovered"]) == (100_000, 100_000)
     assert [line.site for line in report.oldest_due[:2]] == ["h000001.d.example", "h000002.d.example"]
     assert peak_bytes < 4_000_000
-
-
-def test_large_domains_are_found_among_many_names() -> None:
-    """Where more domains are there than are counted at a time, the large ones stay, and are marked as `at least`."""
-    rows = [SiteRow(f"h{n}.{'big' if n % 4 == 0 else f'd{n}'}.example", "http://x") for n in range(4000)]
-    keys = sorted((site_key(row.site), pack(row)) for row in rows)
-    names = [key for key, _ in keys]
-
-    class Rows:
-        def get(self, key: bytes) -> bytes | None:
-            return None
-
-        def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-            first = 0 if after is None else bisect_right(names, after)
-            return [] if prefix else keys[first : first + limit]
-
-    reader = FrontierReader(SETTINGS, 1, 3, lambda host: host.partition(".")[2], domains_kept=100)
-    reader.add(Rows())  # type: ignore[arg-type]
-    largest = reader.report().domains[0]
-    assert largest.domain == "big.example" and largest.at_least
-    assert 900 <= largest.sites <= 1000
+    largest = report.domains[0]
+    assert largest.domain == "big.example" and largest.at_least and 24_900 <= largest.sites <= 25_000
 
 
 @pytest.mark.parametrize(
@@ -205,17 +191,15 @@ def test_large_domains_are_found_among_many_names() -> None:
     [
         *(fail(reason) for reason in ("dns", "dns_no_name", "timeout", "connection")),
         fail("tls_expired", transient=False),
-        fail("http_503", status=503, unreachable=False),
-        fail("http_404", status=404, unreachable=False, transient=False),
+        status(503),
+        status(404),
         {"outcome": FetchOutcome.REFUSED, "reason": "content_type"},
     ],
 )
 @pytest.mark.parametrize("tries", [1, 3])
 def test_a_url_has_the_reason_of_its_page_record(failure: dict[str, object], tries: int) -> None:
-    """Whatever ends it, and if it stops the site: `frontier --site` says what the newest record says."""
-    site = Site(tries=tries, use_sitemaps=False)
-    site.hits(*hits_of("http://a.test/1", "http://a.test/2", "http://a.test/forbidden"))
-    site.robots(b"User-agent: *\nDisallow: /forbidden\n")
+    """However a URL ended, `frontier --site` has the reason of its newest record."""
+    site = begun("1", "2", "forbidden", robots=FORBIDDING, tries=tries, use_sitemaps=False)
     site.walk(**failure)
     report = site_report(site.committed, site.settings, "a.test", site.now, None)
     assert report is not None

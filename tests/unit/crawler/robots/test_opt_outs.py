@@ -38,7 +38,7 @@ from crawler.robots.opt_outs import forbids_mining, opt_outs
     ],
 )
 def test_words_of_x_robots_tag(value: str, words: str) -> None:
-    """What is said to all or to us counts, in any case, after values or other fields; what others are told does not."""
+    """Words for all robots or for us count, in any case, after values or other fields; words for others do not."""
     expected = words.split()
     assert opt_outs({"x-robots-tag": value}, b"", "farmwatch") == [f"header:{word}" for word in expected]
 
@@ -79,7 +79,7 @@ def test_metas_of_a_head(head: bytes, signals: str) -> None:
 
 
 def test_wide_characters_without_a_mark() -> None:
-    """UTF-16 that only the header tells of is read, too."""
+    """UTF-16 that only the header declares is read, too."""
     body = "<meta name=robots content=noai>".encode("utf-16-le")
     assert opt_outs({}, body, "farmwatch", (), "utf-16-le") == ["meta:noai"]
 

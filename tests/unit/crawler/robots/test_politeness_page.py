@@ -41,7 +41,7 @@ def test_every_setting_that_is_named_exists() -> None:
     ],
 )
 def test_the_defaults_are_those_of_the_code(name: str, words: str) -> None:
-    """A number on the page is the default, and still stands on the page."""
+    """Each number on the page is the default."""
     assert words in PAGE
     assert f"{getattr(CrawlSettings(), name):g}" in words
     assert CrawlSettings().park_cap_s == 3600 and "`crawl.park_cap_s` (1 h)" in PAGE

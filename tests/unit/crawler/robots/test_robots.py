@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from protego import Protego
 
-from crawler.robots.explanation import DecisionReason, explain
 from crawler.robots.lines import ROBOTS_CAP_BYTES, SITEMAPS_CAP, RobotsRule, group_of, lines_of
 from crawler.robots.path_patterns import PathPattern, target_of
-from crawler.robots.rules import WILDCARDS_CAP, RobotsAnswer, RobotsRules, RobotsShelf, meaning_of
+from crawler.robots.rules import (
+    WILDCARDS_CAP,
+    DecisionReason,
+    RobotsAnswer,
+    RobotsRules,
+    RobotsShelf,
+    explain,
+    meaning_of,
+)
 from crawler.web.urls import URL_CAP
 
 _ALL = b"User-agent: *\n"
@@ -33,45 +41,30 @@ def test_what_an_answer_to_robots_txt_means(statuses: tuple[int, ...], meaning: 
         assert meaning_of(status, complete=False) is not RobotsAnswer.RULES
 
 
-def test_rules_are_those_of_our_group() -> None:
-    """Our own group counts before the star; the longest match decides; delay and sitemaps are read."""
-    rules = RobotsRules(
-        b"\xef\xbb\xbfUser-agent: *\nDisallow: /\n\nUser-agent: FarmWatch\nDisallow: /no\nAllow: /no/but\n"
-        b"Crawl-delay: 7\nSitemap: https://a.example/s.xml\n",
-        "farmwatch",
-    )
-    assert rules.allows("https://a.example/x") and rules.allows("https://a.example/no/but")
-    assert not rules.allows("https://a.example/no")
-    assert rules.crawl_delay_s == 7 and rules.sitemaps == ["https://a.example/s.xml"]
-    assert RobotsRules(b"", "farmwatch").allows("https://a.example/x")
+def _parsed(shelf: RobotsShelf, asked: str, rules: Callable[[str], int] = lambda _: 0) -> str:
+    """Ask for sites by letter, an upper-case one for a new version; returns those whose text was parsed."""
+    parsed: list[str] = []
+
+    def text(letter: str) -> bytes:
+        parsed.append(letter)
+        return _ALL + b"".join(b"Disallow: /%d\n" % number for number in range(rules(letter)))
+
+    for letter in asked:
+        shelf.rules(letter.lower(), int(letter.isupper()), lambda letter=letter: text(letter))  # type: ignore[misc]
+    return "".join(parsed)
 
 
 def test_the_shelf_parses_once_and_forgets_the_oldest() -> None:
-    """A text is asked for once per version while it is on the shelf."""
-    asked: list[str] = []
-
-    def text(name: str) -> bytes:
-        asked.append(name)
-        return b""
-
-    shelf = RobotsShelf("farmwatch", size=2)
-    for site, version in [("a", 1), ("a", 1), ("b", 1), ("a", 1), ("c", 1), ("a", 1), ("b", 1), ("a", 2)]:
-        shelf.rules(site, version, lambda name=f"{site}{version}": text(name))  # type: ignore[misc]
-    assert asked == ["a1", "b1", "c1", "b1", "a2"]
+    """A text is parsed once per version while it is on the shelf."""
+    assert _parsed(RobotsShelf("farmwatch", size=2), "aabacabA") == "abcbA"
 
 
 def test_the_shelf_is_capped_by_bytes() -> None:
     """Large rules push each other out, a replaced one does not count twice, and the newest is always held."""
-
-    def rules(count: int) -> RobotsRules:
-        text = b"User-agent: *\n" + b"".join(b"Disallow: /%d\n" % n for n in range(count))
-        return RobotsRules(text, "farmwatch")
-
-    shelf = RobotsShelf("farmwatch", cap_bytes=2 * rules(60).size_bytes)
-    for site, count, held in [("a", 60, "a"), ("a", 60, "a"), ("b", 60, "ab"), ("c", 50, "bc"), ("d", 500, "d")]:
-        shelf.put(site, 1, rules(count))
-        assert [name for name in "abcd" if shelf.held(name)] == list(held)
-    assert rules(500).size_bytes > 100 * rules(1).size_bytes > 0
+    one = RobotsRules(_ALL + b"".join(b"Disallow: /%d\n" % number for number in range(60)), "farmwatch").size_bytes
+    shelf = RobotsShelf("farmwatch", cap_bytes=2 * one)
+    assert _parsed(shelf, "aAbAbcbabd" + "d" + "b", lambda letter: {"c": 50, "d": 500}.get(letter, 60)) == "aAbcadb"
+    assert one > 10 * RobotsRules(_ALL + b"Disallow: /1\n", "farmwatch").size_bytes > 0
 
 
 def test_no_more_than_500_kib_of_robots_txt_are_parsed() -> None:
@@ -124,7 +117,7 @@ def test_a_robots_txt_in_the_wrong_encoding_is_obeyed(encoding: str) -> None:
     ],
 )
 def test_which_crawl_delay_is_asked_of_us(lines: str, delay_s: float) -> None:
-    """That of the names above it in our group; of several the longest; what is no number asks nothing."""
+    """The delay of the names above it in our group, the longest of several; any other value counts as none."""
     assert RobotsRules(lines.encode(), "farmwatch").crawl_delay_s == delay_s
 
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import pytest
 from protego import Protego
 
-from crawler.robots.explanation import explain
-from crawler.robots.rules import RobotsRules
+from crawler.robots.rules import RobotsRules, explain
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def test_the_policy_of_a_rule_is_told() -> None:
     ],
 )
 def test_what_an_owner_plainly_meant_counts(body: str, reserved: bool) -> None:
-    """Small slips do not undo a reservation; what is no such file reserves nothing."""
+    """Small mistakes do not undo a reservation; any other file reserves nothing."""
     assert TdmRep.parse(body.encode()).reserves("https://a.example/x") is reserved
 
 
@@ -105,7 +105,7 @@ def test_no_file_raises(body: bytes, location: str) -> None:
 
 
 def test_a_file_is_read_once_and_others_push_it_out() -> None:
-    """Each page of a site asks: the same text gives the same rules; what is kept is bounded, whoever sends texts."""
+    """The same text gives the same parsed rules, and the cache is bounded."""
     text = json.dumps(_RULES).encode()
     first = TdmRep.parse(text)
     assert TdmRep.parse(bytes(bytearray(text))) is first

@@ -1,38 +1,30 @@
-"""Common Crawl on loopback: an index and WARC ranges become the pages that a direct import gives."""
+"""Common Crawl: its index and ranges of its WARC files give the pages that a direct import gives."""
 
 from __future__ import annotations
 
-import asyncio
 import io
 import json
 import time
-from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
-from crawler.hit_records import KnownHits
 from crawler.settings import CrawlSettings
 from crawler.sources.commoncrawl import CommonCrawl
-from crawler.sources.http_client import SourceClient
-from crawler.sources.ledger import Ledger, Round
-from crawler.sources.paced_client import PacedClient
-from crawler.sources.searcher import RoundSummary, Searcher
 from crawler.sources.settings import CommonCrawlSettings
-from crawler.sources.source import ArchivePlace, BadAnswer, Query, QueryRefused
+from crawler.sources.source import ArchivePlace, BadAnswer, Query, QueryRefused, SourceAnswer, SourceRequest
 from crawler.warc.pages import ArchivedPage, pages_of
 from stream.memory.log import MemoryLog
-from stream.processing.metrics import Metrics
-from stream.schema.records import Hit, Page, decode
-from stream.schema.topics import HITS, PAGES, all_topics
-from tests.support.search_desk import answer
-from tests.support.search_engines import Asked, Engine, Reply
+from stream.schema.records import Page, decode
+from stream.schema.topics import PAGES, all_topics
+from tests.support.search_desk import PARTITIONS, Desk, answer
 
 SOURCE = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"), CrawlSettings())
 FILE = "crawl-data/CC-MAIN-2026-43/segments/1/warc/CC-MAIN-1.warc.gz"
 NO_CAPTURES = json.dumps({"message": "No Captures found for: b.example/*"}).encode()
-PARTITIONS = 2
+HOST = Query("a.example", "a.example")
 
 
 @pytest.fixture
@@ -74,65 +66,38 @@ def _warc(pages: int) -> tuple[bytes, list[dict[str, str]]]:
     return made.getvalue(), lines
 
 
-def _serving(warc: bytes, lines: list[dict[str, str]]) -> Engine:
-    def answering(asked: Asked) -> Reply:
-        if asked.path == "/CC-MAIN-2026-43-index":
-            if asked.query["url"] != "a.example/*":
-                return Reply(NO_CAPTURES, 404)
-            if asked.query["page"] != "0":
-                return Reply(b"", 400)
-            chosen = lines[: int(asked.query["limit"])]
-            return Reply(b"\n".join(json.dumps(line).encode() for line in chosen) + b"\n")
-        if asked.path == f"/{FILE}":
-            first, _, last = asked.headers["Range"].removeprefix("bytes=").partition("-")
-            return Reply(warc[int(first) : int(last) + 1], 206)
-        return Reply(b"", 404)
+def _desk(log: MemoryLog, warc: bytes, lines: list[dict[str, str]], **changed: int) -> Desk:
+    """A search of Common Crawl that is answered from this file and index."""
+    mine = CommonCrawlSettings(crawl="CC-MAIN-2026-43", rate=100.0, **{"pages": 3, **changed})  # type: ignore[arg-type]
 
-    return Engine(answering)
+    def answering(request: SourceRequest) -> SourceAnswer:
+        url = urlsplit(request.url)
+        query = dict(parse_qsl(url.query))
+        status, body = 206, b""
+        if url.path == f"/{FILE}":
+            first, _, last = request.headers["Range"].removeprefix("bytes=").partition("-")
+            body = warc[int(first) : int(last) + 1]
+        elif query["url"] != "a.example/*":
+            status, body = 404, NO_CAPTURES
+        elif query["page"] != "0":
+            status = 400
+        else:
+            status, body = 200, b"\n".join(json.dumps(line).encode() for line in lines[: int(query["limit"])]) + b"\n"
+        return SourceAnswer(status, {}, body, desk.now)
 
-
-def _search(
-    engine: Engine,
-    hosts: list[str],
-    log: MemoryLog,
-    count: int = 40,
-    tries: int = 5,
-    pages: int = 3,
-    imports: KnownHits | None = None,
-) -> RoundSummary:
-    mine = CommonCrawlSettings(
-        url=engine.url, data_url=engine.url, crawl="CC-MAIN-2026-43", rate=100.0, pages=pages, count=count, tries=tries
-    )
-    queries = [Query(host, host) for host in hosts]
-
-    async def go() -> RoundSummary:
-        async with SourceClient("test") as asker:
-            turns = PacedClient(
-                CommonCrawl(mine, CrawlSettings()),
-                mine,
-                Ledger(log, "commoncrawl"),
-                asker.ask,
-                clock=time.time,
-                sleep=asyncio.sleep,
-                stopped=lambda: False,
-                metrics=Metrics(),
-                patience_s=5.0,
-            )
-            searcher = Searcher(turns, PARTITIONS, imports or KnownHits(log))
-            return await searcher.round(queries, Round(started_ms=1, total=len(queries)), kept=False)
-
-    return asyncio.run(go())
+    desk = Desk(log, CommonCrawl(mine, CrawlSettings()), mine, answering)
+    desk.now = time.time()  # warcio dates its records
+    return desk
 
 
 def test_a_site_is_imported_as_its_warc_file_would_be(log: MemoryLog) -> None:
     """Index, ranges, pages and hits: each page is that of a direct import of the same file, and points at its hit."""
     warc, lines = _warc(4)
-    with _serving(warc, [*lines, lines[0]]) as engine:
-        summary = _search(engine, ["a.example", "b.example"], log)
+    desk = _desk(log, warc, [*lines, lines[0]])
+    summary = desk.run([HOST, Query("b.example", "b.example")], kept=False)
     assert (summary.queries, summary.pages, summary.hits, summary.skipped, summary.ended) == (2, 4, 4, 0, "")
     assert (summary.outcomes["found"], summary.outcomes["empty"]) == (1, 1)
-    pages = _pages(log)
-    hits = [decode(Hit, m.value or b"") for p in range(PARTITIONS) for m in log.read(HITS, p)]
+    pages, hits = _pages(log), desk.hits()
     direct = [
         found.page
         for found in pages_of(io.BytesIO(warc), CrawlSettings(), now_ms=int(time.time() * 1000), source="commoncrawl")
@@ -145,11 +110,11 @@ def test_a_site_is_imported_as_its_warc_file_would_be(log: MemoryLog) -> None:
 
 
 def test_no_more_pages_than_asked_are_imported(log: MemoryLog) -> None:
-    """`count` bounds what is read of a page of the index."""
+    """`count` bounds the pages imported per page of the index."""
     warc, lines = _warc(5)
-    with _serving(warc, lines) as engine:
-        assert _search(engine, ["a.example"], log, count=2).pages == 2
-    assert [asked.path for asked in engine.seen].count(f"/{FILE}") == 2
+    desk = _desk(log, warc, lines, count=2, pages=1)
+    assert desk.run([HOST], kept=False).pages == 2
+    assert len(desk.asked) == 1 + 2
 
 
 @pytest.mark.parametrize(
@@ -162,8 +127,7 @@ def test_a_record_that_cannot_be_read_costs_only_its_page(
     """The others are imported; of a range with another length than asked for, the query is no success."""
     warc, lines = _warc(2)
     lines[at][field] = str(int(lines[at][field]) + more)
-    with _serving(warc, lines) as engine:
-        summary = _search(engine, ["a.example"], log, tries=1, pages=1)
+    summary = _desk(log, warc, lines, tries=1, pages=1).run([HOST], kept=False)
     assert (summary.pages, summary.skipped_reasons, summary.outcomes) == (1, {why: 1}, {outcome: 1})
 
 
@@ -171,23 +135,11 @@ def test_pages_that_are_there_are_not_appended_again(log: MemoryLog) -> None:
     """By a round that is repeated, or by a line that the index has twice: each record is on the log once."""
     warc, lines = _warc(3)
     lines[2] = {**lines[0], "url": "https://a.example/again"}
-    with _serving(warc, lines) as engine:
-        first, second = (_search(engine, ["a.example"], log) for _ in range(2))
+    first, second = (_desk(log, warc, lines).run([HOST], kept=False) for _ in range(2))
     assert (first.hits, first.pages, first.skipped_reasons) == (2, 2, {"known": 1})
     assert (second.hits, second.pages, second.skipped_reasons) == (0, 0, {"known": 3})
     assert second.outcomes["found"] == 1
     assert len(_pages(log)) == 2
-
-
-def test_a_search_knows_what_it_and_others_appended(log: MemoryLog, tmp_path: Path) -> None:
-    """Rounds of one process, and another process in between: each record is appended once, whoever holds the lock."""
-    warc, lines = _warc(4)
-    ours, other = (KnownHits(log, tmp_path / "lock") for _ in range(2))
-    with _serving(warc, lines) as engine:
-        rounds = [(1, ours), (2, ours), (3, other), (3, ours), (4, ours)]
-        appended = [_search(engine, ["a.example"], log, count=n, imports=by).pages for n, by in rounds]
-    assert appended == [1, 1, 1, 0, 1]
-    assert len(_pages(log)) == 4
 
 
 @pytest.mark.parametrize(
@@ -203,7 +155,7 @@ def test_a_search_knows_what_it_and_others_appended(log: MemoryLog, tmp_path: Pa
     ],
 )
 def test_a_line_of_the_index_that_cannot_be_right_is_passed_over(changed: dict[str, str]) -> None:
-    """Paths out of the archive, ranges without bounds, and what is no HTML page."""
+    """Paths outside the archive, ranges without bounds, and captures that are no HTML page."""
     line = {**_warc(1)[1][0], **changed}
     results = SOURCE.results(answer(line), 1)
     assert (list(results.found), len(results.bad)) == ([], 1)

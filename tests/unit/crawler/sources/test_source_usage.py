@@ -88,7 +88,7 @@ def test_what_the_provider_says_counts_beside_our_own_count() -> None:
 
 
 def test_what_no_provider_can_mean_is_not_believed() -> None:
-    """A renewal in 30 million years is passed over, and one that is spent is not waited for beyond a month."""
+    """A renewal in 30 million years is ignored, and no spent quota causes a wait of more than a month."""
     now_s = _at("2026-11-10")
     usage = answered(_after(now_s), 0, 1e15, {}, now_s)
     assert left(usage, BraveSettings(), now_s) is None
@@ -135,7 +135,7 @@ def test_retry_after_is_obeyed_and_capped() -> None:
 
 
 def test_the_next_request_waits_for_its_rate_and_the_park() -> None:
-    """Two a second: half a second after the last start, whoever made it; a clock set back parks nobody for years."""
+    """At two a second a request starts half a second after the last one; a clock set back parks no source for years."""
     usage = counted(Usage(), 1e9)
     assert free_s(usage, SETTINGS, 1e9) == 1e9 + 0.5
     assert free_s(usage, SETTINGS, 1e9 + 9) == 1e9 + 9
@@ -165,7 +165,7 @@ def test_rounds_start_on_a_grid() -> None:
 
 
 def test_a_round_that_was_broken_off_goes_on() -> None:
-    """Where it was; other queries begin the same round anew, so that what is found twice has one id."""
+    """It resumes; other queries restart the same round, so that results found twice have one id."""
     broken = Round(started_ms=1000, queries="d", total=5, done=2)
     assert next_round(broken, "d", 5, 3600, 50 * HOUR_MS) == (50 * HOUR_MS, broken)
     due_ms, anew = next_round(broken, "other", 6, 3600, 50 * HOUR_MS)

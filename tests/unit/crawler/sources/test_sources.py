@@ -189,7 +189,6 @@ def test_brave_stops_at_its_tenth_page_and_where_it_says_so() -> None:
         ("brave", 422, b'{"error": {"code": "VALIDATION"}}', QueryRefused, "does not accept the query"),
         ("brave", 429, b"", SourceBusy, "search.brave.rate"),
         ("mojeek", 403, b"", SourceRefused, "key is wrong"),
-        ("mojeek", 200, b'{"response": {"status": "ERROR: Daily Limit Reached"}}', QuotaSpent, "Daily Limit"),
         ("mojeek", 200, b'{"response": {"status": "ERROR: Access Denied"}}', SourceRefused, "Access Denied"),
         ("marginalia", 503, b"", SourceBusy, "key of your own"),
         ("marginalia", 403, b"", SourceRefused, "blocked"),
@@ -318,7 +317,7 @@ def test_control_characters_of_an_answer_go_nowhere() -> None:
 
 
 def test_a_key_of_json_http_may_be_a_parameter() -> None:
-    """It stands apart from the URL; a key of which nobody says how it is sent is refused."""
+    """It is separate from the URL; a key without a header or parameter to send it in is refused."""
     settings = JsonHttpSettings(url="https://a.example/?q={query}", key_env="MINE_KEY", key_param="api_key")
     source = open_source(SearchSettings(json_http={"second": settings}), "second", ENVIRONMENT, CrawlSettings())
     request = source.request(QUERY, 1)
@@ -341,7 +340,7 @@ def test_a_key_of_json_http_may_be_a_parameter() -> None:
     ],
 )
 def test_settings_that_cannot_work_are_refused(wrong: dict[str, Any], said: str) -> None:
-    """With what is wrong, before anything is asked."""
+    """The message names the mistake, before any request."""
     with pytest.raises(ValueError, match=re.escape(said)):
         JsonHttpSettings(**wrong)
 
@@ -354,7 +353,7 @@ def test_a_name_of_json_http_is_one_word_and_not_taken(name: str) -> None:
 
 
 def test_a_key_file_is_taken_before_the_environment(tmp_path: Path) -> None:
-    """Its content is the key; one that is empty, absent or no key is told without its content."""
+    """Its content is the key; the error for an empty, absent or invalid file does not repeat the content."""
     file = tmp_path / "key"
     file.write_text(f" {KEY}-of-the-file\n")
     brave = replace(SearchSettings().brave, key_file=str(file))

@@ -94,7 +94,7 @@ def test_a_response_becomes_a_page_and_an_imported_hit(version: str, packed: boo
 
 
 def test_ids_follow_the_record_and_its_url() -> None:
-    """The same record gives the same ids wherever it stands; another record of the same URL is another fetch."""
+    """The same record gives the same ids at any place; another record of the same URL is another fetch."""
     one, two = record(http()), record(http(HTML + b" "))
     first, second = only(one), only(two)
     again = read(two + one)[1]
@@ -134,7 +134,7 @@ def test_what_is_known_or_not_asked_for_is_passed_over() -> None:
     ],
 )
 def test_what_the_crawl_would_not_take_gives_no_page(data: bytes, reason: str) -> None:
-    """It is passed over in the words of the crawl, and is no fault of the archive."""
+    """It is skipped with the crawl's reason, and is no fault of the archive."""
     (found,) = read(data)
     assert isinstance(found, Skipped)
     assert (found.reason, found.is_fault, found.offset) == (reason, False, 0)
@@ -174,19 +174,19 @@ def test_encodings_are_undone(wire: bytes, headers: list[str]) -> None:
 
 
 def test_chunks_that_end_early_are_a_cut_body() -> None:
-    """A chunk that promises two gigabytes costs nothing, and what is there is kept."""
+    """A chunk that declares two gigabytes costs nothing, and its available bytes are kept."""
     page = only(record(http(b"7fffffff\r\n" + HTML, TYPE, "Transfer-Encoding: chunked")))
     assert (body_of(page), page.truncated) == (HTML, True)
 
 
 def metadata(response: bytes, fields: str) -> bytes:
-    """A metadata record that tells of a response."""
+    """A metadata record on a response."""
     ident = response.split(b"WARC-Record-ID: ")[1].split(b"\r\n")[0].decode()
     return record(fields.encode(), kind="metadata", Content_Type="application/warc-fields", WARC_Concurrent_To=ident)
 
 
 def test_metadata_names_the_url_that_was_asked_for() -> None:
-    """A redirected page stands under its own URL; what is no page is passed over; other crawlers' `via` is a link."""
+    """A redirected page has the requested URL; other kinds are skipped; other crawlers' `via` is only a link."""
     moved = record(http(), url="http://www.a.test/moved")
     page = only(metadata(moved, "via: http://a.test/asked\r\nkind: page\r\n") + moved)
     assert (page.url, page.final_url, page.site) == ("http://a.test/asked", "http://www.a.test/moved", "a.test")

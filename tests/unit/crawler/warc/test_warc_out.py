@@ -24,10 +24,9 @@ from prometheus_client import generate_latest
 
 from crawler.errors import ArchiveUnwritable
 from crawler.fetch.jobs import Capture, RequestKind
-from crawler.settings import CrawlSettings
 from crawler.warc.file import close_leftovers
 from crawler.warc.pages import ArchivedPage, pages_of
-from crawler.warc.writer import WarcWriter, open_warc
+from crawler.warc.writer import WarcWriter
 from stream.processing.metrics import Metrics
 from tests.support.farm import wait_for
 from tests.support.paths import ROOT
@@ -55,11 +54,6 @@ def written(folder: Path, *captures: Capture, **changes: Any) -> list[Read]:
     return read_all(finished(folder))
 
 
-def test_no_archive_where_none_is_asked_for() -> None:
-    """An empty folder name costs nothing: no writer, no thread."""
-    assert open_warc(CrawlSettings()) is None
-
-
 def test_an_exchange_is_a_request_and_a_response(tmp_path: Path) -> None:
     """Under a warcinfo record that says who crawled and how; linked, dated to the millisecond, address and digests."""
     info, request, response = written(tmp_path, capture())
@@ -83,7 +77,7 @@ def test_an_exchange_is_a_request_and_a_response(tmp_path: Path) -> None:
 
 
 def test_metadata_stands_before_a_response_that_needs_it(tmp_path: Path) -> None:
-    """Where redirects led there, and for what is no page; a page that was asked for by its own URL has none.
+    """A redirected page and a request for anything but a page have metadata; a page requested by its own URL has none.
 
     Records are counted by type, and bytes as they lie on the disk.
     """
@@ -250,7 +244,7 @@ def test_a_link_in_the_place_of_a_leftover_is_not_followed(tmp_path: Path) -> No
 
 
 def test_a_full_disk_is_an_error_until_there_is_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`settle` raises, again and again; with room the archive goes on, all files whole."""
+    """`settle` raises each time; with room the archive continues, and all files are whole."""
     room = [3000]
     write = os.write
 

@@ -60,7 +60,7 @@ def test_html_by_header_and_start(header: str, body: bytes, html: bool) -> None:
     ],
 )
 def test_charset_decision(header: str, body: bytes, charset: str) -> None:
-    """BOM, header, meta, UTF-8, windows-1252; a declaration that the bytes contradict is passed over."""
+    """BOM, header, meta, UTF-8, windows-1252; a declaration that the bytes contradict is ignored."""
     assert charset_of(header, body) == charset
 
 
@@ -73,7 +73,7 @@ NO_CHARSETS = (
 @pytest.mark.parametrize("name", NO_CHARSETS)
 @pytest.mark.parametrize("where", ["header", "meta"])
 def test_codecs_that_are_no_charsets_of_the_web(name: str, where: str) -> None:
-    """A codec of Python that the Encoding Standard does not name is passed over: it is costly, raises, or smuggles."""
+    """A codec of Python that the Encoding Standard does not name is ignored: it is costly, raises, or hides markup."""
     header = f"text/html; charset={name}" if where == "header" else "text/html"
     for body in (b"<p>plain", b"<p>-" + b"9999a" * 2000, b"<p>" + b"xn--a." * 1000, b"<p>\\N{DEGREE SIGN}"):
         sent = body if where == "header" else f"<meta charset={name}>".encode("latin-1") + body

@@ -36,7 +36,7 @@ def test_a_sample_of_samples_is_the_sample_of_all(numbers: list[int], cut: int, 
 
 
 def test_samples_differ_by_site() -> None:
-    """The seed is the site's name, so no site can know what is sampled of another."""
+    """The seed is the site's name, so samples of two sites differ."""
     urls = [f"https://a.example/{n}" for n in range(100)]
     assert sample("a.example", urls, 10) != sample("b.example", urls, 10)
 

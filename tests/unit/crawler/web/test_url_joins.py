@@ -1,6 +1,6 @@
 """Joining links: the URL Standard's answers (url.spec.whatwg.org) on the references that pages really hold.
 
-The cases are facts of that standard, as its published test data states them, in a selection of our own.
+The cases are facts of that standard from its published test data: a selection, because ada-url passes all of it.
 """
 
 from __future__ import annotations
@@ -19,103 +19,65 @@ BASE = "http://example.org/foo/bar"
 
 PATHS = [
     ("", "/foo/bar"),
-    (" \t\n ", "/foo/bar"),
-    ("#", "/foo/bar"),
     ("#frag", "/foo/bar"),
-    ("?", "/foo/bar?"),
     ("?q", "/foo/bar?q"),
     ("?q#f", "/foo/bar?q"),
     ("x", "/foo/x"),
-    ("x/", "/foo/x/"),
     ("x?y", "/foo/x?y"),
-    ("x#y#z", "/foo/x"),
     (".", "/foo/"),
-    ("./", "/foo/"),
     ("./x", "/foo/x"),
     ("..", "/"),
-    ("../", "/"),
     ("../x", "/x"),
     ("../../../x", "/x"),
-    ("/", "/"),
     ("/x", "/x"),
     ("/x/..", "/"),
-    ("/x/.", "/x/"),
-    ("/x/./y", "/x/y"),
     ("/x/../y", "/y"),
-    ("/x/y/../..", "/"),
     ("/..//x", "//x"),
     ("/x//../y", "/x/y"),
     ("/x/..../y", "/x/..../y"),
-    ("/%2e", "/"),
     ("/%2E%2e/x", "/x"),
-    ("/a/.%2e/b", "/b"),
-    ("/a/%2e/b", "/a/b"),
     ("/a%2fb", "/a%2fb"),
     ("/a%2Fb/..", "/"),
     ("/%41", "/%41"),
-    ("/%zz", "/%zz"),
     ("/%", "/%"),
     ("/a b", "/a%20b"),
     ("/a\tb\r\nc", "/abc"),
     ("/a\x00b", "/a%00b"),
     ("/a\x7fb", "/a%7Fb"),
     ("/\u00e4", "/%C3%A4"),
-    ("/\u30c4", "/%E3%83%84"),
     ("/\U0001f4a9", "/%F0%9F%92%A9"),
     ("?\u00e4", "/foo/bar?%C3%A4"),
     ('/"<>`', "/%22%3C%3E%60"),
-    ("/|", "/|"),
     ("?a b<>\"'", "/foo/bar?a%20b%3C%3E%22%27"),
-    ("?`{}", "/foo/bar?`{}"),
-    ("\\x", "/x"),
     ("\\x\\y", "/x/y"),
-    ("x\\..\\y", "/foo/y"),
     ("?x\\y", "/foo/bar?x\\y"),
     (";x", "/foo/;x"),
     ("x;y?z;w", "/foo/x;y?z;w"),
-    ("./a:b", "/foo/a:b"),
     ("/a:b", "/a:b"),
-    ("@x", "/foo/@x"),
     ("/@x", "/@x"),
     ("http:x", "/foo/x"),
-    ("http:", "/foo/bar"),
     ("http:?q", "/foo/bar?q"),
-    ("http:/x", "/x"),
-    ("http:./x", "/foo/x"),
-    ("HTTP:x", "/foo/x"),
     ("ht\ntp:x", "/foo/x"),
 ]
 
 HOSTS = [
-    ("//h", "http://h/"),
     ("//h/x", "http://h/x"),
-    ("\\\\h\\x", "http://h/x"),
     ("/\\h/x", "http://h/x"),
-    ("///h/x", "http://h/x"),
     ("http:///h", "http://h/"),
     ("http:\\\\h\\x", "http://h/x"),
-    ("https:h", "https://h/"),
-    ("https:/h", "https://h/"),
     ("https://H/X", "https://h/X"),
     ("http://h:80/", "http://h/"),
     ("http://h:443/", "http://h:443/"),
     ("https://h:443/", "https://h/"),
-    ("http://h:0080/", "http://h/"),
     ("http://h:/", "http://h/"),
-    ("http://h:65535/", "http://h:65535/"),
-    ("http://u:p@h/", "http://h/"),
     ("http://u@v@h/", "http://h/"),
     ("http://h@evil/", "http://evil/"),
     ("http://h\\@evil/", "http://h/@evil/"),
     ("http://h./x", "http://h/x"),
-    ("http://h?q", "http://h/?q"),
-    ("http://h#f", "http://h/"),
     ("http://h\t/\nx", "http://h/x"),
     ("http://a_b/", "http://a_b/"),
     ("http://%65xample.com/", "http://example.com/"),
-    ("http://ex%41mple.com/", "http://example.com/"),
     # IPv4 in every notation that reaches it
-    ("http://127.0.0.1/", "http://127.0.0.1/"),
     ("http://127.1/", "http://127.0.0.1/"),
     ("http://127.0.1/", "http://127.0.0.1/"),
     ("http://127.0.0.1./", "http://127.0.0.1/"),
@@ -127,7 +89,6 @@ HOSTS = [
     ("http://\uff10\uff38\uff17\uff46\uff0e\uff11/", "http://127.0.0.1/"),
     ("http://127\u30020.0.1/", "http://127.0.0.1/"),
     ("http://0/", "http://0.0.0.0/"),
-    ("http://256/", "http://0.0.1.0/"),
     ("http://0x/", "http://0.0.0.0/"),
     # IPv6
     ("http://[::1]/", "http://[::1]/"),
@@ -136,15 +97,12 @@ HOSTS = [
     ("http://[::ffff:127.0.0.1]/", "http://[::ffff:7f00:1]/"),
     # IDNA
     ("http://b\u00fccher.de/", "http://xn--bcher-kva.de/"),
-    ("http://B\u00dcCHER.de/", "http://xn--bcher-kva.de/"),
     ("http://fa\u00df.de/", "http://xn--fa-hia.de/"),
     ("http://\uff47\uff4f\uff4f.com/", "http://goo.com/"),
-    ("http://a\u3002b/", "http://a.b/"),
     ("http://h\u00ad/x", "http://h/x"),
     ("HTTP://EXAMPLE.com:80/a/../c?x#f", "http://example.com/c?x"),
     ("https://user:secret@example.com./", "https://example.com/"),
     ("https://b\u00fccher.example/\u00e4?q=\u00f6", "https://xn--bcher-kva.example/%C3%A4?q=%C3%B6"),
-    ("  http://example.com ", "http://example.com/"),
     ("http://[::FFFF:127.0.0.1]:8080/", "http://[::ffff:7f00:1]:8080/"),
 ]
 
@@ -181,11 +139,11 @@ def test_what_is_no_web_url_is_refused(reference: str) -> None:
         normalise(reference, BASE)
 
 
-@pytest.mark.parametrize("text", ["", "x", "//example.com/", "mailto:a@b.example"])
-def test_a_url_without_a_base_is_absolute(text: str) -> None:
+def test_a_url_without_a_base_is_absolute() -> None:
     """A reference is no URL by itself."""
-    with pytest.raises(UnusableUrl):
-        normalise(text)
+    for text in ("", "x", "//example.com/", "mailto:a@b.example"):
+        with pytest.raises(UnusableUrl):
+            normalise(text)
 
 
 @pytest.mark.parametrize(
@@ -236,7 +194,7 @@ def test_a_link_is_of_the_site_and_in_its_one_spelling(reference: str) -> None:
 
 
 def test_a_calendar_of_ten_thousand_links_lists_nothing() -> None:
-    """Days and months without end are told by their looks, however the calendar spells them."""
+    """Endless days and months are recognised in each way to write them."""
     days = [
         text
         for year, month in itertools.product(range(2000, 2083), range(1, 13))

@@ -1,4 +1,4 @@
-"""URLs: one spelling, ids from it, and what is skipped."""
+"""URLs: normalisation, ids, and URLs that are skipped."""
 
 from __future__ import annotations
 

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from crawler.frontier.rows import Priority, queue_key
-from crawler.web.urls import page_bytes, page_id
+from crawler.web.urls import fetch_id, page_bytes, page_id
 from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
+from farmwatch.audit.scope import CRAWLED, JUDGED, MEASURED, SCORED, TALLIED
 from stream.log.contract import At, Commit, Message, StateChange
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
@@ -52,159 +53,102 @@ def test_a_complete_run_is_clean(world: World) -> None:
     assert report.ok
     assert report.settled
     assert [(s.records, s.done) for s in report.steps.values()] == [(4, 4), (3, 3), (3, 3), (2, 2), (1, 1)]
-    assert report.steps["hits -> pages"].reasons == {"robots": 1}
-    assert report.steps["articles -> scores"].reasons == {"too_short": 1}
+    assert report.steps[CRAWLED].reasons == {"robots": 1}
+    assert report.steps[SCORED].reasons == {"too_short": 1}
 
 
-def lost_page(world: World) -> tuple[str, str]:
-    world.put("hits", Hit(id="hit-1", site=SITE, url=f"http://{SITE}/1"))
-    world.row(pages=0, articles=0)
-    return "hits -> pages", "hit-1"
+FETCH = fetch_id(f"http://{SITE}/1", 1)
+STRAY: dict[str, Any] = {"id": "stray", "site": SITE, "page_id": "p", "url": "u"}
+FAULTS: dict[str, tuple[str, str, Callable[[World], object]]] = {  # what is named: step, id; and how it comes about
+    "lost page": (CRAWLED, "hit-1", lambda w: w.hit("1").row(0, 0)),
+    "lost features": (MEASURED, FETCH, lambda w: (w.page("1"), w.row(0, 0))),
+    "lost verdict": (JUDGED, FETCH, lambda w: (w.page("1"), w.features("1").row(0, 0))),
+    "lost score": (SCORED, FETCH, lambda w: (w.judged("1", scored=False), w.row(1, 1, 0))),
+    "score of another site only": (
+        SCORED,
+        FETCH,
+        lambda w: (
+            w.judged("1", scored=False, text="same"),
+            w.judged("1", site=OTHER, text="same"),
+            w.row(1, 1, 0),
+            w.row(1, 1, site=OTHER),
+        ),
+    ),
+    "lost row": (TALLIED, SITE, lambda w: w.judged("1")),
+    "row of two rulesets": (
+        TALLIED,
+        SITE,
+        lambda w: (w.judged("1", rules="r1"), w.judged("2", rules="r2"), w.row(2, 2, rules="r2")),
+    ),
+    "row of the ruleset before": (
+        TALLIED,
+        SITE,
+        lambda w: (w.judged("1", rules="r1"), w.judged("2", rules="r2"), w.row(1, 1, rules="r1")),
+    ),
+    "doubled page": (CRAWLED, FETCH, lambda w: (w.judged("1"), w.page("1"), w.row(1, 1))),
+    "doubled features": (MEASURED, FETCH, lambda w: (w.judged("1"), w.features("1").row(1, 1))),
+    "doubled verdict": (
+        JUDGED,
+        FETCH,
+        lambda w: (w.judged("1", article=False), w.judged("1", article=False, again=True), w.row(1, 0)),
+    ),
+    "doubled verdict of two rulesets": (
+        JUDGED,
+        FETCH,
+        lambda w: (
+            w.judged("1", article=False, rules="r1"),
+            *(w.judged("1", article=False, rules="r2", again=True) for _ in range(2)),
+            w.row(1, 0, rules="r2"),
+        ),
+    ),
+    "doubled score": (
+        SCORED,
+        "digest-1:d/1",
+        lambda w: w.score(w.judged("1"), page_id(f"http://{SITE}/1"), "digest-1").row(1, 1),
+    ),
+    "page lost where another stage gave up": (
+        CRAWLED,
+        "hit-1",
+        lambda w: w.hit("1").bury("tally", HITS, 0, OTHER).row(0, 0),
+    ),
+    "score lost where TALLY gave up the verdict": (
+        SCORED,
+        FETCH,
+        lambda w: (
+            w.judged("1", scored=False),
+            w.bury("tally", "score.requests", 0, OTHER),
+            w.bury("tally", VERDICTS, 0, OTHER),
+            w.row(1, 1, 0),
+        ),
+    ),
+    "row lost where TALLY gave up another site": (
+        TALLIED,
+        SITE,
+        lambda w: (
+            w.judged("1"),
+            w.bury("tally", VERDICTS, 9, OTHER),
+            w.bury("tally", SCORES, 9, f"{OTHER} digest-1:d/1"),
+        ),
+    ),
+    "features of nothing": (
+        MEASURED,
+        "stray",
+        lambda w: (
+            w.put(FEATURES, Features(**STRAY, epoch="e")).put(VERDICTS, Verdict(**STRAY, verdict="dropped")).row(1, 0)
+        ),
+    ),
+}
 
 
-def lost_features(world: World) -> tuple[str, str]:
-    fid = world.page("1")
-    world.row(pages=0, articles=0)
-    return "pages -> features", fid
-
-
-def lost_verdict(world: World) -> tuple[str, str]:
-    fid = world.page("1")
-    pid = page_id(f"http://{SITE}/1")
-    world.put("features", Features(id=fid, site=SITE, page_id=pid, url="u", epoch="e"))
-    world.row(pages=0, articles=0)
-    return "features -> verdicts", fid
-
-
-def lost_score(world: World) -> tuple[str, str]:
-    fid = world.judged("1", scored=False)
-    world.row(pages=1, articles=1, scored=0)
-    return "articles -> scores", fid
-
-
-def score_of_another_site_only(world: World) -> tuple[str, str]:
-    fid = world.judged("1", scored=False, text="same")
-    world.judged("1", site=OTHER, text="same")
-    world.row(pages=1, articles=1, scored=0)
-    world.row(pages=1, articles=1, site=OTHER)
-    return "articles -> scores", fid
-
-
-def lost_row(world: World) -> tuple[str, str]:
-    world.judged("1")
-    return "sites -> rows", SITE
-
-
-def row_of_two_rulesets(world: World) -> tuple[str, str]:
-    world.judged("1", rules="r1")
-    world.judged("2", rules="r2")
-    world.row(pages=2, articles=2, rules="r2")
-    return "sites -> rows", SITE
-
-
-def row_of_the_ruleset_before(world: World) -> tuple[str, str]:
-    world.judged("1", rules="r1")
-    world.judged("2", rules="r2")
-    world.row(pages=1, articles=1, rules="r1")
-    return "sites -> rows", SITE
-
-
-def doubled_page(world: World) -> tuple[str, str]:
-    fid = world.judged("1")
-    url = f"http://{SITE}/1"
-    world.put("pages", Page(id=fid, site=SITE, page_id=page_id(url), url=url))
-    world.row(pages=1, articles=1)
-    return "hits -> pages", fid
-
-
-def doubled_features(world: World) -> tuple[str, str]:
-    fid = world.judged("1")
-    world.put("features", Features(id=fid, site=SITE, page_id="p", url="u", epoch="e"))
-    world.row(pages=1, articles=1)
-    return "pages -> features", fid
-
-
-def doubled_verdict(world: World) -> tuple[str, str]:
-    fid = world.judged("1", article=False)
-    pid = page_id(f"http://{SITE}/1")
-    world.put("verdicts", Verdict(id=fid, site=SITE, page_id=pid, url="u", verdict="dropped"))
-    world.row(pages=1, articles=0)
-    return "features -> verdicts", fid
-
-
-def doubled_verdict_of_two_rulesets(world: World) -> tuple[str, str]:
-    fid = world.judged("1", article=False, rules="r1")
-    for _ in range(2):
-        world.judged("1", article=False, rules="r2", again=True)
-    world.row(pages=1, articles=0, rules="r2")
-    return "features -> verdicts", fid
-
-
-def doubled_score(world: World) -> tuple[str, str]:
-    fid = world.judged("1")
-    world.score(fid, page_id(f"http://{SITE}/1"), "digest-1")
-    world.row(pages=1, articles=1)
-    return "articles -> scores", "digest-1:d/1"
-
-
-def page_lost_where_another_stage_gave_up(world: World) -> tuple[str, str]:
-    world.put("hits", Hit(id="hit-1", site=SITE, url=f"http://{SITE}/1"))
-    world.bury("tally", HITS, 0, OTHER)
-    world.row(pages=0, articles=0)
-    return "hits -> pages", "hit-1"
-
-
-def score_lost_where_tally_gave_up_the_verdict(world: World) -> tuple[str, str]:
-    fid = world.judged("1", scored=False)
-    world.bury("tally", "score.requests", 0, OTHER)
-    world.bury("tally", VERDICTS, 0, OTHER)
-    world.row(pages=1, articles=1, scored=0)
-    return "articles -> scores", fid
-
-
-def row_lost_where_tally_gave_up_another_site(world: World) -> tuple[str, str]:
-    world.judged("1")
-    world.bury("tally", VERDICTS, 9, OTHER)
-    world.bury("tally", SCORES, 9, f"{OTHER} digest-1:d/1")
-    return "sites -> rows", SITE
-
-
-def features_of_nothing(world: World) -> tuple[str, str]:
-    world.put("features", Features(id="stray", site=SITE, page_id="p", url="u", epoch="e"))
-    world.put("verdicts", Verdict(id="stray", site=SITE, page_id="p", url="u", verdict="dropped"))
-    world.row(pages=1, articles=0)
-    return "pages -> features", "stray"
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [
-        lost_page,
-        lost_features,
-        lost_verdict,
-        lost_score,
-        score_of_another_site_only,
-        lost_row,
-        row_of_two_rulesets,
-        row_of_the_ruleset_before,
-        doubled_page,
-        doubled_features,
-        doubled_verdict,
-        doubled_verdict_of_two_rulesets,
-        doubled_score,
-        page_lost_where_another_stage_gave_up,
-        score_lost_where_tally_gave_up_the_verdict,
-        row_lost_where_tally_gave_up_another_site,
-        features_of_nothing,
-    ],
-)
-def test_each_fault_is_named(world: World, fault: Callable[[World], tuple[str, str]]) -> None:
+@pytest.mark.parametrize("fault", FAULTS)
+def test_each_fault_is_named(world: World, fault: str) -> None:
     """What is missing, doubled or contradicts is broken, with its step and its id, and nothing else is."""
-    expected = fault(world)
+    step, name, come_about = FAULTS[fault]
+    come_about(world)
     report = world.report()
-    assert broken(report) == [expected]
+    assert broken(report) == [(step, name)]
     assert not report.ok
-    assert report.steps[expected[0]].broken == 1
+    assert report.steps[step].broken == 1
 
 
 def test_what_is_not_read_yet_waits(world: World) -> None:
@@ -214,19 +158,18 @@ def test_what_is_not_read_yet_waits(world: World) -> None:
     report = audit(world.log)
     assert report.ok
     assert not report.settled
-    assert report.steps["pages -> features"].waiting == 1
-    assert report.steps["sites -> rows"].waiting == 1
+    assert report.steps[MEASURED].waiting == 1
+    assert report.steps[TALLIED].waiting == 1
 
 
 def test_a_hit_in_the_frontier_waits(world: World) -> None:
     """A hit that CRAWL has read and queued is waiting, not lost."""
-    url = f"http://{SITE}/1"
-    world.put("hits", Hit(id="hit-1", site=SITE, url=url))
+    world.hit("1")
     world.row(pages=0, articles=0)
-    queue(world, Priority.HIT, page_bytes(url))
+    queue(world, Priority.HIT, page_bytes(f"http://{SITE}/1"))
     report = world.report()
     assert report.ok
-    assert report.steps["hits -> pages"].waiting == 1
+    assert report.steps[CRAWLED].waiting == 1
 
 
 @pytest.mark.parametrize(("run", "dead"), [("", 1), ("live", 1), ("other", 0)])
@@ -237,7 +180,7 @@ def test_a_dead_letter_is_a_reason(world: World, run: str, dead: int) -> None:
     world.row(pages=0, articles=0)
     report = world.report()
     assert report.ok is bool(dead)
-    assert report.steps["pages -> features"].dead == dead
+    assert report.steps[MEASURED].dead == dead
 
 
 @pytest.mark.parametrize(
@@ -251,7 +194,7 @@ def test_a_row_is_excused_by_a_letter_of_its_site(world: World, topic: str, key:
     world.bury("tally", topic, 0, key)
     report = world.report()
     assert report.ok
-    assert report.steps["sites -> rows"].dead == 1
+    assert report.steps[TALLIED].dead == 1
 
 
 def test_pages_of_the_ruleset_before_do_not_count(world: World) -> None:
@@ -262,7 +205,7 @@ def test_pages_of_the_ruleset_before_do_not_count(world: World) -> None:
     world.row(pages=1, articles=1, rules="r2")
     report = world.report()
     assert broken(report) == []
-    assert report.steps["features -> verdicts"].done == 2
+    assert report.steps[JUDGED].done == 2
 
 
 def test_two_texts_of_one_fetch_are_accounted_for_each(world: World) -> None:
@@ -272,7 +215,7 @@ def test_two_texts_of_one_fetch_are_accounted_for_each(world: World) -> None:
     world.bury("score", "score.requests", 0)
     world.row(pages=1, articles=1, rules="r2")
     report = world.report()
-    step = report.steps["articles -> scores"]
+    step = report.steps[SCORED]
     assert broken(report) == []
     assert (step.records, step.done, step.dead) == (2, 1, 1)
 
@@ -310,13 +253,12 @@ def test_what_retention_took_is_expired() -> None:
     now[0] += 100 * 86_400_000  # beyond what hits, pages and verdicts are kept, within what features are
     world.judged("2", article=False)
     lost = world.page("3")
-    pid = page_id(f"http://{SITE}/3")
-    world.put("features", Features(id=lost, site=SITE, page_id=pid, url="u", epoch="e"))
+    world.features("3")
     world.row(pages=2, articles=0)
     world.log.expire(now[0])
     report = world.report()
-    assert broken(report) == [("features -> verdicts", lost)]
-    step = report.steps["features -> verdicts"]
+    assert broken(report) == [(JUDGED, lost)]
+    step = report.steps[JUDGED]
     assert (step.records, step.expired, step.done) == (3, 1, 1)
 
 
@@ -324,14 +266,14 @@ def test_a_page_that_was_refused_and_fetched_on_a_later_visit_is_done_once() -> 
     """A hit whose page was unreachable and is fetched by another visit is done, and no reason is left of it."""
     world = World()
     world.page("1", outcome="refused", reason="unreachable")
-    assert audit(world.log).steps["hits -> pages"].reasons == {"unreachable": 1}
+    assert audit(world.log).steps[CRAWLED].reasons == {"unreachable": 1}
     queue(world, Priority.HIT, page_bytes(f"http://{SITE}/1"))
-    queued = audit(world.log).steps["hits -> pages"]
+    queued = audit(world.log).steps[CRAWLED]
     assert (queued.waiting, queued.done, queued.reasons) == (1, 0, {})
     queue(world, Priority.HIT, None)
     world.page("1", visit=2)
     report = audit(world.log)
-    step = report.steps["hits -> pages"]
+    step = report.steps[CRAWLED]
     assert (step.records, step.done, step.broken, step.reasons) == (1, 1, 0, {})
     world.page("1", visit=2)
     assert [broken.how for broken in audit(world.log).broken if broken.step == step.name] == ["written twice"]
@@ -346,7 +288,7 @@ def test_a_visit_without_a_new_page_changes_no_account(outcome: str, reason: str
     world.row(pages=1, articles=1)
     report = world.report()
     assert report.ok and report.settled
-    first, features = report.steps["hits -> pages"], report.steps["pages -> features"]
+    first, features = report.steps[CRAWLED], report.steps[MEASURED]
     assert (first.records, first.done, first.reasons, features.records) == (1, 1, {}, 1)
 
 
@@ -355,7 +297,7 @@ def test_a_page_that_is_visited_again_waits_for_nothing() -> None:
     world = World()
     world.judged("1")
     queue(world, Priority.AGAIN, page_bytes(f"http://{SITE}/1"))
-    step = audit(world.log).steps["hits -> pages"]
+    step = audit(world.log).steps[CRAWLED]
     assert (step.done, step.waiting, step.broken) == (1, 0, 0)
 
 
@@ -369,7 +311,7 @@ def test_an_imported_hit_is_accounted_for_by_its_own_page(world: World) -> None:
     world.put("pages", taken)
     world.put("hits", Hit(id="lost", site=SITE, url=f"http://{SITE}/2", source="warc", imported=True))
     world.put("hits", Hit(id="asked", site=SITE, url=url))
-    step = world.report().steps["hits -> pages"]
+    step = world.report().steps[CRAWLED]
     assert (step.records, step.done, step.broken) == (3, 1, 2)
     assert [broken.id for broken in world.report().broken if broken.step == step.name] == ["lost", "asked"]
 

@@ -21,7 +21,6 @@ from scoring.site_tally import SPARE_TEXTS
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output, partition_of
 from stream.processing.stage import BY_REPLAY
-from stream.schema.control import exclusive
 from stream.schema.records import Hit, Record, Score, SiteState, Verdict, decode, encode
 from stream.schema.runs import RunStatus
 from stream.schema.topics import FEATURES, HITS, SCORES, SITES, VERDICTS
@@ -29,6 +28,7 @@ from stream.text.user_errors import Exit
 from tests.support.audit_world import World
 from tests.support.cutover_world import DETECTOR, CutoverWorld, cutover_world
 from tests.support.front_door import PARTITIONS, Runner
+from tests.support.replay_world import put_rows
 from tests.support.tallied_log import (
     DAY_MS,
     LLM_SITES,
@@ -316,8 +316,7 @@ def test_a_score_that_was_given_again_after_a_window_is_no_loss(world: CutoverWo
     stage = TallyStage(DETECTOR, world.config.tally, run="r1", names=names, decides=False)
     world.work(names.tally_group, stage)
     log.reset(names.judge_group, FEATURES, log.end(FEATURES))
-    with exclusive(log) as writer:
-        writer.put(msgspec.structs.replace(run, stop=stop, state=RunStatus.DONE))
+    put_rows(log, msgspec.structs.replace(run, stop=stop, state=RunStatus.DONE))
     assert audit(log, "r1", world.config).ok
     again = [(p, message) for p in range(PARTITIONS) for message in log.read(SCORES, p)]
     log.append([Output(SCORES, p, message.key, message.value) for p, message in again])
@@ -366,8 +365,7 @@ def test_scores_that_tally_may_have_dropped_are_unprovable(world: CutoverWorld) 
 
 def test_a_row_of_a_method_that_the_log_does_not_know_is_unprovable(world: CutoverWorld) -> None:
     """A run that keeps no method, and is configured otherwise by now: verdicts are unprovable, counts are compared."""
-    with exclusive(world.log) as writer:
-        writer.put(msgspec.structs.replace(world.begin_live(), site_method=""))
+    put_rows(world.log, msgspec.structs.replace(world.begin_live(), site_method=""))
     assert look(world).steps[TALLIED].done == SITES_MADE  # as configured
     rewrite(world, rows_of(world)[HUMAN], method_digest="")  # of before methods had digests
     step = look(world).steps[TALLIED]

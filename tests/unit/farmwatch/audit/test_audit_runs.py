@@ -10,21 +10,22 @@ import pytest
 
 from farmwatch.audit.audit import audit
 from farmwatch.daemon.roles import build_stage
-from filters.judge_stage import JudgeStage, asked_store
+from filters.judge_stage import JudgeStage
 from filters.known_scores import KnownScores
 from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.run_rules import RunRules
 from scoring.score_stage import score_key
-from stream.log.contract import CleanupPolicy, Output, Topic, partition_of
+from stream.log.contract import Output, partition_of
 from stream.processing.dead_letters import dead_letter
 from stream.processing.metrics import Metrics
-from stream.schema.records import Features, Score, ScoreRequest, decode, encode
+from stream.schema.records import Features, ScoreRequest, decode, encode
 from stream.schema.roles import Role
 from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 from stream.text.user_errors import Exit, NotFound
 from tests.support.cutover_world import DETECTOR, CutoverWorld, cutover_world
 from tests.support.front_door import PARTITIONS, Runner
+from tests.support.page_records import text_score
 
 STEPS = ["features -> verdicts", "articles -> scores", "sites -> rows"]
 
@@ -129,7 +130,6 @@ def test_scores_of_a_replay_are_not_written_twice(world: CutoverWorld) -> None:
 def test_articles_that_score_gives_no_score_are_unscored(world: CutoverWorld, asks: bool) -> None:
     """A replay whose detector SCORE does not run has not asked, or was passed over: nothing is lost, it is told."""
     run = world.begin("r1", ruleset="default")
-    world.log.create([Topic(f"state.{asked_store('r1')}", PARTITIONS, CleanupPolicy.COMPACT)])
     stage = JudgeStage(
         load_ruleset("default"), run="r1", names=run.names(), replays=True, detector="gone/1", can_ask=lambda: asks
     )
@@ -155,7 +155,6 @@ def test_articles_that_score_gives_no_score_are_unscored(world: CutoverWorld, as
 def test_a_request_that_score_buried_is_dead(world: CutoverWorld) -> None:
     """Though it names a detector: that text was not passed over."""
     run = world.begin("r1", ruleset="default")
-    world.log.create([Topic(f"state.{asked_store('r1')}", PARTITIONS, CleanupPolicy.COMPACT)])
     stage = JudgeStage(load_ruleset("default"), run="r1", names=run.names(), replays=True, detector=DETECTOR)
     world.work("judge.r1", stage)
     world.log.reset("score", REPLAY_REQUESTS, world.log.end(REPLAY_REQUESTS))
@@ -171,7 +170,6 @@ def test_a_request_that_score_buried_is_dead(world: CutoverWorld) -> None:
 def test_a_request_that_the_live_judge_lost_is_broken(world: CutoverWorld) -> None:
     """A replay may have asked for nothing. Of what comes once it is live each article has its request."""
     run = world.begin("r1", ruleset="default")
-    world.log.create([Topic(f"state.{asked_store('r1')}", PARTITIONS, CleanupPolicy.COMPACT)])
     ruleset = load_ruleset("default")
     world.work("judge.r1", JudgeStage(ruleset, run="r1", names=run.names(), replays=True, can_ask=lambda: False))
     cut_over(world.log, CutoverRequest("r1", "me", partial=True))
@@ -188,7 +186,6 @@ class _AllKnown(KnownScores):
         super().__init__(DETECTOR, lambda _: ())
 
     def has(self, *_: object) -> bool:
-        """Every text has a score."""
         return True
 
 
@@ -204,16 +201,8 @@ def test_articles_with_scores_of_other_detectors_are_unscored(world: CutoverWorl
 
 
 def _score(world: CutoverWorld, partition: int, request: ScoreRequest, detector: str = DETECTOR) -> None:
-    score = Score(
-        id=f"{request.text_digest}:{detector}",
-        site=request.site,
-        page_id=request.page_id,
-        fetch_id=request.id,
-        text_digest=request.text_digest,
-        detector=detector,
-        flag=True,
-        score=1.0,
-    )
+    page, fetch = request.page_id, request.id
+    score = text_score(request.site, request.text_digest, detector, True, page, fetch, score=1.0)
     world.log.append([Output(SCORES, partition, score_key(score).encode(), encode(score))])
 
 

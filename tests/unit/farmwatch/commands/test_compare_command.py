@@ -5,7 +5,10 @@ from __future__ import annotations
 import itertools
 import json
 import re
+from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -21,32 +24,24 @@ from tests.support.two_runs import RULESETS, A, B, begin, page, put_features, pu
 
 EVIL = "Steer \x1b[31mthe\x07 terminal.\n<script>alert(1)</script>\u202e"
 PAGES = [page(n, 70 if n % 3 == 0 else 500, site=f"s{n % 20}.example", text=f"{EVIL} {n}") for n in range(60)]
+SiteKinds = Mapping[str, str] | tuple[()]
 SITES = {f"s{n}.example": "llm" if n < 5 else "human" for n in range(20)}
 
 
-def log_with(folder: Path, pages: list[Features]) -> str:
+def log_with(folder: Path, pages: list[Features], a: SiteKinds = (), b: SiteKinds = (), **row: Any) -> str:
     """URL of a log with the two runs over these pages."""
     url = f"sqlite:{folder / 'log'}"
-    log = open_log(url)
-    begin(log)
-    put_features(log, pages)
-    for name in (A, B):
-        put_run(log, name, RULESETS[name], pages)
-    log.close()
+    with closing(open_log(url)) as log:
+        begin(log)
+        put_features(log, pages)
+        put_run(log, A, RULESETS[A], pages, a, **row)
+        put_run(log, B, RULESETS[B], pages, b, **row)
     return url
 
 
 @pytest.fixture
 def two_runs(tmp_path: Path, no_weights: None) -> str:
-    """URL of a log with two runs."""
-    url = f"sqlite:{tmp_path / 'log'}"
-    log = open_log(url)
-    begin(log)
-    put_features(log, PAGES)
-    put_run(log, A, RULESETS[A], PAGES, SITES, detector=DETECTOR)
-    put_run(log, B, RULESETS[B], PAGES, {**SITES, "s7.example": "llm"}, detector=DETECTOR)
-    log.close()
-    return url
+    return log_with(tmp_path, PAGES, SITES, {**SITES, "s7.example": "llm"}, detector=DETECTOR)
 
 
 def test_the_tables_say_what_changed(farmwatch: Runner, two_runs: str) -> None:
@@ -96,10 +91,9 @@ def test_a_long_text_is_cut_and_says_so(farmwatch: Runner, tmp_path: Path, no_we
 
 def test_rules_that_neither_ruleset_has_in_force_are_not_shown(farmwatch: Runner, two_runs: str) -> None:
     """A rule that one ruleset has without a threshold and the other does not have decides nothing in either."""
-    log = open_log(two_runs)
     idle = parse_ruleset(f"{RULESETS[A].source}[rules.longest_block]\n", "idle")
-    put_run(log, "idle", idle, PAGES, SITES, detector=DETECTOR)
-    log.close()
+    with closing(open_log(two_runs)) as log:
+        put_run(log, "idle", idle, PAGES, SITES, detector=DETECTOR)
     ran = farmwatch("compare", "idle", B, "--log", two_runs)
     assert "longest_block" not in ran.out
     assert "in force in A and not in B: language" in ran.out
@@ -175,10 +169,9 @@ def test_the_saved_sample_is_what_label_takes(farmwatch: Runner, two_runs: str, 
 
 def test_a_saved_sample_names_a_shipped_ruleset_by_its_name(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
     """What `rulesets evaluate` can take by name is named so; a ruleset of that name with another text is not."""
-    log = open_log(two_runs)
-    put_run(log, "shipped", load_ruleset("notes"), PAGES, SITES, detector=DETECTOR)
-    put_run(log, "own", parse_ruleset(RULESETS[A].source, "notes"), PAGES, SITES, detector=DETECTOR)
-    log.close()
+    with closing(open_log(two_runs)) as log:
+        put_run(log, "shipped", load_ruleset("notes"), PAGES, SITES, detector=DETECTOR)
+        put_run(log, "own", parse_ruleset(RULESETS[A].source, "notes"), PAGES, SITES, detector=DETECTOR)
     saved = tmp_path / "flips.jsonl"
     farmwatch("compare", "own", "shipped", "--log", two_runs, "--out", saved)
     line = json.loads(saved.read_text().partition("\n")[0])

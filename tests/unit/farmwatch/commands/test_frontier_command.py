@@ -159,11 +159,11 @@ def test_who_rests_without_a_page_to_ask_for_is_accounted_for(farmwatch: Runner,
 
 
 def test_a_host_parked_over_robots_txt_says_so(farmwatch: Runner, tmp_path: Path) -> None:
-    """In the list and of the site alone: it is robots.txt that could not be had, and why."""
+    """In the list and of the site alone: robots.txt was not available, and why."""
     later = int(time.time() * 1000) + 3_600_000
     row = SiteRow("a.example", "http://x", parked_until=later, parked_why="robots.txt:http_503", queued=1, wanted=1)
     url = log_with(tmp_path, row)
-    said = "robots.txt could not be had: the server failed"
+    said = "robots.txt was not available: the server failed"
     assert f"\trobots.txt:http_503\t{said}\t1\n" in farmwatch("frontier", "--parked", "--log", url).out
     assert f"): robots.txt:http_503: {said}\n" in farmwatch("frontier", "--site", "a.example", "--log", url).out
 

@@ -6,6 +6,7 @@ import io
 import json
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import msgspec
@@ -13,146 +14,131 @@ import pytest
 
 from replay.engine.progress_line import ProgressLine, line_of
 from replay.engine.runner import Ending, Pace, ReplayStatus
-from replay.runs.lag import lag_by_group
 from replay.runs.overview import run_state
 from replay.runs.phases import Advance, RunProgress
 from replay.runs.removal import RunNeeded, remove
 from replay.runs.site_table import SiteTable
+from replay.runs.topology import lag_by_group
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output, Topic
 from stream.processing.heartbeat import beat
-from stream.schema.control import Control, Scorers, exclusive, tell_scorers
+from stream.schema.control import Control, Scorers, tell_scorers
 from stream.schema.records import SiteState, encode
 from stream.schema.runs import Alias, Cutover, RunStatus
 from stream.schema.topics import PAGES
 from tests.support.front_door import Ran, Runner
-from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
+from tests.support.replay_world import PARTITIONS, LiveWorld, live_world, put_rows, write_rules
 
 
-class Place:
-    """An embedded log with a live run, and how to name it to a command."""
-
-    def __init__(self, folder: Path) -> None:
-        self.url = f"sqlite:{folder / 'log'}"
-        self.log = EmbeddedLog(folder / "log", lease_ms=500)
-        self.world = LiveWorld(self.log, config_of(self.url))
-        self.world.feed(features_of_pages(5, 12, self.world.epoch))
-        self.world.carry_on()
-        self.rules = write_rules(folder, 5)
-
-    def state(self, run: str) -> str:
-        """State of a run as `farmwatch runs` shows it."""
-        return run_state(self.log, Control(self.log), self.world.row(run), 0).state
-
-
-def replay(farmwatch: Runner, place: Place, *arguments: str) -> Ran:
+def replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> Ran:
     """The command, without giving way: a process cannot take back its niceness."""
-    return farmwatch("replay", "--full-speed", "--log", place.url, *arguments)
+    return farmwatch("replay", "--full-speed", "--log", world.url, *arguments)
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    """A fresh place."""
-    made = Place(tmp_path)
-    yield made
-    made.log.close()
+def world(tmp_path: Path) -> Iterator[LiveWorld]:
+    with closing(EmbeddedLog(tmp_path / "log", lease_ms=500)) as log:
+        yield live_world(tmp_path, 5, 12, log)
 
 
-def test_the_time_left_is_by_effort(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+def state_of(world: LiveWorld, run: str) -> str:
+    """State of a run as `farmwatch runs` shows it."""
+    return run_state(world.log, Control(world.log), world.row(run), 0).state
+
+
+def test_the_time_left_is_by_effort(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """A tenth of the pages is measured in 100 s: what is left is nine such times and a little, not one a record."""
-    run, _ = place.world.begin(ruleset=place.rules, name="r1")
+    run, _ = world.begin(ruleset=world.rules, name="r1")
     advances = [Advance("measure", 4500, 45000), Advance("judge", 0, 45000), Advance("tally", 0, 100_000)]
     monkeypatch.setattr("replay.runs.overview.progress_of", lambda *_, **__: RunProgress(advances))
     run = msgspec.structs.replace(run, began_at=0, began_done=0, began_effort=0.0)
-    member = place.log.join("judge.r1", ["features"], member="m")
-    state = run_state(place.log, Control(place.log), run, 100_000)
+    member = world.log.join("judge.r1", ["features"], member="m")
+    state = run_state(world.log, Control(world.log), run, 100_000)
     member.close()
     assert state.eta_s is not None and 900 < state.eta_s < 1000
 
 
-def test_the_lag_is_what_a_cutover_asks_for(place: Place) -> None:
+def test_the_lag_is_what_a_cutover_asks_for(world: LiveWorld) -> None:
     """A run that judges what another measures is behind by the pages that are not measured yet, too."""
-    run, _ = place.world.begin(ruleset=place.rules, name="r1")
-    place.log.create([Topic("features.base", PARTITIONS)])
-    place.log.append([Output(PAGES, 0, b"k", b"v")] * 3)
+    run, _ = world.begin(ruleset=world.rules, name="r1")
+    world.log.create([Topic("features.base", PARTITIONS)])
+    world.log.append([Output(PAGES, 0, b"k", b"v")] * 3)
     run = msgspec.structs.replace(run, features="features.base")
-    control = Control(place.log)
-    lag = run_state(place.log, control, run, 0).lag
-    assert lag == sum(lag_by_group(place.log, control, run).values())
-    assert lag - run_state(place.log, control, place.world.row("r1"), 0).lag == 3 - 60  # pages, and not 60 features
+    control = Control(world.log)
+    lag = run_state(world.log, control, run, 0).lag
+    assert lag == sum(lag_by_group(world.log, control, run).values())
+    assert lag - run_state(world.log, control, world.row("r1"), 0).lag == 3 - 60  # pages, and not 60 features
 
 
-def test_a_run_that_was_live_is_shown_so_when_it_was_done(place: Place) -> None:
+def test_a_run_that_was_live_is_shown_so_when_it_was_done(world: LiveWorld) -> None:
     """A bounded run that was live and was gone back from is one that a cutover may go back to, not just done."""
-    run, _ = place.world.begin(ruleset=place.rules, name="r1")
-    with exclusive(place.log) as writer:
-        writer.put(
-            msgspec.structs.replace(run, state=RunStatus.DONE),
-            Alias(run="live", before="r1"),
-            Cutover(number=1, at=1, by="me", from_run="r1", to_run="live"),
-        )
-    assert place.state("r1") == "was live"
-    row = msgspec.structs.replace(place.world.row("r1"), articles=7, unscored=1)
-    state = run_state(place.log, Control(place.log), row, 0)
+    run, _ = world.begin(ruleset=world.rules, name="r1")
+    put_rows(
+        world.log,
+        msgspec.structs.replace(run, state=RunStatus.DONE),
+        Alias(run="live", before="r1"),
+        Cutover(number=1, at=1, by="me", from_run="r1", to_run="live"),
+    )
+    assert state_of(world, "r1") == "was live"
+    row = msgspec.structs.replace(world.row("r1"), articles=7, unscored=1)
+    state = run_state(world.log, Control(world.log), row, 0)
     assert (state.done, state.tallied) == ("", None)  # the live stages went on with it since it was done
 
 
-def test_a_run_that_is_live_has_no_end(place: Place, farmwatch: Runner) -> None:
+def test_a_run_that_is_live_has_no_end(world: LiveWorld, farmwatch: Runner) -> None:
     """Whatever end its replay had: no phases, no end of its window; once another one is live, it ended by then.
 
-    That holds also while a live stage is still leaving it, and until a replay goes on with it.
+    That holds also while a live stage is still leaving it, and until a replay resumes it.
     """
-    place.world.replay(ruleset=place.rules, name="mine")
-    row = place.world.row("mine")
-    with exclusive(place.log) as writer:
-        writer.put(
-            Alias(run="mine", before="live"),
-            Cutover(number=1, at=row.ended_at, by="me", from_run="live", to_run="mine"),
-        )
-    shown = farmwatch("runs", "show", "live", "--log", place.url).out
+    world.replay(ruleset=world.rules, name="mine")
+    row = world.row("mine")
+    put_rows(
+        world.log,
+        Alias(run="mine", before="live"),
+        Cutover(number=1, at=row.ended_at, by="me", from_run="live", to_run="mine"),
+    )
+    shown = farmwatch("runs", "show", "live", "--log", world.url).out
     assert "window: earliest .. live" in shown and "state: live" in shown
     assert not any(line.startswith(("ended", "phase")) for line in shown.splitlines())
-    listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", place.url).out.splitlines()]
+    listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", world.url).out.splitlines()]
     assert [(run["run"], run["to_at"], run["ended_at"], run["phases"]) for run in listed] == [
         ("mine", 0, 0, []),
         ("first", row.ended_at, row.ended_at, []),
     ]
     left_at = row.ended_at + 86_400_000
     running = msgspec.structs.replace(row, state=RunStatus.RUNNING, ended_at=0)
-    with exclusive(place.log) as writer:
-        writer.put(running, Alias(), Cutover(number=2, at=left_at, by="me", from_run="mine", to_run="live"))
-    member = place.log.join("judge.mine", ["features"], member="judge-1")
-    assert place.state("mine") == "was live"
-    with exclusive(place.log) as writer:
-        writer.put(msgspec.structs.replace(running, began_at=left_at + 1))
-    assert place.state("mine") == "running"
+    put_rows(world.log, running, Alias(), Cutover(number=2, at=left_at, by="me", from_run="mine", to_run="live"))
+    member = world.log.join("judge.mine", ["features"], member="judge-1")
+    assert state_of(world, "mine") == "was live"
+    put_rows(world.log, msgspec.structs.replace(running, began_at=left_at + 1))
+    assert state_of(world, "mine") == "running"
     member.close()
-    state = run_state(place.log, Control(place.log), row, 0)
+    state = run_state(world.log, Control(world.log), row, 0)
     assert (state.to_at, state.ended_at, list(state.phases)) == (left_at, left_at, [])
 
 
-def test_only_a_run_at_work_follows(place: Place) -> None:
+def test_only_a_run_at_work_follows(world: LiveWorld) -> None:
     """One that was cancelled, or that nobody is at work on, does not: neither is it done by some share."""
-    run, _ = place.world.begin(ruleset=place.rules, name="mine", end="follow")
+    run, _ = world.begin(ruleset=world.rules, name="mine", end="follow")
     for state in (RunStatus.RUNNING, RunStatus.CANCELLED):
-        shown = run_state(place.log, Control(place.log), msgspec.structs.replace(run, state=state), 0)
+        shown = run_state(world.log, Control(world.log), msgspec.structs.replace(run, state=state), 0)
         assert (shown.state, shown.done) == ("stopped" if state == RunStatus.RUNNING else state, "")
 
 
-def test_what_left_the_log_unread_is_told(place: Place, farmwatch: Runner) -> None:
+def test_what_left_the_log_unread_is_told(world: LiveWorld, farmwatch: Runner) -> None:
     """A run that goes on after retention took part of what it had not read says so at its begin and at its end."""
-    place.world.begin(ruleset=place.rules, name="r1")
-    place.log.expire(2**44, {"features": [2, 2, 2], "hits": [0, 0, 0]})
-    ran = replay(farmwatch, place, "--name", "r1")
+    world.begin(ruleset=world.rules, name="r1")
+    world.log.expire(2**44, {"features": [2, 2, 2], "hits": [0, 0, 0]})
+    ran = replay(farmwatch, world, "--name", "r1")
     assert ran.code == 0
     said = "6 records left the log before it had read them (features 6)"
     assert f"warning: {said}" in ran.err
     assert said in ran.out
 
 
-def test_a_replay_says_what_it_came_to(place: Place, farmwatch: Runner) -> None:
+def test_a_replay_says_what_it_came_to(world: LiveWorld, farmwatch: Runner) -> None:
     """Pages, articles, sites by verdict, the rate beside the live one, what is unscored, and what to do next."""
-    ran = replay(farmwatch, place, "--ruleset", place.rules, "--name", "mine", "--why", "shorter ones")
+    ran = replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine", "--why", "shorter ones")
     assert ran.code == 0, ran.err
     assert "mine: 59 pages judged by rules-5" in ran.out
     assert "first (live): " in ran.out
@@ -161,28 +147,27 @@ def test_a_replay_says_what_it_came_to(place: Place, farmwatch: Runner) -> None:
     assert "next: farmwatch cutover mine" in ran.out
     assert "from features, because" in ran.err
     assert "/metrics" in ran.err
-    assert place.world.row("mine").why == "shorter ones"
-    place.world.score()
-    again = replay(farmwatch, place, "--name", "mine", "--json")
+    assert world.row("mine").why == "shorter ones"
+    world.score()
+    again = replay(farmwatch, world, "--name", "mine", "--json")
     assert again.code == 0, again.err
     summary = json.loads(again.out)
     assert (summary["run"], summary["state"], summary["unscored"], summary["pages"]) == ("mine", "done", 0, 59)
 
 
-def test_runs_are_listed_with_their_state(place: Place, farmwatch: Runner) -> None:
+def test_runs_are_listed_with_their_state(world: LiveWorld, farmwatch: Runner) -> None:
     """The live one first; of one that nobody is at work on, how to go on with it; of a done one what it came to."""
-    place.world.replay(ruleset=place.rules, name="done")
-    place.world.begin(ruleset=place.rules, name="half")
-    ran = farmwatch("runs", "--log", place.url)
+    world.replay(ruleset=world.rules, name="done")
+    world.begin(ruleset=world.rules, name="half")
+    ran = farmwatch("runs", "--log", world.url)
     assert ran.code == 0
     lines = [line.split("\t") for line in ran.out.splitlines()]
     assert [line[0] for line in lines] == ["run", "first", "done", "half"]
     assert "half is stopped: `farmwatch replay --name half` resumes it" in ran.err
     long = "binoculars/observer+performer@0a1b2c3d/float32/512/calibrated-2026"
-    with exclusive(place.log) as writer:
-        writer.put(msgspec.structs.replace(place.world.row("half"), detector=long))
-    assert f"\t{long}\t" in farmwatch("runs", "--log", place.url).out  # a pipe has all of it
-    listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", place.url).out.splitlines()]
+    world.alter("half", detector=long)
+    assert f"\t{long}\t" in farmwatch("runs", "--log", world.url).out  # a pipe has all of it
+    listed = [json.loads(line) for line in farmwatch("runs", "--json", "--log", world.url).out.splitlines()]
     states = [("first", "live"), ("done", "done"), ("half", "stopped")]
     assert [(run["run"], run["state"]) for run in listed] == states
     assert listed[1]["share"] == 1.0
@@ -193,30 +178,28 @@ def test_runs_are_listed_with_their_state(place: Place, farmwatch: Runner) -> No
     assert listed[2]["resume"] == "farmwatch replay --name half"
 
 
-def test_a_cutover_that_would_be_refused_is_no_next_step(place: Place, farmwatch: Runner) -> None:
+def test_a_cutover_that_would_be_refused_is_no_next_step(world: LiveWorld, farmwatch: Runner) -> None:
     """Where records are not in the run, or most of its articles have no score, the scores come first."""
-    place.world.replay(ruleset=place.rules, name="mine")
+    world.replay(ruleset=world.rules, name="mine")
 
     def steps() -> str:
-        return farmwatch("runs", "show", "mine", "--log", place.url).out.partition("next: ")[2]
+        return farmwatch("runs", "show", "mine", "--log", world.url).out.partition("next: ")[2]
 
     assert "farmwatch cutover mine" in steps()
-    with exclusive(place.log) as writer:
-        row = place.world.row("mine")
-        writer.put(msgspec.structs.replace(row, start={"features": [1] * PARTITIONS}))
+    row = world.row("mine")
+    world.alter("mine", start={"features": [1] * PARTITIONS})
     assert "compare live mine" in steps() and "cutover" not in steps()
-    with exclusive(place.log) as writer:
-        writer.put(row)
+    put_rows(world.log, row)
     bare = SiteState(id="bare.example", site="bare.example", articles=1000, pages=1000)
-    place.log.append([Output("sites.mine", 0, b"bare.example", encode(bare))])
+    world.log.append([Output("sites.mine", 0, b"bare.example", encode(bare))])
     assert "replay --name mine    # first: most articles have no score; takes in" in steps()
     assert "cutover" not in steps()
 
 
-def test_a_run_is_shown_in_full(place: Place, farmwatch: Runner) -> None:
+def test_a_run_is_shown_in_full(world: LiveWorld, farmwatch: Runner) -> None:
     """Window, source and why, who and when, each phase; an unknown one names those that are there."""
-    place.world.replay(ruleset=place.rules, name="mine", why="to see")
-    ran = farmwatch("runs", "show", "mine", "--log", place.url)
+    world.replay(ruleset=world.rules, name="mine", why="to see")
+    ran = farmwatch("runs", "show", "mine", "--log", world.url)
     assert ran.code == 0
     for part in (
         "state: done",
@@ -226,38 +209,36 @@ def test_a_run_is_shown_in_full(place: Place, farmwatch: Runner) -> None:
         "phase judge: 63 of 63",
     ):
         assert part in ran.out
-    shown = json.loads(farmwatch("runs", "show", "mine", "--json", "--log", place.url).out)
+    shown = json.loads(farmwatch("runs", "show", "mine", "--json", "--log", world.url).out)
     assert (shown["why"], shown["pages"], shown["lags"]) == ("to see", 59, {"judge.mine": 0, "tally.mine": 0})
-    live = farmwatch("runs", "show", "live", "--log", place.url)
+    live = farmwatch("runs", "show", "live", "--log", world.url)
     assert "next:" not in live.out  # nobody replays or cuts over to the live run
     assert live.out.count("share") == 1
-    with exclusive(place.log) as writer:
-        writer.put(msgspec.structs.replace(place.world.row("mine"), measured_by={"measure.chunk_mode": "block"}))
-    measured = " ".join(farmwatch("runs", "show", "mine", "--log", place.url).out.split())
+    world.alter("mine", measured_by={"measure.chunk_mode": "block"})
+    measured = " ".join(farmwatch("runs", "show", "mine", "--log", world.url).out.split())
     assert "measured with measure.chunk_mode=block" in measured
-    unknown = farmwatch("runs", "show", "nobody", "--log", place.url)
+    unknown = farmwatch("runs", "show", "nobody", "--log", world.url)
     assert unknown.code == 1
     assert "first, mine" in unknown.err
 
 
-def test_the_text_of_a_runs_ruleset_comes_back(place: Place, farmwatch: Runner) -> None:
+def test_the_text_of_a_runs_ruleset_comes_back(world: LiveWorld, farmwatch: Runner) -> None:
     """To the byte, whatever became of its file; a text that is not in the log is told."""
-    place.world.begin(ruleset=place.rules, name="mine")
-    text = Path(place.rules).read_text()
-    Path(place.rules).unlink()
-    assert farmwatch("runs", "show", "mine", "--ruleset-text", "--log", place.url).out == text
-    shown = json.loads(farmwatch("runs", "show", "mine", "--ruleset-text", "--json", "--log", place.url).out)
+    world.begin(ruleset=world.rules, name="mine")
+    text = Path(world.rules).read_text()
+    Path(world.rules).unlink()
+    assert farmwatch("runs", "show", "mine", "--ruleset-text", "--log", world.url).out == text
+    shown = json.loads(farmwatch("runs", "show", "mine", "--ruleset-text", "--json", "--log", world.url).out)
     assert (shown["run"], shown["text"]) == ("mine", text)
-    with exclusive(place.log) as writer:
-        writer.put(msgspec.structs.replace(place.world.row("mine"), digest="0" * 16))
-    gone = farmwatch("runs", "show", "mine", "--ruleset-text", "--log", place.url)
+    world.alter("mine", digest="0" * 16)
+    gone = farmwatch("runs", "show", "mine", "--ruleset-text", "--log", world.url)
     assert (gone.code, gone.out) == (1, "")
     assert "is not in this log" in gone.err
 
 
-def test_the_list_reads_no_row_of_a_site(place: Place, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_list_reads_no_row_of_a_site(world: LiveWorld, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it costs goes with the number of runs: the rows of sites are read by `runs show` alone."""
-    place.world.replay(ruleset=place.rules, name="mine")
+    world.replay(ruleset=world.rules, name="mine")
     read: list[str] = []
 
     class Watched(SiteTable):
@@ -266,16 +247,15 @@ def test_the_list_reads_no_row_of_a_site(place: Place, farmwatch: Runner, monkey
             super().refresh()
 
     monkeypatch.setattr("replay.runs.site_table.SiteTable", Watched)
-    assert "57" in farmwatch("runs", "--log", place.url).out
+    assert "57" in farmwatch("runs", "--log", world.url).out
     assert read == []
-    assert farmwatch("runs", "show", "mine", "--log", place.url).code == 0
+    assert farmwatch("runs", "show", "mine", "--log", world.url).code == 0
     assert sorted(read) == ["sites", "sites.mine"]
 
 
-def test_a_run_is_called_the_same_everywhere(place: Place, farmwatch: Runner) -> None:
+def test_a_run_is_called_the_same_everywhere(world: LiveWorld, farmwatch: Runner) -> None:
     """A follower that was stopped is stopped in the list, in full, in a comparison and in its report; live is live."""
-    world = place.world
-    run, ruleset = world.begin(ruleset=place.rules, name="mine", end="follow")
+    run, ruleset = world.begin(ruleset=world.rules, name="mine", end="follow")
     stop = threading.Event()
     told: list[ReplayStatus] = []
 
@@ -285,122 +265,120 @@ def test_a_run_is_called_the_same_everywhere(place: Place, farmwatch: Runner) ->
             stop.set()
 
     assert world.resume(run, ruleset, stop=stop, on_progress=tell) is Ending.STOPPED
-    beat(place.log, PARTITIONS, 1)
-    member = place.log.join("judge.mine", ["features"], member="m")
-    running = run_state(place.log, Control(place.log), world.row("mine"), 2**45)
+    beat(world.log, PARTITIONS, 1)
+    member = world.log.join("judge.mine", ["features"], member="m")
+    running = run_state(world.log, Control(world.log), world.row("mine"), 2**45)
     member.close()
     shown = running.state, running.done, running.phase, running.rate, running.lag
     assert shown == ("running", "follows", "", None, 0)
-    report = Path(place.rules).parent / "report.html"
-    compared = farmwatch("compare", "live", "mine", "--html", str(report), "--log", place.url).out
-    assert place.state("mine") == "stopped"
-    assert "state: stopped" in farmwatch("runs", "show", "mine", "--log", place.url).out
+    report = Path(world.rules).parent / "report.html"
+    compared = farmwatch("compare", "live", "mine", "--html", str(report), "--log", world.url).out
+    assert state_of(world, "mine") == "stopped"
+    assert "state: stopped" in farmwatch("runs", "show", "mine", "--log", world.url).out
     assert "B: run mine (stopped), " in compared and "A: run first (live), " in compared
     assert "stopped" in report.read_text() and "running" not in report.read_text()
 
 
-def test_several_runs_are_removed_at_once(place: Place, farmwatch: Runner) -> None:
+def test_several_runs_are_removed_at_once(world: LiveWorld, farmwatch: Runner) -> None:
     """Each says what it frees; one that may not go keeps all; a run goes with the one that rests on its features."""
     for name in ("base", "top", "third"):
-        place.world.begin(ruleset=place.rules, name=name)
-    base = msgspec.structs.replace(place.world.row("base"), features="features.base", remeasures=True)
-    with exclusive(place.log) as writer:
-        writer.put(base, msgspec.structs.replace(place.world.row("top"), features="features.base"))
-    refused = farmwatch("runs", "rm", "third", "live", "--log", place.url)
+        world.begin(ruleset=world.rules, name=name)
+    base = msgspec.structs.replace(world.row("base"), features="features.base", remeasures=True)
+    put_rows(world.log, base, msgspec.structs.replace(world.row("top"), features="features.base"))
+    refused = farmwatch("runs", "rm", "third", "live", "--log", world.url)
     assert (refused.code, refused.out) == (1, "")
     assert "is live" in refused.err
-    assert "remove these first" in farmwatch("runs", "rm", "base", "--log", place.url).err
-    assert set(Control(place.log).runs) == {"live", "base", "top", "third"}
-    freed = farmwatch("runs", "rm", "base", "top", "third", "--log", place.url)
+    assert "remove these first" in farmwatch("runs", "rm", "base", "--log", world.url).err
+    assert set(Control(world.log).runs) == {"live", "base", "top", "third"}
+    freed = farmwatch("runs", "rm", "base", "top", "third", "--log", world.url)
     assert freed.code == 0, freed.err
     assert [line.split(": ")[0] for line in freed.out.splitlines() if ": freed " in line] == ["top", "third", "base"]
-    assert set(Control(place.log).runs) == {"live"}
+    assert set(Control(world.log).runs) == {"live"}
 
 
-def test_a_run_is_cancelled_and_removed(place: Place, farmwatch: Runner) -> None:
+def test_a_run_is_cancelled_and_removed(world: LiveWorld, farmwatch: Runner) -> None:
     """rm says what it frees; a dry run frees nothing; afterwards the name is free and live untouched."""
-    place.world.begin(ruleset=place.rules, name="mine", end="follow")
-    before = place.world.live_traces()
-    assert farmwatch("runs", "cancel", "mine", "--log", place.url).code == 0
-    assert place.state("mine") == RunStatus.CANCELLED
-    assert farmwatch("runs", "cancel", "mine", "--log", place.url).code == 1
-    dry = farmwatch("runs", "rm", "mine", "--dry-run", "--log", place.url)
+    world.begin(ruleset=world.rules, name="mine", end="follow")
+    before = world.live_traces()
+    assert farmwatch("runs", "cancel", "mine", "--log", world.url).code == 0
+    assert state_of(world, "mine") == RunStatus.CANCELLED
+    assert farmwatch("runs", "cancel", "mine", "--log", world.url).code == 1
+    dry = farmwatch("runs", "rm", "mine", "--dry-run", "--log", world.url)
     assert (dry.code, dry.out.split("\n")[0].startswith("mine: would free 4 topics, ")) == (0, True)
-    assert "verdicts.mine" in place.log.topics()
-    freed = json.loads(farmwatch("runs", "rm", "mine", "--json", "--log", place.url).out)
+    assert "verdicts.mine" in world.log.topics()
+    freed = json.loads(farmwatch("runs", "rm", "mine", "--json", "--log", world.url).out)
     assert (freed["removed"], freed["topics"]) == (
         True,
         ["sites.mine", "state.asked.mine", "state.tally.mine", "verdicts.mine"],
     )
-    assert "verdicts.mine" not in place.log.topics()
-    assert "mine" not in Control(place.log).runs
-    assert place.log.committed("judge.mine", "features") == [None] * 3
-    assert place.world.live_traces() == before
-    assert farmwatch("runs", "rm", "mine", "--log", place.url).code == 1
+    assert "verdicts.mine" not in world.log.topics()
+    assert "mine" not in Control(world.log).runs
+    assert world.log.committed("judge.mine", "features") == [None] * 3
+    assert world.live_traces() == before
+    assert farmwatch("runs", "rm", "mine", "--log", world.url).code == 1
 
 
-def test_what_is_needed_is_not_removed(place: Place, farmwatch: Runner) -> None:
+def test_what_is_needed_is_not_removed(world: LiveWorld, farmwatch: Runner) -> None:
     """Refused: the live run, the run before it without --force, one that somebody is at work on, `live` itself."""
     for name in ("old", "new"):
-        place.world.replay(ruleset=place.rules, name=name)
-    refused = farmwatch("runs", "rm", "live", "--log", place.url)
+        world.replay(ruleset=world.rules, name=name)
+    refused = farmwatch("runs", "rm", "live", "--log", world.url)
     assert refused.code == 1
     assert "is live" in refused.err
-    with exclusive(place.log) as writer:
-        writer.put(Alias(run="new", before="old"))
+    put_rows(world.log, Alias(run="new", before="old"))
     for name, said in (("new", "is live"), ("old", "cutover --back"), ("first", "it stays"), ("live", "new is live")):
-        ran = farmwatch("runs", "rm", name, "--log", place.url)
+        ran = farmwatch("runs", "rm", name, "--log", world.url)
         assert (ran.code, said in ran.err) == (1, True), ran.err
-    assert place.state("new") == "live"
-    member = place.log.join("judge.old", ["features"], member="somebody")
+    assert state_of(world, "new") == "live"
+    member = world.log.join("judge.old", ["features"], member="somebody")
     with pytest.raises(RunNeeded, match="somebody is at work"):
-        remove(place.log, "old", force=True)
+        remove(world.log, "old", force=True)
     member.close()
-    assert farmwatch("runs", "rm", "old", "--force", "--log", place.url).code == 0
+    assert farmwatch("runs", "rm", "old", "--force", "--log", world.url).code == 0
 
 
-def test_a_run_that_was_live_is_not_cancelled(place: Place, farmwatch: Runner) -> None:
+def test_a_run_that_was_live_is_not_cancelled(world: LiveWorld, farmwatch: Runner) -> None:
     """Neither the run that is live, nor one that was: the way back stays open."""
-    place.world.replay(ruleset=place.rules, name="mine")
-    moved = farmwatch("cutover", "mine", "--operator", "me", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", place.url)
+    world.replay(ruleset=world.rules, name="mine")
+    moved = farmwatch("cutover", "mine", "--operator", "me", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", world.url)
     assert moved.code == 0, moved.err
     for name, said in (("live", "mine is live"), ("before", "the run first was live"), ("first", "cutover first` can")):
-        ran = farmwatch("runs", "cancel", name, "--log", place.url)
+        ran = farmwatch("runs", "cancel", name, "--log", world.url)
         assert (ran.code, said in ran.err) == (1, True), ran.err
-    assert place.world.row("live").state == RunStatus.RUNNING
-    assert farmwatch("cutover", "--back", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", place.url).code == 0
-    member = place.log.join("judge.mine", ["features"], member="somebody")
-    assert "stop them first" in farmwatch("runs", "rm", "before", "--force", "--log", place.url).err
+    assert world.row("live").state == RunStatus.RUNNING
+    assert farmwatch("cutover", "--back", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", world.url).code == 0
+    member = world.log.join("judge.mine", ["features"], member="somebody")
+    assert "stop them first" in farmwatch("runs", "rm", "before", "--force", "--log", world.url).err
     member.close()
 
 
-def test_a_removal_that_broke_off_is_ended(place: Place, farmwatch: Runner) -> None:
-    """A row that says `removed` is resumed by the next rm, and no replay goes on with it."""
-    place.world.begin(ruleset=place.rules, name="mine")
-    with exclusive(place.log) as writer:
-        writer.put(msgspec.structs.replace(place.world.row("mine"), state=RunStatus.REMOVED))
-    assert "is being removed" in replay(farmwatch, place, "--name", "mine").err
-    assert farmwatch("runs", "rm", "mine", "--log", place.url).code == 0
-    assert "mine" not in Control(place.log).runs
-    assert "verdicts.mine" not in place.log.topics()
+def test_a_removal_that_broke_off_is_ended(world: LiveWorld, farmwatch: Runner) -> None:
+    """A row that says `removed` is resumed by the next rm, and no replay resumes it."""
+    world.begin(ruleset=world.rules, name="mine")
+    world.alter("mine", state=RunStatus.REMOVED)
+    assert "is being removed" in replay(farmwatch, world, "--name", "mine").err
+    assert farmwatch("runs", "rm", "mine", "--log", world.url).code == 0
+    assert "mine" not in Control(world.log).runs
+    assert "verdicts.mine" not in world.log.topics()
 
 
-def test_refusals_have_their_exit_codes(place: Place, farmwatch: Runner, tmp_path: Path) -> None:
+def test_refusals_have_their_exit_codes(world: LiveWorld, farmwatch: Runner, tmp_path: Path) -> None:
     """Usage is 2, nothing to replay or no state for it 1, no log 3; each with one line that says what to do."""
-    assert replay(farmwatch, place).code == 2
-    assert replay(farmwatch, place, "--ruleset", "nonesuch").code == 2
-    assert replay(farmwatch, place, "--ruleset", place.rules, "--name", "live").code == 2
-    with exclusive(place.log) as writer:
-        writer.put(
-            msgspec.structs.replace(place.world.row("live"), name="now-live"), Alias(run="now-live", before="live")
-        )
-    assert replay(farmwatch, place, "--name", "now-live").code == 1
+    assert replay(farmwatch, world).code == 2
+    assert replay(farmwatch, world, "--ruleset", "nonesuch").code == 2
+    assert replay(farmwatch, world, "--ruleset", world.rules, "--name", "live").code == 2
+    put_rows(
+        world.log,
+        msgspec.structs.replace(world.row("live"), name="now-live"),
+        Alias(run="now-live", before="live"),
+    )
+    assert replay(farmwatch, world, "--name", "now-live").code == 1
     window = ("--from", "2020-01-01", "--to", "2020-01-02")
-    nothing = replay(farmwatch, place, "--ruleset", place.rules, *window)
+    nothing = replay(farmwatch, world, "--ruleset", world.rules, *window)
     assert nothing.code == 1
     assert "features has records from" in nothing.err
     nowhere = f"sqlite:{tmp_path / 'nowhere'}"
-    assert farmwatch("replay", "--full-speed", "--ruleset", place.rules, "--log", nowhere).code == 3
+    assert farmwatch("replay", "--full-speed", "--ruleset", world.rules, "--log", nowhere).code == 3
     assert farmwatch("runs", "--log", nowhere).code == 3
 
 
@@ -412,12 +390,12 @@ def test_refusals_have_their_exit_codes(place: Place, farmwatch: Runner, tmp_pat
     ],
 )
 def test_a_detector_that_score_does_not_run_is_warned_of(
-    place: Place, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, runs: str, configured: list[str], said: str
+    world: LiveWorld, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, runs: str, configured: list[str], said: str
 ) -> None:
     """Its missing scores would never come, so that is said at the begin, with what to do."""
-    tell_scorers(place.log, Scorers(detectors=[runs], at=1))
-    monkeypatch.setattr("replay.runs.scorers.detector_identities", lambda _: configured)
-    ran = replay(farmwatch, place, "--ruleset", place.rules, "--name", "mine")
+    tell_scorers(world.log, Scorers(detectors=[runs], at=1))
+    monkeypatch.setattr("replay.runs.scores.detector_identities", lambda _: configured)
+    ran = replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine")
     assert f"warning: SCORE runs {runs}, not fake/1: texts without its score are not requested" in ran.err
     assert f"stay unscored. {said}: `farmwatch" in ran.err
 
@@ -443,23 +421,23 @@ def test_the_line_of_a_follower_says_where_it_stands(monkeypatch: pytest.MonkeyP
 
 
 def test_who_begins_a_run_at_the_same_time_shares_it(
-    place: Place, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch
+    world: LiveWorld, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two processes with one new name the second goes on with the run of the first; by other rules it may not."""
+    """Of two processes with one new name the second resumes the run of the first; by other rules it may not."""
     first: list[str] = []
 
     def another_is_first(*_: object) -> None:
         if first:
-            place.world.begin(ruleset=first.pop(), name="mine")
+            world.begin(ruleset=first.pop(), name="mine")
 
     monkeypatch.setattr("farmwatch.commands.runs.replay.refuse_unfit", another_is_first)
-    first.append(place.rules)
-    ran = replay(farmwatch, place, "--ruleset", place.rules, "--name", "mine")
+    first.append(world.rules)
+    ran = replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine")
     assert (ran.code, "run mine resumed" in ran.err) == (0, True), ran.err
-    assert (place.state("mine"), place.world.row("mine").articles) == ("done", 57)
-    assert farmwatch("runs", "rm", "mine", "--log", place.url).code == 0
-    first.append(write_rules(Path(place.rules).parent, 6))
-    ran = replay(farmwatch, place, "--ruleset", place.rules, "--name", "mine")
+    assert (state_of(world, "mine"), world.row("mine").articles) == ("done", 57)
+    assert farmwatch("runs", "rm", "mine", "--log", world.url).code == 0
+    first.append(write_rules(Path(world.rules).parent, 6))
+    ran = replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine")
     assert (ran.code, "was begun with other parameters: --ruleset is rules-5" in ran.err) == (2, True), ran.err
 
 
@@ -471,7 +449,6 @@ class Screen(io.StringIO):
         self._terminal = terminal
 
     def isatty(self) -> bool:
-        """What it was made as."""
         return self._terminal
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from crawler.crawl_stage import FrontierCounts
+from crawler.frontier.rows import Totals
 from crawler.web.urls import page_id
 from filters.rules.ruleset import load_ruleset
 from stream.log.contract import Output
@@ -64,7 +64,7 @@ def test_rate_before_any_up_says_what_waits(farmwatch: Runner, tmp_path: Path) -
 def test_rate_says_how_many_sites_are_open(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """While the frontier has active sites the rate is not the last word; a log without any says nothing."""
     assert "still open" not in farmwatch("rate", "--log", finished).out
-    monkeypatch.setattr("farmwatch.commands.results.rate.frontier_left", lambda *_: FrontierCounts(sites=5, active=1))
+    monkeypatch.setattr("farmwatch.commands.results.rate.frontier_left", lambda *_: Totals(sites=5, active=1))
     assert "1 site still open in the crawl" in farmwatch("rate", "--log", finished).out
     (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
     assert (line["open_sites"], line["without_pages"]) == (1, 1)

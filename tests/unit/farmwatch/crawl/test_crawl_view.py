@@ -16,7 +16,7 @@ from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
 from stream.schema.records import Page, encode
 from stream.schema.topics import HITS, PAGES
-from stream.text.spans import lasting, moment, queue_in_words, size, when
+from stream.text.wording import lasting, moment, queue_in_words, size, when
 
 FIGURES = CrawlFigures(
     waits_for="",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from crawler.crawl_stage import FrontierCounts
+from crawler.frontier.rows import Totals
 from farmwatch.config.config import Config, load
 from farmwatch.daemon import quiescence as settling
 from farmwatch.daemon.quiescence import NotSettled, settle
@@ -50,7 +50,7 @@ class _Clock:
             self._then = None
 
 
-def _settle(log: MemoryLog, clock: _Clock, alive: bool = True) -> FrontierCounts:
+def _settle(log: MemoryLog, clock: _Clock, alive: bool = True) -> Totals:
     return settle(log, CONFIG, 5.0, monotonic=clock, sleep=clock.sleep, still_running=lambda: alive)
 
 
@@ -90,7 +90,7 @@ def test_rest_needs_the_frontier_at_its_end(log: MemoryLog, monkeypatch: pytest.
     """A site with something left to fetch keeps it from rest, whatever is read; the error tells what is open."""
     log.append([Output(HITS, 0, b"s", b"v")])
     _read_all(log)
-    monkeypatch.setattr(settling, "frontier_left", lambda log, partitions: FrontierCounts(sites=2, active=1, queued=7))
+    monkeypatch.setattr(settling, "frontier_left", lambda log, partitions: Totals(sites=2, active=1, queued=7))
     with pytest.raises(NotSettled, match="1 sites and 7 URLs still open"):
         _settle(log, _Clock())
 
@@ -122,10 +122,10 @@ def test_a_topic_that_grows_during_the_look_is_looked_at_again(log: MemoryLog, m
     _read_all(log)
     late = [Output(PAGES, 0, b"s", b"v")]
 
-    def look(_log: object, _partitions: int) -> FrontierCounts:
+    def look(_log: object, _partitions: int) -> Totals:
         if late:
             log.append([late.pop()])
-        return FrontierCounts(sites=1)
+        return Totals(sites=1)
 
     monkeypatch.setattr(settling, "frontier_left", look)
     with pytest.raises(NotSettled, match="measure 1"):

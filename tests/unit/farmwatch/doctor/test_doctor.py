@@ -62,7 +62,7 @@ def test_a_fit_installation_has_no_fail(configure: Configure, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        ("crawl.contact=  ", "set crawl.contact to a URL or a mail address"),
+        ("crawl.contact=  ", "write an http(s) URL or a mail address"),
         ("crawl.nameservers=['foo']", "crawl.nameservers"),
         ("crawl.warc_folder=/dev/null/warc", "crawl.warc_folder"),
         ("canary.file={folder}/canaries.jsonl", "line 1"),

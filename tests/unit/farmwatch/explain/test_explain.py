@@ -32,6 +32,7 @@ from stream.schema.records import Features, Page, Record, RuleOutcome, Score, en
 from stream.schema.topics import FEATURES, PAGES, SCORES, VERDICTS, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import DETECTOR, PARTITIONS, REFUSED_URL, SHORT_URL, SITE, URL, Runner, article_html
+from tests.support.page_records import text_score
 
 pytestmark = pytest.mark.usefixtures("no_weights")
 
@@ -60,17 +61,7 @@ def _features(name: str, text: str, share: float | None = None, **more: Any) -> 
 
 
 def _score(of: Features, detector: str = DETECTOR, p_llm: float = 0.5, site: str = SITE) -> Score:
-    return Score(
-        id=f"{of.text_digest}:{detector}",
-        site=site,
-        page_id=of.page_id,
-        fetch_id=of.id,
-        text_digest=of.text_digest,
-        detector=detector,
-        score=1.0,
-        p_llm=p_llm,
-        flag=p_llm > 0.95,
-    )
+    return text_score(site, of.text_digest, detector, p_llm > 0.95, of.page_id, of.id, score=1.0, p_llm=p_llm)
 
 
 def _log(folder: Path, records: Sequence[Record]) -> str:
@@ -95,16 +86,15 @@ def _printable(text: str) -> bool:
 
 
 def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, finished: str) -> None:
-    """The URL is normalised as the crawler does it; the table has every rule, the score and the versions."""
+    """The URL is normalised as the crawler does it, and a slash too many is forgiven.
+
+    The table has every rule, the score and the versions. A page that is not there is answered with what is near it.
+    """
     ran = farmwatch("explain", "HTTPS://KEPT.example:443/garden#top", "--log", finished)
     assert ran.code == Exit.OK
     for part in ("article", "min_tokens", "url_kind", ">= 200", "judged first", "p(llm) 0.970, flagged", "recall"):
         assert part in ran.out
     assert ".0\t" not in ran.out
-
-
-def test_explain_finds_a_page_with_or_without_the_last_slash(farmwatch: Runner, finished: str) -> None:
-    """A slash too many is forgiven; a page that is not there is answered with what is near it."""
     assert farmwatch("explain", f"{URL}/", "--log", finished).code == Exit.OK
     ran = farmwatch("explain", f"{URL}s", "--log", finished)
     assert (ran.code, f"near it are: {URL}" in ran.err) == (Exit.PROBLEM, True)

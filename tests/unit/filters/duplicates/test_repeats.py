@@ -99,19 +99,3 @@ def test_a_footer_is_one_passage_with_the_pages_that_have_it() -> None:
     assert (passage.pages, passage.size_bytes) == (SEEN_ON + 2, len(FOOTER))
     assert passage.seen_on == tuple(f"page {place}" for place in range(1, SEEN_ON + 1))
     assert (found.compared, found.alike) == (SEEN_ON + 3, SEEN_ON + 2)
-
-
-def test_passages_of_different_origin_are_told_apart() -> None:
-    """Two blocks side by side that come from two pages are two passages, the larger one first."""
-    short, long = "The shorter passage of the two stands here.", FOOTER
-    found = _repeats(f"{short}\n{long}", [f"{short}\nand more", f"before\n{long}"], "block")
-    assert [(passage.text.strip(), passage.seen_on) for passage in found.passages()] == [
-        (long.strip(), ("page 1",)),
-        (short, ("page 0",)),
-    ]
-
-
-def test_a_page_without_text_repeats_nothing() -> None:
-    """No chunk, no passage, whatever the site has; and a page of the site without text is like none."""
-    assert _repeats("", [FOOTER, ""]).passages() == []
-    assert _repeats(FOOTER, [""]).alike == 0

@@ -1,4 +1,4 @@
-"""What a text is compared by: pinned values, sets of shingles, the sketch's error, and a simhash that tells apart."""
+"""Outlines of texts: pinned values, sets of shingles, the error of sketches, and distances of simhashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of an extracted tree, and what is one block when a page is judged."""
+"""Blocks of an extracted tree, and the two definitions of a block for judging."""
 
 from __future__ import annotations
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -236,7 +238,7 @@ def test_failure_of_the_extractor_is_the_pages(monkeypatch: pytest.MonkeyPatch, 
 
 def test_extractor_without_its_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """An extractor whose package is absent is an error of the configuration, before a page is seen or a worker runs."""
-    monkeypatch.setattr(extraction, "_installed", lambda name: name != "resiliparse")
+    monkeypatch.setitem(sys.modules, "resiliparse", None)
     assert extractor("trafilatura") is extraction.EXTRACTORS["trafilatura"]
     for look_up in (extractor, lambda name: ExtractionPool(MeasureSettings(extractor=name))):
         with pytest.raises(MissingExtractor, match=r"'resiliparse' needs .* pip install 'farmwatch\[resiliparse\]'"):
@@ -272,9 +274,6 @@ def test_resiliparse_has_the_same_guards(html: str, error: str) -> None:
 
 def test_resiliparse_runs_in_the_workers(article: str) -> None:
     """The settings' extractor is the one that the worker processes load and use."""
-    pool = ExtractionPool(msgspec.structs.replace(PLAIN, workers=1))
-    try:
-        body = zstandard.ZstdCompressor().compress(article.encode())
+    body = zstandard.ZstdCompressor().compress(article.encode())
+    with closing(ExtractionPool(msgspec.structs.replace(PLAIN, workers=1))) as pool:
         assert pool.map([RawPage("https://a.example/x", "utf-8", body)])[0].path == "plain"
-    finally:
-        pool.close()

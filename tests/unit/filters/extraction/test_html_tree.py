@@ -11,7 +11,7 @@ from lxml import etree
 from lxml.html import HtmlElement
 from trafilatura.utils import load_html
 
-from filters.extraction.html_tree import MAX_DEPTH, Unparsed, parse
+from filters.extraction.html_tree import MAX_DEPTH, Unparsed, new_parser, parse
 from filters.extraction.interface import ExtractError
 
 END = "<p>the end of the page</p>"
@@ -66,20 +66,16 @@ def test_page_that_stops_the_parser_is_read_to_its_end(html: str) -> None:
 
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 2_000, 3_000, 40_000])
 def test_page_nested_too_deeply_is_named(depth: int) -> None:
-    """Beyond the limit a page is refused by name, however much text stands before."""
+    """Beyond the limit a page is refused with this error, with any amount of text before it."""
     with pytest.raises(Unparsed) as refused:
         parse(page(END + nested(depth)))
     assert refused.value.error == ExtractError.TOO_DEEP
 
 
-def test_page_that_stops_the_parser_all_the_same_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_page_that_stops_the_parser_all_the_same_is_named() -> None:
     """Where the parser gives up even without its limits, the page is refused by name: an unknown part of it is lost."""
-    from filters.extraction import html_tree
-
-    usual = html_tree._parser(huge=False)
-    monkeypatch.setattr(html_tree, "_parser", lambda huge: usual)
     with pytest.raises(Unparsed) as refused:
-        parse(page("<p>" + "a" * 10_000_100 + "</p>" + END))
+        parse(page("<p>" + "a" * 10_000_100 + "</p>" + END), lambda _: new_parser(huge=False))
     assert refused.value.error == ExtractError.PARSER_STOPPED
 
 
@@ -111,7 +107,7 @@ def test_page_without_html_at_its_beginning_is_a_page() -> None:
 
 @pytest.mark.parametrize("character", ["\0", "\x01", "\x1b", "\ufffe", "\uffff", "\ud800", "\udfff"])
 def test_characters_that_xml_does_not_have_end_nothing(character: str) -> None:
-    """Controls and non-characters vanish, half surrogate pairs become question marks; the text goes on behind them."""
+    """Controls and non-characters vanish, half surrogate pairs become question marks; text behind them is kept."""
     kept = "?" if 0xD800 <= ord(character) < 0xE000 else ""
     assert text_of(page(f"<p>one{character}two</p>{END}")) == f"tone{kept}twothe end of the page"
 
@@ -131,7 +127,7 @@ PIECES = st.sampled_from([piece.replace("|", " ") for piece in f"{TAGS} {ODD}".s
 
 @given(st.lists(PIECES | st.text(string.ascii_letters + " <>&ü\ud800", max_size=5), max_size=40))
 def test_any_text_is_one_tree_or_an_error(pieces: list[str]) -> None:
-    """Whatever the pieces of HTML are and wherever they stand: one root, or a name for what is wrong."""
+    """Any pieces of HTML in any order give one root or a named error."""
     try:
         root = parse("".join(pieces))
     except Unparsed as refused:

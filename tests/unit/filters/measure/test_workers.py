@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -45,18 +46,17 @@ def obey(html, settings):
     return extraction.Extraction(text=f"{os.getpid()} {html}", path="recall", tried=("recall",))
 extraction.EXTRACTORS["trafilatura"] = obey
 measuring.identify = lambda text: ("en", 1.0)
-import filters.measure.worker_process as worker_process
 from filters.measure.worker_process import main
 main()
 """
-# A parent that never kills a worker: its clock stands still.
+# A parent of a worker with an endless page.
 NEGLIGENT = """
 import sys, zstandard
 from filters.measure.page_measures import RawPage
 from filters.settings import MeasureSettings
 from filters.measure.workers import ExtractionPool
-settings = MeasureSettings(workers=2, time_limit_s=0.4)
-pool = ExtractionPool(settings, command=(sys.executable, "-c", sys.argv[1]), clock=lambda: 0.0)
+settings = MeasureSettings(workers=2, time_limit_s=3)
+pool = ExtractionPool(settings, command=(sys.executable, "-c", sys.argv[1]))
 pages = [RawPage("u", "", zstandard.ZstdCompressor().compress(body)) for body in (b"warm", b"spin")]
 pool.map(pages[:1] * 4)
 print(*pool.pids, flush=True)
@@ -166,7 +166,7 @@ def test_page_that_waits_has_its_whole_time(new_pool: NewPool) -> None:
 
 
 def test_worker_has_its_next_page_before_it_answers(new_pool: NewPool) -> None:
-    """While there are plenty of pages one waits for each worker; the last ones are kept for whoever is idle first."""
+    """While there are plenty of pages one waits for each worker; the last ones go to the first idle worker."""
     counting = OBEDIENT.replace(
         'if html.startswith("hang"):', "import select\n    if html.startswith('look'):"
     ).replace(
@@ -193,7 +193,7 @@ def test_large_pages_pass_the_pipes(new_pool: NewPool) -> None:
 
 
 def test_workers_that_cannot_start_are_an_error_to_try_again(new_pool: NewPool) -> None:
-    """Where every worker dies at once, the call ends with a retriable error, and pages are not given up for it."""
+    """If every worker dies at its start, the call ends with a retriable error, and no page gets a result for it."""
     pool = new_pool(workers=1, code="raise SystemExit(9)")
     with pytest.raises(WorkersUnavailable, match="exit status 9"):
         pool.map([raw("one")])
@@ -229,7 +229,7 @@ def test_workers_end_with_their_parent() -> None:
     """When the parent is killed, idle workers end at once and a worker that spins ends by its own alarm."""
     root = ROOT
     parent = subprocess.Popen(
-        [sys.executable, "-c", NEGLIGENT, OBEDIENT.replace("main()", "worker_process._GRACE_S = 0.6\nmain()")],
+        [sys.executable, "-c", NEGLIGENT, OBEDIENT.replace("main()", "main(0.6)")],
         cwd=root,
         stdout=subprocess.PIPE,
         text=True,
@@ -248,3 +248,14 @@ def test_settings_reach_the_workers(new_pool: NewPool, article: str) -> None:
     """A cap of the settings is kept by the workers."""
     pool = new_pool(workers=1, max_html_bytes=100, code="from filters.measure.worker_process import main; main()")
     assert pool.map([raw(article)])[0].error == "too_large"
+
+
+def test_ctrl_c_does_not_wait_for_a_page(new_pool: NewPool) -> None:
+    """An interrupted batch ends at once, although a page has most of its time left; the next one is measured."""
+    pool = new_pool(workers=2, time_limit_s=600.0)
+    pool.map([raw("warm")] * 4)
+    interrupt = threading.Timer(0.3, os.kill, [os.getpid(), signal.SIGINT])
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        pool.map([raw("hang"), raw("one")])
+    assert pool.map([raw("two")])[0].text.endswith("two")

@@ -98,7 +98,7 @@ Es gibt 3.5 Liter… Und mehr.
 
 
 def test_a_fixed_text_is_cleaned_as_ever() -> None:
-    """Pins what is kept and counted. Whoever changes it raises `MEASURES_VERSION` and `RULES_VERSION`
+    """Pins the kept lines and the counts. A change of them must raise `MEASURES_VERSION` and `RULES_VERSION`
     (filters.rules.catalogue): verdicts and scores of records that exist are of the text as it was cleaned before.
     """
     found = clean(GOLDEN)

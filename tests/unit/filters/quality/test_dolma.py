@@ -105,7 +105,7 @@ def searched(words: list[str]) -> int:
 
 @given(st.lists(st.tuples(st.lists(st.sampled_from("abc"), min_size=1, max_size=15), st.integers(1, 5)), max_size=4))
 def test_repetitions_are_those_a_search_finds(parts: list[tuple[list[str], int]]) -> None:
-    """A sequence of up to 13 tokens, said three times or more in a row, is found wherever it stands."""
+    """A sequence of up to 13 tokens that occurs three times or more in a row is found at any place."""
     words = [word for part, times in parts for word in part * times]
     tokens = Tokens.of(" ".join(words))
     assert most_repetitions(tokens, repeated_ngrams(tokens).longest) == searched(words)

@@ -38,7 +38,7 @@ def test_a_passage_is_in_its_language(code: str) -> None:
 @pytest.mark.parametrize("part", [0.0, 0.25, 0.5, 0.75, 1.0])
 @pytest.mark.parametrize(("page", "quoted"), [("en", "de"), ("de", "en"), ("en", "ja"), ("fr", "ru")])
 def test_a_quotation_does_not_decide(page: str, quoted: str, part: float) -> None:
-    """An eighth of the page in another language leaves it what it is, wherever that eighth stands."""
+    """An eighth of a page in another language, at any place, does not change the result."""
     text = repeated(page, 7_000)
     at = int(len(text) * part)
     assert identify(text[:at] + repeated(quoted, 1_000) + text[at:])[0] == page

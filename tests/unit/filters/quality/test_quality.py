@@ -12,7 +12,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from filters.quality import ngrams
 from filters.quality.c4 import clean
 from filters.quality.characters import TERMINAL_PUNCTUATION
 from filters.quality.measures import MEASURES, TEXTS, measure_quality
@@ -119,7 +118,7 @@ def test_the_cleaned_text_is_measured_as_if_it_were_a_main_text(text: str, strip
 
 
 def test_words_and_marks_are_tokens_of_their_own() -> None:
-    """The word-boundary tokenizer keeps what stands inside a word together."""
+    """The word-boundary tokenizer does not split words at marks inside them."""
     assert TOKENIZERS["words"]("Don't pay $3.50, well-kept U.S. host_1!") == [
         *("Don't", "pay", "$", "3.50", ",", "well-kept", "U.S", ".", "host_1", "!"),
     ]
@@ -146,34 +145,29 @@ def test_hostile_texts_are_measured_in_linear_time(text: str, tokenizer: str) ->
     assert len(measure_quality(text, tokenizer)["main"]) == len(MEASURES)
 
 
-@pytest.fixture(params=[ngrams._PIECE, 97], ids=["whole", "in pieces"])
-def piece(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """N-grams more than which are compared piece by piece: as many as it is, and few."""
-    monkeypatch.setattr(ngrams, "_PIECE", request.param)
+PIECES = pytest.mark.parametrize("piece", [1 << 16, 97], ids=["whole", "in pieces"])
 
 
-@pytest.mark.usefixtures("piece")
+@PIECES
 @pytest.mark.parametrize("distinct", [1_000, 4_000])
-def test_joined_words_are_told_from_other_words_in_long_texts_too(distinct: int) -> None:
-    """Ten words of a text stand in it twice, the second time cut otherwise: duplicates for datatrove, not for DOLMa."""
+def test_joined_words_are_compared_in_long_texts_too(distinct: int, piece: int) -> None:
+    """Ten words occur twice, the second time cut into other words: duplicates for datatrove, not for DOLMa."""
     filler = [f"w{number}" for number in range(distinct)]
     second, first = ["aa", *"bcdef", "gg", *"hij", "kl"], ["a", "ab", *"cdef", "gg", *"hij", "kl"]
     words = [*first, *filler, *second]
-    found = repeated_ngrams(Tokens.of(" ".join(words)))
+    found = repeated_ngrams(Tokens.of(" ".join(words)), piece)
     assert found.walked_chars == [walked(words, n) for n in DUPLICATE]
     assert found.walked_chars[5] > found.all_chars[5] == 0
 
 
-@pytest.mark.usefixtures("piece")
+@PIECES
 @pytest.mark.parametrize("third", ["ab", "c"])
 @pytest.mark.parametrize("count", [200, 2_000, 17_000])
-def test_many_repeated_ngrams_are_counted_as_few_are(count: int, third: str) -> None:
-    """In short texts and in long ones, whose n-grams are sorted otherwise, and whether or not different words make the
-    same characters when joined: the definitions' numbers.
-    """
+def test_many_repeated_ngrams_are_counted_as_few_are(count: int, third: str, piece: int) -> None:
+    """Texts of any length have the definitions' numbers, also where different words make the same joined characters."""
     random = Random(4)
     words = [random.choice(["a", "b", third, "long", "words"]) for _ in range(count)]
-    found = repeated_ngrams(Tokens.of(" ".join(words)))
+    found = repeated_ngrams(Tokens.of(" ".join(words)), piece)
     assert found.walked_chars == [walked(words, n) for n in DUPLICATE]
     for n, top in zip((2, 3, 4), found.top, strict=True):
         counts = Counter(zip(*(words[i:] for i in range(n)), strict=False))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import starmap
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,15 +43,10 @@ def verdict(*failed: str, unknown: tuple[str, ...] = (), disabled: tuple[str, ..
 
 
 def test_drops_are_counted_in_three_ways() -> None:
-    """A page that fails two rules counts as a drop of both, as the first one's marginal drop, and as nobody's alone."""
-    found = evaluate(
-        [
-            Judged("article", "a", verdict("min_tokens", "url_kind")),
-            Judged("forum", "a", verdict("url_kind")),
-            Judged("", "b", verdict("min_tokens")),
-            Judged("article", "a", verdict()),
-        ]
-    )
+    """A page that fails two rules is a drop of both, a marginal drop of the first, and a sole drop of neither."""
+    pages = [("article", "a", verdict("min_tokens", "url_kind")), ("forum", "a", verdict("url_kind"))]
+    pages += [("", "b", verdict("min_tokens")), ("article", "a", verdict())]
+    found = evaluate(list(starmap(Judged, pages)))
     extracted, tokens, url_kind = found.rules
     assert [rule.name for rule in found.rules] == list(RULES)
     assert extracted.drops == extracted.marginal == extracted.sole == Pages(0, 0, 0)
@@ -59,14 +56,9 @@ def test_drops_are_counted_in_three_ways() -> None:
 
 def test_pass_rates_stand_per_label_and_source() -> None:
     """Pages without a page_type count for their source and the whole, and for no label."""
-    found = evaluate(
-        [
-            Judged("article", "b", verdict()),
-            Judged("article", "b", verdict("url_kind")),
-            Judged("forum", "a", verdict("url_kind")),
-            Judged("", "a", verdict()),
-        ]
-    )
+    pages = [("article", "b", verdict()), ("article", "b", verdict("url_kind"))]
+    pages += [("forum", "a", verdict("url_kind")), ("", "a", verdict())]
+    found = evaluate(list(starmap(Judged, pages)))
     assert found.whole == KeptShare(2, 4)
     assert found.labels == {"article": KeptShare(1, 2), "forum": KeptShare(0, 1)}
     assert found.sources == {"a": KeptShare(1, 2), "b": KeptShare(1, 2)}
@@ -76,13 +68,9 @@ def test_pass_rates_stand_per_label_and_source() -> None:
 
 def test_an_unknown_measure_is_counted_and_drops_where_the_policy_says_so() -> None:
     """n/a is counted whether or not the page is dropped for it; a rule without a threshold has none, it is disabled."""
-    dropped_for_it = verdict("min_tokens", unknown=("min_tokens",), disabled=("url_kind",))
-    found = evaluate(
-        [
-            Judged("article", "a", dropped_for_it),
-            Judged("forum", "a", verdict(unknown=("min_tokens",), disabled=("url_kind",))),
-        ]
-    )
+    dropped = verdict("min_tokens", unknown=("min_tokens",), disabled=("url_kind",))
+    kept = verdict(unknown=("min_tokens",), disabled=("url_kind",))
+    found = evaluate([Judged("article", "a", dropped), Judged("forum", "a", kept)])
     _, tokens, url_kind = found.rules
     assert tokens.unknown == Pages(1, 1, 0) and tokens.drops == tokens.sole == Pages(1, 0, 0)
     assert not tokens.disabled
@@ -99,10 +87,8 @@ def test_precision_recall_and_f1() -> None:
 
 def test_what_cannot_be_said_is_none() -> None:
     """No page kept: no precision. No article: no recall. No page at all: nothing, and no division by zero."""
-    assert (
-        Confusion(KeptShare(0, 3), KeptShare(0, 2)).precision is None
-        and Confusion(KeptShare(0, 3), KeptShare(0, 2)).f1 == 0
-    )
+    nothing_kept = Confusion(KeptShare(0, 3), KeptShare(0, 2))
+    assert nothing_kept.precision is None and nothing_kept.f1 == 0
     assert Confusion(KeptShare(0, 0), KeptShare(1, 2)).recall is None
     nothing = evaluate([])
     assert nothing.whole.share is None and nothing.confusion.f1 is None and nothing.rules == []

@@ -1,4 +1,4 @@
-"""Which text a ruleset has scored: judge, the stage and the pure function agree on it and on its digest."""
+"""The text that a ruleset gives to the detector, and its digest in the verdict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from tests.support.numbered_pages import page_features
 RULES = '[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 5\n'
 MAIN, C4 = parse_ruleset(RULES, "main"), parse_ruleset('scores = "c4"\n' + RULES, "c4")
 TEXT = "Share this page\nThe river rose over night. Nobody slept.\nTags: river, night\nBy noon it had gone down again."
-KEPT = "The river rose over night. Nobody slept.\nBy noon it had gone down again."
 
 
 def page(text: str = TEXT, tokens: int = 20) -> Features:
@@ -28,25 +27,8 @@ def page(text: str = TEXT, tokens: int = 20) -> Features:
     return page_features(text, xxhash.xxh3_128_hexdigest(text.encode()), tokens=tokens)
 
 
-def emitted(features: Features, ruleset_text: str) -> tuple[Verdict, list[ScoreRequest]]:
-    """What JUDGE emits of one page."""
-    context = Context(0, None, Meter(), now_ms=0)
-    stage = JudgeStage(parse_ruleset(ruleset_text, "mine"))
-    stage.process(features, None, context)
-    verdict = next(decode(Verdict, o.value or b"") for o in context.outputs if o.topic == "verdicts")
-    return verdict, [decode(ScoreRequest, o.value or b"") for o in context.outputs if o.topic == "score.requests"]
-
-
-def test_the_cleaned_text_is_scored_where_the_ruleset_says_so() -> None:
-    """An article's request carries C4's kept lines and their digest, and so does its verdict."""
-    verdict, requests = emitted(page(), 'scores = "c4"\n' + RULES)
-    digest = xxhash.xxh3_128_hexdigest(KEPT.encode())
-    assert [(request.text, request.text_digest) for request in requests] == [(KEPT, digest)]
-    assert (verdict.verdict, verdict.text_digest) == ("article", digest)
-
-
 def test_dropped_pages_have_no_cleaned_text() -> None:
-    """Nothing is cleaned in vain: the digest is "" where cleaned texts are scored, and else the main text's."""
+    """Texts of dropped pages are not cleaned: the digest is "" under C4, and the main text's otherwise."""
     short = page(tokens=4)
     assert judge_and_text(short, C4) == (judge(short, C4), "")
     assert judge(short, C4).text_digest == ""
@@ -56,11 +38,14 @@ def test_dropped_pages_have_no_cleaned_text() -> None:
 
 def test_a_cleaned_text_of_nothing_is_an_abstention() -> None:
     """An article of which C4's cleaning leaves no line is scored as "too_short", not dropped and no error."""
-    verdict, requests = emitted(page("Share this page\nTags: river, night"), 'scores = "c4"\n' + RULES)
+    judged, context = (Context(0, None, Meter(), now_ms=0) for _ in range(2))
+    JudgeStage(C4).process(page("Share this page\nTags: river, night"), None, judged)
+    emitted = {output.topic: output.value or b"" for output in judged.outputs}
+    verdict = decode(Verdict, emitted["verdicts"])
+    requests = [decode(ScoreRequest, emitted["score.requests"])]
     nothing = xxhash.xxh3_128_hexdigest(b"")
     assert (verdict.verdict, verdict.text_digest) == ("article", nothing)
     assert [(request.text, request.text_digest) for request in requests] == [("", nothing)]
-    context = Context(0, None, Meter(), now_ms=0)
     stage = ScoreStage(lambda: [LiteNgram.load()])
     for request, prepared in zip(requests, stage.prepare(requests), strict=True):
         stage.process(request, prepared, context)

@@ -36,7 +36,7 @@ LONG = Block(BlockKind.PARAGRAPH, 500, 0, 0)
 
 
 def features(*blocks: Block, error: str = "", path: str = "recall", **measures: Any) -> Features:
-    """Features of a good article but for what is named."""
+    """Features of a good article with these changes."""
     page = page_features(**{**GOOD, **measures})
     return msgspec.structs.replace(page, extract_path=path, extract_error=error, blocks=pack(blocks or [LONG] * 4))
 
@@ -77,30 +77,24 @@ def test_rules_on_measures(rule: str, measure: str, passing: Any, failing: Any) 
     assert outcome(verdict, rule) == (failing, "fail")
 
 
-def test_longest_block_has_to_be_longer() -> None:
-    """250 characters drop a page, 251 do not."""
-    for chars, expected in ((250, "fail"), (251, "pass")):
-        assert outcome(judge(features(*[Block(0, chars, 0, 0)] * 8), NOTES), "longest_block") == (chars, expected)
+SHORT_AND_LONG = [(BlockKind.ITEM, 100), (BlockKind.CELL, 100), (BlockKind.ITEM, 101), (0, 50), (0, 649)]
 
 
-def test_large_block_share_counts_blocks_of_200() -> None:
-    """A block of 200 characters is large, one of 199 is not; 75% passes."""
-    for sizes, expected in (((200, 199), (200 / 399, "fail")), ((300, 300, 300, 150, 150), (0.75, "pass"))):
-        page = features(*[Block(0, chars, 0, 0) for chars in sizes])
-        assert outcome(judge(page, NOTES), "large_block_share") == expected
-
-
-def test_list_table_share_counts_short_items_and_cells() -> None:
-    """Items and cells of up to 100 characters count; longer ones and short paragraphs do not."""
-    blocks = [
-        Block(BlockKind.ITEM, 100, 0, 0),
-        Block(BlockKind.CELL, 100, 0, 0),
-        Block(BlockKind.ITEM, 101, 0, 0),
-        Block(BlockKind.PARAGRAPH, 50, 0, 0),
-        Block(BlockKind.PARAGRAPH, 649, 0, 0),
-    ]
-    assert outcome(judge(features(*blocks), NOTES), "list_table_share") == (0.2, "pass")
-    assert outcome(judge(features(*blocks, Block(BlockKind.CELL, 3, 0, 0)), NOTES), "list_table_share")[1] == "fail"
+@pytest.mark.parametrize(
+    ("rule", "blocks", "value", "expected"),
+    [
+        ("longest_block", [(0, 250)] * 8, 250, "fail"),
+        ("longest_block", [(0, 251)] * 8, 251, "pass"),
+        ("large_block_share", [(0, 200), (0, 199)], 200 / 399, "fail"),
+        ("large_block_share", [(0, 300)] * 3 + [(0, 150)] * 2, 0.75, "pass"),
+        ("list_table_share", SHORT_AND_LONG, 0.2, "pass"),
+        ("list_table_share", [*SHORT_AND_LONG, (BlockKind.CELL, 3)], 203 / 1003, "fail"),
+    ],
+)
+def test_rules_on_blocks(rule: str, blocks: list[tuple[int, int]], value: float, expected: str) -> None:
+    """The longest block must exceed 250; blocks from 200 are large; items and cells up to 100 are list or table."""
+    page = features(*[Block(kind, chars, 0, 0) for kind, chars in blocks])
+    assert outcome(judge(page, NOTES), rule) == (value, expected)
 
 
 def test_short_paragraphs_pass_as_runs_only() -> None:
@@ -131,7 +125,7 @@ URL_KINDS = {
 
 @pytest.mark.parametrize("kind", URL_KINDS)
 def test_url_kinds(kind: str) -> None:
-    """URLs of index, tag, category, search and paging pages are told from those of articles."""
+    """URLs of index, tag, category, search and paging pages are recognised, and those of articles are not."""
     for path in URL_KINDS[kind]:
         found = outcome(judge(features(url_path=path), NOTES), "url_kind")
         assert found == (kind, "pass" if kind == "other" else "fail"), path
@@ -235,7 +229,7 @@ def test_languages_are_those_that_the_identifier_tells() -> None:
 
 
 def test_every_quality_measure_has_its_rule() -> None:
-    """No measure is taken for nothing, and what is bounded from both sides is named by min and max."""
+    """Each measure has a rule, and the names of rules say min or max."""
     bounded: dict[str, list[str]] = {}
     for name, kind in QUALITY_RULES.items():
         bounded.setdefault(kind.of, []).append(name)

@@ -1,4 +1,4 @@
-"""Patterns of URLs: what is found, what is refused, and that no URL can harm."""
+"""URL patterns: matches, refused patterns, and bounded time for any URL."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_a_piece_that_is_found_is_named() -> None:
     ],
 )
 def test_what_no_pattern_can_be_is_refused_in_words(pattern: str, why: str) -> None:
-    """Lookaround, backreferences, too much memory, mistakes, and what is found everywhere; short, without controls."""
+    """Lookaround, backreferences, too much memory, errors, patterns that match everywhere; short, without controls."""
     with pytest.raises(BadPattern) as refused:
         compile_pattern(pattern)
     said = str(refused.value)
@@ -74,7 +74,7 @@ def test_no_pair_of_pattern_and_url_takes_long(pattern: str) -> None:
 
 @given(st.text(ANY_CHARACTER, max_size=40), st.sampled_from(["", "/search?", "/tag/", "/page/3"]))
 def test_any_text_can_be_searched(text: str, known: str) -> None:
-    """Lone surrogates, NUL and control characters neither raise nor hide what stands beside them."""
+    """Lone surrogates, NUL and control characters neither raise nor hide a match beside them."""
     path = text + known + text
     for _, pattern in SHIPPED:
         found = pattern.find(path)
@@ -86,7 +86,7 @@ def test_any_text_can_be_searched(text: str, known: str) -> None:
 
 @given(st.text(ANY_CHARACTER, max_size=30))
 def test_any_text_is_a_pattern_or_refused(text: str) -> None:
-    """Whatever stands in a file, it compiles or is refused in words that print."""
+    """Any text compiles or is refused with a printable message."""
     try:
         pattern = compile_pattern(text)
     except BadPattern as error:
@@ -129,5 +129,5 @@ def test_the_pattern_of_all_is_found_where_one_of_them_is(texts: list[str], url:
 
 
 def test_patterns_with_quotations_are_not_joined() -> None:
-    r"""A quotation may go on to the end of its pattern, \Q without \E, and would take in the next one."""
+    r"""A quotation without \E, which may end with its pattern, would include the next pattern."""
     assert any_of([compile_pattern(r"\Q/a"), compile_pattern("/b")]) is None

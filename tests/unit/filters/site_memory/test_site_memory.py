@@ -261,7 +261,7 @@ def test_memory_only_speeds_up(new_state: NewState, visits: list[tuple[str, list
 @settings(max_examples=60)
 @given(VISITS)
 def test_state_never_exceeds_its_caps(new_state: NewState, visits: list[tuple[str, list[int]]]) -> None:
-    """Pages, identities and shingles of a site's rows stay at the caps or below, and what is held is what is stored."""
+    """Pages, identities and shingles of a site's rows stay within the caps, and memory holds the stored rows."""
     site = Site(new_state(), TIGHT)
     for page, ids in visits:
         site.see(page, ids)

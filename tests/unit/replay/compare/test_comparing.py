@@ -19,7 +19,7 @@ from replay.runs.site_table import SiteTable
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import rate_lines
-from stream.log.contract import Log, Message, Output, partition_of
+from stream.log.contract import Log, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.opening import open_log
 from stream.processing.heartbeat import HEADER, travelling
@@ -63,24 +63,20 @@ def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Log]:
 
 
 def two_runs(log: Log, pages: list[Features] = PAGES, sites: dict[str, str] = SITES) -> None:
-    """Features, and what both rulesets say of them."""
     put_features(log, pages)
     put_run(log, A, RULESETS[A], pages, sites)
     put_run(log, B, RULESETS[B], pages, sites)
 
 
 def compared(log: Log, a: str = A, b: str = B, *, sample: int = 20, seed: int = 0, **rate: Any) -> Comparison:
-    """The comparison, with few resamples."""
     return compare(log, a, b, ComparisonRequest(sample, seed, 200), RateSettings(**rate), NOW)
 
 
 def rule(found: Comparison, name: str) -> RuleChange:
-    """What was found of a rule."""
     return next(change for change in found.rules if change.rule == name)
 
 
 def change(found: Comparison, name: str) -> ShareChange:
-    """What was found of a share."""
     return next(one for one in found.changes if one.name == name)
 
 
@@ -307,7 +303,8 @@ def test_sites_of_another_ruleset_detector_or_method_are_left_out(log: Log) -> N
     put_run(log, A, RULESETS[A], PAGES, rows)
     put_run(log, B, RULESETS[B], PAGES, rows)
     stale = SiteState(id="v.example", site="v.example", verdict="llm", ruleset="old", digest="0", detector="x/1")
-    _append_row(log, f"sites.{A}", stale)
+    partition = partition_of(stale.site, PARTITIONS)
+    log.append([Output(f"sites.{A}", partition, stale.site.encode(), encode(stale))])
     found = compared(log)
     assert (found.a.sites, found.a.other_sites, found.b.other_sites) == (3, 3, 2)
     assert any(note.startswith("left out of A") and "3 sites" in note for note in found.notes)
@@ -405,7 +402,7 @@ def test_a_log_of_before_runs_compares(log: Log) -> None:
     for topic in ("verdicts", "sites"):
         for partition in range(PARTITIONS):
             for message in log.read(topic, partition):
-                bare.append([_copied(message)])
+                bare.append([Output(topic, partition, message.key, message.value)])
     found = compared(bare, "live", "live")
     assert found.identical
     assert (found.a.digest, found.a.detector, found.a.sites) == (with_row.a.digest, with_row.a.detector, 1)
@@ -497,11 +494,3 @@ def _canaries(number: int, missed: int) -> dict[str, str]:
             said = "human" if n < missed else truth
             verdicts[f"{truth}{n}.{n:015x}{'0' if truth == 'llm' else '1'}.1.20405.{truth}.canary.invalid"] = said
     return verdicts
-
-
-def _append_row(log: Log, topic: str, row: SiteState) -> None:
-    log.append([Output(topic, partition_of(row.site, PARTITIONS), row.site.encode(), encode(row))])
-
-
-def _copied(message: Message) -> Output:
-    return Output(message.topic, message.partition, message.key, message.value)

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from replay.compare.comparer import ComparisonRequest, compare
 from replay.compare.comparison import IN, OUT, Comparison
-from replay.compare.flips import _records
 from replay.compare.verdict_join import fetch_key
 from scoring.rates.settings import RateSettings
 from stream.log.contract import Log, Message, Topic
 from stream.memory.log import MemoryLog
+from stream.schema.records import Features
 from stream.schema.runs import features_of
 from stream.schema.topics import FEATURES
 from tests.support.two_runs import RULESETS, A, B, begin, page, put_features, put_run
@@ -31,20 +29,22 @@ PAGES = [
 ]
 
 
-@pytest.fixture
-def log() -> Iterator[Log]:
-    """Two runs over the same pages, whose features are in the log."""
-    found: Log = MemoryLog()
-    begin(found)
-    put_features(found, PAGES)
+def filled(pages: Sequence[Features] = PAGES, texts: Sequence[Features] | None = None, log: Log | None = None) -> Log:
+    """A log with two runs over the same pages, whose features are in the log, unless `texts` are given."""
+    log = log or MemoryLog()
+    begin(log)
+    put_features(log, pages if texts is None else texts)
     for name in (A, B):
-        put_run(found, name, RULESETS[name], PAGES)
-    yield found
-    found.close()
+        put_run(log, name, RULESETS[name], pages)
+    return log
+
+
+@pytest.fixture
+def log() -> Log:
+    return filled()
 
 
 def compared(log: Log, sample: int, seed: int = 0) -> Comparison:
-    """The comparison with a sample of that size."""
     return compare(log, A, B, ComparisonRequest(sample, seed, 100), RateSettings(), 10_000)
 
 
@@ -107,11 +107,7 @@ def test_no_sample_is_asked_for(log: Log) -> None:
 
 def test_texts_that_are_gone_are_none() -> None:
     """A page whose features retention took stands in the sample without a text, the others with theirs."""
-    log = MemoryLog()
-    begin(log)
-    put_features(log, [features for features in PAGES if not features.id.endswith("1")])
-    for name in (A, B):
-        put_run(log, name, RULESETS[name], PAGES)
+    log = filled(texts=[features for features in PAGES if not features.id.endswith("1")])
     sample = compared(log, 100).sample
     assert len(sample) == SHORT + GERMAN + REPEATS
     assert all((flip.text is None) == flip.fetch_id.endswith("1") for flip in sample)
@@ -155,12 +151,8 @@ def test_what_lies_between_the_pages_of_the_sample_is_leapt_over() -> None:
 
 def test_texts_and_verdicts_are_found_in_few_passes() -> None:
     """However large the sample, few times are looked up, and verdicts that stand near are read by one reader."""
-    log = _Counting()
-    begin(log)
     pages = [page(n, 70, site=f"s{n % 7}.example", text=f"Text {n}.") for n in range(300)]
-    put_features(log, pages)
-    for name in (A, B):
-        put_run(log, name, RULESETS[name], pages)
+    filled(pages, log=(log := _Counting()))
     compared(log, 0)
     before = log.readers[f"verdicts.{A}"]
     sample = compared(log, 300).sample
@@ -168,17 +160,6 @@ def test_texts_and_verdicts_are_found_in_few_passes() -> None:
     assert 0 < log.looked_up <= 32
     # the same as without a sample, and one reader of each partition
     assert log.readers[f"verdicts.{A}"] - before == before + log.topics()[FEATURES]
-
-
-@given(st.lists(st.integers(0, 30_000), min_size=1, max_size=80, unique=True))
-@settings(max_examples=40)
-def test_records_are_read_over_and_leapt_over(offsets: list[int]) -> None:
-    """Whatever places are asked for, their records come in order, by few readers that read over no wide gap."""
-    read = _Records()
-    found = [message.offset for message in _records(read, "verdicts", 0, sorted(offsets))]  # type: ignore[arg-type]
-    assert found == sorted(offsets)
-    assert read.readers <= 16
-    assert read.records <= len(offsets) * max(1000, (max(offsets) - min(offsets)) // 16) + 1
 
 
 def test_a_huge_text_is_cut_and_says_by_how_much(log: Log) -> None:
@@ -216,15 +197,3 @@ class _Counting(MemoryLog):
         for message in super().read(topic, partition, start, stop):
             self.features_read += topic == FEATURES
             yield message
-
-
-class _Records:
-    """A partition without an end; counts readers, and the records they read."""
-
-    readers = records = 0
-
-    def read(self, topic: str, partition: int, start: int, stop: int) -> Iterator[Message]:
-        self.readers += 1
-        for offset in range(start, stop):
-            self.records += 1
-            yield Message(topic, partition, offset, b"", b"", {}, 0)

@@ -292,15 +292,6 @@ def test_bars_are_as_long_as_their_counts() -> None:
     assert found["link_density"]["out first"] == pytest.approx(46 * 93 / 1940, abs=1e-3)
 
 
-def test_a_run_of_too_few_sites_has_no_headline() -> None:
-    """Below the number of sites at which `farmwatch rate` gives a share, both figures that rest on it are a dash."""
-    found = made()
-    few = msgspec.structs.replace(found.b, estimate=DirectShare(low=0.1, high=0.9, method=TOO_FEW, scored_sites=3))
-    change = msgspec.structs.replace(found.changes[0], b=None, difference=None, low=None, high=None)
-    root = parsed(render(msgspec.structs.replace(found, b=few, changes=[change])))
-    assert texts(root, "div", "figure") == ["33.1%", "–", "–"]
-
-
 @pytest.mark.parametrize("found", [made(), empty()], ids=["made", "empty"])
 def test_every_table_header_has_a_text(found: Comparison) -> None:
     """A screen reader reads each header aloud: none is empty."""
@@ -357,9 +348,13 @@ def test_the_same_comparison_is_the_same_file() -> None:
     assert render(made()) == render(made())
 
 
-def test_a_rate_without_an_interval_is_said_in_words() -> None:
-    """Where nothing could be classified there is a dash, and why."""
+def test_a_rate_that_is_not_known_is_a_dash_and_said_in_words() -> None:
+    """Below the number of sites at which `rate` gives a share, figures that rest on it are a dash; and why, if said."""
     found = made()
+    few = msgspec.structs.replace(found.b, estimate=DirectShare(low=0.1, high=0.9, method=TOO_FEW, scored_sites=3))
+    change = msgspec.structs.replace(found.changes[0], b=None, difference=None, low=None, high=None)
+    root = parsed(render(msgspec.structs.replace(found, b=few, changes=[change])))
+    assert texts(root, "div", "figure") == ["33.1%", "–", "–"]
     nothing = DirectShare(text="no share yet: no site has a scored article")
     found = msgspec.structs.replace(found, b=msgspec.structs.replace(found.b, estimate=nothing), changes=[])
     cards = texts(parsed(render(found)), "div", "card")

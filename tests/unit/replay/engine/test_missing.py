@@ -12,13 +12,12 @@ from replay.engine.lifecycle import cancel, record_gap
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
-from replay.runs.missing import merged, missing_records, records_in
+from replay.runs.missing import merge_gaps, missing_records, records_in
 from replay.runs.phases import topics_of
-from stream.memory.log import MemoryLog
 from stream.schema.control import Control
 from stream.schema.runs import Gap
 from stream.schema.topics import FEATURES, PAGES
-from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, pages_later, write_rules
+from tests.support.replay_world import PARTITIONS, LiveWorld, live_world, pages_later
 
 more_pages = partial(pages_later, sites=8, pages=10)
 
@@ -26,10 +25,7 @@ more_pages = partial(pages_later, sites=8, pages=10)
 @pytest.fixture
 def world(tmp_path: Path) -> LiveWorld:
     """A log on which live judged 80 pages of 8 sites."""
-    made = LiveWorld(MemoryLog(), config_of(f"sqlite:{tmp_path / 'log'}"))
-    made.feed(features_of_pages(8, 10, made.epoch))
-    made.carry_on()
-    return made
+    return live_world(tmp_path, 8, 10)
 
 
 def expire(world: LiveWorld, features: list[int]) -> None:
@@ -43,11 +39,9 @@ def lacks(world: LiveWorld, name: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-def test_a_run_that_goes_on_behind_retention_tells_it_for_ever(
-    world: LiveWorld, tmp_path: Path, cancelled: bool
-) -> None:
+def test_a_run_that_goes_on_behind_retention_tells_it_for_ever(world: LiveWorld, cancelled: bool) -> None:
     """Done or cancelled, overtaken by retention and resumed, it is done again, and a cutover is refused."""
-    world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
+    world.begin(ruleset=world.rules_file(20), name="r1")
     if cancelled:
         cancel(world.log, "r1")
     else:
@@ -72,17 +66,17 @@ def test_a_run_that_goes_on_behind_retention_tells_it_for_ever(
     assert cut_over(world.log, CutoverRequest("r1", "me", max_lag=10**6, partial=True)).run.name == "r1"
 
 
-def test_a_run_under_way_writes_it_down(world: LiveWorld, tmp_path: Path) -> None:
+def test_a_run_under_way_writes_it_down(world: LiveWorld) -> None:
     """What retention takes between the begin of a process and its reading stands in the row when it is done."""
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
+    run, ruleset = world.begin(ruleset=world.rules_file(20), name="r1")
     expire(world, [5] * PARTITIONS)
     assert world.resume(run, ruleset) is Ending.DONE
     assert lacks(world, "r1") == {FEATURES: 5 * PARTITIONS}
 
 
-def test_a_run_on_the_features_of_another_lacks_what_that_one_lacks(world: LiveWorld, tmp_path: Path) -> None:
+def test_a_run_on_the_features_of_another_lacks_what_that_one_lacks(world: LiveWorld) -> None:
     """Pages that were never measured are missing in every run that judges those features."""
-    run, _ = world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
+    run, _ = world.begin(ruleset=world.rules_file(20), name="r1")
     other = msgspec.structs.replace(
         run, name="r2", features=FEATURES, remeasures=True, gaps=[Gap(PAGES, 0, 3, 7), Gap("hits", 0, 0, 9)]
     )
@@ -91,10 +85,10 @@ def test_a_run_on_the_features_of_another_lacks_what_that_one_lacks(world: LiveW
     assert missing_records(world.log, run, {"r1": run, "r2": other}) == {PAGES: 4}
 
 
-def test_a_gap_that_is_seen_again_is_one(world: LiveWorld, tmp_path: Path) -> None:
+def test_a_gap_that_is_seen_again_is_one(world: LiveWorld) -> None:
     """A gap that grew before it was read over counts once, at its largest; another one counts beside it."""
-    world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
+    world.begin(ruleset=world.rules_file(20), name="r1")
     for gap in (Gap("a", 0, 1, 4), Gap("a", 0, 1, 6), Gap("a", 0, 1, 4), Gap("a", 1, 1, 2)):
         record_gap(world.log, "r1", gap)
     assert world.row("r1").gaps == [Gap("a", 0, 1, 6), Gap("a", 1, 1, 2)]
-    assert merged([]) == []
+    assert merge_gaps([]) == []

@@ -19,7 +19,7 @@ from crawler.web.urls import page_id
 from filters.judge_stage import JudgeStage
 from filters.measure_stage import MeasureStage
 from filters.rules.ruleset import Ruleset
-from replay.engine.lifecycle import begin, cancel
+from replay.engine.lifecycle import cancel
 from replay.engine.plan import OtherParameters, ReplayRequest, plan
 from replay.engine.runner import Ending, ReplayStatus, Tempo
 from replay.engine.stages import stage_of
@@ -45,10 +45,11 @@ from tests.support.replay_world import (
     at_end,
     config_of,
     features_of_pages,
+    live_world,
     measuring_otherwise,
     output,
     pages_later,
-    write_rules,
+    put_rows,
 )
 from tests.support.worlds import patiently
 
@@ -58,37 +59,19 @@ later_pages = partial(pages_later, sites=8, pages=5)
 
 
 @pytest.fixture
-def log() -> Iterator[Log]:
-    """A fresh log."""
-    made: Log = MemoryLog()
-    yield made
-    made.close()
-
-
-@pytest.fixture
-def world(log: Log, tmp_path: Path) -> LiveWorld:
-    """A log on which live judged 200 pages of 8 sites by `rules(20)`, all texts scored."""
-    made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
+def world(tmp_path: Path) -> LiveWorld:
+    """A log on which live judged 200 pages of 8 sites by `rules(20)`."""
+    made = live_world(tmp_path, 8, 25)
     made.tempo = Tempo(look_s=0.02, control_s=0.05)
-    made.feed(features_of_pages(8, 25, made.epoch))
-    made.carry_on()
     return made
 
 
-def live_under(log: Log, folder: Path, least: int) -> LiveWorld:
-    """What live would have come to under another ruleset, on a log of its own with the same pages and scores."""
-    made = LiveWorld(log, config_of(f"sqlite:{folder / 'log'}"), least=least)
-    made.feed(features_of_pages(8, 25, made.epoch))
-    made.carry_on()
-    return made
-
-
-def test_a_replay_under_the_live_ruleset_equals_live(world: LiveWorld, tmp_path: Path) -> None:
+def test_a_replay_under_the_live_ruleset_equals_live(world: LiveWorld) -> None:
     """Every verdict, in its order, and every site's row are those of live; nothing of live has moved."""
     before = world.live_traces()
     counted, metrics = generate_latest(world.metrics.registry), Metrics()
     assert b'page_verdicts_total{ruleset="rules-20",run="first"' in counted
-    assert world.replay(ruleset=write_rules(tmp_path, 20), name="same", metrics=metrics) is Ending.DONE
+    assert world.replay(ruleset=world.rules_file(20), name="same", metrics=metrics) is Ending.DONE
     assert world.outcome("same") == world.outcome()
     assert world.live_traces() == before
     assert generate_latest(world.metrics.registry) == counted
@@ -99,13 +82,15 @@ def test_a_replay_under_the_live_ruleset_equals_live(world: LiveWorld, tmp_path:
 
 
 @pytest.mark.parametrize("least", [5, 60])
-def test_a_replay_equals_what_live_would_have_said(world: LiveWorld, tmp_path: Path, least: int) -> None:
+def test_a_replay_equals_what_live_would_have_said(world: LiveWorld, least: int) -> None:
     """Under a looser and a stricter ruleset: once the missing scores are in, verdicts and rows are live's under it."""
     name = f"other-{least}"
-    assert world.replay(ruleset=write_rules(tmp_path, least), name=name) is Ending.DONE
+    assert world.replay(ruleset=world.rules_file(least), name=name) is Ending.DONE
     world.score()
     assert world.replay(name=name) is Ending.DONE
-    expected = live_under(MemoryLog(), tmp_path, least)
+    expected = LiveWorld(MemoryLog(), world.config, least=least)
+    expected.feed(features_of_pages(8, 25, expected.epoch))
+    expected.carry_on()
     verdicts, rows = world.outcome(name)
     expected_verdicts, expected_rows = expected.outcome()
     assert [without_name(verdict) for verdict in verdicts] == [without_name(verdict) for verdict in expected_verdicts]
@@ -116,14 +101,14 @@ def without_name(verdict: Verdict) -> Verdict:
     return msgspec.structs.replace(verdict, ruleset="")
 
 
-def test_live_reads_the_scores_of_a_replay_and_says_the_same(world: LiveWorld, tmp_path: Path) -> None:
+def test_live_reads_the_scores_of_a_replay_and_says_the_same(world: LiveWorld) -> None:
     """Live TALLY takes in the scores that a replay asked for: it counts them, and no row or decision changes."""
     before, outcome = world.live_traces()["ends"], world.outcome()
     labels = {"run": "first", "ruleset": "", "stage": "tally", "result": "score"}
     tallied = partial(world.metrics.registry.get_sample_value, "farmwatch_stage_records_total", labels)
     counted = tallied()
     assert sum(before["decisions"]) > 0
-    assert world.replay(ruleset=write_rules(tmp_path, 5), name="loose") is Ending.DONE
+    assert world.replay(ruleset=world.rules, name="loose") is Ending.DONE
     asked = world.score()
     world.carry_on()
     assert asked > 0
@@ -140,9 +125,9 @@ def test_a_change_of_the_detector_is_a_replay(world: LiveWorld) -> None:
     assert counts_of(read_rows(world.log, "sites.detector")).unscored == 0
 
 
-def test_a_stopped_replay_is_resumed(world: LiveWorld, tmp_path: Path) -> None:
+def test_a_stopped_replay_is_resumed(world: LiveWorld) -> None:
     """Stopped in between, however often, and begun again by its name alone, it ends as an undisturbed one."""
-    file = write_rules(tmp_path, 5)
+    file = world.rules
     world.replay(ruleset=file, name="whole")
     world.tempo = Tempo(look_s=0.005, control_s=0.05, records=4)
     run, ruleset = world.begin(ruleset=file, name="cut")
@@ -160,13 +145,13 @@ def test_a_stopped_replay_is_resumed(world: LiveWorld, tmp_path: Path) -> None:
     assert world.outcome("cut") == world.outcome("whole")
 
 
-def test_several_runs_at_once_do_not_touch_each_other(world: LiveWorld, tmp_path: Path) -> None:
+def test_several_runs_at_once_do_not_touch_each_other(world: LiveWorld) -> None:
     """Three runs side by side end as each would alone."""
-    begun = {f"r{least}": world.begin(ruleset=write_rules(tmp_path, least), name=f"r{least}") for least in (5, 20, 60)}
+    begun = {f"r{least}": world.begin(ruleset=world.rules_file(least), name=f"r{least}") for least in (5, 20, 60)}
     together(world, *begun.values())
     assert world.outcome("r20") == world.outcome()
     for least in (5, 60):
-        world.replay(ruleset=write_rules(tmp_path, least), name=f"alone-{least}")
+        world.replay(ruleset=world.rules_file(least), name=f"alone-{least}")
         assert world.outcome(f"r{least}")[0] == world.outcome(f"alone-{least}")[0]
 
 
@@ -178,9 +163,9 @@ def together(world: LiveWorld, *begun: tuple[Run, Ruleset]) -> list[Metrics]:
     return metrics
 
 
-def test_several_processes_share_a_run(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_share_a_run(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two members of one run judge each page once between them, and both have their part in each phase."""
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="shared")
+    run, ruleset = world.begin(ruleset=world.rules_file(20), name="shared")
     join, both = world.log.join, threading.Barrier(2, timeout=30)
 
     def join_together(group: str, *args: Any, **more: Any) -> Member:
@@ -209,18 +194,15 @@ def _remove(world: LiveWorld) -> None:
 
 
 def _put_live(world: LiveWorld) -> None:
-    with exclusive(world.log) as writer:
-        writer.put(Alias(run="follower", before="live"))
+    put_rows(world.log, Alias(run="follower", before="live"))
 
 
 @pytest.mark.parametrize(
     ("end", "ending"), [(_cancel, Ending.CANCELLED), (_remove, Ending.REMOVED), (_put_live, Ending.LIVE)]
 )
-def test_a_run_that_follows_ends_by_its_row(
-    world: LiveWorld, tmp_path: Path, end: Callable[[LiveWorld], None], ending: Ending
-) -> None:
+def test_a_run_that_follows_ends_by_its_row(world: LiveWorld, end: Callable[[LiveWorld], None], ending: Ending) -> None:
     """It ends when it was cancelled, removed or put live, and says so."""
-    work = Working(world, world.begin(ruleset=write_rules(tmp_path, 5), end="follow", name="follower"))
+    work = Working(world, world.begin(ruleset=world.rules, end="follow", name="follower"))
     end(world)
     assert work.end() is ending
     if ending is Ending.CANCELLED:
@@ -230,9 +212,9 @@ def test_a_run_that_follows_ends_by_its_row(
 
 
 @pytest.mark.parametrize("was_done", [False, True])
-def test_a_run_that_follows_takes_in_what_comes(world: LiveWorld, tmp_path: Path, was_done: bool) -> None:
+def test_a_run_that_follows_takes_in_what_comes(world: LiveWorld, was_done: bool) -> None:
     """Pages that are measured while it follows are judged by it too; also where it had an end and was done."""
-    file = write_rules(tmp_path, 20)
+    file = world.rules_file(20)
     if was_done:
         world.replay(ruleset=file, name="follower")
     begun = world.begin(ruleset=file, end="follow", name="follower")
@@ -245,9 +227,7 @@ def test_a_run_that_follows_takes_in_what_comes(world: LiveWorld, tmp_path: Path
     assert work.stop() is Ending.STOPPED
 
 
-def test_a_first_look_that_fails_leaves_the_watch_alive(
-    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_first_look_that_fails_leaves_the_watch_alive(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the log is away as the process begins, it hears of a signal all the same, and ends."""
     looks: list[Log] = []
 
@@ -257,7 +237,7 @@ def test_a_first_look_that_fails_leaves_the_watch_alive(
             raise LogUnavailable("away for a moment")
         return Control(log)
 
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), end="follow", name="follower")
+    run, ruleset = world.begin(ruleset=world.rules_file(20), end="follow", name="follower")
     monkeypatch.setattr("replay.engine.runner.Control", away_at_first)
     world.tempo.control_s = 0.01
     work = Working(world, (run, ruleset))
@@ -266,11 +246,9 @@ def test_a_first_look_that_fails_leaves_the_watch_alive(
     assert work.end() is Ending.CANCELLED
 
 
-def test_a_follower_that_cannot_join_everywhere_leaves(
-    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_follower_that_cannot_join_everywhere_leaves(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the second of its stages cannot join, the first is not left in its group."""
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="r1")
+    run, ruleset = world.begin(ruleset=world.rules_file(20), name="r1")
     world.resume(run, ruleset)
     run, ruleset = world.begin(name="r1", end="follow")
     join = world.log.join
@@ -286,22 +264,20 @@ def test_a_follower_that_cannot_join_everywhere_leaves(
     assert world.log.members("judge.r1") == []
 
 
-def test_a_last_look_that_fails_changes_no_ending(
-    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_last_look_that_fails_changes_no_ending(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run that is done is done, also where its progress cannot be told any more."""
 
     def away(*_: object, **__: object) -> RunProgress:
         raise LogUnavailable("away for a moment")
 
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="done")
+    run, ruleset = world.begin(ruleset=world.rules_file(20), name="done")
     monkeypatch.setattr("replay.engine.runner.progress_of", away)
     assert world.resume(run, ruleset) is Ending.DONE
 
 
-def test_what_comes_after_the_begin_is_left_out(world: LiveWorld, tmp_path: Path) -> None:
+def test_what_comes_after_the_begin_is_left_out(world: LiveWorld) -> None:
     """A bounded run judges what was there when it was planned, whatever live appends meanwhile."""
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="bounded")
+    run, ruleset = world.begin(ruleset=world.rules_file(20), name="bounded")
     expected = world.outcome()
     world.feed(later_pages(world))
     assert world.resume(run, ruleset) is Ending.DONE
@@ -311,9 +287,9 @@ def test_what_comes_after_the_begin_is_left_out(world: LiveWorld, tmp_path: Path
 
 
 @pytest.mark.parametrize("end", ["now", "today"])
-def test_a_run_that_is_done_goes_on_to_a_later_end(world: LiveWorld, tmp_path: Path, end: str) -> None:
+def test_a_run_that_is_done_goes_on_to_a_later_end(world: LiveWorld, end: str) -> None:
     """Named again with a later --to it takes in what came since, and comes to what live came to; never less."""
-    file = write_rules(tmp_path, 20)
+    file = world.rules_file(20)
     assert world.replay(ruleset=file, name="late") is Ending.DONE
     world.feed(later_pages(world))
     world.carry_on()
@@ -326,11 +302,11 @@ def test_a_run_that_is_done_goes_on_to_a_later_end(world: LiveWorld, tmp_path: P
         world.begin(name="late", end="2001-01-01")
 
 
-def test_progress_ends_at_the_whole(world: LiveWorld, tmp_path: Path) -> None:
+def test_progress_ends_at_the_whole(world: LiveWorld) -> None:
     """What is done grows to what is expected; the metrics of the process carry the run's name."""
     metrics = Metrics()
     told: list[ReplayStatus] = []
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="counted")
+    run, ruleset = world.begin(ruleset=world.rules_file(20), name="counted")
     assert progress_of(world.log, run).done == 0
     assert not is_done(world.log, run)
     world.resume(run, ruleset, metrics=metrics, on_progress=told.append)
@@ -350,10 +326,10 @@ def test_progress_ends_at_the_whole(world: LiveWorld, tmp_path: Path) -> None:
     assert value("farmwatch_page_verdicts_total", labels) == articles
 
 
-def test_a_replay_makes_way_for_live(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_replay_makes_way_for_live(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """While live JUDGE is behind, the replay tells so and judges nothing; then it goes on, and ends as one alone."""
     world.tempo.most_owed_s = 1000.0  # it does not move on while live is behind
-    expected, (run, ruleset) = world.outcome(), world.begin(ruleset=write_rules(tmp_path, 20), name="polite")
+    expected, (run, ruleset) = world.outcome(), world.begin(ruleset=world.rules_file(20), name="polite")
     metrics, told = Metrics(), list[ReplayStatus]()
     value, labels = metrics.registry.get_sample_value, {"run": "polite"}
     join, behind = world.log.join, threading.Event()
@@ -388,18 +364,9 @@ def test_a_replay_makes_way_for_live(world: LiveWorld, tmp_path: Path, monkeypat
     assert value("farmwatch_replay_eta_seconds", labels) == told[-1].eta_s == 0.0
 
 
-def test_two_that_begin_one_name_are_told_apart(world: LiveWorld, tmp_path: Path) -> None:
-    """Of two plans of one name the second is refused, and the first stands."""
-    asked = ReplayRequest(ruleset=write_rules(tmp_path, 5), name="once")
-    plans = [plan(world.log, Control(world.log), world.config, asked) for _ in range(2)]
-    begin(world.log, plans[0])
-    with pytest.raises(RunRefused, match="another process has begun a run once"):
-        begin(world.log, plans[1])
-
-
-def test_the_stages_of_a_replay_decide_nothing(world: LiveWorld, tmp_path: Path) -> None:
+def test_the_stages_of_a_replay_decide_nothing(world: LiveWorld) -> None:
     """TALLY of a run tells CRAWL nothing, and neither stage passes heartbeats on."""
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), name="quiet")
+    run, ruleset = world.begin(ruleset=world.rules_file(20), name="quiet")
     for phase in phases_of(run):
         stage = stage_of(phase, world.log, world.config, run, ruleset, Metrics())
         assert stage.forward is None
@@ -434,9 +401,9 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
     world.log.close()
 
 
-def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld, tmp_path: Path) -> None:
+def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld) -> None:
     """Where the feature epoch changed pages are measured anew: verdicts and rows are those from features."""
-    rules_file = write_rules(tmp_path, 20)
+    rules_file = measured.rules_file(20)
     before = measured.live_traces()
     assert measured.replay(ruleset=rules_file, name="features") is Ending.DONE
     assert measured.row("features").source == "features"
@@ -454,17 +421,17 @@ def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld, tmp_p
     assert measured.live_traces() == before
 
 
-def test_features_that_others_add_are_not_taken_in(measured: LiveWorld, tmp_path: Path) -> None:
+def test_features_that_others_add_are_not_taken_in(measured: LiveWorld) -> None:
     """A run that measured pages stays within its window, whatever comes on its features later."""
     with measuring_otherwise(measured):
-        assert measured.replay(ruleset=write_rules(tmp_path, 20), name="grown") is Ending.DONE
+        assert measured.replay(ruleset=measured.rules_file(20), name="grown") is Ending.DONE
         row = measured.row("grown")
         assert row.stop["features.grown"] == measured.log.end("features.grown")
         more = features_of_pages(3, 2, row.epoch, seed=4)
         measured.log.append([output("features.grown", page, feature_epoch=page.epoch) for page in more])
         assert measured.replay(name="grown") is Ending.DONE
         assert len(measured.outcome("grown")[0]) == 18
-        asked = ReplayRequest(ruleset=write_rules(tmp_path, 5), begin="grown")
+        asked = ReplayRequest(ruleset=measured.rules_file(5), begin="grown")
         other = plan(measured.log, Control(measured.log), measured.config, asked).run
         assert other.stop["features.grown"] == row.stop["features.grown"]
 
@@ -475,10 +442,10 @@ def without_epoch(outcome: tuple[list[Verdict], dict[str, SiteState]]) -> object
     return [msgspec.structs.replace(verdict, epoch="") for verdict in verdicts], rows
 
 
-def test_a_run_is_measured_in_one_epoch(measured: LiveWorld, tmp_path: Path) -> None:
+def test_a_run_is_measured_in_one_epoch(measured: LiveWorld) -> None:
     """A run that measures pages is not resumed under settings that measure otherwise."""
     with measuring_otherwise(measured):
-        run, ruleset = measured.begin(ruleset=write_rules(tmp_path, 20), name="epochs")
+        run, ruleset = measured.begin(ruleset=measured.rules_file(20), name="epochs")
     assert run.remeasures
     with pytest.raises(UsageError, match="Use the settings, and the version"):
         measured.resume(run, ruleset)

@@ -34,8 +34,6 @@ Outcome = tuple[list[Verdict], dict[str, SiteState]]
 
 
 class Given(NamedTuple):
-    """What the logs are filled with."""
-
     labelled: list[Features]
     labelled_pages: list[Page]  # what these features are of
     web: list[Page]
@@ -106,7 +104,6 @@ def embedded(given: Given, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 
 @pytest.fixture(scope="module")
 def kafka(given: Given, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
-    """Live on Kafka."""
     made = KafkaWorld(tmp_path_factory.mktemp("equals"))
     with pytest.MonkeyPatch.context() as patch:
         extract_here(patch)

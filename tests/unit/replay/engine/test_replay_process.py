@@ -13,7 +13,7 @@ import pytest
 
 from stream.embedded.log import EmbeddedLog
 from stream.schema.runs import RunStatus
-from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages, write_rules
+from tests.support.replay_world import PARTITIONS, LiveWorld, live_world
 
 pytestmark = pytest.mark.slow
 
@@ -25,11 +25,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
     """A log on which live has judged some pages; each test has a run of its own."""
     folder = tmp_path_factory.mktemp("replay")
     log = EmbeddedLog(folder / "log")
-    made = LiveWorld(log, config_of(f"sqlite:{folder / 'log'}"))
-    made.feed(features_of_pages(4, 10, made.epoch))
-    made.carry_on()
-    write_rules(folder, 5)
-    yield made
+    yield live_world(folder, 4, 10, log)
     log.close()
 
 
@@ -37,8 +33,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
 def replay(world: LiveWorld, *arguments: str, out: int, err: int) -> Iterator[subprocess.Popen[bytes]]:
     """The command, with these descriptors, which are closed here."""
     url = world.config.log.url
-    rules = Path(url.removeprefix("sqlite:")).parent / "rules-5.toml"
-    flags = ("--ruleset", str(rules), "--full-speed", "--log", url, "--set", f"log.partitions={PARTITIONS}")
+    flags = ("--ruleset", world.rules, "--full-speed", "--log", url, "--set", f"log.partitions={PARTITIONS}")
     command = [sys.executable, "-m", "farmwatch", "replay", *flags, *arguments]
     process = subprocess.Popen(command, stdout=out, stderr=err)
     for descriptor in {out, err}:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -19,10 +18,9 @@ from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.score_backlog import backlog, scores_of_backlog
 from replay.runs.phases import ask_phase
-from replay.runs.scored_texts import count_unrequested, requests_wait
-from replay.runs.scorers import announce_detectors, is_scored, scorers_watch
+from replay.runs.scores import announce_detectors, count_unrequested, is_scored, requests_wait
 from replay.runs.site_table import counts_of, read_rows
-from stream.log.contract import Commit, Log, Output, partition_of
+from stream.log.contract import Commit, Output, partition_of
 from stream.memory.log import MemoryLog
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
@@ -39,9 +37,9 @@ from tests.support.replay_world import (
     Working,
     config_of,
     features_of_pages,
+    live_world,
     pages_later,
     requests_of,
-    write_rules,
 )
 from tests.support.worlds import patiently
 
@@ -54,19 +52,12 @@ _DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def world(tmp_path: Path) -> Iterator[LiveWorld]:
-    """A log on which live judged 60 pages of 6 sites; SCORE runs one detector, which has scored all texts."""
-    log: Log = MemoryLog()
-    made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
-    made.score_runs(DETECTOR)
-    made.feed(features_of_pages(6, 10, made.epoch))
-    made.carry_on()
-    yield made
-    log.close()
+def world(tmp_path: Path) -> LiveWorld:
+    """A log on which live judged 60 pages of 6 sites; SCORE runs one detector."""
+    return live_world(tmp_path, 6, 10, detectors=[DETECTOR])
 
 
 def unscored(world: LiveWorld, run: str) -> int:
-    """Articles of a run without a score."""
     return counts_of(read_rows(world.log, names_of(run).sites)).unscored
 
 
@@ -77,7 +68,6 @@ def said(world: LiveWorld, run: str) -> str:
 
 
 def all_flagged(request: ScoreRequest, detector: str = DETECTOR) -> Score:
-    """A detector that flags every text."""
     return msgspec.structs.replace(_score_of(request, detector), flag=True, score=1.0)
 
 
@@ -126,9 +116,9 @@ def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch:
     assert found.b.llm > found.a.llm
 
 
-def test_what_score_left_unanswered_is_asked_for_again(world: LiveWorld, tmp_path: Path) -> None:
+def test_what_score_left_unanswered_is_asked_for_again(world: LiveWorld) -> None:
     """SCORE changed over between the request and the answer: the run that goes on asks once more, and no more."""
-    file = write_rules(tmp_path, 5)
+    file = world.rules
     assert world.replay(ruleset=file, name="loose") is Ending.DONE
     once = requests_of(world)
     assert len(once) > 1
@@ -167,7 +157,7 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
     group, commit, commits = ask_phase(run).group, BoundedMember.commit, [0]
 
     def killing(member: BoundedMember, given: Commit) -> None:
-        if member._group != group or not given.outputs:
+        if member.group != group or not given.outputs:
             return commit(member, given)
         commits[0] += 1
         if is_written or commits[0] % 2 == 0:
@@ -191,8 +181,7 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
 
 @pytest.fixture
 def looks_often(world: LiveWorld) -> None:
-    """Replays look at the log often."""
-    world.tempo.control_s = world.tempo.scorers_s = 0.01
+    world.tempo.look_s = world.tempo.control_s = 0.01
 
 
 def left_unanswered(world: LiveWorld) -> None:
@@ -222,9 +211,7 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(world: LiveWorld, 
     assert len(set(requests_of(world))) == len(requests_of(world))
 
 
-def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
-    world: LiveWorld, looks_often: None, tmp_path: Path
-) -> None:
+def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(world: LiveWorld, looks_often: None) -> None:
     """Texts were left unanswered, more was judged since, and live measures on and on: one pass asks for all of them."""
     seeds = iter(range(3, 1000))
 
@@ -234,7 +221,7 @@ def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
 
     once: list[tuple[str, str]] = []
     for _ in range(2):
-        file = {} if once else {"ruleset": write_rules(tmp_path, 5)}
+        file = {} if once else {"ruleset": world.rules}
         work = Working(world, world.begin(name="f", end="follow", **file))
         work.patiently("caught up")
         work.stop()
@@ -250,11 +237,9 @@ def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(
     assert count_unrequested(world.log, world.row("f")) == 0
 
 
-def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(
-    world: LiveWorld, looks_often: None, tmp_path: Path
-) -> None:
+def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(world: LiveWorld, looks_often: None) -> None:
     """A killed process is a member until its lease ends: one that goes on waits, and then asks for all."""
-    world.replay(ruleset=write_rules(tmp_path, 5), name="loose")
+    world.replay(ruleset=world.rules, name="loose")
     once = requests_of(world)
     left_unanswered(world)
     ghost = world.log.join("ask.loose", [FEATURES], member="ghost")
@@ -268,13 +253,14 @@ def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(
 
 
 def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
-    world: LiveWorld, looks_often: None, tmp_path: Path
+    world: LiveWorld, looks_often: None
 ) -> None:
     """SCORE drops the detector and takes it up again: what was judged meanwhile is asked for, without a restart."""
-    work = Working(world, world.begin(ruleset=write_rules(tmp_path, 5), name="f", end="follow"))
+    work = Working(world, world.begin(ruleset=world.rules, name="f", end="follow"))
     work.patiently("caught up")
     before = requests_of(world)
     world.score_runs(OTHER_DETECTOR)
+    work.sees_control()
     world.feed(later_pages(world))
     patiently(lambda: len(world.outcome("f")[0]) == 90, "the new ones to be judged")
     assert requests_of(world) == before
@@ -323,7 +309,7 @@ def test_a_look_at_what_is_to_be_asked_for_ends_as_it_is_told(world: LiveWorld) 
     assert next(told, None) is None
 
 
-def test_an_article_that_is_older_evidence_alone_is_asked_for(world: LiveWorld, tmp_path: Path) -> None:
+def test_an_article_that_is_older_evidence_alone_is_asked_for(world: LiveWorld) -> None:
     """The newest text of each page has a score, and the first one of a page has none: that is asked for."""
     page = features_of_pages(1, 1, world.epoch)[0]
     digests = ("f" * 32, "0" * 32)  # SCORE answers all but the first of these
@@ -333,7 +319,7 @@ def test_an_article_that_is_older_evidence_alone_is_asked_for(world: LiveWorld, 
             for number, text in enumerate(digests)
         ]
     )
-    world.replay(ruleset=write_rules(tmp_path, 1), name="b")
+    world.replay(ruleset=world.rules_file(1), name="b")
     assert {(page.site, text) for text in digests} <= set(requests_of(world))
     world.score(share=0.9999)
     once = requests_of(world)
@@ -342,14 +328,12 @@ def test_an_article_that_is_older_evidence_alone_is_asked_for(world: LiveWorld, 
     assert sorted(requests_of(world)) == sorted([*once, (page.site, digests[0])])
 
 
-def test_live_again_asks_for_no_text_that_was_scored_meanwhile(
-    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_live_again_asks_for_no_text_that_was_scored_meanwhile(world: LiveWorld) -> None:
     """Going back, JUDGE asks at live priority for what nobody scored, and for nothing that the run between has.
 
     Sites of so many new scores that TALLY may forget some before their verdicts come are asked for again.
     """
-    rules = world.begin(ruleset=write_rules(tmp_path, 60), name="strict")[1]
+    rules = world.begin(ruleset=world.rules_file(60), name="strict")[1]
     world.replay(name="strict")
     strict, live = world.row("strict").names(is_live=True), names_of("live", is_live=True)
     assert scores_of_backlog(world.log, live, DETECTOR, few=0) is None
@@ -404,15 +388,3 @@ def test_score_says_what_it_runs(world: LiveWorld) -> None:
     empty = MemoryLog()
     assert is_scored(Control(empty), config, told.detectors[0])
     assert not is_scored(Control(empty), config, DETECTOR)
-
-
-def test_what_score_runs_is_looked_up_now_and_then() -> None:
-    """A change shows after some seconds, and not with each question."""
-    world = LiveWorld(MemoryLog(), config_of("sqlite:none"))
-    now_s = [0.0]
-    watch = scorers_watch(world.log, world.config, OTHER_DETECTOR, monotonic=lambda: now_s[0])
-    found = [watch()]
-    world.score_runs(DETECTOR)
-    for now_s[0] in (1.0, 6.0):
-        found.append(watch())
-    assert found == [True, True, False]

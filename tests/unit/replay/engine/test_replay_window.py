@@ -23,7 +23,7 @@ from stream.schema.control import Control
 from stream.schema.runs import Gap, Run
 from stream.schema.topics import FEATURES
 from stream.text.user_errors import UsageError
-from tests.support.replay_world import OTHER_DETECTOR, LiveWorld, config_of, features_of_pages, write_rules
+from tests.support.replay_world import OTHER_DETECTOR, LiveWorld, config_of, features_of_pages
 from tests.support.worlds import TestClock
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -33,7 +33,6 @@ FULL = 40_000  # bytes that a partition keeps
 
 @pytest.fixture
 def clock() -> TestClock:
-    """The clock of `log`."""
     return TestClock(HOUR_MS)
 
 
@@ -54,7 +53,6 @@ def fill(log: Log, clock: TestClock, partition: int, hours: range, size: int, *,
 
 
 def cut(log: Log, hour: int) -> WindowOffsets:
-    """The window from this hour on."""
     return offsets_of(log, "t", Window(from_at=hour * HOUR_MS, to_at=2**44, to_end=True))
 
 
@@ -113,20 +111,20 @@ def world(log: Log, tmp_path: Path, clock: TestClock) -> LiveWorld:
     return made
 
 
-def test_a_window_of_time_is_judged_as_live_did(world: LiveWorld, tmp_path: Path) -> None:
+def test_a_window_of_time_is_judged_as_live_did(world: LiveWorld) -> None:
     """From a time up to another one: the verdicts of the records between, each as that of live, and no other."""
-    rules = write_rules(tmp_path, 20)
+    rules = world.rules_file(20)
     assert world.replay(ruleset=rules, name="hour", begin="2026-05-01T02:00", end="2026-05-01T03:00") is Ending.DONE
     verdicts = world.outcome("hour")[0]
     assert len(verdicts) == 60
     assert verdicts == [verdict for verdict in world.outcome()[0] if verdict.id.startswith("2")]
 
 
-def test_a_run_whose_window_lacks_some_says_so(world: LiveWorld, tmp_path: Path) -> None:
+def test_a_run_whose_window_lacks_some_says_so(world: LiveWorld) -> None:
     """At its begin and its end, and to a cutover; and so does a run that takes its window over. Going on adds none."""
     kept = {topic: [0] * partitions for topic, partitions in world.log.topics().items()}
     world.log.expire(2**44, {**kept, FEATURES: [5, 0, 0]})
-    run, ruleset = world.begin(ruleset=write_rules(tmp_path, 20), begin="2026-05-01T00:30", name="whole")
+    run, ruleset = world.begin(ruleset=world.rules_file(20), begin="2026-05-01T00:30", name="whole")
     assert before_the_first(world.log, run) == ""
     said = "up to 5 records of its window were deleted before it began (features, partition 0 whole from 2026-05-01T01:"
     assert lost_text(run.gaps).startswith(said)
@@ -152,14 +150,6 @@ def test_many_partitions_are_counted() -> None:
     assert "partition 10 with nothing left" in said
     assert said.endswith("; 2 records left the log before it had read them (hits 2)")
     assert lost_text([]) == ""
-
-
-@given(st.datetimes(min_value=datetime(1995, 1, 1), max_value=datetime(2026, 5, 1)))
-def test_times_are_read_in_utc(at: datetime) -> None:
-    """A time without a zone is UTC; with one it is what it says."""
-    expected = int(at.replace(microsecond=0, tzinfo=UTC).timestamp() * 1000) + at.microsecond // 1000
-    for text in (at.isoformat(), at.replace(tzinfo=UTC).isoformat()):
-        assert read_window(text, "follow", {}, MAY).from_at == expected
 
 
 @given(st.text(max_size=30))

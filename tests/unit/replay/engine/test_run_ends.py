@@ -1,40 +1,60 @@
-"""The end of a replay: what its row says then, also where several processes and other runs change `control` at once."""
+"""The end of a replay: its row, also where others change `control` at once, and its errors; what begins no run."""
 
 from __future__ import annotations
 
+import json
+import socket
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from farmwatch.commands.runs.replay import _conclude
 from replay.engine.lifecycle import finish, record_error
 from replay.engine.runner import Ending
+from replay.runs.missing import count_dead_letters
 from replay.runs.site_table import read_rows
-from stream.log.contract import Log
+from stream.embedded.log import EmbeddedLog
+from stream.log.contract import Log, Output
 from stream.memory.log import MemoryLog
-from stream.schema.control import exclusive
-from stream.schema.records import SiteState
-from stream.schema.runs import RunStatus
-from tests.support.replay_world import LiveWorld, config_of, count_writers, features_of_pages, write_rules
+from stream.processing.dead_letters import DeadLetter, dead_letter
+from stream.schema.control import Control
+from stream.schema.records import Page, SiteState
+from stream.schema.runs import Run, RunStatus
+from stream.schema.topics import DEAD_LETTERS, FEATURES, PAGES, all_topics
+from stream.text.user_errors import Exit
+from tests.support.front_door import Runner
+from tests.support.replay_world import (
+    DETECTOR,
+    LiveWorld,
+    count_writers,
+    features_of_pages,
+    live_world,
+    output,
+    put_rows,
+)
+
+_HOSTILE = "no space\nleft \x1b[31mon \u202edevice"
+_SAID = "OSError: no space left  [31mon  device"
 
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[LiveWorld]:
-    """A log on which live has judged some pages, and a ruleset file beside it."""
-    with closing(MemoryLog()) as log:
-        made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
-        made.feed(features_of_pages(3, 8, made.epoch))
-        made.carry_on()
-        write_rules(tmp_path, 5)
+    """An embedded log on which live has judged some pages, and a ruleset file beside it."""
+    with closing(EmbeddedLog(tmp_path / "log", lease_ms=500)) as log:
+        made = live_world(tmp_path, 3, 8, log)
+        page = Page(id="f0", site="s0.example", page_id="p0", url="https://s0.example/0", fetched_at=1)
+        made.log.append([output(PAGES, page)])
         yield made
 
 
-def _through(world: LiveWorld, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def _through(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run `mine`, of which all is judged and tallied, and whose row does not say so yet."""
-    run, ruleset = world.begin(ruleset=str(folder / "rules-5.toml"), name="mine")
+    run, ruleset = world.begin(ruleset=world.rules, name="mine")
     with monkeypatch.context() as patched:
         patched.setattr("replay.engine.runner.finish", lambda *_: msgspec.structs.replace(run, state=RunStatus.DONE))
         assert world.resume(run, ruleset) == Ending.DONE
@@ -52,14 +72,13 @@ def _while_counting(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object
 
 
 def test_a_count_of_rows_is_not_undone_by_who_changes_runs_meanwhile(
-    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    world: LiveWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However long counting takes, nobody is kept out of `control`, and nobody who comes in ends the process."""
-    _through(world, tmp_path, monkeypatch)
+    _through(world, monkeypatch)
 
     def change_another() -> None:
-        with exclusive(world.log) as writer:
-            writer.put(world.row("live"))
+        put_rows(world.log, world.row("live"))
 
     _while_counting(monkeypatch, change_another)
     writers = count_writers(monkeypatch)
@@ -71,38 +90,23 @@ def test_a_count_of_rows_is_not_undone_by_who_changes_runs_meanwhile(
     assert len(writers) == 1, "nobody has undone it"
 
 
-def test_processes_of_a_run_that_end_together_all_end(
-    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_processes_of_a_run_that_end_together_all_end(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each has counted when the first one writes: one row says `done`, and it is what all of them return."""
-    _through(world, tmp_path, monkeypatch)
+    _through(world, monkeypatch)
     together = threading.Barrier(3, timeout=30)
     _while_counting(monkeypatch, together.wait)
-    ends: list[object] = []
-
-    def end() -> None:
-        try:
-            ends.append(finish(world.log, "mine"))
-        except Exception as error:  # noqa: BLE001 - what ended the process is what is looked for
-            ends.append(error)
-
-    threads = [threading.Thread(target=end) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(3) as pool:
+        ends = list(pool.map(lambda _: finish(world.log, "mine"), range(3)))
     assert ends == [world.row("mine")] * 3
     assert world.row("mine").state == RunStatus.DONE
 
 
-def test_a_run_that_got_a_later_end_meanwhile_is_not_done(
-    world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another process goes on with it while its rows are counted: the count is of the earlier end, and is not written.
+def test_a_run_that_got_a_later_end_meanwhile_is_not_done(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process resumes it while its rows are counted: the count is of the earlier end, and is not written.
 
     The next attempt finds that not all is dealt with.
     """
-    _through(world, tmp_path, monkeypatch)
+    _through(world, monkeypatch)
     more = features_of_pages(4, 12, world.epoch)[24:]
 
     def go_on() -> None:
@@ -118,10 +122,137 @@ def test_a_run_that_got_a_later_end_meanwhile_is_not_done(
     assert world.resume(run, ruleset) == Ending.DONE
 
 
-def test_a_run_that_is_done_has_no_error(world: LiveWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_done_has_no_error(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of its processes failed, another one ended it: by the failure nothing ended."""
-    _through(world, tmp_path, monkeypatch)
+    _through(world, monkeypatch)
     record_error(world.log, "mine", OSError("disk full"))
     assert world.row("mine").error == "OSError: disk full"
     done = finish(world.log, "mine")
     assert (done.state, done.error, world.row("mine").error) == (RunStatus.DONE, "", "")
+
+
+def _replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> tuple[int, str]:
+    ran = farmwatch("replay", "--full-speed", "--log", world.url, *arguments)
+    return ran.code, ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--set", "measure.extractor=resiliparse"], Exit.UNAVAILABLE, "needs a package that is not here"),
+        (["--set", "measure.extractor=nope"], Exit.USAGE, "expected trafilatura or resiliparse"),
+        (["--detector", "binoculars/a+b@2/bf16/512/none"], Exit.UNAVAILABLE, "cannot judge sites"),
+        (["--detector", "nope"], Exit.USAGE, "nope"),
+        (["--set", "tally.method=gaussian"], Exit.UNAVAILABLE, "the method gaussian has no numbers for fake/1"),
+        (["--metrics-port", "TAKEN"], Exit.USAGE, "TAKEN"),
+    ],
+)
+def test_what_would_end_it_is_found_before_it_is_begun(
+    world: LiveWorld,
+    farmwatch: Runner,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str],
+    code: Exit,
+    said: str,
+) -> None:
+    """An extractor, a detector, a site method or a port that is not there: one line, and no row of a run."""
+    monkeypatch.setattr("filters.extraction.extractor._installed", lambda name: name != "resiliparse")
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = str(taken.getsockname()[1])
+        given = [argument.replace("TAKEN", port) for argument in arguments]
+        ran = _replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine", *given)
+    assert (ran[0], said.replace("TAKEN", port) in ran[1]) == (code, True), ran
+    assert set(Control(world.log).runs) == {"live"}
+    assert "verdicts.mine" not in world.log.topics()
+
+
+def test_by_what_a_run_ended_is_told_until_it_is_resumed(
+    world: LiveWorld, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In one line without control characters: by `runs`, `runs show`, doctor and the replay that resumes it."""
+    log = ("--log", world.url)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(_HOSTILE)
+
+    with monkeypatch.context() as patched:
+        patched.setattr("replay.engine.runner.stage_of", fail)
+        with pytest.raises(OSError, match="no space"):
+            world.replay(ruleset=world.rules, name="mine")
+    assert (world.row("mine").state, world.row("mine").error) == (RunStatus.RUNNING, _SAID)
+    listed = farmwatch("runs", *log).err
+    assert f"mine is stopped, by an error ({_SAID}): `farmwatch replay --name mine` resumes it" in listed
+    assert f"last error: {_SAID}" in farmwatch("runs", "show", "mine", *log).out
+    assert json.loads(farmwatch("runs", "show", "mine", "--json", *log).out)["error"] == _SAID
+    assert f"mine is stopped, by an error: {_SAID} -> `farmwatch replay --name mine`" in farmwatch("doctor", *log).out
+    code, said = _replay(farmwatch, world, "--name", "mine")
+    assert (code, f"the process that was at work on it last ended by {_SAID}" in said) == (Exit.OK, True)
+    assert (world.row("mine").state, world.row("mine").error) == (RunStatus.DONE, "")
+    assert "OK    runs         1 run beside the live one, and none is stopped" in farmwatch("doctor", *log).out
+
+
+def test_a_run_keeps_its_site_method_when_it_is_resumed(world: LiveWorld, farmwatch: Runner) -> None:
+    """[tally] has changed since it was begun: that is said, and its rows are all of the method that it began with."""
+    begun = ["--set", "tally.sprt={p0=0.1, p1=0.6, min_articles=2}"]
+    rules = ["--ruleset", world.rules, "--name", "mine"]
+    assert _replay(farmwatch, world, *rules, *begun)[0] == Exit.OK
+    before = {row.method_digest for row in world.outcome("mine")[1].values()}
+    world.score()
+    run = world.row("mine")
+    put_rows(
+        world.log, msgspec.structs.replace(run, site_method=run.site_method.replace('"min_pages":1,', ""))
+    )  # as an older version would have written it
+    code, said = _replay(farmwatch, world, "--name", "mine", *begun)
+    assert (code, "[tally]" in said) == (Exit.OK, False)
+    code, said = _replay(farmwatch, world, "--name", "mine", "--set", "tally.sprt={p0=0.3, p1=0.6}")
+    assert (code, "warning: [tally] gives the site method sprt " in said) == (Exit.OK, True)
+    assert {row.method_digest for row in world.outcome("mine")[1].values()} == before
+    assert len(before) == 1
+    assert f"site method: sprt {before.pop()}" in farmwatch("runs", "show", "mine", "--log", world.url).out
+
+
+def test_a_record_that_a_run_could_not_process_is_told_as_its_own(world: LiveWorld, farmwatch: Runner) -> None:
+    """Its dead letter names the run, the replay and `runs show` count it; the live run has none."""
+    headers = {"feature_epoch": world.epoch, "run": "live"}
+    world.log.append([Output(FEATURES, 0, b"s0.example", b"no record", headers)])
+    said = _replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine")
+    assert (said[0], "warning: 1 record that it could not process" in said[1]) == (Exit.OK, True)
+    (letter,) = [DeadLetter.read(message) for message in world.log.read(DEAD_LETTERS, 0)]
+    assert (letter.run, letter.stage, letter.topic) == ("mine", "judge", FEATURES)
+    log = ("--log", world.url)
+    assert "dead letters: 1 record that it could not process" in farmwatch("runs", "show", "mine", *log).out
+    assert json.loads(farmwatch("runs", "show", "live", "--json", *log).out)["dead_letters"] == 0
+
+
+def test_dead_letters_from_before_a_run_are_not_read_for_it() -> None:
+    """Those that came hours before it was begun are none of its own, whatever is in them."""
+    now_ms = [0]
+    log = MemoryLog(clock=lambda: now_ms[0])
+    log.create(all_topics(2, "e"))
+    log.append([Output(DEAD_LETTERS, partition, b"k", b"v") for partition in (0, 1)])  # without a header
+    now_ms[0] = 20_000_000
+    record = next(log.read(DEAD_LETTERS, 0))
+    log.append([dead_letter(record, stage, ValueError("x"), 1, "mine") for stage in ("judge", "tally", "score")])
+    run = Run(name="mine", ruleset="r", digest="d", detector="x/1", epoch="e", created_at=now_ms[0] + 1000)
+    assert count_dead_letters(log, run) == 2
+    assert count_dead_letters(log, msgspec.structs.replace(run, name="other")) == 0
+
+
+@pytest.mark.parametrize("ending", [Ending.STOPPED, Ending.CANCELLED, Ending.LIVE])
+def test_a_run_told_to_end_reads_nothing_that_it_does_not_say(
+    world: LiveWorld, monkeypatch: pytest.MonkeyPatch, ending: Ending
+) -> None:
+    """Neither its rows nor the dead letters are read at its end, but for the JSON object, which has them."""
+    run, _ = world.begin(name="mine", detector=DETECTOR)
+    read: list[str] = []
+
+    def reading(_: object, what: object, *__: object) -> dict[str, int]:
+        read.append(type(what).__name__)
+        return {}
+
+    monkeypatch.setattr("farmwatch.commands.runs.replay.count_dead_letters", reading)
+    monkeypatch.setattr("farmwatch.commands.runs.replay.summary_of", reading)
+    assert _conclude(world.log, world.config, run, ending, [], False)[1] == []
+    assert read == []
+    assert _conclude(world.log, world.config, run, ending, [], True)[1] == ["{}"]
+    assert read == ["Run", "Control"]

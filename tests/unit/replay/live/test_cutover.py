@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import threading
 from collections.abc import Callable
 from contextlib import closing
 
@@ -15,19 +12,22 @@ import pytest
 from farmwatch.config.opening import open_configured
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
+from replay.engine.lifecycle import record_error, record_gap
 from replay.live.cutover import CutoverRefused, CutoverRequest, OtherCutover, cut_over
 from replay.runs import control_update as rows
 from replay.runs.configured import site_method_to_keep
 from replay.runs.lookup import names_to_read
+from replay.runs.topology import lag_by_group
 from scoring.sites.stored_method import method_of_text
 from stream.log.contract import Log, Output
 from stream.log.errors import Fenced
 from stream.schema.control import Control, ControlWriter, exclusive
 from stream.schema.records import SiteState, encode
-from stream.schema.runs import Alias, Run, RunStatus
-from stream.text.user_errors import Exit, NotFound
+from stream.schema.runs import Alias, Gap, Run, RunStatus
+from stream.text.user_errors import Exit, FarmwatchError, NotFound
 from tests.support.cutover_world import CutoverWorld, config_of
 from tests.support.front_door import PARTITIONS, Runner
+from tests.support.replay_world import count_writers, put_rows
 
 
 @pytest.fixture(autouse=True)
@@ -66,14 +66,6 @@ def test_a_run_that_is_through_becomes_live_in_one_step(world: CutoverWorld) -> 
         (3, "live", "r1", True),
     ]
     assert {row.from_digest for row in rows} == {run.digest, load_ruleset("default").digest}
-
-
-def test_a_run_that_is_live_already_stays_so(world: CutoverWorld) -> None:
-    """A cutover that is asked for twice, as after a crash whose end nobody saw, is no second one."""
-    world.replay(world.begin("r1"))
-    cut_over(world.log, _to("r1"))
-    assert cut_over(world.log, _to("r1")).cutover is None
-    assert _alias(world.log) == ("r1", "live", 1)
 
 
 def _without_topics(world: CutoverWorld) -> None:
@@ -149,8 +141,7 @@ def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(world: Cu
         run = world.begin(name)
         world.replay(run)
         if kept:
-            with exclusive(world.log) as writer:
-                writer.put(msgspec.structs.replace(run, state=RunStatus.DONE, articles=20, unscored=20))
+            put_rows(world.log, msgspec.structs.replace(run, state=RunStatus.DONE, articles=20, unscored=20))
         row = SiteState(id="a.example", site="a.example", articles=30, pages=30, scored=live_scored)
         world.log.append([Output("sites", 0, b"a.example", encode(row))])
         if name == "r1":
@@ -164,12 +155,6 @@ def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(world: Cu
     cut_over(world.log, _to("r2", partial=True))
     cut_over(world.log, _to(""))
     assert cut_over(world.log, _to("")).run.name == "r2"
-
-
-def test_nothing_to_go_back_to(world: CutoverWorld) -> None:
-    """`--back` before any cutover is refused."""
-    with pytest.raises(CutoverRefused, match="no run was live before first"):
-        cut_over(world.log, _to(""))
 
 
 def test_going_back_takes_any_lag_but_says_what_left_the_log(world: CutoverWorld) -> None:
@@ -190,8 +175,7 @@ def test_a_run_that_was_live_is_gone_back_to_though_cancelled(world: CutoverWorl
     """A row that says `cancelled` does not close the way back to a run that was live."""
     world.replay(world.begin("r1"))
     cut_over(world.log, _to("r1"))
-    with exclusive(world.log) as writer:
-        writer.put(msgspec.structs.replace(world.control().runs["live"], state=RunStatus.CANCELLED))
+    put_rows(world.log, msgspec.structs.replace(world.control().runs["live"], state=RunStatus.CANCELLED))
     assert cut_over(world.log, _to("")).run.name == "live"
 
 
@@ -218,34 +202,6 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(world: CutoverWorld, monk
     assert len(world.control().cutovers) == 1
 
 
-def test_of_many_at_once_one_wins(world: CutoverWorld) -> None:
-    """Four processes' worth of cutovers to four runs begin together: the alias moves once, three are told so."""
-    runs = [f"r{number}" for number in range(4)]
-    for run in runs:
-        world.replay(world.begin(run))
-    outcomes: list[str] = []
-    together = threading.Barrier(len(runs))
-
-    def move(run: str) -> None:
-        with closing(open_configured(world.config)) as log:
-            together.wait()
-            try:
-                cut_over(log, _to(run))
-                outcomes.append(run)
-            except OtherCutover as error:
-                outcomes.append(str(error))
-
-    threads = [threading.Thread(target=move, args=(run,)) for run in runs]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    winner = _alias(world.log)[0]
-    assert sorted(outcome == winner for outcome in outcomes) == [False, False, False, True]
-    assert all("nothing was changed" in outcome for outcome in outcomes if outcome != winner)
-    assert [row.to_run for row in world.control().cutovers] == [winner]
-
-
 def test_a_change_of_other_runs_at_the_same_time_is_waited_for(
     world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -260,32 +216,6 @@ def test_a_change_of_other_runs_at_the_same_time_is_waited_for(
 
 def _always_fenced(log: Log) -> object:
     raise Fenced("another process")
-
-
-@pytest.mark.parametrize("moment", ["before", "after"])
-def test_a_cutover_that_is_killed_has_happened_or_not(world: CutoverWorld, moment: str) -> None:
-    """kill -9 just before or just after the commit: alias and trail are both old or both new, and it may be redone."""
-    world.replay(world.begin("r1"))
-    world.log.close()
-    child = os.fork()
-    if child == 0:
-        put = ControlWriter.put
-
-        def dying(writer: ControlWriter, *rows: object, **more: object) -> None:
-            if moment == "after":
-                put(writer, *rows, **more)  # type: ignore[arg-type]
-            os.kill(os.getpid(), signal.SIGKILL)
-
-        ControlWriter.put = dying  # type: ignore[method-assign,assignment]
-        cut_over(open_configured(world.config), _to("r1"))
-        os._exit(0)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
-    with closing(open_configured(world.config)) as log:
-        number = 1 if moment == "after" else 0
-        assert _alias(log) == (("r1", "live", 1) if number else ("live", "", 0))
-        assert len(Control(log).cutovers) == number
-        cut_over(log, _to("r1"))
-        assert _alias(log) == ("r1", "live", 1)
 
 
 def test_the_command_moves_tells_and_lists(
@@ -303,7 +233,7 @@ def test_the_command_moves_tells_and_lists(
     assert ran.out.startswith("live: first -> r1, ruleset notes ")
     down = "no live stage runs: start `farmwatch up`; there is nothing to catch up with; `farmwatch cutover"
     assert down in ran.err
-    assert "judge.ruleset is default" in ran.err and "the live run r1 goes on with notes" in ran.err
+    assert "judge.ruleset is default" in ran.err and "the live run r1 keeps notes" in ran.err
     assert 'To keep it: set judge.ruleset = "notes", or every start says this. To change over: ' in ran.err
     again = farmwatch("cutover", "r1", *settings)
     assert (again.code, "is live already" in again.err) == (Exit.OK, True)
@@ -339,8 +269,7 @@ def test_a_detector_without_numbers_for_the_site_method_is_refused(world: Cutove
     """TALLY could not carry the run on: the cutover is refused in place of a role that will not start."""
     run = world.begin("r1")
     world.replay(run)
-    with exclusive(world.log) as writer:
-        writer.put(msgspec.structs.replace(run, detector="binoculars/a+b@2/bf16/512/none"))
+    put_rows(world.log, msgspec.structs.replace(run, detector="binoculars/a+b@2/bf16/512/none"))
     ran = farmwatch("cutover", "r1", "--log", world.config.log.url)
     assert (ran.code, "the run r1 rests on scores of binoculars/" in ran.err) == (Exit.PROBLEM, True), ran.err
     with closing(open_configured(config_of(world.config.log.url))) as log:
@@ -363,8 +292,7 @@ def test_a_site_method_that_cannot_be_read_is_refused(world: CutoverWorld, farmw
     assert (ran.code, "the run r1 keeps a site method that this farmwatch cannot read" in ran.err) == (1, True), ran.err
     assert _alias(world.log) == ("live", "", 0)
     assert "site method: that another version of farmwatch wrote" in farmwatch("runs", "show", "r1", *log).out
-    with exclusive(world.log) as writer:
-        writer.put(Alias(run="r1", before="live", number=1))
+    put_rows(world.log, Alias(run="r1", before="live", number=1))
     told = farmwatch("doctor", *log)
     assert "FAIL  live run     the live run r1 cannot be carried on" in told.out, told
 
@@ -390,6 +318,76 @@ def test_the_site_method_of_who_types_it_changes_nothing(world: CutoverWorld, fa
     assert (same.code, shorter != other, "changes with it" in same.err) == (Exit.OK, True, False), same.err
 
 
-def test_the_alias_of_an_empty_log_is_the_first_run() -> None:
-    """Nothing written: live is the run `live`, with nothing before it."""
-    assert (Alias().run, Alias().before, Alias().number) == ("live", "", 0)
+@pytest.fixture
+def through(world: CutoverWorld) -> None:
+    """The run `r1` is through, beside the live one."""
+    world.replay(world.begin("r1", created_at=1))
+
+
+def _while_looking(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> list[Log]:
+    """The logs whose `control` is taken for an update after that."""
+    taken = count_writers(monkeypatch)
+
+    def looked(*arguments: object) -> dict[str, int]:
+        happen()
+        taken.clear()
+        return lag_by_group(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("replay.live.cutover.lag_by_group", looked)
+    return taken
+
+
+def _write(world: CutoverWorld, **changes: object) -> None:
+    put_rows(world.log, msgspec.structs.replace(world.control().runs["r1"], **changes))
+
+
+def _forget(world: CutoverWorld) -> None:
+    with exclusive(world.log) as writer:
+        writer.forget("r1")
+
+
+@pytest.mark.parametrize(
+    "happen",
+    [
+        lambda world: world.begin("r2"),
+        lambda world: record_error(world.log, "r1", OSError("disk full")),
+        lambda world: _write(world, state=RunStatus.DONE, ended_at=5),
+    ],
+    ids=["another run begins", "a process of it fails", "its replay ends"],
+)
+@pytest.mark.usefixtures("through")
+def test_others_change_runs_while_it_looks(
+    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch, happen: Callable[[CutoverWorld], object]
+) -> None:
+    """However long the look takes, it keeps nobody out, and nobody undoes it: the first attempt to write succeeds."""
+    taken = _while_looking(monkeypatch, lambda: happen(world))
+    moved = cut_over(world.log, _to("r1"))
+    assert moved.cutover is not None
+    assert len(taken) == 1
+    assert (world.control().alias.run, world.control().alias.number) == ("r1", 1)
+
+
+@pytest.mark.parametrize(
+    ("happen", "error", "said"),
+    [
+        (_forget, NotFound, "there is no run 'r1'"),
+        (lambda world: _write(world, state=RunStatus.REMOVED), NotFound, "there is no run 'r1'"),
+        (lambda world: _write(world, state=RunStatus.CANCELLED), OtherCutover, "has changed the run r1.*show r1"),
+        (lambda world: _write(world, created_at=2), OtherCutover, "has changed the run r1 meanwhile: nothing was"),
+        (lambda world: record_gap(world.log, "r1", Gap("features", 0, 0, 1)), OtherCutover, "try again"),
+    ],
+    ids=["removed", "being removed", "cancelled", "begun anew", "lacks records"],
+)
+@pytest.mark.usefixtures("through")
+def test_what_was_done_to_the_run_meanwhile_is_not_passed_over(
+    world: CutoverWorld,
+    monkeypatch: pytest.MonkeyPatch,
+    happen: Callable[[CutoverWorld], object],
+    error: type[FarmwatchError],
+    said: str,
+) -> None:
+    """A run that would be refused by now does not become live, though the look had found nothing against it."""
+    _while_looking(monkeypatch, lambda: happen(world))
+    with pytest.raises(error, match=said):
+        cut_over(world.log, _to("r1"))
+    assert (world.control().alias.run, world.control().cutovers) == ("live", [])

@@ -21,10 +21,10 @@ from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.sites.stored_method import method_of_text, text_of_method
 from stream.processing.metrics import Metrics
-from stream.schema.control import exclusive
 from stream.schema.roles import Role
 from stream.schema.runs import Alias, RunNames, shown_run
 from tests.support.cutover_world import DETECTOR, OTHER, CutoverWorld, patiently
+from tests.support.replay_world import put_rows
 
 pytestmark = pytest.mark.slow
 
@@ -158,8 +158,7 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(wor
 def test_a_changed_setting_is_not_picked_up(world: CutoverWorld) -> None:
     """The configured ruleset is another one than the live run's: JUDGE goes on by the text that is in the log."""
     run = world.begin("r1")  # of another ruleset than the configuration's
-    with exclusive(world.log) as writer:
-        writer.put(Alias(run="r1", number=1))
+    put_rows(world.log, Alias(run="r1", number=1))
     world.features(9)
     with world.live(Role.JUDGE) as metrics:
         patiently(lambda: world.judged(run.names()).total() == 9, "it judges")
@@ -173,8 +172,7 @@ def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(world: CutoverWo
     world.begin("r1")
     with capture_logs() as said, world.live(Role.JUDGE) as metrics:
         _goes_on_as(metrics, "live")
-        with exclusive(world.log) as writer:
-            writer.put(world.begin_broken("r2"), Alias(run="r2", number=1))
+        put_rows(world.log, world.begin_broken("r2"), Alias(run="r2", number=1))
         patiently(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         world.features(5)
         patiently(lambda: world.judged(first.names()).total() == 5, "it goes on")

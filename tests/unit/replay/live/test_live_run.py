@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 
@@ -22,13 +22,13 @@ from replay.runs.site_table import read_sites
 from scoring.errors import BadThresholds, NoSiteTest
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output, partition_of
-from stream.schema.control import exclusive
 from stream.schema.records import Page, SiteState, decode, encode
 from stream.schema.runs import LIVE, Alias, RunStatus, names_of
 from stream.schema.topics import PAGES
 from stream.text.user_errors import Exit
 from tests.support.cutover_world import DETECTOR, CutoverWorld, config_of
 from tests.support.front_door import PARTITIONS, Runner
+from tests.support.replay_world import put_rows
 
 _ODD = "binoculars/a+b@2/bf16/512/none"
 
@@ -47,24 +47,16 @@ def test_the_first_start_writes_the_run_with_its_rules(world: CutoverWorld) -> N
 
 def test_roles_that_start_at_once_write_one_run(world: CutoverWorld) -> None:
     """Four that begin at the same time find the same run."""
-    found: list[RunRules] = []
 
-    def begin() -> None:
+    def begin(_: int) -> RunRules:
         with closing(open_configured(world.config)) as log:
-            found.append(live_or_begun(log, world.config))
+            return live_or_begun(log, world.config)
 
-    threads = [threading.Thread(target=begin) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(found) == 4
-    assert all(live.run == world.control().live for live in found)
+    with ThreadPoolExecutor(4) as pool:
+        assert [live.run for live in pool.map(begin, range(4))] == [world.control().live] * 4
 
 
-def test_who_does_not_know_the_detector_leaves_it_to_who_does(
-    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_does_not_know_the_detector_leaves_it_to_who_does(world: CutoverWorld) -> None:
     """JUDGE's machine has no weights: it begins the run without a detector, and TALLY's fills it in."""
     nothing = config_of(world.config.log.url, "tally.detector=lite-ngram", "score.weights=/nowhere")
     assert live_or_begun(world.log, nothing).run.detector == ""
@@ -78,7 +70,7 @@ def test_who_does_not_know_the_detector_leaves_it_to_who_does(
         ((), []),
         (
             ("judge.ruleset=notes",),
-            [f"judge.ruleset is notes {load_ruleset('notes').digest}, and the live run first goes on with default"],
+            [f"judge.ruleset is notes {load_ruleset('notes').digest}, and the live run first keeps default"],
         ),
         (
             ("tally.detector=lite-ngram",),
@@ -137,19 +129,18 @@ def test_a_site_method_as_an_older_version_wrote_it_is_no_other(world: CutoverWo
     """A number that has a default since is not in its text: what is configured is the same all the same."""
     live = live_or_begun(world.log, world.config)
     older = live.run.site_method.replace('"min_pages":1,', "")
-    with exclusive(world.log) as writer:
-        writer.put(msgspec.structs.replace(live.run, site_method=older))
+    put_rows(world.log, msgspec.structs.replace(live.run, site_method=older))
     begun = in_force(world.log, world.config)
     assert begun.run.site_method == older != live.run.site_method
     assert list(differences(begun, world.config, world.control())) == []
 
 
 def test_a_detector_that_score_still_gives_goes_on(world: CutoverWorld) -> None:
-    """Two detectors score; the other one is now to judge sites: the live run goes on with its own, and that is said."""
+    """Two detectors score; the other one is now to judge sites: the live run keeps its own, and that is said."""
     lite = config_of(world.config.log.url, "tally.detector=lite-ngram")
     live = live_or_begun(world.log, lite)
     (said,) = differences(live, config_of(world.config.log.url, "tally.detector=other/1/x"), world.control())
-    assert said.startswith("tally.detector is other/1/x, and the live run first goes on with lite-ngram/")
+    assert said.startswith("tally.detector is other/1/x, and the live run first keeps lite-ngram/")
 
 
 def test_a_detector_whose_thresholds_are_gone_takes_numbers_from_the_settings(world: CutoverWorld) -> None:
@@ -178,8 +169,7 @@ def test_a_live_run_that_cannot_be_carried_on_names_the_way_back(world: CutoverW
     """Its site method is of a newer farmwatch: `up` and the role say so at once, with `cutover --back`."""
     world.begin_live()
     world.replay(world.begin("r1", site_method='{"method":"sprt","of":"later"}'))
-    with exclusive(world.log) as writer:
-        writer.put(Alias(run="r1", before="live", number=1))
+    put_rows(world.log, Alias(run="r1", before="live", number=1))
     flags = (*("--log", world.config.log.url), *("--set", f"tally.detector={DETECTOR}"), "--set", "metrics.port=0")
     for arguments in (["--role", "judge,tally"], ["--role", "tally", "--in-process"]):
         ran = farmwatch("up", *arguments, *flags)
@@ -212,7 +202,7 @@ def test_up_and_doctor_tell_a_changed_ruleset_file(
     assert before is not None and before.ruleset == "mine"
     file.write_text(load_ruleset("notes").source)
     second = farmwatch("up", "--role", "judge,tally", *arguments)
-    sentence = f"judge.ruleset is mine {load_ruleset('notes').digest}, and the live run first goes on with mine"
+    sentence = f"judge.ruleset is mine {load_ruleset('notes').digest}, and the live run first keeps mine"
     kept = "To keep it: set judge.ruleset to its file (`farmwatch runs show live --ruleset-text` prints it)"
     assert f"{sentence} {before.digest}. {kept}" in second.err
     assert world.control().live == before
@@ -286,6 +276,5 @@ def test_names_of_an_empty_log(tmp_path: Path) -> None:
         row = SiteState(id="a.example", site="a.example")
         log.append([Output("sites", partition_of("a.example", PARTITIONS), b"a.example", encode(row))])
         assert [found.site for found in read_sites(log)] == ["a.example"]
-        with exclusive(log) as writer:
-            writer.put(Alias())
+        put_rows(log, Alias())
         assert names_to_read(log).sites == "sites"

@@ -13,7 +13,7 @@ from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.retention import BACK_DAYS, holding_runs, needed, needed_by
 from replay.runs.run_rules import RunRules
-from stream.log.clock import wall_ms
+from stream.log.contract import wall_ms
 from stream.processing.metrics import Metrics
 from stream.schema.runs import LIVE, Alias, Run, RunStatus, features_of
 from stream.schema.topics import FEATURES, HITS, VERDICTS

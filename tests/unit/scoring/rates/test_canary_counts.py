@@ -1,7 +1,8 @@
-"""What canaries measure: each content once, in its newest round, of one detector and ruleset."""
+"""Canary sites: their names, and what they measure: each content once, in its newest round, of one detector."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import PooledDetectors
 from scoring.rates.canary import LABEL_CAP, CanaryName, canary_name, is_canary, is_label, truth_of
-from scoring.rates.canary_counts import canary_counts, canary_summary
+from scoring.rates.canary_counts import canary_summary
 from scoring.rates.error_counts import CanaryCounts
 from scoring.rates.site_rates import rate_of
 from scoring.sites.sprt import SiteTest, SprtParams, of_flags
@@ -26,6 +27,11 @@ def row(truth: str, content: int, verdict: str, number: int = 5, label: str = ""
     site = CanaryName(label or f"label{content}", f"{content:016x}", 10, number, truth).site
     fields = {**FINISHED, "updated_at": number, **more}
     return SiteState(id=site, site=site, verdict=verdict, **fields)
+
+
+def canary_counts(rows: Iterable[SiteState], since_ms: int = 0) -> CanaryCounts:
+    """The errors of the site verdict on these canaries."""
+    return canary_summary(rows, since_ms).counts
 
 
 def test_errors_are_counted_as_the_rate_counts() -> None:
@@ -53,7 +59,7 @@ def test_rounds_of_one_content_are_one_site() -> None:
 
 
 def test_an_edited_label_is_still_one_site() -> None:
-    """Whoever edits a text every day has no new site every day; labels that trade their contents are no more sites."""
+    """A text that is edited every day is no new site every day; labels that trade contents add no site."""
     daily = [row("llm", day, "llm" if day < 30 else "human", day, label="novels") for day in range(1, 31)]
     assert canary_counts(daily) == CanaryCounts(1, 0, 0, 0)
     assert canary_counts([*daily, row("human", 1, "human", label="novels")]) == CanaryCounts(1, 0, 1, 1)
@@ -139,6 +145,28 @@ def test_nothing_to_divide_by_is_left_out() -> None:
     assert set(canary_summary([row("human", 1, "unclassifiable", scored=0, abstained=8)]).shares()) == {"kept_human"}
 
 
+@pytest.mark.parametrize(
+    ("site", "truth"),
+    [
+        ("news.r19000.human.canary.invalid", "human"),
+        ("x.llm.canary.invalid", "llm"),
+        ("example.org", None),
+        ("human.canary.invalid", None),
+        (".llm.canary.invalid", None),
+        ("canary.invalid", None),
+        ("x.robot.canary.invalid", None),
+        ("x.llm.canary.invalid.example.org", None),
+        ("x.llm.canary.example", None),
+        ("xllm.canary.invalid", None),
+        ("", None),
+    ],
+)
+def test_the_truth_stands_in_the_name(site: str, truth: str | None) -> None:
+    """The label before `canary.invalid`, with any label before it; no real site, other truth or other end is one."""
+    assert truth_of(site) == truth
+    assert is_canary(site) == (truth is not None)
+
+
 @given(
     st.from_regex(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?", fullmatch=True),
     st.integers(0, 2**64 - 1),
@@ -189,13 +217,14 @@ def test_canaries_are_as_long_as_the_sites() -> None:
             for number in range(80)
         ]
         summary = canary_summary(canaries)
-        found = rate_of(sites, summary.counts_as_long_as(sites)).rate
+        found = rate_of(sites, summary.counts_as_long_as(sites))
         assert found.rate is not None and found.low is not None and found.high is not None
         covered += found.low <= llm.mean() <= found.high
         biases.append(found.rate - llm.mean())
     assert covered >= 18
     assert abs(np.mean(biases)) < 0.05
-    assert rate_of(sites, summary.counts).rate.rate < llm.mean() - 0.1
+    as_they_are = rate_of(sites, summary.counts).rate
+    assert as_they_are is not None and as_they_are < llm.mean() - 0.1
 
 
 def test_without_sites_canaries_count_as_they_are() -> None:

@@ -9,46 +9,26 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scoring.rates.direct_share import DirectShare
-from scoring.rates.estimate_line import estimate_line
 from scoring.rates.series import interval_start, largest, point_of, thinned
 from scoring.rates.site_rates import site_rate
-from stream.schema.records import RatePoint
+from scoring.rates.split_rates import rate_lines
+from stream.schema.records import RatePoint, SiteState
 
 _DAY_MS = 86_400_000
 
 
-def point(
-    at: int,
-    group: str = "",
-    by: str = "",
-    detector: str = "x/1",
-    digest: str = "d",
-    run: str = "live",
-    method: tuple[str, str] = ("sprt", "0123abcd"),
-    verdicts: Sequence[str] = ("llm", "human"),
-) -> RatePoint:
+def point(at: int, group: str = "", by: str = "", verdicts: Sequence[str] = ("llm", "human"), **more: str) -> RatePoint:
     """A point over two sites."""
-    return point_of(
-        estimate_line(site_rate(verdicts), DirectShare()),
-        at,
-        by,
-        group,
-        ruleset="r",
-        digest=digest,
-        detector=detector,
-        site_method=method[0],
-        site_method_digest=method[1],
-        run=run,
-        mixed=1,
-    )
+    versions = {"run": "live", "ruleset": "r", "digest": "d", "detector": "x/1", "site_method": "sprt"} | more
+    rows = [SiteState(id=str(n), site=f"{n}.test", verdict=verdict, mixed=not n) for n, verdict in enumerate(verdicts)]
+    return point_of(msgspec.structs.replace(rate_lines(rows)[0], by=by, group=group, **versions), at)
 
 
 def test_a_point_holds_rate_interval_and_counts() -> None:
-    """All that `rate` says of a group, with its versions."""
+    """All numbers of a group's rate, with its versions."""
     found = point(5, "file", "source")
-    line = estimate_line(site_rate(["llm", "human"]), DirectShare())
-    assert (found.rate, found.low, found.high) == (line.judged_share, line.judged_low, line.judged_high)
+    rate = site_rate(["llm", "human"])
+    assert (found.rate, found.low, found.high) == (rate.rate, rate.low, rate.high)
     assert (found.llm, found.human, found.undecided, found.unclassifiable, found.mixed) == (1, 1, 0, 0, 1)
     assert (found.at, found.by, found.group, found.method, found.ruleset) == (5, "source", "file", "uncorrected", "r")
 
@@ -63,8 +43,8 @@ def test_one_key_a_series_and_time() -> None:
         point(0, detector="y/1"),
         point(0, digest="e"),
         point(0, run="replay"),
-        point(0, method=("deciles", "0123abcd")),
-        point(0, method=("sprt", "4567abcd")),
+        point(0, site_method="deciles"),
+        point(0, site_method_digest="4567abcd"),
     ]
     assert len({found.id for found in others}) == len(others)
     moved = point(0, verdicts=["llm"])
@@ -74,10 +54,8 @@ def test_one_key_a_series_and_time() -> None:
 def test_a_point_is_small() -> None:
     """The docs' sum of what a series costs holds: at most 300 bytes a point with a detector of two models."""
     detector = "binoculars/falcon-7b+falcon-7b-instruct@0123abcd/bfloat16/512/0.9015310749276843"
-    assert (
-        len(msgspec.msgpack.encode(point(10**12, "a-group-of-queries", "query-group", detector, "0123456789abcdef")))
-        < 300
-    )
+    versions = {"detector": detector, "digest": "0123456789abcdef", "site_method_digest": "0123abcd"}
+    assert len(msgspec.msgpack.encode(point(10**12, "a-group-of-queries", "query-group", **versions))) < 300
 
 
 @given(st.floats(0, 4e9), st.integers(60, 100_000))

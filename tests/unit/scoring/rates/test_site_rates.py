@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import PooledDetectors
 from scoring.pipes import SiteVerdictLine, estimate_sites
-from scoring.rates.site_rates import by_rank_band, by_window, day_of, query_groups, rate_of, rates_by
+from scoring.rates.site_rates import by_rank_band, by_window, day_of, grouped, query_groups, rate_of
 from stream.schema.records import SiteState
 
 
@@ -23,8 +23,8 @@ def row(site: str, verdict: str = "llm", **more: Any) -> SiteState:
 def test_bands_of_ranks_stand_in_the_order_of_ranks() -> None:
     """1-3 before 4-10 before 11-20: by the ranks, not by the names' characters; other groups by name."""
     rows = [row(f"s{rank}", "human", best_rank=rank) for rank in (60, 50, 21, 20, 11, 10, 4, 3, 1, 0)]
-    found = rates_by(rows, by_rank_band)
-    assert {band: rate.sites for band, rate in found.items()} == {
+    found = grouped(rows, by_rank_band)
+    assert {band: len(sites) for band, sites in found.items()} == {
         "1-3": 2, "4-10": 2, "11-20": 2, "21-50": 2, "51+": 1, "unknown": 1,
     }  # fmt: skip
     assert list(found) == ["1-3", "4-10", "11-20", "21-50", "51+", "unknown"]
@@ -45,33 +45,13 @@ def test_nothing_is_pooled(other: dict[str, str], names: str) -> None:
     rows = [row("a"), row("b", **other)]
     with pytest.raises(PooledDetectors, match=names):
         rate_of(rows)
-    with pytest.raises(PooledDetectors, match=names):
-        rates_by(rows, lambda row: [row.site])
-
-
-def test_the_estimate_pipe_pools_nothing() -> None:
-    """Lines of two detectors or rulesets are refused with both names; lines that name none are counted alone."""
-    lines = [SiteVerdictLine(site=str(n), verdict="llm", detector=f"x/{n}") for n in range(2)]
-    with pytest.raises(PooledDetectors, match="x/0 and x/1"):
-        estimate_sites(lines)
-    with pytest.raises(PooledDetectors, match="r d1 and r d2"):
-        estimate_sites(SiteVerdictLine(verdict="llm", ruleset="r", digest=f"d{n}") for n in (1, 2))
-    assert estimate_sites([SiteVerdictLine(verdict="llm")] * 2).llm == 2
-    with pytest.raises(PooledDetectors, match="a detector that is not named and x/0"):
-        estimate_sites([SiteVerdictLine(verdict="llm"), lines[0]])
-
-
-def test_sites_without_a_verdict_join_any_ruleset() -> None:
-    """A site that no page was judged of yet has no ruleset nor method: it stays in the denominator of sites."""
-    unjudged = row("b", "unclassifiable", ruleset="", digest="", method="deciles", method_digest="0a")
-    assert rate_of([row("a"), unjudged]).sites == 2
 
 
 def test_canaries_count_in_no_rate() -> None:
     """A canary site is in no denominator: of rows, of groups, and of the pipe's lines."""
     rows = [row("a"), row("x.llm.canary.invalid"), row("x.human.canary.invalid", "human")]
     assert (rate_of(rows).sites, rate_of(rows).llm) == (1, 1)
-    assert list(rates_by(rows, lambda row: [row.site])) == ["a"]
+    assert list(grouped(rows, lambda row: [row.site])) == ["a"]
     assert estimate_sites(SiteVerdictLine(site=row.site, verdict="llm") for row in rows).sites == 1
 
 

@@ -13,6 +13,7 @@ from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.settings import RateSettings
+from scoring.rates.site_rates import rate_of
 from scoring.rates.split_rates import SPLITS, rate_lines, with_open_sites
 from stream.schema.records import SiteState
 from stream.text.user_errors import UsageError
@@ -86,9 +87,11 @@ def test_site_methods_are_never_pooled() -> None:
 
 
 def test_a_site_without_a_verdict_yet_counts_as_unclassifiable() -> None:
-    """A site known by its hits only has no ruleset; it stays in the denominator of sites."""
-    (line,) = rate_lines([*ROWS, _row("new", "unclassifiable", ruleset="", digest="")])
-    assert (line.sites, line.unclassifiable) == (5, 2)
+    """A site known by its hits only has no ruleset, nor a method: it counts with any, in the denominator of sites."""
+    for more in ({}, {"method": "deciles", "method_digest": "0a"}):
+        rows = [*ROWS, _row("new", "unclassifiable", ruleset="", digest="", **more)]
+        (line,) = rate_lines(rows)
+        assert (line.sites, line.unclassifiable, rate_of(rows).sites) == (5, 2, 5)
 
 
 def test_a_site_counts_in_each_of_its_groups() -> None:
@@ -100,7 +103,9 @@ def test_a_site_counts_in_each_of_its_groups() -> None:
 
 DECEMBER_31 = (date(2025, 12, 31) - date(1970, 1, 1)).days
 DATED = [
-    _row("a", "llm", days=[DECEMBER_31, DECEMBER_31 + 1], sources=["file"], best_rank=2, queries=["health-1"]),
+    _row(
+        "a", "llm", days=[DECEMBER_31, DECEMBER_31 + 1], sources=["file"], best_rank=2, queries=["health-1", "health-3"]
+    ),
     _row("b", "human", days=[DECEMBER_31 + 1], sources=["searx"], best_rank=8, queries=["law-1", "health-2"]),
     _row("c", "unclassifiable", days=[DECEMBER_31 + 5], sources=["file"], best_rank=40, queries=["law-2"]),
     _row("d", "human", sources=["file"], queries=["news"]),
@@ -133,7 +138,7 @@ def test_since_and_until_cut_sites_and_windows() -> None:
 
 
 def test_queries_are_grouped_by_patterns() -> None:
-    """The first pattern that matches a query id names its group; what matches none is other."""
+    """The first pattern that matches a query id names its group, in which a site counts once; the rest is other."""
     lines = {line.group: (line.llm, line.sites) for line in rate_lines(DATED, "query-group", GROUPS)}
     assert lines == {"health": (1, 2), "law": (0, 2), "other": (0, 1)}
 
@@ -266,13 +271,6 @@ def test_without_rows_there_is_no_rate_and_a_line_that_says_so() -> None:
     assert line.judged_share is None
     assert line.low is None
     assert "no rate" in line.judged_text
-
-
-def test_error_counts_correct_the_rate() -> None:
-    """With the errors of the site verdict the method says corrected."""
-    errors = ErrorCounts(llm_sites=50, llm_found=49, human_sites=50, human_cleared=50)
-    (line,) = rate_lines(ROWS, settings=RateSettings(errors=errors))
-    assert line.judged_method == "corrected"
 
 
 def test_rate_prints_what_estimate_prints() -> None:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
+from contextlib import closing
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream.embedded import retention as embedded_retention
-from stream.embedded.log import EmbeddedLog
 from stream.log.contract import CleanupPolicy, Output, Topic
+from stream.memory.log import MemoryLog
 
 DAY_MS = 86_400_000
 writes = st.lists(
@@ -23,9 +20,8 @@ writes = st.lists(
 @settings(max_examples=25)
 def test_what_compaction_leaves_means_the_same(rounds: list[tuple[list[tuple[bytes, bytes | None]], int]]) -> None:
     """After any rounds of writing, waiting and compaction, reading the topic gives the same dict, one record a key."""
-    with tempfile.TemporaryDirectory() as folder:
-        now = [0]
-        log = EmbeddedLog(Path(folder), clock=lambda: now[0])
+    now = [0]
+    with closing(MemoryLog(clock=lambda: now[0])) as log:
         log.create([Topic("t", 1, CleanupPolicy.COMPACT)])
         model: dict[bytes, bytes | None] = {}
         for batch, pause_ms in rounds:
@@ -37,20 +33,17 @@ def test_what_compaction_leaves_means_the_same(rounds: list[tuple[list[tuple[byt
             assert len({key for key, _ in found}) == len(found)
             assert {k: v for k, v in found if v is not None} == {k: v for k, v in model.items() if v is not None}
             assert log.end("t") == [log.beginning("t")[0]] or found
-        log.close()
 
 
-def test_a_large_partition_is_compacted_when_enough_is_new(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With many records kept, a few new ones wait; once they are a tenth, all are compacted."""
-    monkeypatch.setattr(embedded_retention, "_SMALL_ROWS", 50)
-    log = EmbeddedLog(tmp_path)
-    log.create([Topic("t", 1, CleanupPolicy.COMPACT)])
-    log.append([Output("t", 0, b"%d" % n, b"1") for n in range(100)])
-    log.expire(0)
-    log.append([Output("t", 0, b"%d" % n, b"2") for n in range(5)])
-    assert log.expire(0) == 0
-    assert sum(1 for _ in log.read("t", 0)) == 105
-    log.append([Output("t", 0, b"%d" % n, b"3") for n in range(10)])
-    assert log.expire(0) > 0
-    assert sum(1 for _ in log.read("t", 0)) == 100
-    log.close()
+def test_a_large_partition_is_compacted_when_enough_is_new() -> None:
+    """With more than 10,000 records kept, a few new ones wait; once they are a tenth, all are compacted."""
+    with closing(MemoryLog()) as log:
+        log.create([Topic("t", 1, CleanupPolicy.COMPACT)])
+        log.append([Output("t", 0, b"%d" % n, b"1") for n in range(10_100)])
+        log.expire(0)
+        log.append([Output("t", 0, b"%d" % n, b"2") for n in range(500)])
+        assert log.expire(0) == 0
+        assert sum(1 for _ in log.read("t", 0)) == 10_600
+        log.append([Output("t", 0, b"%d" % n, b"3") for n in range(800)])
+        assert log.expire(0) > 0
+        assert sum(1 for _ in log.read("t", 0)) == 10_100

@@ -1,42 +1,98 @@
-"""The private parts of kafka-python on which the Kafka log relies: each is there, and used in one module."""
+"""The clients of kafka-python: private parts on which the Kafka log relies, names, and a reader that cannot begin."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 kafka = pytest.importorskip("kafka")
 
 from kafka.consumer.fetcher import Fetcher  # noqa: E402
 from kafka.coordinator.base import BaseCoordinator  # noqa: E402
 from kafka.coordinator.consumer import ConsumerCoordinator  # noqa: E402
+from kafka.protocol.consumer import OffsetCommitRequest  # noqa: E402
 
 import stream.kafka  # noqa: E402
+from stream.kafka import reader as kafka_reader  # noqa: E402
+from stream.kafka.settings import instance_name, name_of  # noqa: E402
+from stream.log.errors import LogUnavailable  # noqa: E402
 
 PARTS = [
-    ("client", kafka.KafkaConsumer, ["_subscription", "_cluster", "_net", "_manager", "_fetcher"]),
-    ("client", kafka.KafkaAdminClient, ["_manager"]),
-    ("client", Fetcher, ["_next_partition_records"]),
-    ("consumer", kafka.KafkaConsumer, ["_coordinator"]),
-    ("consumer", BaseCoordinator, ["_join_task", "_heartbeat_enabled", "_enable_heartbeat", "_generation"]),
-    ("consumer", ConsumerCoordinator, ["_on_join_complete_async"]),
-    ("damage", Fetcher.PartitionRecords, ["_contains_abort_marker"]),
-    ("producer", kafka.KafkaProducer, ["_transaction_manager", "_sender", "_unregister_cleanup"]),
-    ("admin", kafka.KafkaAdminClient, ["_alter_group_offsets_request", "_list_group_offsets_requests"]),
+    (kafka.KafkaConsumer, ["_subscription", "_cluster", "_net", "_manager", "_fetcher", "_coordinator"]),
+    (kafka.KafkaAdminClient, ["_manager", "_alter_group_offsets_request", "_list_group_offsets_requests"]),
+    (kafka.KafkaProducer, ["_transaction_manager", "_sender", "_unregister_cleanup", "_closed"]),
+    (OffsetCommitRequest, ["_max_version"]),
+    (Fetcher, ["_next_partition_records"]),
+    (Fetcher.PartitionRecords, ["_contains_abort_marker"]),
+    (BaseCoordinator, ["_join_task", "_heartbeat_enabled", "_enable_heartbeat", "_generation", "_lock"]),
+    (ConsumerCoordinator, ["_on_join_complete_async"]),
 ]
-NAMES = [(module, kind, name) for module, kind, names in PARTS for name in names]
+NAMES = [(kind, name) for kind, names in PARTS for name in names]
 
 
-@pytest.mark.parametrize(("module", "kind", "name"), NAMES)
-def test_a_private_part_is_there_and_used_in_one_module(module: str, kind: type, name: str) -> None:
-    """A kafka-python without it fails here, by its name; no second module relies on it."""
+@pytest.mark.parametrize(("kind", "name"), NAMES)
+def test_a_private_part_is_there(kind: type, name: str) -> None:
+    """A kafka-python without it fails here, by its name."""
     assert hasattr(kind, name) or f"self.{name}" in inspect.getsource(kind)
-    using = [path.stem for path in Path(stream.kafka.__path__[0]).glob("*.py") if _uses(path, name)]
-    assert using == [module]
 
 
-def _uses(path: Path, name: str) -> bool:
-    return bool(re.search(rf"\.{name}\b|def {name}\b", path.read_text()))
+def test_private_parts_are_used_in_one_module() -> None:
+    """The client module uses those of the list, and its own; the other modules use none."""
+    texts = {path.stem: path.read_text() for path in Path(stream.kafka.__path__[0]).glob("*.py")}
+    client = texts.pop("client")
+    used = set(re.findall(r"\.(_[a-z]\w*)", client))
+    own = set(re.findall(r"(?:self\.|def )(_[a-z]\w*)(?:\(| =|: )", client))
+    assert used - own <= {name for _, name in NAMES} <= used | own
+    assert {module: re.findall(r"(?<!self)\._[a-z]\w*", text) for module, text in texts.items()} == {
+        module: [] for module in texts
+    }
+
+
+class _Consumer:
+    """A client that can do everything but learn where its topics lie."""
+
+    closed = 0
+
+    def __init__(self, options: Any) -> None:
+        self.options = options
+
+    def assign(self, partitions: Any) -> None:
+        """Nothing is to be done."""
+
+    def seek(self, partition: Any, offset: int) -> None:
+        """Nothing is to be done."""
+
+    def learn_topics(self) -> None:
+        raise kafka.errors.KafkaTimeoutError("no answer")
+
+    def close(self, *, autocommit: bool) -> None:
+        assert autocommit is False
+        _Consumer.closed += 1
+
+
+def test_a_reader_that_cannot_begin_leaves_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the broker does not tell where the topics lie, the error is typed, and the client is closed."""
+    monkeypatch.setattr(_Consumer, "closed", 0)
+    monkeypatch.setattr(kafka_reader, "Consumer", _Consumer)
+    records = kafka_reader.read_all({}, {kafka.TopicPartition("t", 0): (0, 1)}, 1.0)
+    with pytest.raises(LogUnavailable, match="no answer"):
+        next(records)
+    assert _Consumer.closed == 1
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"])))
+def test_a_name_reads_back(name: str) -> None:
+    """Whatever is in it."""
+    assert name_of(instance_name(name)) == name
+
+
+@pytest.mark.parametrize("name", ["x_fffffff_", "x_110000_", "_ffffffffffffffffffff_", "_d800_", "__", "a_b", "_xyz_"])
+def test_a_name_that_is_not_ours_stays_as_it_is(name: str) -> None:
+    """Anybody may join a group: no name of a member is an error, and none is unprintable."""
+    assert name_of(name) == name

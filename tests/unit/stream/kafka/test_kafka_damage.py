@@ -13,7 +13,8 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 from kafka.record.memory_records import MemoryRecords  # noqa: E402
 from kafka.record.util import calc_crc32c  # noqa: E402
 
-from stream.kafka.damage import CheckedRecords, damage_of  # noqa: E402
+from stream.kafka.client import CheckedRecords  # noqa: E402
+from stream.kafka.damage import damage_of  # noqa: E402
 
 AT = kafka.TopicPartition("in", 0)
 CRC_AT, COUNT_AT = 17, 57  # bytes of a batch

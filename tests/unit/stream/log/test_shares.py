@@ -54,7 +54,7 @@ def test_nobody_waits_for_a_step_that_never_comes(live: set[str], owned: dict[in
 
 @given(members, members, st.integers(0, 24), st.lists(st.integers(0, 9), min_size=1, max_size=9))
 def test_steps_end_in_a_fair_cover(before: set[str], after: set[str], partitions: int, order: list[int]) -> None:
-    """Whoever comes and goes, and whoever steps first: all is owned, counts differ by one at most, few move."""
+    """In any order of arrivals, departures and steps: all is owned, counts differ by one at most, few move."""
     owners: dict[int, str] = {}
     run(sorted(before), owners, partitions, order)
     kept = {partition: owner for partition, owner in owners.items() if owner in after}

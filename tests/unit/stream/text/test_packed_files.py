@@ -20,7 +20,7 @@ def packed(name: str, data: bytes) -> bytes:
     """Data as a file of that name holds it."""
     if name.endswith(".gz"):
         return gzip.compress(data)
-    return zstandard.compress(data) if name.endswith(".zst") else data
+    return zstandard.ZstdCompressor(write_checksum=True).compress(data) if name.lower().endswith(".zst") else data
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.jsonl.zst", "a.jsonl.gz", "a.csv.gz"])
@@ -52,10 +52,10 @@ def test_a_gzip_file_that_is_cut_or_damaged_is_named(tmp_path: Path, data: bytes
 @pytest.mark.parametrize("cut", [1, 5, 9_000, 20_000])
 def test_a_zstd_file_that_is_cut_is_refused_before_a_line_is_read(tmp_path: Path, cut: int) -> None:
     """zstandard's reader takes a missing end for the end of the file: half a URL would look like a hit."""
-    whole = zstandard.ZstdCompressor(write_checksum=True).compress(random.Random(1).randbytes(300_000))
     skippable = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
     file = tmp_path / "HITS.ZST"
-    file.write_bytes(skippable + whole + zstandard.compress(b"end") + skippable)
+    whole = packed(file.name, random.Random(1).randbytes(300_000))
+    file.write_bytes(skippable + whole + packed(file.name, b"end") + skippable)
     with open_packed(file) as stream:
         assert len(stream.read()) == 300_003
     file.write_bytes(whole + whole[:-cut])
@@ -70,20 +70,16 @@ def test_a_zstd_file_that_is_cut_is_refused_before_a_line_is_read(tmp_path: Path
 def test_no_line_of_a_damaged_file_is_given(tmp_path: Path, name: str) -> None:
     """One wrong bit makes another URL of the same length: the checksum is looked at before the first line."""
     lines = b"".join(b"https://s%d.example/\n" % number for number in range(20_000))
-    packed = bytearray(gzip.compress(lines) if name.endswith(".gz") else _with_checksum(lines))
+    whole = bytearray(packed(name, lines))
     file, refused = tmp_path / name, 0
-    for place in range(200, len(packed), len(packed) // 40):
-        packed[place] ^= 1
-        file.write_bytes(packed)
+    for place in range(200, len(whole), len(whole) // 40):
+        whole[place] ^= 1
+        file.write_bytes(whole)
         with pytest.raises(DamagedFile, match=name), open_packed(file) as stream:
             pytest.fail(f"{stream.read(40)!r} was read")
         refused += 1
-        packed[place] ^= 1
+        whole[place] ^= 1
     assert refused >= 40
-
-
-def _with_checksum(data: bytes) -> bytes:
-    return zstandard.ZstdCompressor(write_checksum=True).compress(data)
 
 
 def test_long_lines_are_cut() -> None:

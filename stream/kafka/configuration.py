@@ -1,0 +1,110 @@
+"""The configuration of the broker and its topics: checks, which only ask, and limits held for runs.
+
+Of a topic that a run needs all records stay: to `retention.ms` and `retention.bytes` a number is added that makes them
+endless, and taken off again later. So nothing has to be remembered elsewhere, and the operator may change a held
+topic's settings.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from stream.kafka.cluster import KafkaSite
+from stream.kafka.settings import KafkaSettings, configs_of
+from stream.log.contract import Topic, check_offsets
+from stream.log.errors import StreamError
+
+Finding = tuple[str, bool, str]  # subject, whether it is right, the finding and its remedy
+_OLDEST = (2, 5)  # transactional offset commits are checked against the group's generation from here on (KIP-447)
+# A differing value is right where it keeps more; the rest must be as configured.
+_AT_LEAST = ("max.message.bytes", "delete.retention.ms")
+_LIMITS = ("group.min.session.timeout.ms", "group.max.session.timeout.ms", "transaction.max.timeout.ms")
+_POLICY = "cleanup.policy"
+_BASES = {"retention.ms": 10**15, "retention.bytes": 10**18}  # 30,000 years; an exabyte a partition
+_COMPARED = (_POLICY, *_BASES, *_AT_LEAST)
+
+
+def check_broker(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
+    """All findings; the later questions are left out where the broker does not answer."""
+    findings = [("crc32c", True, "in C")]  # or the log would not be open
+    try:
+        version, broker = site.admin.broker()
+        new_enough = tuple(int(part) for part in version.split(".")[:2]) >= _OLDEST
+        findings.append(("kafka version", new_enough, version if new_enough else f"{version}: 2.5 or later is needed"))
+        findings += _times(site.settings, broker)
+        findings += _topics(site, topics)
+    except StreamError as error:
+        findings.append((f"kafka broker {site.bootstrap}", False, str(error)))
+    return findings
+
+
+def _times(settings: KafkaSettings, broker: Mapping[str, str]) -> list[Finding]:
+    if not broker.keys() >= set(_LIMITS):
+        return [("kafka broker settings", False, "not given: the client needs the right to describe configurations")]
+    least, most, longest = (int(broker[key]) for key in _LIMITS)
+    session_ms, transaction_ms = round(settings.session_timeout_s * 1000), round(settings.transaction_timeout_s * 1000)
+    session = f"{session_ms} ms, the broker allows {least} to {most} ms: see session_timeout_s"
+    transaction = f"{transaction_ms} ms, the broker allows {longest} ms: see transaction_timeout_s"
+    return [
+        ("session timeout", least <= session_ms <= most, session),
+        ("transaction timeout", transaction_ms <= longest, transaction),
+    ]
+
+
+def _topics(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
+    existing = site.topics()
+    present = [topic for topic in topics if topic.name in existing]
+    found = site.admin.topic_settings([site.full(topic.name) for topic in present]) if present else {}
+    findings: list[Finding] = []
+    for topic in topics:
+        what = f"topic {site.full(topic.name)}"
+        if topic.name not in existing:
+            findings.append((what, False, "missing: run `farmwatch topics --create`"))
+            continue
+        wrong = _differences(configs_of(topic), found[site.full(topic.name)])
+        if existing[topic.name] != topic.partitions:
+            wrong.insert(0, f"{existing[topic.name]} partitions, configured are {topic.partitions}")
+        findings.append((what, not wrong, "; ".join(wrong) or f"{topic.partitions} partitions"))
+    return findings
+
+
+def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
+    wrong = []
+    for key in _COMPARED:
+        value = _own(key, found[key]) if key in found else None  # a held limit is beyond it
+        if key not in wanted or value == wanted[key]:
+            continue
+        if key in _AT_LEAST and int(value or "0") > int(wanted[key]):
+            continue
+        wrong.append(f"{key} is {value}, should be {wanted[key]}: set it with kafka-configs")
+    return wrong
+
+
+def hold(site: KafkaSite, needed: Mapping[str, Sequence[int]]) -> None:
+    """Keep all of the topics in `needed`; the others get their own limits back. Raises StreamError, LogUnavailable."""
+    partitions = site.topics()
+    for name in needed.keys() & partitions.keys():
+        check_offsets(name, needed[name], partitions[name])
+    if not partitions:
+        return
+    names = {site.full(name): name in needed for name in partitions}
+    found = site.admin.topic_settings(list(names), [*_BASES, _POLICY])
+    changes: dict[str, dict[str, str]] = {}
+    for topic, settings in found.items():
+        deletes = "delete" in settings.get(_POLICY, "")
+        for key in _BASES.keys() & settings.keys():
+            value = _held(key, settings[key]) if names[topic] and deletes else _own(key, settings[key])
+            if value != settings[key]:
+                changes.setdefault(topic, {})[key] = value
+    site.admin.set_topic_settings(changes)
+
+
+def _own(key: str, value: str) -> str:
+    """A topic's own value of a setting, which may be held now."""
+    base = _BASES.get(key)
+    return value if base is None or int(value) < base else str(int(value) - base)
+
+
+def _held(key: str, value: str) -> str:
+    """-1 is without a limit already."""
+    return str(int(value) + _BASES[key]) if 0 <= int(value) < _BASES[key] else value

@@ -1,0 +1,96 @@
+"""The politeness gate: turns of a host, on a simulated clock."""
+
+from __future__ import annotations
+
+import asyncio
+
+from crawler.fetch.gate import HostGate
+from tests.support.crawl_driver import patient_settings
+
+
+class Time:
+    """A clock that only sleep moves."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    async def sleep(self, seconds: float) -> None:
+        self.now += seconds
+        await asyncio.sleep(0)
+
+    def gate(self, **changes: object) -> HostGate:
+        return HostGate(patient_settings("", **changes), lambda: self.now, self.sleep)
+
+    def starts(self, gate: HostGate, *turns: tuple[str, float, float]) -> list[float]:
+        """When each (host, delay, duration) starts, one after the other."""
+        found = []
+
+        async def main() -> None:
+            for host, delay_s, took_s in turns:
+                turn = gate.turn(host, delay_s)
+                await turn.take()
+                found.append(self.now)
+                self.now += took_s
+                turn.leave()
+
+        asyncio.run(main())
+        return found
+
+
+def test_the_gate_spaces_starts_and_never_overlaps() -> None:
+    """Requests to one host start a delay apart and one at a time; other hosts do not wait."""
+    time = Time()
+    log: list[tuple[str, str, float]] = []
+    gate = time.gate()
+
+    async def visit(host: str) -> None:
+        turn = gate.turn(host, 5.0)
+        await turn.take()
+        log.append((host, "in", time.now))
+        await asyncio.sleep(0)
+        log.append((host, "out", time.now))
+        turn.leave()
+
+    async def main() -> None:
+        await asyncio.gather(*map(visit, "aaab"))
+
+    asyncio.run(main())
+    of_a = [(what, when) for host, what, when in log if host == "a"]
+    assert [what for what, _ in of_a] == ["in", "out"] * 3
+    assert [when for what, when in of_a if what == "in"] == [100.0, 105.0, 110.0]
+    assert next(when for host, _, when in log if host == "b") == 100.0
+
+
+def test_the_gate_keeps_the_larger_delay() -> None:
+    """A request that asks for a longer delay than the one before it waits that long since the other began."""
+    time = Time()
+    assert time.starts(time.gate(), ("a", 1.0, 0.0), ("a", 30.0, 0.0), ("a", 1.0, 0.0)) == [100.0, 130.0, 160.0]
+
+
+def test_a_slow_host_rests() -> None:
+    """The turn after a slow response comes later, by the same factor and cap as between pages."""
+    time = Time()
+    turns = [("a", 1.0, took_s) for took_s in (0.0, 4.0, 100.0, 0.0)]
+    assert time.starts(time.gate(delay_slow_cap_s=30.0), *turns) == [100.0, 101.0, 109.0, 209.0]
+
+
+def test_a_start_counts_from_when_the_request_is_sent() -> None:
+    """A request that was long in connecting is recorded when it is sent, and waits if another one began meanwhile."""
+    time = Time()
+    gate = time.gate(address_delay_s=1.0)
+    sent: list[tuple[str, float]] = []
+
+    async def main() -> None:
+        time.now = 200.0
+        slow, quick, last = (gate.turn(f"{name}.test", 0.1, ["192.0.2.1"]) for name in ("slow", "quick", "last"))
+        await slow.take()
+        await quick.take()
+        sent.append(("quick", time.now))
+        time.now = 201.5  # half a second after the other one: connected at last
+        await slow.sent()
+        sent.append(("slow", time.now))
+        await last.take()
+        sent.append(("last", time.now))
+
+    asyncio.run(main())
+    assert sent == [("quick", 201.0), ("slow", 202.0), ("last", 203.0)]

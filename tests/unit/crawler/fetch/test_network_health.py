@@ -1,0 +1,155 @@
+"""Failures that our own network causes, and their log entries."""
+
+from __future__ import annotations
+
+import pytest
+from structlog.testing import capture_logs
+
+from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchRequest, FetchResult, Job, RequestKind
+from crawler.fetch.network_health import NetworkWatch
+from crawler.settings import CrawlSettings
+
+SETTINGS = CrawlSettings(contact="a@example.org")
+LATER_MS = 100_000
+
+
+def answer(site: str, reason: str = "dns", **fields: object) -> FetchResult:
+    """A result of a page: by default without any answer."""
+    known = {"outcome": FetchOutcome.FAILED if reason else FetchOutcome.FETCHED, "unreachable": bool(reason)}
+    job = Job(RequestKind.PAGE, site, f"http://{site}/secret", 5.0)
+    return FetchResult(job=job, started_ms=0, reason=reason, **(known | fields))  # type: ignore[arg-type]
+
+
+def failed(
+    sites: int, *, times: int = 2, known: bool = False, reason: str = "dns", now_ms: int = LATER_MS
+) -> NetworkWatch:
+    """A watch that has seen sites fail in turn."""
+    watch = NetworkWatch(SETTINGS)
+    fail(watch, sites, times=times, known=known, reason=reason, now_ms=now_ms)
+    return watch
+
+
+def fail(
+    watch: NetworkWatch, sites: int, times: int = 2, known: bool = False, reason: str = "dns", now_ms: int = LATER_MS
+) -> None:
+    for _ in range(times):
+        for n in range(sites):
+            watch.note(answer(f"{n}.test", reason), now_ms, has_answered=known)
+
+
+def test_many_sites_without_any_answer_are_an_outage() -> None:
+    """Ten failures of five sites and no answer are an outage, once it has been quiet for a while."""
+    watch = failed(5)
+    assert not watch.is_down(LATER_MS + 1000)
+    assert watch.is_down(LATER_MS + 10_000)
+    watch.note(answer("9.test", ""), LATER_MS + 11_000, has_answered=False)
+    assert not watch.is_down(LATER_MS + 20_000)
+
+
+def test_few_sites_or_few_failures_are_none() -> None:
+    """Four sites, or nine failures, are the sites' own."""
+    assert not failed(4, times=50).is_down(LATER_MS + 10_000)
+    assert not failed(9, times=1).is_down(LATER_MS + 10_000)
+
+
+def test_dead_sites_of_a_live_web_are_none() -> None:
+    """After an answer, sites that never answered are dead; sites that did answer are not, all at once."""
+    watch = NetworkWatch(SETTINGS)
+    watch.note(answer("live.test", ""), LATER_MS, has_answered=False)
+    fail(watch, 9, times=9)
+    assert not watch.is_down(LATER_MS + 10_000)
+    fail(watch, 1, times=1, known=True)
+    assert watch.is_down(LATER_MS + 10_000)
+
+
+HOP = FetchRequest(RequestKind.PAGE, REDIRECTED, 0.1, 0)
+
+
+@pytest.mark.parametrize(
+    ("last", "is_down"),
+    [
+        (answer("9.test", "http_503", status=503), False),
+        (answer("9.test", "tls"), False),
+        (answer("9.test", requests=[HOP]), False),  # it sent us elsewhere, to a host that is gone
+        (answer("9.test", "private_address", unreachable=False), True),
+        (answer("9.test", "", outcome=FetchOutcome.DEFERRED), True),
+    ],
+    ids=["status", "tls", "redirect", "refused by us", "no request"],
+)
+def test_any_answer_ends_a_streak(last: FetchResult, is_down: bool) -> None:
+    """An error of a server or of TLS, and a redirect, show that the network works; no request, no conclusion."""
+    watch = failed(5)
+    watch.note(last, LATER_MS, has_answered=True)
+    assert watch.is_down(LATER_MS + 10_000) is is_down
+
+
+def test_a_router_that_denies_all_names_is_an_outage() -> None:
+    """Names that are said not to exist count like names that no nameserver resolves."""
+    assert failed(5, known=True, reason="dns_no_name").is_down(LATER_MS + 10_000)
+
+
+def test_an_outage_is_logged_once_with_how_to_mend_it() -> None:
+    """One warning when it begins, one line when it is over."""
+    watch = failed(5)
+    with capture_logs() as logs:
+        for _ in range(3):
+            watch.is_down(LATER_MS + 10_000)
+        watch.note(answer("9.test", ""), LATER_MS, has_answered=False)
+        watch.is_down(LATER_MS + 11_000)
+    assert [(entry["event"], entry["log_level"]) for entry in logs] == [
+        ("no_network", "warning"),
+        ("network_is_back", "info"),
+    ]
+    assert "DNS" in logs[0]["mend"]
+
+
+def test_an_outage_ends_by_itself() -> None:
+    """After network_wait_s failures count again, so that a crawl of dead sites ends."""
+    watch = failed(5)
+    assert watch.is_down(LATER_MS + 10_000)
+    with capture_logs() as logs:
+        assert not watch.is_down(LATER_MS + 21_600_000)
+    assert [entry["event"] for entry in logs] == ["no_network_for_too_long"]
+
+
+def test_failures_are_summed_up_once_a_minute() -> None:
+    """The log has counts by reason once a minute, and at the end, without a site or URL."""
+    watch = NetworkWatch(SETTINGS)
+    with capture_logs() as logs:
+        for second in range(100):
+            watch.note(answer("a.test", "timeout" if second % 3 else "dns"), 1000 + second * 1000, has_answered=False)
+            watch.note(answer("b.test", ""), 1000 + second * 1000, has_answered=False)
+            watch.summarise(1000 + second * 1000)
+        assert [(entry["event"], entry["total"]) for entry in logs] == [("fetches_failed", 61)]
+        watch.summarise(0, last=True)
+        watch.summarise(0, last=True)
+    assert [entry["total"] for entry in logs] == [61, 39]
+    assert logs[0]["reasons"] == "timeout 40, dns 21"
+    assert ".test" not in str(logs)
+
+
+def test_failures_before_a_pause_belong_to_another_streak() -> None:
+    """One dead site hours ago does not keep an outage of today from being seen."""
+    watch = failed(1, times=1)
+    today = LATER_MS + 8 * 3_600_000
+    fail(watch, 6, known=True, now_ms=today)
+    assert watch.is_down(today + 10_000)
+
+
+def test_retries_thin_out_while_an_outage_lasts() -> None:
+    """An apparent outage may be a server that blocks us: the wait grows with it, up to the cap."""
+    watch = failed(6, known=True)
+    waits = [watch.excused_wait_s(LATER_MS + hours * 3_600_000) for hours in (0, 1, 3, 6)]
+    assert waits == [SETTINGS.retry_s, 900, 2700, SETTINGS.park_cap_s]
+
+
+def test_a_site_without_robots_txt_has_not_failed() -> None:
+    """The summary counts a missing page as a failure, a missing robots.txt not."""
+    watch = NetworkWatch(SETTINGS)
+    with capture_logs() as logged:
+        for kind in (RequestKind.ROBOTS, RequestKind.PAGE):
+            job = Job(kind, "a.test", "http://a.test/x", 5.0)
+            gone = FetchResult(job=job, outcome=FetchOutcome.FAILED, started_ms=0, reason="http_404", status=404)
+            watch.note(gone, LATER_MS, has_answered=True)
+        watch.summarise(LATER_MS, last=True)
+    assert [(event["event"], event["total"]) for event in logged] == [("fetches_failed", 1)]

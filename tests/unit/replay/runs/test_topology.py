@@ -1,0 +1,150 @@
+"""Who reads what, and how far each group is behind: records, told apart from what nobody has to deal with."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from crawler.crawl_stage import CrawlStage
+from filters.judge_stage import JudgeStage
+from filters.measure_stage import MeasureStage
+from filters.rules.ruleset import load_ruleset
+from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
+from replay.runs.topology import MAX_LAG, READS, lag_by_group, lag_of, reads_of_live, records_behind, topic_states
+from scoring.score_stage import ScoreStage, score_key
+from scoring.tally_stage import TallyStage
+from stream.log.contract import Log, Output, Topic
+from stream.memory.log import MemoryLog
+from stream.processing.heartbeat import HEADER, KEY
+from stream.schema.control import Control
+from stream.schema.records import ScoreRequest
+from stream.schema.runs import LIVE, Alias, Run, RunNames, features_of, names_of
+from stream.schema.topics import FEATURES, HITS, SCORES, all_topics
+from tests.support.replay_world import (
+    DETECTOR,
+    OTHER_DETECTOR,
+    LiveWorld,
+    features_of_pages,
+    live_world,
+    output,
+    put_rows,
+    score_of,
+)
+
+
+@pytest.mark.parametrize("names", [names_of(LIVE), names_of("r1", is_live=True), names_of("r2", features_of("r1"))])
+def test_the_table_is_what_the_stages_read(names: RunNames) -> None:
+    """What the table says that each group reads is what the stages of that run read; the first run's are READS."""
+    rules = load_ruleset("default")
+    found = {
+        "crawl": set(CrawlStage.inputs),
+        names.measure_group: set(MeasureStage.inputs),
+        names.judge_group: set(JudgeStage(rules, names=names).inputs),
+        "score": set(ScoreStage.inputs),
+        names.tally_group: set(TallyStage("x/1", names=names).inputs),
+    }
+    assert found == {group: set(topics) for group, topics in reads_of_live(names).items()}
+    assert (reads_of_live(names) == READS) == (names == names_of(LIVE))
+
+
+def test_topics_show_the_lag_of_the_run_that_is_live() -> None:
+    """After a cutover the groups of the new run have a lag on the topics that it reads, and the old one's are gone."""
+    log = MemoryLog()
+    run = Run(name="r1", ruleset="default", digest="d", detector="x/1", epoch="e")
+    log.create([*all_topics(2, "e"), Topic(run.names().verdicts, 2)])
+    log.append([Output(topic, 1, b"k", b"v") for topic in (FEATURES, "verdicts.r1", "verdicts")])
+    assert {state.name: state.lag for state in topic_states(log)}["verdicts.r1"] == {}
+    put_rows(log, run, Alias(run="r1", before=LIVE, number=1))
+    lags = {state.name: state.lag for state in topic_states(log)}
+    assert (lags[FEATURES], lags["verdicts.r1"], lags["verdicts"]) == ({"judge.r1": 1}, {"tally.r1": 1}, {})
+
+
+def test_lag_counts_what_a_group_has_not_committed() -> None:
+    """A topic's state shows its records and how far behind its group is; others are not behind on it."""
+    log = MemoryLog()
+    log.create([Topic(FEATURES, 2)])
+    log.append([Output(FEATURES, partition, b"k", b"v") for partition in (0, 0, 1)])
+    log.reset("judge", FEATURES, [1, 0])
+    (state,) = topic_states(log)
+    assert (state.records, state.lag) == (3, {"judge": 2})
+
+
+def test_lag_over_all_topics_of_a_group() -> None:
+    """A group that has read nothing is behind by everything that is kept."""
+    log = MemoryLog()
+    log.create(all_topics(2, "e"))
+    log.append([Output("verdicts", 0, b"k", b"v"), Output("scores", 1, b"k", b"v"), Output("pages", 1, b"k", b"v")])
+    assert lag_of(log, "tally") == 2
+
+
+def beats(log: Log, topic: str, number: int) -> None:
+    log.append([Output(topic, 0, KEY, b"", {HEADER: "1"})] * number)
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> LiveWorld:
+    """A log with a live run, and another one, `mine`, that is done."""
+    made = live_world(tmp_path, 2, 3)
+    made.replay(ruleset=made.rules, name="mine")
+    return made
+
+
+def lag(world: LiveWorld, limit: int = MAX_LAG, **more: int) -> dict[str, int]:
+    return lag_by_group(world.log, Control(world.log), world.row("mine"), limit, **more)
+
+
+def test_an_idle_night_leaves_nothing_behind(world: LiveWorld) -> None:
+    """Heartbeats of a night make no done run late: the lag is 0, and a cutover takes it with --max-lag 0."""
+    for topic in (HITS, FEATURES, SCORES):
+        beats(world.log, topic, 600)
+    assert lag(world) == {"judge.mine": 0, "tally.mine": 0}
+    moved = cut_over(world.log, CutoverRequest("mine", "me", max_lag=0))
+    assert moved.cutover is not None and moved.cutover.lag == 0
+
+
+def test_records_between_heartbeats_are_counted(world: LiveWorld) -> None:
+    """Of each group what it has to deal with; a cutover that takes one record fewer is refused with these numbers."""
+    beats(world.log, FEATURES, 30)
+    world.feed(features_of_pages(2, 2, world.epoch, seed=2))  # 4 hits, 4 features, 3 heartbeats
+    beats(world.log, HITS, 30)
+    assert lag(world) == {"judge.mine": 4, "tally.mine": 4}
+    with pytest.raises(CutoverRefused, match=r"8 records behind \(judge.mine 4, tally.mine 4\)"):
+        cut_over(world.log, CutoverRequest("mine", "me", max_lag=7))
+
+
+def test_reading_ends_where_a_cutover_is_refused_anyway(world: LiveWorld) -> None:
+    """Behind by more than a cutover takes, the rest counts by offsets: never fewer than there are, and not read."""
+    world.feed(features_of_pages(2, 2, world.epoch, seed=2))
+    beats(world.log, HITS, 30)
+    beats(world.log, FEATURES, 30)
+    found = sum(lag(world, 2, exact=2).values())
+    assert 8 < found <= 8 + 63
+
+
+def scores(world: LiveWorld, number: int, detector: str) -> None:
+    for text in range(number):
+        site, digest = f"s{text % 7}.example", f"{text:032x}"
+        request = ScoreRequest(id="r", site=site, page_id="p", url=f"https://{site}/", text_digest=digest, text="t")
+        made = score_of(request, detector)
+        world.log.append([output(SCORES, made, score_key(made))])
+
+
+def test_scores_of_other_detectors_are_no_lag(world: LiveWorld) -> None:
+    """A run has nothing to do with them: they are read past, also where those of its own stand behind them.
+
+    Beyond so many that reading them would take long, the rest counts by offsets: never fewer than there are.
+    """
+    scores(world, 40, OTHER_DETECTOR)
+    scores(world, 3, DETECTOR)
+    assert lag(world, 5, exact=5) == {"judge.mine": 0, "tally.mine": 3}
+    moved = cut_over(world.log, CutoverRequest("mine", "me", max_lag=3))
+    assert moved.cutover is not None and moved.cutover.lag == 3
+    assert 3 <= lag(world, 5, exact=5, passed_over=10)["tally.mine"] <= 3 + 40 - 10
+
+
+def test_what_a_group_waits_for_is_no_heartbeat(world: LiveWorld) -> None:
+    """A crawler that is down has the hits to read, not the heartbeats that came among them since."""
+    before = records_behind(world.log, {"crawl": (HITS,)})
+    beats(world.log, HITS, 40)
+    assert records_behind(world.log, {"crawl": (HITS,)}) == before == {"crawl": 6}

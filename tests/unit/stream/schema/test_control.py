@@ -1,0 +1,183 @@
+"""What `control` refuses to read, and how little it asks of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from stream.log.contract import CleanupPolicy, Commit, Message, Output, Topic
+from stream.log.errors import BadRecord, Fenced, LogUnavailable, SchemaTooNew, StreamError
+from stream.memory.log import MemoryLog
+from stream.schema.control import Control, exclusive
+from stream.schema.runs import Alias, Cutover, Run
+from stream.schema.topics import CONTROL
+from tests.support.loops import Around
+
+RUN = Run(name="a", ruleset="r", digest="d", detector="x", epoch="e")
+CUTOVER = Cutover(number=1, at=1, by="b", from_run="a", to_run="c")
+ROWS = [(b"run/a", RUN), (b"alias/live", Alias(run="a")), (b"cutover/00000001", CUTOVER)]
+
+
+class _Log(MemoryLog):
+    """Counts the questions for topics, reads and ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[str] = []
+        self.answers = True  # to commits that move the alias
+        self.keeps = True  # what they write
+        self.create([Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
+
+    def topics(self) -> dict[str, int]:
+        self.asked.append("topics")
+        return dict(super().topics())
+
+    def end(self, topic: str) -> list[int]:
+        self.asked.append("end")
+        return super().end(topic)
+
+    def join(self, group: str, topics: Sequence[str], **options: Any) -> Any:
+        member = super().join(group, topics, **options)
+
+        def commit(commit: Commit) -> None:
+            moves = any(output.key.startswith(b"alias/") for output in commit.outputs)
+            if self.keeps or not moves:
+                member.commit(commit)
+            if moves and not self.answers:
+                raise LogUnavailable("no answer")
+
+        return Around(member, commit=commit)
+
+
+@pytest.fixture
+def log() -> _Log:
+    """A log with `control`."""
+    return _Log()
+
+
+def append(log: MemoryLog, key: bytes, value: bytes) -> None:
+    """A row, as any process may write it."""
+    log.append([Output(CONTROL, 0, key, value)])
+
+
+@pytest.mark.parametrize(("key", "row"), ROWS)
+def test_a_row_of_a_newer_schema_is_refused(log: _Log, key: bytes, row: Run | Alias | Cutover) -> None:
+    """A row of a later schema raises SchemaTooNew naming both versions, when it is read first and when it comes."""
+    control = Control(log)
+    append(log, key, msgspec.msgpack.encode(msgspec.structs.replace(row, v=2)))
+    with pytest.raises(SchemaTooNew, match=r"schema 2.*up to 1"):
+        Control(log)
+    for _ in range(2):
+        with pytest.raises(SchemaTooNew):
+            control.refresh()
+
+
+@pytest.mark.parametrize("value", [b"", b"\xc1", msgspec.msgpack.encode({"v": "1"}), msgspec.msgpack.encode([1])])
+@pytest.mark.parametrize(("key", "row"), ROWS)
+def test_bytes_that_are_no_row_are_reported(log: _Log, key: bytes, row: Run | Alias | Cutover, value: bytes) -> None:
+    """A value that cannot be read names what it should be."""
+    append(log, key, value)
+    with pytest.raises(SchemaTooNew, match=type(row).__name__):
+        Control(log)
+
+
+def test_only_the_newest_row_of_a_key_must_be_readable(log: _Log) -> None:
+    """A row that cannot be read and was replaced since is no error; a refresh raises until it is replaced."""
+    append(log, b"run/a", b"\xc1")
+    append(log, b"alias/live", msgspec.msgpack.encode(Alias(run="a")))
+    append(log, b"run/a", msgspec.msgpack.encode(RUN))
+    control = Control(log)
+    assert (control.alias.run, control.runs) == ("a", {"a": RUN})
+    append(log, b"alias/live", b"\xc1")
+    for _ in range(2):
+        with pytest.raises(SchemaTooNew, match="Alias"):
+            control.refresh()
+    append(log, b"alias/live", msgspec.msgpack.encode(Alias(run="b")))
+    assert control.refresh()
+    assert control.alias.run == "b"
+
+
+@pytest.mark.parametrize("key", [b"score", b"search/q", b"writer"])
+def test_damage_of_rows_that_say_nothing_of_runs_is_passed_over(
+    log: _Log, monkeypatch: pytest.MonkeyPatch, key: bytes
+) -> None:
+    """The detectors of SCORE, a search, a writer: their damage stops nobody; that of any other row does."""
+    append(log, b"run/a", msgspec.msgpack.encode(RUN))
+    append(log, key, b"")
+    read = MemoryLog.read
+
+    def damaged(self: MemoryLog, *args: Any) -> Iterator[Message]:
+        return (replace(m, damage="a bit") if m.key in (key, b"run/b") else m for m in read(self, *args))
+
+    monkeypatch.setattr(MemoryLog, "read", damaged)
+    control = Control(log)
+    assert control.runs == {"a": RUN}
+    append(log, b"run/b", b"")
+    with pytest.raises(BadRecord, match="offset 2: a bit"):
+        control.refresh()
+
+
+def test_fields_that_are_not_known_are_passed_over(log: _Log) -> None:
+    """A row of this schema with a further field is read without it."""
+    append(log, b"alias/live", msgspec.msgpack.encode({"v": 1, "run": "a", "mood": "good"}))
+    assert Control(log).alias == Alias(run="a")
+
+
+def test_a_refresh_without_news_asks_for_the_end_only(log: _Log) -> None:
+    """Live stages refresh every second: while nothing is new one question is asked, and nothing is read."""
+    control = Control(log)
+    log.asked.clear()
+    assert not control.refresh()
+    assert log.asked == ["end"]
+
+
+@pytest.fixture
+def forgetful(log: _Log) -> _Log:
+    """Members lose the answers of commits that move the alias."""
+    log.answers = False
+    return log
+
+
+def test_a_change_whose_answer_got_lost_counts(forgetful: _Log) -> None:
+    """Where the rows are there the change was made, and the writer may write more."""
+    with exclusive(forgetful, look_s=0.0) as writer:
+        writer.put(Alias(run="a"))
+        writer.put(RUN)
+    control = Control(forgetful)
+    assert (control.alias.run, control.runs) == ("a", {"a": RUN})
+
+
+def test_a_change_that_got_lost_is_reported(forgetful: _Log) -> None:
+    """Where the rows are not there the error is the log's own, and the writer is refused from then on."""
+    forgetful.keeps = False
+    with exclusive(forgetful, look_s=0.0) as writer:
+        with pytest.raises(LogUnavailable, match="no answer"):
+            writer.put(Alias(run="a"))
+        with pytest.raises(StreamError, match="begin anew"):
+            writer.put(RUN)
+    assert (Control(forgetful).alias, Control(forgetful).runs) == (Alias(), {})
+
+
+def test_what_was_written_before_does_not_tell_of_a_change_that_got_lost(forgetful: _Log) -> None:
+    """The alias goes to a, to b, and back to a: the first row is no answer to the third change."""
+    with exclusive(forgetful, look_s=0.0) as writer:
+        writer.put(Alias(run="a"))
+        writer.put(Alias(run="b"))
+        forgetful.keeps = False
+        with pytest.raises(LogUnavailable, match="no answer"):
+            writer.put(Alias(run="a"))
+    assert Control(forgetful).alias.run == "b"
+
+
+def test_who_is_fenced_without_an_answer_is_reported(forgetful: _Log) -> None:
+    """Where another writer began meanwhile, a change without an answer was fenced, though that one wrote the same."""
+    forgetful.keeps = False
+    with exclusive(forgetful, look_s=0.0) as writer:
+        append(forgetful, b"writer", b"another")
+        append(forgetful, b"alias/live", msgspec.msgpack.encode(Alias(run="a")))
+        with pytest.raises(Fenced, match="nothing of this change was written"):
+            writer.put(Alias(run="a"))
