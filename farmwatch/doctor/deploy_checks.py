@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from farmwatch.config.config import Config, Loaded, shown
+from farmwatch.config.config import Config, LoadedConfig, setting_rows
 from farmwatch.config.layers import MASK
 from farmwatch.config.member_names import names_folder
-from farmwatch.config.opening import broker_addresses
+from farmwatch.config.opening import check_log_url
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from stream.text.wording import one_line
 
@@ -61,7 +61,7 @@ def secrets(at: Subject) -> Results:
     keys = [
         Path(table.key_file).expanduser() for table in (*tables, *at.config.search.json_http.values()) if table.key_file
     ]
-    rows = shown(Loaded(at.config, defaultdict(str), (), None))
+    rows = setting_rows(LoadedConfig(at.config, defaultdict(str), (), None))
     files = [*([at.file] if at.file and any(MASK in str(value) for _, value, _ in rows) else []), *keys]
     for file in files:
         try:
@@ -78,7 +78,7 @@ def secrets(at: Subject) -> Results:
 
 def brokers(at: Subject) -> Results:
     """Every server of a Kafka log takes a connection, not the first one alone."""
-    for host, port in broker_addresses(at.config.log.url):
+    for host, port in check_log_url(at.config):
         try:
             socket.create_connection((host, port), _ASK_S).close()
         except OSError as error:
