@@ -95,7 +95,6 @@ def settings(folder: Path) -> dict[str, str]:
         "crawl.warc_folder": str(folder / "archive"),
         "metrics.port": str(free_base()),
         "up.heartbeat_s": "1",
-        "up.overview_s": "1",
         "up.retention_s": "2",
         "loop.lag_every_s": "1",
     }
