@@ -21,9 +21,9 @@ from grafana_foundation_sdk.models.dashboard import (
     VariableRefresh,
 )
 
+from dashboards.alerts import ALERTS, runbook_url
 from dashboards.pace import Pace
 from dashboards.panels import ANNOTATIONS, ROWS, Panel, Row
-from dashboards.rules import ALERTS, runbook_url
 
 _SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
 _WIDTH, _HEIGHT, _ACROSS = 8, 8, 24

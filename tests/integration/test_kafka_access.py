@@ -99,6 +99,7 @@ def test_all_that_farmwatch_does_is_allowed(guarded: tuple[str, Path], tmp_path:
     assert values(log.read("out", 0)) == ["done"]
     assert log.committed("g", "in")[0] == log.end("in")[0]
     assert list(log.scan_state("s", 0)) == [(b"k", b"s")]
+    assert log.sizes(["in"])["in"].bytes > 0
     member.close()
     wait_until(lambda: log.members("g") == [], "the group to be empty")
     log.reset("g", "in", [0, 0])

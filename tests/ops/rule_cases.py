@@ -28,7 +28,7 @@ def _verdicts(a_minute: float, run: str = "first") -> dict[str, str]:
     return {f'farmwatch_page_verdicts_total{{run="{run}",verdict="article"}}': f"0+{a_minute}x60"}
 
 
-def _answers(a_minute: dict[str, int]) -> dict[str, str]:
+def _answers(a_minute: dict[str, float]) -> dict[str, str]:
     """Page requests by status; none: no answer."""
     return {
         f'{_PAGE}"{"fetched" if status == "2xx" else "failed"}",status="{status}"}}': f"0+{count}x60"
@@ -98,10 +98,14 @@ CASES = (
           'farmwatch_log_lag_seconds{role="score",topic="score.requests"}': "9999x60"}, "59m"),
     Case("RejectedByHosts", "1m", _answers({"403": 10, "429": 10, "503": 5, "5xx": 5, "2xx": 70}), "15m", "17m",
           said="30%"),
+    Case("RejectedByHosts", "1m", _answers({"403": 2}), "30m", "36m", said="100%"),
     Case("RejectedByHosts", "1m", _answers({"403": 5, "429": 5, "503": 3, "5xx": 2, "404": 25, "none": 10, "2xx": 50}),
           "59m"),
+    Case("RejectedByHosts", "1m", _answers({"403": 0.9}), "59m"),
     Case("FetchFailures", "1m", _answers({"none": 75, "2xx": 25}), "15m", "17m", said="75%"),
+    Case("FetchFailures", "1m", _answers({"none": 2}), "30m", "36m", said="100%"),
     Case("FetchFailures", "1m", _answers({"none": 35, "403": 30, "2xx": 35}), "59m"),
+    Case("FetchFailures", "1m", _answers({"none": 0.9}), "59m"),
     Case("CrawlerStarved", "30m", {'farmwatch_frontier_urls{state="queued"}': "0x60",
           'farmwatch_frontier_urls{state="fetched"}': "9x60"}, "5h30m", "6h", said="0"),
     Case("CrawlerStarved", "30m", {'farmwatch_frontier_urls{state="queued"}': "1x60",

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from dashboards.alerts import ALERTS, RECORDINGS
 from dashboards.grafana_json import query
 from dashboards.panels import ANNOTATIONS, ROWS
-from dashboards.rules import ALERTS, RECORDINGS
 from stream.processing.metrics import SPECS
 from tests.ops.promql import flipped, renamed, tokens, wrong_names
 from tests.ops.promtool import promtool

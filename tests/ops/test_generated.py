@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,9 +11,9 @@ import yaml
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
 from dashboards.__main__ import HERE, files
+from dashboards.alerts import ALERTS, runbook_page
 from dashboards.grafana_json import as_text
 from dashboards.panels import ROWS
-from dashboards.rules import ALERTS, runbook_page
 from tests.ops.promtool import promtool, tool
 from tests.support.paths import DOCS, ROOT
 
@@ -79,7 +80,8 @@ def test_what_deploy_sets_up_is_read_by_prometheus_and_alertmanager(tmp_path: Pa
     checked = promtool("check", "config", tmp_path / "prometheus.yml")
     assert checked.returncode == 0 and "1 rule files found" in checked.stdout, checked.stdout
     alerts = folder / "alertmanager" / "alertmanager.yml"
-    assert tool("prometheus-alertmanager").exists()
+    read = subprocess.run([tool("amtool"), "check-config", alerts], capture_output=True, text=True, check=False)
+    assert read.returncode == 0, read.stderr
     rules = yaml.safe_load(alerts.read_text())["inhibit_rules"]
     words = " ".join(matcher for rule in rules for matchers in rule.values() for matcher in matchers)
     named = set(words.replace('"', " ").replace("|", " ").split()) - {"alertname", "=", "=~"}

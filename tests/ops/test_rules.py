@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from dashboards.__main__ import DOCS
+from dashboards.alerts import ALERTS
 from dashboards.pace import Pace
 from dashboards.rule_file import rule_file
-from dashboards.rules import ALERTS
 from tests.ops.promql import flipped, moved, renamed, tokens
 from tests.ops.promtool import promtool
 from tests.ops.rule_cases import CASES, Case

@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 _FETCHED = 'sum(rate(farmwatch_fetch_requests_total{kind="page",outcome="fetched"}[@30m]))'
-_ASKED = 'sum(rate(farmwatch_fetch_requests_total{kind="page"}[@30m]))'
+_ASKED = '(sum(rate(farmwatch_fetch_requests_total{kind="page"}[@30m])) >= 0.02)'  # a share of fewer says little
 _JUDGED = "sum by (run) (increase(farmwatch_page_verdicts_total[@6h]) @live)"
 _SITES = "sum by (run) (max by (run, verdict) (farmwatch_sites) @live)"
 _DEAD = "farmwatch_dead_letters_total"
