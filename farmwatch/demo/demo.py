@@ -166,10 +166,10 @@ def _progress(look: Callable[[], Totals]) -> Callable[[Mapping[str, int]], None]
             return
         said = time.monotonic()
         frontier = look()
-        records = ", ".join(f"{group} {count}" for group, count in waiting.items() if count) or "none"
+        working = ", ".join(group.upper() for group, count in waiting.items() if count) or "no stage yet"
         message(
             f"{said - started:4.0f} s: {frontier.fetched} pages fetched, {frontier.active} of {frontier.sites} sites"
-            f" open, records waiting: {records}"
+            f" open; at work: {working}"
         )
 
     return say
