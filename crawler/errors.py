@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from stream.text.user_errors import Exit, FarmwatchError
 
-class CrawlError(Exception):
+
+class CrawlError(FarmwatchError):
     """A failure of the crawler that no page caused.
 
     `retriable` is for the stage loop: True means that the same batch may succeed on the next attempt.
     """
 
-    retriable = False
+    exit = Exit.USAGE
 
 
 class NoContact(CrawlError):
@@ -27,6 +29,7 @@ class OldFrontier(CrawlError):
     active sites), or starts with a new log.
     """
 
+    exit = Exit.UNAVAILABLE
     fatal = True
 
 
@@ -69,4 +72,5 @@ class ArchiveUnwritable(CrawlError):
     the disk, or sets another `crawl.warc_folder`.
     """
 
+    exit = Exit.UNAVAILABLE
     retriable = True

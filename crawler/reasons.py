@@ -27,11 +27,11 @@ STOPS: Mapping[str, Meaning] = {
     "too_many_requests": Meaning("crawl.requests_per_page times the page budget was requested, and few pages came"),
     "unreachable": Meaning(
         "no answer, for another cause than the connection failures below",
-        "a new hit, from crawl.reopen_s after the stop on",
+        "a new hit, from a day after the stop on",
     ),
     "robots_unavailable": Meaning(
         "robots.txt failed crawl.robots_tries times, which forbids all; of one URL: that of its www twin failed",
-        "a new hit, from crawl.reopen_s after the stop on",
+        "a new hit, from a day after the stop on",
     ),
     "crawl_delay": Meaning("robots.txt asks for a Crawl-delay above crawl.crawl_delay_cap_s"),
     "private_address": Meaning("the host has an address that is not public; nothing was sent to it"),

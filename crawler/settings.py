@@ -48,11 +48,9 @@ class CrawlSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     use_sitemaps: bool = True
     use_links: bool = True
     sitemap_files: Count = 10  # sitemap files read per site, indexes included
-    sitemap_depth: Count = 2  # levels of sitemap indexes
     sitemap_bytes: SizeBytes = 8 * 1024 * 1024  # inflated bytes read of one sitemap file
     stop_when_decided: bool = True  # False: a decision on the site does not stop it (reproducible runs)
     network_wait_s: Seconds = 21_600.0  # seconds that no site is given up while none answers: our network; 0: never
-    reopen_s: Seconds = 86_400.0  # seconds after which a new hit tries an unreachable site again
 
     # Asking again, as long as the site is not stopped: seconds after which a URL of that status is asked for again; 0:
     # never. One that failed (fetch_error) is asked again by retry_s and tries.

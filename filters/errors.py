@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from stream.text.user_errors import Exit, FarmwatchError
 
-class FiltersError(Exception):
+
+class FiltersError(FarmwatchError):
     """Any failure of the filters. `retriable`: the same batch may succeed when tried again."""
-
-    retriable = False
 
 
 class MissingExtractor(FiltersError):
@@ -20,4 +20,6 @@ class WorkersUnavailable(FiltersError):
 
 
 class BadRuleset(FiltersError):
-    """A ruleset cannot be read, or has a wrong setting. The operator corrects it, or names another ruleset."""
+    """A ruleset cannot be read, or has a wrong setting: correct it, or name another ruleset."""
+
+    exit = Exit.USAGE

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from stream.text.user_errors import Exit, FarmwatchError
 
-class ScoringError(Exception):
+
+class ScoringError(FarmwatchError):
     """Any failure of detectors, training or tallies. No retry: the same input fails in the same way."""
-
-    retriable = False
 
 
 class UnknownDetector(ScoringError):
     """The configuration names a detector that this farmwatch does not have. The operator takes one of those listed."""
+
+    exit = Exit.USAGE
 
 
 class BadWeights(ScoringError):
@@ -23,6 +25,8 @@ class BadTrainingData(ScoringError):
 
 class TooFewLabels(BadTrainingData):
     """There are too few labelled texts or sites to learn from. The operator labels as many as the message says."""
+
+    exit = Exit.PROBLEM
 
 
 class MissingExtra(ScoringError):
@@ -42,6 +46,8 @@ class BadParameters(ScoringError, ValueError):
     A ValueError, so a decoder adds the place to the message.
     """
 
+    exit = Exit.USAGE
+
 
 class BadIdentity(ScoringError):
     """A string is no detector's identity. The message has the right form."""
@@ -60,6 +66,8 @@ class BadThresholds(ScoringError):
 
 class UnknownThresholds(BadThresholds):
     """No threshold set of this name is published for the detector. The operator names one that is, or a file."""
+
+    exit = Exit.USAGE
 
 
 class CalibrationRefused(ScoringError):

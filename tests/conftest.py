@@ -43,7 +43,7 @@ def shared() -> Path:
 def labelled(shared: Path) -> list[LabelledPage]:
     """Every labelled page with its features, measured once: about a minute on two cores. For tests marked `data`."""
     damage: list[str] = []
-    pages = LabelledPages(shared / "data" / "pages", bad=damage.append)
+    pages = LabelledPages(shared / "data" / "pages", on_bad=damage.append)
     with pytest.MonkeyPatch.context() as patch:
         remember_extraction(patch)
         measured = list(pages.measured(MeasureSettings(workers=2, time_limit_s=60)))

@@ -21,6 +21,7 @@ from crawler.web.urls import host_of, is_at, is_skipped, other_scheme, page_byte
 
 _REFUSED_CAP = 100  # forbidden URLs of one page or sample: a site's patterns may be slow
 _LINKS_CAP = 1000  # per page
+_INDEX_LEVELS = 2  # of sitemap indexes
 
 
 @dataclass(slots=True)
@@ -126,7 +127,7 @@ class Discovery:
         depth = next((depth for url, depth in reading.pending if url == answer.job.url), 0)
         reading.read += 1
         left = max(0, settings.sitemap_files - reading.read)
-        if answer.sitemap.files and depth < settings.sitemap_depth:
+        if answer.sitemap.files and depth < _INDEX_LEVELS:
             files = (url for url in answer.sitemap.files if is_at(url, row.origin))
             pending += [(url, depth + 1) for url in sample(row.site, files, left)]
         reading.pending = pending[:left]

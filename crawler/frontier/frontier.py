@@ -38,6 +38,7 @@ from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
 
 _HITS_CAP = 100  # hit ids kept per URL
+_REOPEN_MS = 86_400_000  # after that, a new hit tries an unreachable site again
 
 
 class Frontier:
@@ -71,7 +72,7 @@ class Frontier:
             return "imported"
         row = self._store.site(hit.site) or self._store.new_site(hit.site)
         row.origin = row.origin or origin_of(url)
-        if row.stopped in MAY_PASS and self._store.now_ms - row.stopped_at >= self._settings.reopen_s * 1000:
+        if row.stopped in MAY_PASS and self._store.now_ms - row.stopped_at >= _REOPEN_MS:
             row.reopen()
         outcome = self._take_hit(row, url, hit.id)
         self._store.save(row)

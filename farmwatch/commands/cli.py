@@ -1,7 +1,8 @@
-"""The command line: which command is where. A command's module is imported when it is called, so that help is quick."""
+"""The table of commands. The module of a command is imported when it is called, so that help is quick."""
 
 from __future__ import annotations
 
+import difflib
 import inspect
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -9,7 +10,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import App, Group, Parameter
 
 from farmwatch.terminal.messages import program_version, put
-from stream.text.user_errors import Exit
+from stream.text.user_errors import Exit, UsageError
 
 _COMMANDS = {  # group of the help -> command -> its function below farmwatch.commands, and its line in the list
     "Daemon": {
@@ -78,7 +79,7 @@ app = App(
 
 
 def run_command(arguments: Sequence[str]) -> Any:
-    """Run the command; returns its exit code or None. Raises CycloptsError, and what the command raises."""
+    """Run the command; returns its exit code or None. Raises CycloptsError, and the errors of the command."""
     describe(arguments)
     return app(arguments, exit_on_error=False, result_action="return_value")
 
@@ -97,6 +98,11 @@ def describe(arguments: Sequence[str]) -> None:
 
 def show_help(*command: Annotated[str, Parameter(help="The command, with its subcommand.")]) -> int:
     """Show the help of a command, as `farmwatch COMMAND --help` does."""
+    _, apps, unknown = app.parse_commands(command)
+    if unknown:
+        near = difflib.get_close_matches(unknown[0], list(apps[-1]), n=1)
+        said = f"farmwatch {' '.join(['help', *command[: -len(unknown)], *near])}"
+        raise UsageError(f"no command {' '.join(command)!r}: see `{said}`")
     describe(command)
     app.help_print(command)
     return Exit.OK

@@ -1,4 +1,4 @@
-"""Options that many commands share, and what they open. Light: nothing heavy is imported before a command runs."""
+"""Options that many commands share. Imports nothing heavy, so that help is quick."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from crawler.errors import UnusableUrl
 from crawler.web.urls import site_of
-from farmwatch.config.config import Loaded, load
+from farmwatch.config.config import LoadedConfig, load
 from farmwatch.terminal.messages import message
 from stream.text.user_errors import UsageError
 
+AT_LEAST_0 = Number(gte=0)
+Jobs = Annotated[
+    int, Parameter(name=["--jobs", "-j"], help="Worker processes; 0 = one per core.", validator=AT_LEAST_0)
+]
 AsJson = Annotated[bool, Parameter(name="--json", negative="", help="Print JSON in place of a table.")]
 Hits = Annotated[
     list[Path] | None,
@@ -30,7 +35,7 @@ Member = Annotated[
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class Configured:
-    """Where the configuration of a command without a log comes from."""
+    """The configuration of a command without a log."""
 
     config: Annotated[
         Path | None, Parameter(help="Configuration file. Default: ./farmwatch.toml, then $XDG_CONFIG_HOME/farmwatch/.")
@@ -44,7 +49,7 @@ class Configured:
         """The settings given as flags, `path=value`."""
         return list(self.set)
 
-    def load(self, *more: str) -> Loaded:
+    def load(self, *more: str) -> LoadedConfig:
         """Read the configuration; `more` are further `path=value` flags. Warnings go to stderr. Raises ConfigError."""
         loaded = load(self.config, [*self.flags(), *more])
         for warning in loaded.warnings:
@@ -55,7 +60,7 @@ class Configured:
 @Parameter(name="*")
 @dataclass(frozen=True, slots=True)
 class Common(Configured):
-    """Where the configuration comes from, and which log is meant."""
+    """The configuration, and the log."""
 
     log: Annotated[str | None, Parameter(help="The log: sqlite:FOLDER or kafka:HOST:PORT. Same as log.url.")] = None
 

@@ -63,7 +63,7 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedConfig:
     """A configuration, where each value came from, and what was odd about the environment."""
 
     config: Config
@@ -72,7 +72,9 @@ class Loaded:
     file: Path | None
 
 
-def load(file: Path | None = None, flags: Sequence[str] = (), environment: Mapping[str, str] | None = None) -> Loaded:
+def load(
+    file: Path | None = None, flags: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> LoadedConfig:
     """Read the configuration. `flags` are `path=value`; `file` None looks for the default one.
 
     Raises ConfigError with the setting's path.
@@ -85,10 +87,10 @@ def load(file: Path | None = None, flags: Sequence[str] = (), environment: Mappi
     if found is not None:
         layers.append(from_document(Config, _parse_file(found), str(found)))
     config, origins = resolve(Config, layers)
-    return Loaded(config, origins, warnings, found)
+    return LoadedConfig(config, origins, warnings, found)
 
 
-def shown(loaded: Loaded) -> list[tuple[str, Any, str]]:
+def setting_rows(loaded: LoadedConfig) -> list[tuple[str, Any, str]]:
     """(path, value as JSON has it, origin) of every setting, secrets masked."""
     rows = []
     for path, setting in settings_of(Config).items():

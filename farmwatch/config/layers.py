@@ -173,7 +173,8 @@ def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
         name = setting.path.rpartition(".")[2]
         is_secret = setting.secret or _is_table(setting) or _KEY_NAME.search(name)
         may_show = isinstance(raw, _SHOWN) and not is_secret
-        shown = f", the value is {_shown(_without_secrets(name, raw))}" if may_show else ""
+        plain = _without_secrets(name, raw) if may_show else ""
+        shown = f", the value is {repr(plain[:_LONG]) if isinstance(plain, str) else as_toml(plain)}"
         allowed = allowed_values(setting.type)
         if allowed:
             near = _suggest(raw, dict.fromkeys(allowed)) if may_show and isinstance(raw, str) else ""
@@ -182,12 +183,7 @@ def _convert(setting: Setting, raw: Any, origin: str, text: bool) -> Any:
             reason = str(error).replace("Expected", "expected").replace("`", "")
             if text:  # all values of flags and variables are texts at first
                 reason = reason.replace(", got str", "")
-        raise ConfigError(f"{setting.path}: {reason} (from {origin}{shown})") from error
-
-
-def _shown(value: Any) -> str:
-    """A value in an error: the first of a long one."""
-    return repr(value[:_LONG]) if isinstance(value, str) else as_toml(value)
+        raise ConfigError(f"{setting.path}: {reason} (from {origin}{shown if may_show else ''})") from error
 
 
 def _refuse_not_finite(value: Any) -> None:
@@ -200,7 +196,7 @@ def _refuse_not_finite(value: Any) -> None:
 
 
 def allowed_values(kind: Any) -> tuple[str, ...]:
-    """The values that a setting of type `kind` may have, in order, where they are few and named; else none."""
+    """The values of a setting that is one of a few names, in order; () for any other type."""
     kind = _bare(kind)
     if get_origin(kind) in (Union, UnionType):
         return tuple(value for part in get_args(kind) for value in allowed_values(part))
@@ -208,7 +204,7 @@ def allowed_values(kind: Any) -> tuple[str, ...]:
 
 
 def shown_value(value: str) -> str:
-    """One of a few values as it is shown: the empty one would not be seen."""
+    """One of a few values; the empty one in quotes."""
     return value or '""'
 
 
@@ -218,7 +214,7 @@ def _either(values: Sequence[str]) -> str:
 
 
 def _decode(kind: type, value: Any) -> Any:
-    """What msgspec does not know by itself."""
+    """Convert to a type that msgspec does not know."""
     if kind is Path and isinstance(value, str):
         return Path(value)
     raise ValueError(f"expected {kind.__name__}, got {type(value).__name__}")
@@ -230,10 +226,10 @@ def encode(value: Any) -> Any:
 
 
 def masked(setting: Setting, value: Any) -> Any:
-    """A value as it may be shown.
+    """A value with its secrets masked.
 
-    Masked are secrets, entries of a table whose names say that they are secret, headers, what goes before a key, and
-    the values in the query of a URL: there is where a key is written by mistake.
+    Masked are secrets, entries of a table with the name of a secret, headers, the prefix of a key, and the values in
+    the query of a URL: keys are written there by mistake.
     """
     if setting.secret:
         return MASK if value else encode(value)
@@ -249,12 +245,10 @@ def _without_secrets(name: str, plain: Any) -> Any:
     if isinstance(plain, str) and name == "key_prefix":
         return MASK if plain else plain
     if isinstance(plain, str) and name == "url":
-        return _QUERY_VALUE.sub(lambda found: (found[1] or "") + _masked_value(found[2]), plain)
+        return _QUERY_VALUE.sub(
+            lambda found: (found[1] or "") + (found[2] if _FIELDS.fullmatch(found[2]) else MASK), plain
+        )
     return plain
-
-
-def _masked_value(value: str) -> str:
-    return value if _FIELDS.fullmatch(value) else MASK
 
 
 def _is_table(setting: Setting) -> bool:
@@ -263,10 +257,11 @@ def _is_table(setting: Setting) -> bool:
 
 def _parse(kind: Any, raw: str) -> Any:
     """Lists and tables in text are written as JSON or TOML has them; a list may also be words between commas."""
-    if _is_text(kind):
+    bare = _bare(kind)
+    if bare is str:
         return raw
     stripped = raw.strip()
-    if stripped == "null" and type(None) in get_args(_bare(kind)):
+    if stripped == "null" and type(None) in get_args(bare):
         return None
     if stripped[:1] in ("[", "{"):
         try:
@@ -277,21 +272,13 @@ def _parse(kind: Any, raw: str) -> Any:
             return read_toml(f"value = {stripped}", MOST_BYTES)["value"]
         except BadToml as error:
             raise ValueError(f"neither JSON nor TOML: {error}") from None
-    if _is_list(kind):
+    if get_origin(bare) in (list, tuple, set, frozenset) or bare in (list, tuple):
         return [part.strip() for part in stripped.split(",") if part.strip()]
     return raw
 
 
 def _bare(kind: Any) -> Any:
     return get_args(kind)[0] if get_origin(kind) is Annotated else kind
-
-
-def _is_text(kind: Any) -> bool:
-    return _bare(kind) is str
-
-
-def _is_list(kind: Any) -> bool:
-    return get_origin(_bare(kind)) in (list, tuple, set, frozenset) or _bare(kind) in (list, tuple)
 
 
 def _is_struct(kind: Any) -> bool:

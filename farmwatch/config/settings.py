@@ -42,7 +42,6 @@ class UpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     restart_max_s: PositiveSeconds = 60.0  # longest wait between restarts, seconds
     heartbeat_s: PositiveSeconds = 60.0  # seconds between heartbeats through all stages
     retention_s: PositiveSeconds = 300.0  # seconds between rounds of retention
-    overview_s: PositiveSeconds = 15.0  # seconds between looks at the sites and the rate
     status_s: PositiveSeconds = 30.0  # seconds between lines of status in the log
 
 

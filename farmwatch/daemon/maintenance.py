@@ -43,6 +43,7 @@ from stream.schema.vocabulary import VERDICTS
 from stream.text.user_errors import FarmwatchError
 
 _log = structlog.get_logger()
+_OVERVIEW_S = 15.0  # between looks at the sites and the rate
 _BUSY = 0.05  # share of the time that a job may take: over a million sites a look takes longer than its interval
 _RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week
 _HOUR_S = 3600.0
@@ -109,7 +110,7 @@ class Upkeep:
         self._series = SeriesKeeper(self.log, self.rate, self.live.run.name)
         self._jobs: Sequence[tuple[str, float, Callable[[], None]]] = (
             ("heartbeat", self.settings.heartbeat_s, self.beat),
-            ("overview", self.settings.overview_s, self.look),
+            ("overview", _OVERVIEW_S, self.look),
             ("status", self.settings.status_s, self.tell),
             ("retention", self.settings.retention_s, self.expire),
         )
@@ -237,7 +238,7 @@ class Upkeep:
         if len(every) >= LARGE:
             if len(every) > len(rows):  # some are of other versions
                 of_sites = rate_lines(every, "", self.rate, now_ms=now_ms, review=review)
-            wait_s = max(self.settings.overview_s, (self.monotonic() - started) / _BUSY)
+            wait_s = max(_OVERVIEW_S, (self.monotonic() - started) / _BUSY)
             until = now_ms + round(2000 * wait_s)
             answer = KeptAnswer(now_ms, until, self._table.ends, self.rate, of_sites, counts_of(every))
             keep_answer(self.log, self.live.names.sites, answer)

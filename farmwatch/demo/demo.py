@@ -16,7 +16,7 @@ from crawler.frontier.rows import Totals
 from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
 from farmwatch.config.config import Config, load
-from farmwatch.config.configured import load_configured_detector
+from farmwatch.config.detector_config import load_configured_detector
 from farmwatch.config.layers import ENV_PREFIX
 from farmwatch.config.opening import open_configured
 from farmwatch.daemon.quiescence import settle

@@ -1,4 +1,4 @@
-"""What a check looks at, and what it finds."""
+"""The subject of a check, and its result."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class CheckState(enum.StrEnum):
 
 @dataclass(slots=True)
 class Subject:
-    """What is checked: the configuration for these roles, and the log once it is open."""
+    """The configuration for these roles, and the log once it is open."""
 
     config: Config
     roles: Collection[Role] = tuple(Role)
@@ -31,7 +31,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """What a check found, and how to mend it; the list of checks fills in the name."""
+    """The result of a check, and the remedy; the list of checks fills in the name."""
 
     state: CheckState
     found: str

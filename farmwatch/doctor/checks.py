@@ -1,6 +1,6 @@
-"""The list of checks. `doctor` runs all of them and prints what they find; `up` stops at the first failure.
+"""The list of checks. `doctor` runs all of them and prints the results; `up` stops at the first failure.
 
-`up` checks before any role starts, and lays out the log: the supervisor would restart a role at fault for ever.
+`up` checks before any role starts, and lays out the log: the supervisor would restart a broken role for ever.
 """
 
 from __future__ import annotations
@@ -14,14 +14,13 @@ from typing import NamedTuple
 
 import structlog
 
-from crawler.errors import CrawlError
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import check_log_url, create_topics, open_configured
 from farmwatch.doctor import crawl_checks, log_checks, machine_checks, model_checks
 from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subject, fail
 from farmwatch.terminal.messages import message
-from filters.errors import BadRuleset, FiltersError
+from filters.errors import BadRuleset
 from filters.rules.ruleset import Ruleset
 from replay.live.live_run import live_or_begun
 from replay.runs.site_table import read_sites, ruleset_of, short_ruleset
@@ -37,7 +36,6 @@ from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted, one_line
 
 _log = structlog.get_logger()
-_OWN_ERRORS = (FarmwatchError, StreamError, CrawlError, FiltersError, ScoringError)  # their messages say what to do
 _REMEDIES: dict[type[Exception], str] = {
     BadRuleset: "see `farmwatch rulesets check FILE`, or set judge.ruleset to one of `farmwatch rulesets list`",
     ScoringError: "do what it says, or take another detector in score.detectors (`farmwatch detectors`)",
@@ -45,7 +43,7 @@ _REMEDIES: dict[type[Exception], str] = {
 
 
 class DoctorCheck(NamedTuple):
-    """A check, and the roles that `up` does not start where it fails; without roles it is for `doctor` alone."""
+    """A check, and the roles that `up` does not start if it fails; without roles only `doctor` runs it."""
 
     name: str
     run: Callable[[Subject], Results]
@@ -88,14 +86,14 @@ def examine(config: Config) -> Iterator[CheckResult]:
             try:
                 for result in check.run(subject):
                     yield replace(result, check=check.name)
-            except Exception as error:  # noqa: BLE001 - whatever breaks is what the doctor is there to tell
+            except Exception as error:  # noqa: BLE001 - the doctor reports whatever breaks
                 yield replace(_failure(error), check=check.name)
 
 
 def _failure(error: Exception) -> CheckResult:
     said = one_line(" ".join(str(error).split()))
-    if not isinstance(error, _OWN_ERRORS):
-        return fail(f"{type(error).__name__}: {said}", "this is a mistake in farmwatch: report it with this line")
+    if not isinstance(error, FarmwatchError):  # whose message says what to do
+        return fail(f"{type(error).__name__}: {said}", "this is a bug of farmwatch: report it with this line")
     return fail(said, next((mend for kind, mend in _REMEDIES.items() if isinstance(error, kind)), ""))
 
 
@@ -103,7 +101,7 @@ def require_fit(config: Config, roles: Collection[Role], log: Log | None = None)
     """Raise the first failure among the checks that these roles need; print warnings.
 
     Without `log`: the checks of configuration and machine, which write nothing but the archive's folder. With it: those
-    of the log. Raises FarmwatchError and the errors of the packages.
+    of the log. Raises FarmwatchError.
     """
     subject = Subject(config, roles, log)
     for check in BEFORE_THE_LOG if log is None else ON_THE_LOG:
@@ -120,8 +118,7 @@ def require_fit(config: Config, roles: Collection[Role], log: Log | None = None)
 def prepare(config: Config, roles: Sequence[Role]) -> None:
     """Check that these roles can start, and lay out the log; the first JUDGE or TALLY ever begins the live run.
 
-    A broker that is away is no fault of the configuration: the roles wait for it. Raises as `require_fit`, ConfigError,
-    StreamError, and FarmwatchError for a folder that cannot be written.
+    The roles wait for a broker that is away. Raises FarmwatchError.
     """
     check_log_url(config)
     require_fit(config, roles)
@@ -131,43 +128,37 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
             known = log.topics()
             create_topics(log, config)
             if known:
-                _tell_missing(log.topics().keys() - known)
+                _warn_missing(log.topics().keys() - known)
             live = live_or_begun(log, config) if Role.JUDGE in roles or Role.TALLY in roles else None
             require_fit(config, roles, log)
             if live is not None:
-                with suppress(StreamError):  # a line to read, which stops nothing
-                    _tell_other_rulesets(read_sites(log), live.ruleset)
+                with suppress(StreamError):
+                    _report_other_rulesets(read_sites(log), live.ruleset)
     except StreamError as error:
         if not (error.retriable and config.log.url.startswith("kafka:")):
             raise
         _log.warning("broker_away", url=config.log.url, error=str(error)[:300])
 
 
-def _tell_missing(created: Collection[str]) -> None:
+def _warn_missing(created: Collection[str]) -> None:
     """One line of topics that the log lacked. The memory of sites is left out: each feature epoch has its own."""
     missing = sorted(topic for topic in created if not topic.startswith(f"state.{site_memory('')}"))
     if missing:
         _log.warning("topics_were_missing", topics=missing)
         message(
-            f"warning: the log had no {', '.join(missing)}: made anew, empty. Where it was deleted, the records that"
-            " nobody had read are lost, and of a topic `state.…` all that a stage remembered; a log of an earlier"
-            " version may not have had it yet"
+            f"warning: created missing topics: {', '.join(missing)}. If they were deleted, their unread records are"
+            " lost, and with a topic `state.…` the memory of its stage"
         )
 
 
-def _tell_other_rulesets(rows: Sequence[SiteState], in_force: Ruleset) -> None:
-    """One line of the sites whose rows are of another ruleset: they are not judged anew by themselves."""
+def _report_other_rulesets(rows: Sequence[SiteState], in_force: Ruleset) -> None:
+    """One line of the sites whose rows are of another ruleset: they are judged again only with a new page."""
     judged = (row for row in rows if row.ruleset and not is_canary(row.site))
     others = Counter(ruleset_of(row) for row in judged if row.digest != in_force.digest)
-    if not others:
-        return
-    sites = ", ".join(f"{counted(count, 'site')} by {ruleset}" for ruleset, count in others.most_common())
-    message(
-        one_line(
-            f"judged before: {sites}; each keeps its row until a page of it is judged by"
-            f" {short_ruleset(in_force.name, in_force.digest)}"
-        )
-    )
+    if others:
+        sites = ", ".join(f"{counted(count, 'site')} by {ruleset}" for ruleset, count in others.most_common())
+        now = short_ruleset(in_force.name, in_force.digest)
+        message(one_line(f"judged before: {sites}; each keeps its row until a page of it is judged by {now}"))
 
 
 def _require_writable(config: Config) -> None:

@@ -31,7 +31,7 @@ _ERROR_CHARS = 200
 
 
 def log(at: Subject, held: ExitStack) -> Results:
-    """Open the log to be read, until `held` ends, for the checks that follow. Raises FarmwatchError, StreamError."""
+    """Open the log for reading, until `held` ends, for the checks that follow. Raises FarmwatchError."""
     config = at.config
     if not log_exists(config):
         yield ok(f"{config.log.url}: not made yet; `farmwatch up` makes it")
@@ -52,7 +52,7 @@ def log(at: Subject, held: ExitStack) -> Results:
 
 
 def broker(at: Subject) -> Results:
-    """Version and limits of a Kafka broker, and the settings of its topics; what is found says how to mend it."""
+    """Version and limits of a Kafka broker, and the settings of its topics; each result says the remedy."""
     if at.log is None or not at.config.log.url.startswith("kafka:"):
         return
     # before the first `up` all topics are missing, and that is as it should be
@@ -102,7 +102,7 @@ def dead_letters(at: Subject) -> Results:
 
 
 def live_run(at: Subject) -> Results:
-    """What the live stages work by, and what is configured otherwise. Raises LiveRunUnfit."""
+    """The rules of the live stages, and differences from the configuration. Raises LiveRunUnfit."""
     if at.log is None:
         return
     control = Control(at.log)
@@ -110,12 +110,11 @@ def live_run(at: Subject) -> Results:
     if live is None:
         return
     require_live(control, at.config, live, at.roles)
-    differs = False
+    found: list[str] = []
     with suppress(BadRuleset):  # of the configuration, which has a check of its own
-        for said in differences(live, at.config, control):
-            differs = True
-            yield warn(one_line(said))
-    if not differs:
+        found = list(differences(live, at.config, control))
+    yield from (warn(one_line(said)) for said in found)
+    if not found:
         detector = f" and scores of {live.run.detector}" if live.run.detector else ""
         method = f", sites by {method_name(live.run.site_method)}" if live.run.site_method else ""
         yield ok(f"{live.run.shown}: {live.ruleset.name} {live.ruleset.digest}{detector}{method}")

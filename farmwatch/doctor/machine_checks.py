@@ -88,7 +88,7 @@ def ports(at: Subject) -> Results:
                 raise ConfigError(address_refused(host, port, error)) from error
             taken.append(f"{port} ({role.value})")
     if taken:
-        mend = "if it is not farmwatch that runs there, set metrics.port to another one, or to 0 for any"
+        mend = "if another program uses them, set metrics.port to another one, or to 0 for any"
         yield warn(f"metrics ports in use on {host}: {', '.join(taken)}", mend)
     else:
         yield ok(f"metrics on {host}:{first} to {first + len(at.roles) - 1}" if first else "metrics on free ports")

@@ -36,23 +36,23 @@ def extractor(at: Subject) -> Results:
 
 
 def ruleset(at: Subject) -> Results:
-    """A ruleset that does not load is only a warning where the live run judges by a text of its own.
+    """A ruleset that does not load is only a warning if the live run has its rules from the log.
 
     Raises BadRuleset.
     """
     try:
         configured = load_configured_ruleset(at.config)
     except BadRuleset as error:
-        goes_on = _live_as_it_is(at.config)
-        if not goes_on:
+        continues = _continued_rules(at.config)
+        if not continues:
             raise
-        yield warn(one_line(f"judge.ruleset: {error}; {goes_on}"))
+        yield warn(one_line(f"judge.ruleset: {error}; {continues}"))
     else:
         yield ok(f"{configured.name} {configured.digest}")
 
 
-def _live_as_it_is(config: Config) -> str:
-    """How the live run goes on by the text that the log has; "" where it has none."""
+def _continued_rules(config: Config) -> str:
+    """The rules in the log that the live run continues with; "" if there are none."""
     if not log_exists(config):
         return ""
     try:
@@ -61,11 +61,11 @@ def _live_as_it_is(config: Config) -> str:
     except StreamError as error:
         if not error.retriable:
             return ""
-        return "the log does not answer: the live run, if one has begun, goes on with the rules that it has there"
+        return "the log does not answer: a live run continues with the rules in the log"
     live = control.live
     if live is None or not control.ruleset_text(live):
         return ""
-    return f"the live run {live.shown} goes on with {live.ruleset} {live.digest}, which the log has"
+    return f"the live run {live.shown} continues with {live.ruleset} {live.digest} from the log"
 
 
 def detectors(at: Subject) -> Results:
@@ -93,7 +93,7 @@ def pair(at: Subject) -> Results:
 
 
 def sites(at: Subject) -> Results:
-    """Whose scores judge sites, and by which method: there are numbers for it. Raises ConfigError, ScoringError."""
+    """The detector and the method of site verdicts have their numbers. Raises ConfigError, ScoringError."""
     identity = tally_identity(at.config)
     refuse_uncalibrated([identity])
     chosen = at.config.tally.sprt or site_test_of(at.config, identity)
@@ -109,7 +109,7 @@ def sites(at: Subject) -> Results:
 
 
 def _undecidable(method: SiteMethod, enough_articles: int) -> str:
-    """What a sequential test cannot say of any site before its crawl stops; "" where it can say both."""
+    """The verdict that a sequential test cannot reach before the crawl of a site stops; "" if it can reach both."""
     if not isinstance(method, SiteTest):
         return ""
     least = fewest_pages(method.params)._asdict()

@@ -22,7 +22,7 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Evaluated:
+class RulesetReport:
     """A ruleset and what it keeps. `name` tells it from the others of the report."""
 
     name: str
@@ -38,25 +38,25 @@ class Evaluated:
             **_kept_json(found.whole),
             "articles": _kept_json(confusion.articles),
             "others": _kept_json(confusion.others),
-            "precision": confusion.precision,
-            "recall": confusion.recall,
-            "f1": confusion.f1,
+            **{name: getattr(confusion, name) for name in ("precision", "recall", "f1")},
             "page_types": {name: _kept_json(kept) for name, kept in found.labels.items()},
             "sources": {name: _kept_json(kept) for name, kept in found.sources.items()},
             "rules": [_rule_json(rule) for rule in found.rules],
         }
 
 
-def report(names: Sequence[str], rulesets: Sequence[Ruleset], found: Sequence[RulesetEvaluation]) -> list[Evaluated]:
+def report(
+    names: Sequence[str], rulesets: Sequence[Ruleset], found: Sequence[RulesetEvaluation]
+) -> list[RulesetReport]:
     """Evaluations under the names of their rulesets; where two share a name, under the argument that named them."""
     own = [ruleset.name for ruleset in rulesets]
     return [
-        Evaluated(ruleset.name if own.count(ruleset.name) == 1 else name, ruleset.digest, evaluation)
+        RulesetReport(ruleset.name if own.count(ruleset.name) == 1 else name, ruleset.digest, evaluation)
         for name, ruleset, evaluation in zip(names, rulesets, found, strict=True)
     ]
 
 
-def tables_of(report: Sequence[Evaluated], *, details: bool) -> list[Table]:
+def tables_of(report: Sequence[RulesetReport], *, details: bool) -> list[Table]:
     """A summary over the rulesets, pass rates by page type and by source, and with `details` each ruleset's rules."""
     whole = report[0].found
     tables = [_summary(report)]
@@ -68,17 +68,8 @@ def tables_of(report: Sequence[Evaluated], *, details: bool) -> list[Table]:
     return tables
 
 
-def document(tables: Sequence[Table]) -> str:
-    """The tables as Markdown."""
-    lines: list[str] = []
-    for table in tables:
-        lines += [f"{table.title}:", "", _line(table.headings), "|" + "---|" * len(table.headings)]
-        lines += [*(_line(row) for row in table.rows), ""]
-    return "\n".join(lines).strip()
-
-
-def remarks(report: Sequence[Evaluated]) -> list[str]:
-    """What the labels cannot say, and why: what the tables leave out, and page types that only look like articles."""
+def remarks(report: Sequence[RulesetReport]) -> list[str]:
+    """Remarks on the limits of the labels."""
     found = report[0].found  # the labels are the same for every ruleset
     kinds = ", ".join(map(repr, found.labels))
     said = [
@@ -95,7 +86,7 @@ def remarks(report: Sequence[Evaluated]) -> list[str]:
     return said
 
 
-def _summary(report: Sequence[Evaluated]) -> Table:
+def _summary(report: Sequence[RulesetReport]) -> Table:
     rows = []
     for evaluated in report:
         confusion = evaluated.found.confusion
@@ -113,16 +104,15 @@ def _summary(report: Sequence[Evaluated]) -> Table:
     return Table("Articles against the other pages with a page type", headings, rows)
 
 
-def _matrix(what: str, report: Sequence[Evaluated], columns: Sequence[dict[str, KeptShare]]) -> Table:
+def _matrix(what: str, report: Sequence[RulesetReport], columns: Sequence[dict[str, KeptShare]]) -> Table:
     rows = [
         [name, str(kept.pages), *(_percent(column[name]) for column in columns)] for name, kept in columns[0].items()
     ]
-    return Table(
-        f"Kept by {what}, percent (95% interval)", [what, "pages", *(evaluated.name for evaluated in report)], rows
-    )
+    headings = [what, "pages", *(evaluated.name for evaluated in report)]
+    return Table(f"Kept by {what}, percent (95% interval)", headings, rows)
 
 
-def _rules(evaluated: Evaluated) -> Table:
+def _rules(evaluated: RulesetReport) -> Table:
     rows = []
     for rule in evaluated.found.rules:
         counts = (sum(rule.drops), sum(rule.marginal), sum(rule.sole), rule.sole.articles, rule.sole.others)
@@ -153,18 +143,6 @@ def _kept_json(kept: KeptShare) -> dict[str, float | None]:
 
 
 def _rule_json(rule: RuleDrops) -> dict[str, Any]:
-    counts: dict[str, Pages] = {
-        "drops": rule.drops,
-        "marginal": rule.marginal,
-        "sole": rule.sole,
-        "unknown": rule.unknown,
-    }
-    return {
-        "rule": rule.name,
-        "disabled": rule.disabled,
-        **{name: {**pages._asdict(), "all": sum(pages)} for name, pages in counts.items()},
-    }
-
-
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in cells) + " |"
+    counts: dict[str, Pages] = {name: getattr(rule, name) for name in ("drops", "marginal", "sole", "unknown")}
+    pages = {name: {**of_kind._asdict(), "all": sum(of_kind)} for name, of_kind in counts.items()}
+    return {"rule": rule.name, "disabled": rule.disabled, **pages}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from farmwatch.labels.judgements import PageLabel, standing
+from farmwatch.labels.judgements import PageLabel, latest_judgements
 from farmwatch.labels.labelled_pages import Label, LabelledPage
 from farmwatch.terminal.jsonl import JsonLines
 from farmwatch.terminal.messages import message
@@ -34,7 +34,7 @@ class LabelledFetches:
         self._lines = JsonLines([file], PageLabel, "rulesets evaluate")
         self._others = 0
         self._sites: dict[str, str] = {}  # fetch id -> site
-        self.labels = [self._label(judged) for judged in standing(self._judging())]
+        self.labels = [self._label(judged) for judged in latest_judgements(self._judging())]
         if self._others:
             message(
                 f"{counted(self._others, 'line')} left out: without a fetch_id, thus no judgement of a page of a log"

@@ -92,7 +92,7 @@ def judgement(page: SamplePage, answer: Answer, by: str, at: int) -> Judgement:
     return Judgement(**of_page, **said, text=page.text or "")
 
 
-def taken_back(page: SamplePage, by: str, at: int) -> Judgement:
+def retraction(page: SamplePage, by: str, at: int) -> Judgement:
     """The line that takes back what was said of a page."""
     return Judgement(fetch_id=page.fetch_id, by=by, labelled_at=at)
 
@@ -109,7 +109,7 @@ class PageLabel(msgspec.Struct, frozen=True, kw_only=True):
 S = TypeVar("S", Judgement, PageLabel)
 
 
-def standing(judgements: Iterable[S]) -> Iterator[S]:
+def latest_judgements(judgements: Iterable[S]) -> Iterator[S]:
     """What counts: the last judgement of each page, in the order of those, but for what was taken back."""
     last: dict[str, S] = {}
     for one in judgements:

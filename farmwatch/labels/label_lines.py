@@ -5,7 +5,7 @@ prints it, with the label beside it. `site`, `genre` (or `domain`), `words` may 
 over. In CSV the same names are columns, and two may be called otherwise. A label is human or llm; 0 and 1, false and
 true are taken as well, for columns such as "generated". A text that comes again is left out; where there are only
 scores, `id` tells texts apart. Of lines of `farmwatch label`, which have a `fetch_id`, the last one of each page
-counts, and those with an empty label are passed over: nobody said who wrote the page.
+counts, and those with an empty label (no author label) are passed over.
 """
 
 from __future__ import annotations
@@ -67,11 +67,6 @@ class LabelledText:
     site: str
     genre: str
 
-    @property
-    def scored(self) -> bool:
-        """False for a text that a detector still has to look at."""
-        return self.text is None
-
 
 class LabelFile:
     """The labelled lines of a file; what is wrong with a line goes to stderr with its number. Call `end` at the end."""
@@ -80,10 +75,10 @@ class LabelFile:
         """Read `file`; `.csv` is CSV, whatever else JSON lines; `.zst` or `.gz` behind it is inflated, `-` is stdin."""
         self._file = file
         self._columns = {score_column: "score", label_column: "label"}
-        self._lines = JsonLines([file], LabelLine, "calibrate", doubtful=lambda line: line.label is None)
+        self._lines = JsonLines([file], LabelLine, "calibrate", is_doubtful=lambda line: line.label is None)
         self._seen: dict[bytes, tuple[bool, str]] = {}  # digest of a text -> its label and place
         self._copies = 0
-        self._unsaid = 0  # judged pages of which nobody said who wrote them
+        self._unsaid = 0  # judged pages without an author label
 
     def __iter__(self) -> Iterator[LabelledText]:
         """Raises FarmwatchError for a file that cannot be read or has no label, and for a CSV without the columns."""
@@ -158,7 +153,7 @@ class LabelFile:
         if self._copies:
             message(f"{counted(self._copies, 'line')} left out: copies of texts that came before count once")
         if self._unsaid:
-            message(f"{counted(self._unsaid, 'page')} left out: judged, but nobody said who wrote it")
+            message(f"{counted(self._unsaid, 'page')} left out: no author label")
         return self._lines.end()
 
     def _csv(self) -> Iterator[tuple[str, LabelLine]]:
@@ -182,26 +177,19 @@ class LabelFile:
             raise FarmwatchError(f"{self._file}: several columns {twice[0]!r}: leave one of them")
         while True:
             try:
-                cells = next(rows)
+                cells = next(rows, None)
+                if cells is None:
+                    return
                 if cells and len(cells) != len(names):
                     raise ValueError(f"{len(cells)} cells, the header has {len(names)}")
                 row = {name: cell for name, cell in zip(names, cells, strict=False) if cell and name in _FIELDS}
                 if cells:
                     yield f"line {rows.line_num}", msgspec.convert(row, LabelLine, strict=False)
-            except StopIteration:
-                return
             except (csv.Error, ValueError) as error:  # msgspec's errors are ValueErrors
                 self.bad(f"line {rows.line_num}", error)
 
 
 _FIELDS = frozenset(LabelLine.__struct_fields__)
-
-
-def _refuse_bad_identity(identity: str) -> None:
-    try:
-        refuse_bad_identity(identity)
-    except BadIdentity as error:
-        raise ValueError(f"detector: {error}") from error
 
 
 def _labelled(place: str, line: LabelLine) -> LabelledText:
@@ -217,7 +205,10 @@ def _labelled(place: str, line: LabelLine) -> LabelledText:
         if number is not None and not abs(number) <= _LARGEST_SCORE:  # not a number, too
             raise ValueError(f"{name} is {number:g}, not a number within {_LARGEST_SCORE:,} of 0")
     if line.detector:
-        _refuse_bad_identity(line.detector)
+        try:
+            refuse_bad_identity(line.detector)
+        except BadIdentity as error:
+            raise ValueError(f"detector: {error}") from error
     if line.p_llm is not None and not 0 <= line.p_llm <= 1:
         raise ValueError(f"p_llm is {line.p_llm}, not between 0 and 1")
     words = line.words if line.words is not None else -1 if line.text is None else len(line.text.split())

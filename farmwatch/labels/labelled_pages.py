@@ -74,14 +74,14 @@ class LabelledPage:
 class LabelledPages:
     """The pages of a folder. What is damaged is told to `bad` with file and line, and skipped; `skipped` counts it."""
 
-    def __init__(self, folder: Path, sources: Sequence[str] = (), *, bad: Callable[[str], None] = message) -> None:
+    def __init__(self, folder: Path, sources: Sequence[str] = (), *, on_bad: Callable[[str], None] = message) -> None:
         """Read the labels of the given sources, of all by default.
 
         Raises FarmwatchError for a folder without labelled pages, UsageError for a source that is not in it.
         """
         self.skipped = 0
         self._folder = folder
-        self._told = bad
+        self._on_bad = on_bad
         found = sorted(file.parent.name for file in folder.glob("*/gold.jsonl"))
         if not found:
             raise FarmwatchError(f"{folder}: no labelled pages: there is no <source>/gold.jsonl in it")
@@ -117,7 +117,7 @@ class LabelledPages:
 
     def _labels(self, source: str) -> Iterator[Label]:
         file = self._folder / source / "gold.jsonl"
-        lines = JsonLines([file], _GoldLine, "rulesets evaluate", on_bad=lambda line: self._told(f"{file}: {line}"))
+        lines = JsonLines([file], _GoldLine, "rulesets evaluate", on_bad=lambda line: self._on_bad(f"{file}: {line}"))
         seen: set[str] = set()
         for place, gold in lines:
             if not _ID.fullmatch(gold.id):
@@ -153,7 +153,7 @@ class LabelledPages:
 
     def _bad(self, place: str, reason: object) -> None:
         self.skipped += 1
-        self._told(f"{place}: {' '.join(str(reason).split())}")
+        self._on_bad(f"{place}: {' '.join(str(reason).split())}")
 
 
 def _checked(file: Path, ident: str) -> bytes:

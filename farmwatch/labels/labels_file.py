@@ -1,4 +1,4 @@
-"""The labels file: lines are only ever added, each on the disk before the next page is shown; one writer at a time."""
+"""The labels file: append-only, synced after each label, one writer at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from farmwatch.labels.judgements import Judgement, standing
+from farmwatch.labels.judgements import Judgement, latest_judgements
 from stream.text.user_errors import FarmwatchError
 
 _OPENING = b'{"fetch_id":'  # every line that was written here begins so
@@ -23,7 +23,7 @@ class _Line(msgspec.Struct):
 class LabelsFile:
     """A labels file, open to be added to; it holds the file's lock until `close`.
 
-    `standing` are the judgements that count, by fetch id, the last one last, without their texts.
+    `latest` are the judgements that count, by fetch id, the last one last, without their texts.
     """
 
     def __init__(self, file: Path) -> None:
@@ -33,7 +33,7 @@ class LabelsFile:
         opened, that another process has open, or that holds something else than labels.
         """
         self.file = file
-        self.standing: dict[str, Judgement] = {}
+        self.latest: dict[str, Judgement] = {}
         try:
             self._fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         except OSError as error:
@@ -59,9 +59,9 @@ class LabelsFile:
             with suppress(OSError):
                 os.ftruncate(self._fd, before)
             raise FarmwatchError(f"{self.file}: the last answer was not kept: {error.strerror}") from error
-        self.standing.pop(said.fetch_id, None)
+        self.latest.pop(said.fetch_id, None)
         if said.page_type:
-            self.standing[said.fetch_id] = msgspec.structs.replace(said, text="")
+            self.latest[said.fetch_id] = msgspec.structs.replace(said, text="")
 
     def close(self) -> None:
         """Close it, and let go of its lock."""
@@ -85,7 +85,7 @@ class LabelsFile:
                 elif line.strip():
                     self._take(line, number, found)
                 end += len(line)
-        self.standing = {said.fetch_id: said for said in standing(found)}
+        self.latest = {said.fetch_id: said for said in latest_judgements(found)}
 
     def _take(self, line: bytes, number: int, found: list[Judgement]) -> None:
         try:

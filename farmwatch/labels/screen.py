@@ -35,7 +35,7 @@ class Layout:
     last: int
 
 
-def laid_out(
+def layout(
     page: SamplePage | None,
     title: str,
     *,

@@ -1,4 +1,4 @@
-"""Which page is asked for next, and what the answers come to. No terminal is known here."""
+"""A labelling session: the next page, and counts of answers. Independent of the terminal."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgement, taken_back
+from farmwatch.labels.judgements import ANSWERS, Judgement, SamplePage, judgement, retraction
 from farmwatch.labels.labels_file import LabelsFile
+from filters.rules.judgement import ARTICLE
 
 SKIP, UNDO = "s", "u"
 
@@ -28,21 +29,21 @@ class Session:
         self.pages = pages
         self._labels, self._by, self._clock = labels, by, clock
         place = {page.fetch_id: number for number, page in enumerate(pages)}
-        self._left = deque(number for number, page in enumerate(pages) if page.fetch_id not in labels.standing)
-        self._gone = [place[fetch_id] for fetch_id in labels.standing if fetch_id in place]  # what `undo` goes back to
+        self._left = deque(number for number, page in enumerate(pages) if page.fetch_id not in labels.latest)
+        self._gone = [place[fetch_id] for fetch_id in labels.latest if fetch_id in place]  # what `undo` goes back to
 
     @property
     def number(self) -> int | None:
-        """Place in the sample of the page that is asked for, from 0; None where all were seen."""
+        """Place of the next page in the sample, from 0; None if all were seen."""
         return self._left[0] if self._left else None
 
     @property
     def labelled(self) -> int:
         """How many pages of the sample are labelled."""
-        return sum(page.fetch_id in self._labels.standing for page in self.pages)
+        return len(self._said())
 
     def press(self, key: str) -> str:
-        """Do what a key of ANSWERS, SKIP or UNDO says; "" or why it could not be done. Raises FarmwatchError."""
+        """Act on a key of ANSWERS, SKIP or UNDO; "" or why it was not possible. Raises FarmwatchError."""
         if key == UNDO:
             return self._undo()
         if not self._left:
@@ -57,8 +58,8 @@ class Session:
         if not self._gone:
             return "there is nothing to undo"
         page = self.pages[self._gone[-1]]
-        if page.fetch_id in self._labels.standing:
-            self._labels.add(taken_back(page, self._by, self._clock()))
+        if page.fetch_id in self._labels.latest:
+            self._labels.add(retraction(page, self._by, self._clock()))
         self._left.appendleft(self._gone.pop())
         return ""
 
@@ -76,15 +77,11 @@ class Session:
         said = self._said()
         for page in self.pages:
             if page.verdict_a != page.verdict_b and page.fetch_id in said:
-                kept, other = (page.run_a, page.run_b) if page.verdict_a == _ARTICLE else (page.run_b, page.run_a)
-                found.setdefault(f"kept by {kept}, dropped by {other}", []).append(
-                    said[page.fetch_id].page_type == _ARTICLE
-                )
+                kept, other = (page.run_a, page.run_b) if page.verdict_a == ARTICLE else (page.run_b, page.run_a)
+                articles = found.setdefault(f"kept by {kept}, dropped by {other}", [])
+                articles.append(said[page.fetch_id].page_type == ARTICLE)
         return [RulesetChange(what, len(articles), sum(articles)) for what, articles in found.items()]
 
     def _said(self) -> dict[str, Judgement]:
-        standing = self._labels.standing
-        return {page.fetch_id: standing[page.fetch_id] for page in self.pages if page.fetch_id in standing}
-
-
-_ARTICLE = ANSWERS["a"].page_type
+        latest = self._labels.latest
+        return {page.fetch_id: latest[page.fetch_id] for page in self.pages if page.fetch_id in latest}

@@ -1,39 +1,36 @@
-"""A terminal that is asked for single keys. It is left as it was found, however the process ends, short of kill -9.
+"""The terminal of `farmwatch label`: whole screens and single keys. curses leaves it as it was found.
 
-Signals are only noted when they come, and acted on when the next key is waited for: what a process is about to keep is
-kept whole, and no handler runs into half a screen.
+Signals are noted when they arrive, and act when the next key is read: no answer is cut off while it is written.
 """
 
 from __future__ import annotations
 
+import curses
 import os
 import select
 import signal
-import termios
-import tty
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from types import FrameType
+
+from stream.text.user_errors import FarmwatchError
 
 REDRAW, CLOSED, SEVERAL = "redraw", "closed", "several"
-_SEQUENCES = {
-    b"\x1b[A": "up",
-    b"\x1bOA": "up",
-    b"\x1b[B": "down",
-    b"\x1bOB": "down",
-    b"\x1b[5~": "page up",
-    b"\x1b[6~": "page down",
-    b"\x1b[H": "home",
-    b"\x1b[F": "end",
+_NAMES = {
+    curses.KEY_UP: "up",
+    curses.KEY_DOWN: "down",
+    curses.KEY_PPAGE: "page up",
+    curses.KEY_NPAGE: "page down",
+    curses.KEY_HOME: "home",
+    curses.KEY_END: "end",
+    curses.KEY_RESIZE: REDRAW,
 }
-_ESCAPE_S = 0.05  # until the rest of a sequence must be there
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_TAKE = "\x1b[?1049h\x1b[?25l\x1b[?2004h"  # other screen, no cursor, pastes in brackets
-_GIVE_BACK = "\x1b[?2004l\x1b[?25h\x1b[?1049l"
+_ESCAPE_MS = 50  # until the rest of a sequence must be there
+_LOOK_MS = 100  # a signal acts within this time
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP)
 
 
 class SignalReceived(Exception):
-    """A signal asks the process to end; the terminal is as it was when this leaves `asking`."""
+    """A signal asks the process to end; the terminal is as it was when this leaves `key_terminal`."""
 
     def __init__(self, number: int) -> None:
         """`number` of the signal."""
@@ -42,123 +39,79 @@ class SignalReceived(Exception):
 
 
 class Terminal:
-    """Draws whole screens, and reads keys. Made by `asking`."""
+    """Draws whole screens, and reads keys. Made by `key_terminal`."""
 
-    def __init__(self, keys: int, screen: int, encoding: str) -> None:
-        """File descriptors of one terminal, and what it takes text in."""
-        self._keys, self._screen, self._encoding = keys, screen, encoding
-        self._found: list[int | list[bytes | int]] | None = None  # settings to go back to; None = not taken
-        self._came: list[int] = []  # signals, not acted on yet
-        # Written when a signal comes, before any handler in Python: it ends a wait that began meanwhile as well.
-        self._woken, self.wake = os.pipe()
-        os.set_blocking(self.wake, False)
+    def __init__(self, window: curses.window, signals: list[int]) -> None:
+        """`window` is the whole screen; `signals` grows when one arrives."""
+        self._window, self._signals = window, signals
+        window.keypad(True)
+        window.nodelay(True)
+        self._keys = select.poll()
+        self._keys.register(0, select.POLLIN)
 
     def size(self) -> os.terminal_size:
         """Columns and lines, at least 20 by 8."""
-        columns, lines = 80, 24
-        with suppress(OSError):
-            columns, lines = os.get_terminal_size(self._screen)
-        return os.terminal_size((max(20, columns or 80), max(8, lines or 24)))
+        lines, columns = self._window.getmaxyx()
+        return os.terminal_size((max(20, columns), max(8, lines)))
 
     def draw(self, lines: Iterable[str]) -> None:
         """Show these lines, which hold no control characters and fit, and nothing else."""
-        self._put("\x1b[H" + "\r\n".join(f"{line}\x1b[K" for line in lines) + "\x1b[J")
+        self._window.erase()
+        encoding = self._window.encoding
+        for number, line in enumerate(lines):
+            with suppress(curses.error):  # the cursor cannot go behind the last cell
+                self._window.addstr(number, 0, line.encode(encoding, "replace").decode(encoding))
+        self._window.redrawwin()
+        self._window.refresh()
 
     def key(self) -> str:
-        """The next key: a small letter, a name of `_SEQUENCES`, or one of the three below. Raises Ended.
+        """The next key: a small letter, a name of `_NAMES`, or one of these. Raises SignalReceived.
 
-        REDRAW: the size changed, or the process was stopped meanwhile. CLOSED: the terminal is gone. SEVERAL: more than
-        one key at once, as when something is pasted.
+        REDRAW: the size changed, or the process was stopped. CLOSED: the terminal is gone. SEVERAL: more than one key
+        at once, as of a paste.
         """
         while True:
-            while self._came:
-                if self._act(self._came.pop(0)):
-                    return REDRAW
-            ready, _, _ = select.select([self._keys, self._woken], [], [])
-            if self._woken in ready:
-                os.read(self._woken, 512)
-            elif key := self._read():
-                return key
-
-    def take(self) -> None:
-        """Keys one by one from here on, and not echoed."""
-        if self._found is None:
-            self._found = termios.tcgetattr(self._keys)
-        tty.setcbreak(self._keys)
-        self._put(_TAKE)
-
-    def give_back(self) -> None:
-        """Leave the terminal as it was found."""
-        if self._found is None:
-            return
-        found, self._found = self._found, None
-        with suppress(OSError, termios.error):  # it may be gone
-            self._put(_GIVE_BACK)
-        with suppress(OSError, termios.error):
-            termios.tcsetattr(self._keys, termios.TCSAFLUSH, found)
-
-    def note(self, number: int, _frame: FrameType | None) -> None:
-        """Handler of signals: `key` acts on them."""
-        self._came.append(number)
-
-    def close(self) -> None:
-        """Close what this opened itself."""
-        os.close(self._woken)
-        os.close(self.wake)
-
-    def _act(self, number: int) -> bool:
-        """Whether the screen has to be drawn anew."""
-        if number in _ENDING:
-            raise SignalReceived(number)
-        if number == signal.SIGTSTP:
-            self.give_back()
-            signal.signal(number, signal.SIG_DFL)
-            os.kill(os.getpid(), number)  # stands still here until it goes on
-            signal.signal(number, self.note)
-            self.take()
-            self._came = [later for later in self._came if later != signal.SIGCONT]  # or keys typed since were dropped
-        elif number == signal.SIGCONT:
-            self.take()  # the shell set the terminal to its own taste meanwhile
-        return True
-
-    def _read(self) -> str:
-        try:
-            typed = os.read(self._keys, 1024)
-        except OSError:
-            return CLOSED
-        if typed == b"\x1b" and select.select([self._keys], [], [], _ESCAPE_S)[0]:
-            typed += os.read(self._keys, 1024)
-        if not typed:
-            return CLOSED
-        if typed in _SEQUENCES:
-            return _SEQUENCES[typed]
-        if typed.startswith(b"\x1b["):
-            return SEVERAL if b"\x1b[200~" in typed else ""
-        different = set(typed.decode("latin-1").lower())
-        return different.pop() if len(different) == 1 else SEVERAL  # a key held down is one key
-
-    def _put(self, text: str) -> None:
-        data = memoryview(text.encode(self._encoding, "replace"))
-        while data:
-            data = data[os.write(self._screen, data) :]
+            if self._signals:
+                if (number := self._signals.pop()) != signal.SIGTSTP:
+                    raise SignalReceived(number)
+                curses.endwin()  # until the next screen is drawn
+                os.kill(os.getpid(), signal.SIGSTOP)
+                return REDRAW
+            found = self._keys.poll(_LOOK_MS)
+            typed = {_NAMES.get(code, chr(code).lower()) for code in iter(self._window.getch, -1)}
+            if typed:
+                return typed.pop() if len(typed) == 1 else SEVERAL  # a key held down is one key
+            if any(event & ~select.POLLIN for _, event in found):
+                return CLOSED
 
 
 @contextmanager
-def asking(keys: int, screen: int, encoding: str = "utf-8") -> Iterator[Terminal]:
-    """The terminal, while keys are asked for; given back at the end, whatever happens. From the main thread only."""
-    terminal = Terminal(keys, screen, encoding)
-    noted = (*_ENDING, signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)
-    before = {number: signal.signal(number, terminal.note) for number in noted}
-    woke_before = signal.set_wakeup_fd(terminal.wake, warn_on_full_buffer=False)
+def key_terminal(screen: int) -> Iterator[Terminal]:
+    """The terminal of stdin and of the descriptor `screen`; given back at the end. From the main thread only."""
+    signals: list[int] = []
+    before = {number: signal.signal(number, lambda came, _: signals.append(came)) for number in _SIGNALS}
+    stdout = os.dup(1)
+    os.dup2(screen, 1)  # where curses draws
     try:
-        terminal.take()
-        yield terminal
+        window = curses.initscr()
+        try:
+            curses.set_escdelay(_ESCAPE_MS)
+            curses.cbreak()
+            curses.noecho()
+            with suppress(curses.error):  # not every terminal can hide it
+                curses.curs_set(0)
+            yield Terminal(window, signals)
+        finally:
+            curses.endwin()
+    except curses.error as error:
+        raise FarmwatchError(
+            f"this terminal cannot show pages: {error}; set TERM, or give keys by --answers"
+        ) from error
     finally:
-        terminal.give_back()
+        os.dup2(stdout, 1)
+        os.close(stdout)
         for number, handler in before.items():
             signal.signal(number, handler)
-        signal.set_wakeup_fd(woke_before)
-        terminal.close()
 
 
 def end_by(number: int) -> None:

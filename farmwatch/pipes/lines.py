@@ -103,7 +103,7 @@ def measure_lines(files: Sequence[Path], jobs: int, settings: MeasureSettings) -
 def judge_lines(files: Sequence[Path], ruleset_name: str, articles: bool) -> Exit:
     """Features to verdicts. Raises BadRuleset before the first line is read."""
     ruleset = load_ruleset(ruleset_name)
-    lines = JsonLines(files, FeaturesLine, "judge", doubtful=lambda line: not line.measures)
+    lines = JsonLines(files, FeaturesLine, "judge", is_doubtful=lambda line: not line.measures)
     for place, line in lines:
         try:
             verdict, text = judge_and_text(features_of(line), ruleset)

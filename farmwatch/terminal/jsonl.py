@@ -12,7 +12,6 @@ from typing import BinaryIO, Generic, TypeVar
 
 import msgspec
 
-from farmwatch.terminal.line_forms import of_another_stage
 from farmwatch.terminal.messages import Advance, counting, message
 from stream.text.packed_files import DamagedFile, bounded_lines, open_packed
 from stream.text.user_errors import Exit, FarmwatchError
@@ -20,16 +19,35 @@ from stream.text.wording import counted, one_line
 
 LINE_CAP_BYTES = 64 * 1024 * 1024  # of one line; a page of 2 MiB escaped as JSON is far below
 ALIKE_SHOWN = 20  # bad lines of one kind that are reported one by one
-
+STDIN = ("-", "/dev/stdin")
 _PLACE_IN_LIST = re.compile(r"\[\d+\]")
+
+_FORMS = {  # form -> a line of it, the keys that no other form has all of, the command that writes it
+    "labelled texts": ("a labelled text", {"label"}, ""),
+    "pages": ("a page", {"url", "html"}, ""),
+    "features": ("features", {"url", "measures"}, "measure"),
+    "verdicts": ("a page verdict", {"verdict", "rules"}, "judge"),
+    "articles": ("an article", {"id", "text"}, "judge --articles"),
+    "scores": ("a score", {"flag", "abstain"}, "score"),
+    "site verdicts": ("a site verdict", {"verdict", "pages_used"}, "tally"),
+}
+READS = {
+    "measure": "pages",
+    "judge": "features",
+    "score": "articles",
+    "tally": "scores",
+    "estimate": "site verdicts",
+    "calibrate": "labelled texts",
+}
+"""Command -> form of the lines that it reads."""
 
 T = TypeVar("T")
 
 
 class JsonLines(Generic[T]):
-    """The objects of some files, each of `kind`; keys that `kind` does not have are passed over.
+    """The objects of some files, each of `kind`; other keys are ignored.
 
-    What is wrong with a line goes to stderr as `line N: reason`. Call `end` when all is done.
+    Bad lines are reported on stderr as `line N: reason`. Call `end` when all is done.
     """
 
     def __init__(
@@ -39,18 +57,20 @@ class JsonLines(Generic[T]):
         command: str,
         *,
         bar: bool = False,
-        doubtful: Callable[[T], bool] = lambda _: False,
+        is_doubtful: Callable[[T], bool] = lambda _: False,
         on_bad: Callable[[str], None] = message,
+        cap_bytes: int = LINE_CAP_BYTES,
     ) -> None:
         """Read `files` in order for `command`; `-`, or no file, is standard input.
 
-        `bar` shows progress. `doubtful` marks objects that may be of another stage though they are of `kind`. `on_bad`
-        gets the report of a bad line.
+        `bar` shows progress. `is_doubtful`: an object of `kind` may be of another stage. `on_bad` gets the report of a
+        bad line. A line has at most `cap_bytes`.
         """
+        self._cap_bytes = cap_bytes
         self._on_bad = on_bad
         self._bar = bar
         self._command = command
-        self._doubtful = doubtful
+        self._is_doubtful = is_doubtful
         self._files = list(files) or [Path("-")]
         self._decoder = msgspec.json.Decoder(kind)
         self._bad: dict[str, tuple[int, str]] = {}  # kind of a bad line -> how many, and what was said of the first
@@ -83,18 +103,18 @@ class JsonLines(Generic[T]):
         return sum(count for count, _ in self._bad.values())
 
     def end(self) -> Exit:
-        """Tell how many lines were skipped without a word; PROBLEM when any was skipped."""
+        """Report the lines that were only counted; PROBLEM when any was skipped."""
         for count, first in self._bad.values():
             if count > ALIKE_SHOWN:
                 self._on_bad(one_line(f"{counted(count - ALIKE_SHOWN, 'more line')} skipped like these: {first}"))
         return Exit.PROBLEM if self._bad else Exit.OK
 
     def _objects(self, stream: BinaryIO, where: str, advance: Advance) -> Iterator[tuple[str, T]]:
-        for number, line in enumerate(bounded_lines(stream, LINE_CAP_BYTES), 1):
+        for number, line in enumerate(bounded_lines(stream, self._cap_bytes), 1):
             place = f"{where}line {number}"
             advance(len(line))
-            if len(line) > LINE_CAP_BYTES and not line.endswith(b"\n"):
-                self.bad(place, f"longer than {LINE_CAP_BYTES // 1024**2} MiB")
+            if len(line) > self._cap_bytes and not line.endswith(b"\n"):
+                self.bad(place, f"longer than {self._cap_bytes // 1024**2} MiB")
                 continue
             if not line.strip():
                 continue
@@ -107,7 +127,7 @@ class JsonLines(Generic[T]):
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 self.bad(place, error, type(error).__name__)
                 continue
-            if self._doubtful(value) and (wrong := of_another_stage(line, self._command)):
+            if self._is_doubtful(value) and (wrong := of_another_stage(line, self._command)):
                 self.bad(place, wrong)
                 continue
             yield place, value
@@ -155,4 +175,19 @@ def binary_input(file: Path, *, packed: bool = True) -> Iterator[BinaryIO]:
         raise FarmwatchError(str(error)) from error
 
 
-STDIN = ("-", "/dev/stdin")
+_names = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def of_another_stage(line: bytes, command: str) -> str:
+    """The form of a line of another stage, and the one that `command` reads; "" for an unknown form."""
+    try:
+        names = _names.decode(line).keys()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    wanted = READS.get(command, "")  # other commands read what no pipe carries
+    found, noun = next(((form, noun) for form, (noun, keys, _) in _FORMS.items() if keys <= names), (wanted, ""))
+    if found == wanted or not wanted:
+        return ""
+    made_by = _FORMS[wanted][2]
+    how = f", which `{made_by}` makes" if made_by else ""
+    return f"this is {noun}; `{command}` reads {wanted}{how}"

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from stream.text.wording import one_line
@@ -61,9 +61,11 @@ def put_table(
         for row in cells:
             put("\t".join(row))
         return
+    from rich.console import Console
+
     from farmwatch.terminal.tables import fit
 
-    console = _console()
+    console = Console()
     fitted = fit(console, headings, cells, title=title, less=less, same=same, styles=styles, below=below)
     console.print(fitted.table)
     for note in fitted.notes:
@@ -152,30 +154,17 @@ def start_logging(level: str = "info", **bound: str) -> None:
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
-def _console() -> Console:
-    from rich.console import Console
-
-    return Console()
-
-
 def _broken(text: str, stream: TextIO, indent: str = "") -> str:
     """The text for that stream. Words stay whole: paths and URLs are copied."""
     if not stream.isatty():
         return text
+    import shutil
     import textwrap
 
-    width = _columns(stream) - 1  # some terminals go to the next line already when the last column is filled
+    width = (
+        max(20, shutil.get_terminal_size().columns) - 1
+    )  # some terminals go to the next line already when the last column is filled
     fill = textwrap.TextWrapper(
         width, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False, replace_whitespace=False
     ).fill
     return "\n".join(line if len(line) <= width else fill(line) for line in text.split("\n"))
-
-
-def _columns(stream: TextIO) -> int:
-    """Width of the terminal: COLUMNS if it is set, as for tables, else that of the stream."""
-    import shutil
-
-    if not os.environ.get("COLUMNS", "").isdecimal():
-        with suppress(OSError, ValueError):
-            return max(20, os.get_terminal_size(stream.fileno()).columns or 80)
-    return max(20, shutil.get_terminal_size().columns)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from stream.text.user_errors import FarmwatchError
 
-class StreamError(Exception):
+
+class StreamError(FarmwatchError):
     """Any failure of the log or of a record; `retriable`: the same batch may succeed when it is tried again."""
-
-    retriable = False
 
 
 class Fenced(StreamError):

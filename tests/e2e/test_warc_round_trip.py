@@ -192,7 +192,7 @@ def _named(record: Read, name: str) -> str:
 @pytest.mark.data
 def test_real_pages_come_back_with_the_same_features(shared: Path, tmp_path: Path) -> None:
     """Labelled pages as the web has them: served, crawled, imported, measured."""
-    found = LabelledPages(shared / "data" / "pages", bad=lambda _: None)
+    found = LabelledPages(shared / "data" / "pages", on_bad=lambda _: None)
     bodies = [zstandard.ZstdDecompressor().decompress(page.body) for _, page in _some(found, 20)]
     with Web() as served:
         for number, body in enumerate(bodies):

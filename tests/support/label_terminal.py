@@ -18,6 +18,8 @@ from types import TracebackType
 from tests.support.paths import ROOT
 
 _DEADLINE_S = 30.0
+_ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+_ENVIRONMENT |= {"TERM": "xterm", "PS1": "$ "}
 
 
 class Desk:
@@ -35,7 +37,7 @@ class Desk:
                     resource.setrlimit(resource.RLIMIT_FSIZE, (file_cap, file_cap))
                 os.chdir(folder)
                 root = str(ROOT)
-                os.execve(command[0], command, {**os.environ, "PYTHONPATH": root, "HOME": str(folder), "PS1": "$ "})
+                os.execve(command[0], command, {**_ENVIRONMENT, "PYTHONPATH": root, "HOME": str(folder)})
             finally:
                 os._exit(127)
 

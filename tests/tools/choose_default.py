@@ -1,4 +1,4 @@
-"""How the ruleset `default` was chosen: `python -m tests.tools.choose_default [docs/explanation/rules.md]`.
+"""How the ruleset `default` was chosen: `python -m tests.tools.choose_default docs`.
 
 Highest F1 of article against the rest on wcxb, seven page types. Its sites are split in two halves by a hash. On the
 first half, for m = 0, 1, 2, … optional rules, the best set of m is searched greedily: add the rule that helps most,
@@ -29,18 +29,20 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from farmwatch.labels.evaluation_tables import Table, document
+from farmwatch.labels.evaluation_tables import Table, tables_of
+from farmwatch.labels.evaluation_tables import report as evaluation_report
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
-from farmwatch.terminal.generated import renewed
 from filters.extraction.blocks import Definition
+from filters.rules.evaluation import Judged, evaluate
 from filters.rules.judgement import judge
 from filters.rules.kinds import Rule
-from filters.rules.ruleset import Ruleset, load_ruleset
+from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from filters.settings import MeasureSettings
+from tests.tools.generated import document, renewed
 
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.int_]
-COMMAND = "python -m tests.tools.choose_default docs/explanation/rules.md"
+COMMAND = "python -m tests.tools.choose_default docs"
 FOLDS, REPEATS, RESAMPLES, MOST_RULES = 8, 5, 2000, 8
 
 GUARDED = ("aeb", "dragnet", "trafilatura_eval")
@@ -326,17 +328,30 @@ def left_out(pages: Pages, kept: Flags) -> Table:
     return Table("What the users' other rules, with run blocks, would drop of it", ["rule", "articles", "others"], rows)
 
 
+def shipped(measured: Sequence[LabelledPage]) -> list[Table]:
+    """The shipped rulesets on all labelled pages, each with its rules."""
+    names = shipped_rulesets()
+    rulesets = [load_ruleset(name) for name in names]
+    evaluations = [
+        evaluate([Judged(page.label.page_type, page.label.source, judge(page.features, ruleset)) for page in measured])
+        for ruleset in rulesets
+    ]
+    return tables_of(evaluation_report(names, rulesets, evaluations), details=True)
+
+
 def main() -> None:
-    """Print the choice and the report, and renew the section of the page that is named."""
+    """Print the choice and the report, and renew the sections of both pages of rules in the folder that is named."""
     root = Path(os.environ.get("FARMWATCH_TEST_DATA", Path(__file__).resolve().parents[3] / "shared"))
     labelled = LabelledPages(root / "data" / "pages")
     measured = list(labelled.measured(MeasureSettings(workers=2, time_limit_s=60)))
     if labelled.skipped:
         sys.exit("the labelled pages are damaged")
-    text = document(chosen(measured))
-    print(text)
-    for page in map(Path, sys.argv[1:]):
-        page.write_text(renewed(page.read_text(encoding="utf-8"), COMMAND, text), encoding="utf-8")
+    found = chosen(measured)
+    print(document(found))
+    for docs in map(Path, sys.argv[1:]):
+        for name, tables in (("explanation", found), ("reference", shipped(measured))):
+            page = docs / name / "rules.md"
+            page.write_text(renewed(page.read_text(encoding="utf-8"), COMMAND, document(tables)), encoding="utf-8")
 
 
 if __name__ == "__main__":

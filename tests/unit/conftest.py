@@ -42,5 +42,5 @@ def no_weights(monkeypatch: pytest.MonkeyPatch) -> None:
     for user in ("runs.configured", "live.live_run", "engine.plan"):
         monkeypatch.setattr(f"replay.{user}.tally_identity", lambda config: stand_in.identity)
     monkeypatch.setattr(
-        "farmwatch.config.configured.configured_warnings", lambda config: {stand_in.identity: stand_in.warning}
+        "farmwatch.config.detector_config.configured_warnings", lambda config: {stand_in.identity: stand_in.warning}
     )

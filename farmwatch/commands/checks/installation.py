@@ -8,7 +8,7 @@ from json import dumps
 from cyclopts import App
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.config.config import shown
+from farmwatch.config.config import setting_rows
 from farmwatch.config.opening import check_log_url
 from farmwatch.doctor.check_result import CheckState
 from farmwatch.doctor.checks import examine
@@ -41,7 +41,7 @@ def show_config(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     loaded = common.load()
     loaded.config.crawl.check(contact_required=False)
     check_log_url(loaded.config)
-    rows = shown(loaded)
+    rows = setting_rows(loaded)
     if json:
         put_json([{"path": path, "value": value, "origin": origin} for path, value, origin in rows])
     else:

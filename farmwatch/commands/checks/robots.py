@@ -33,6 +33,11 @@ from stream.text.wording import counted, moment, one_line
 
 _SHOWN = 200  # characters shown of a line, URL or name
 _SITEMAPS_SHOWN = 10
+_MEANINGS = {
+    RobotsAnswer.RULES: "its rules are obeyed",
+    RobotsAnswer.UNAVAILABLE: "there is none, so everything is allowed",
+    RobotsAnswer.UNREACHABLE: "until it can be read nothing is allowed",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +129,7 @@ def _from_site(settings: CrawlSettings, url: str) -> _Source:
     tdm = answers.tdm
     return _Source(
         answers.rules,
-        _in_words(answers.robots, answers.meaning.value),
+        _in_words(answers.robots, answers.meaning),
         status=answers.robots.status,
         redirects=max(0, len(answers.robots.requests) - 1),
         tdm=None if tdm is None else tdm.body if tdm.outcome is FetchOutcome.FETCHED else b"",
@@ -132,18 +137,13 @@ def _from_site(settings: CrawlSettings, url: str) -> _Source:
     )
 
 
-def _in_words(answer: FetchResult, meaning: str) -> str:
-    means = {
-        "rules": "its rules are obeyed",
-        "unavailable": "there is none, so everything is allowed",
-        "unreachable": "until it can be read nothing is allowed",
-    }[meaning]
+def _in_words(answer: FetchResult, meaning: RobotsAnswer) -> str:
     said = f"HTTP {answer.status}" if answer.status else f"no answer ({reasons.in_words(answer.reason)})"
     if answer.reason in ("too_many_redirects", "bad_redirect", "bad_encoding"):
         said += f" ({answer.reason})"
     hops = max(0, len(answer.requests) - 1)
     way = f" after {counted(hops, 'redirect')}, at {_short(answer.final_url)}" if hops else ""
-    return f"{said}{way}: {means}"
+    return f"{said}{way}: {_MEANINGS[meaning]}"
 
 
 def _facts(

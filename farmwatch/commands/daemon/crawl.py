@@ -10,7 +10,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from farmwatch.commands.daemon.running import append_hits_of
-from farmwatch.commands.options import DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, host_of
+from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AllowPrivate, AsJson, Common, Hits, Member, host_of
 from farmwatch.config.config import Config
 from farmwatch.config.member_names import claimed_name, names_folder
 from farmwatch.crawl.observer import CrawlObserver
@@ -37,7 +37,10 @@ def crawl(
     ] = False,
     site: Annotated[str, Parameter(help="With --dry-run: only this host, with its queue.")] = "",
     limit: Annotated[
-        int | None, Parameter(help="With --dry-run: sites, or requests of --site, at most; 0 = all. Default: 50.")
+        int | None,
+        Parameter(
+            help="With --dry-run: sites, or requests of --site, at most; 0 = all. Default: 50.", validator=AT_LEAST_0
+        ),
     ] = None,
     allow_private: AllowPrivate = False,
     member: Member = None,
@@ -55,8 +58,6 @@ def crawl(
 
     Exit code 0 after a clean drain or when all is done, 1 when lines of --hits were skipped.
     """
-    if limit is not None and limit < 0:
-        raise UsageError("--limit: 0 or more")
     flags = ["crawl.allow_private=true"] if allow_private else []
     config = common.load(*flags).config
     if dry_run:

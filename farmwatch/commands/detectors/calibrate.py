@@ -9,6 +9,7 @@ from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
 from farmwatch.config.config import Config
@@ -36,7 +37,9 @@ def calibrate(
     detector: Annotated[
         str, Parameter(help="Name of the detector; or, for scores whose lines do not say it, its whole identity.")
     ] = "",
-    fpr: Annotated[float, Parameter(help="Share of human texts that may be flagged, at most.")] = 0.01,
+    fpr: Annotated[
+        float, Parameter(help="Share of human texts that may be flagged, at most.", validator=Number(gt=0, lte=0.5))
+    ] = 0.01,
     name: Annotated[str, Parameter(help="Of the threshold set and its files: up to 32 of a-z 0-9 - .")] = "calibrated",
     out: Annotated[Path, Parameter(help="Folder for the files.")] = Path(),
     score_column: Annotated[str, Parameter(help="CSV column with the score.")] = "score",
@@ -57,8 +60,6 @@ def calibrate(
     """
     from scoring.calibration.plot import draw, has_matplotlib, require_matplotlib
 
-    if not 0 < fpr <= 0.5:
-        raise UsageError(f"--fpr: above 0 and at most .5, not {fpr}")
     if not valid_name(name):
         raise UsageError("--name: up to 32 of a-z, 0-9, - and ., the first a letter or digit")
     if plot:
@@ -86,7 +87,7 @@ def calibrate(
     if json:
         put_json({**json_text.loads(encoded), "files": {form: str(path) for form, path in files.items()}})
     else:
-        _tell(report, list(files.values()))
+        _put_report(report, list(files.values()))
     if plot is None and not drawn_too:
         message("no reliability plot: matplotlib is not installed (pip install 'farmwatch[plots]')")
     return file.end()
@@ -168,7 +169,7 @@ def _each(
             yield from _each(detector, [line], file)
 
 
-def _tell(report: CalibrationReport, files: Sequence[Path]) -> None:
+def _put_report(report: CalibrationReport, files: Sequence[Path]) -> None:
     put_wrapped(report.identity)
     for sentence in summary(report):
         put_wrapped(sentence, indent="  ")

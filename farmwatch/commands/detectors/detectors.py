@@ -1,14 +1,12 @@
-"""`farmwatch detectors`: which detectors there are, and what the configuration makes of each."""
+"""`farmwatch detectors`: the detectors, and their state under the configuration."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
-from typing import Any
 
 from farmwatch.commands.options import JUST_CONFIGURED, AsJson, Configured
 from farmwatch.config.config import Config
-from farmwatch.config.configured import KnownDetector, known_detectors
+from farmwatch.config.detector_config import known_detectors
 from farmwatch.doctor import model_checks
 from farmwatch.doctor.check_result import Subject
 from farmwatch.terminal.messages import message, put_columns, put_json
@@ -18,7 +16,7 @@ from stream.text.wording import one_line
 
 
 def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> int:
-    """List the detectors: identity under the configuration, whether it has thresholds, and what its scores are worth.
+    """List the detectors: identity under the configuration, thresholds, and a warning about its errors.
 
     No language model is loaded. Exit code 1 when `farmwatch up` would refuse what is configured: models or libraries
     that are not there, no thresholds or those of another detector, no numbers to judge sites by.
@@ -28,14 +26,16 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
     if json:
         put_json([asdict(detector) for detector in found])
     else:
-        columns: dict[str, str | Callable[[KnownDetector], Any]] = {
-            "detector": "name",
-            "scores": lambda one: "yes" if one.configured else "",
-            "judges sites": lambda one: "yes" if one.judges_sites else "",
-            "thresholds": lambda one: "" if not one.identity else "calibrated" if one.calibrated else "none",
-            "identity": lambda one: one.identity or "-",
-        }
-        put_columns(found, columns)
+        put_columns(
+            found,
+            {
+                "detector": "name",
+                "scores": lambda one: "yes" if one.configured else "",
+                "judges sites": lambda one: "yes" if one.judges_sites else "",
+                "thresholds": lambda one: "" if not one.identity else "calibrated" if one.calibrated else "none",
+                "identity": lambda one: one.identity or "-",
+            },
+        )
         for detector in found:
             message(one_line(f"{detector.name}: {detector.problem or detector.warning}"))
     refused = _refusal(config)
@@ -45,7 +45,7 @@ def detectors(*, json: AsJson = False, common: Configured = JUST_CONFIGURED) -> 
 
 
 def _refusal(config: Config) -> str:
-    """Why SCORE or TALLY would not start; "" where they would."""
+    """Why SCORE or TALLY would not start; "" if they would."""
     try:
         for check in (model_checks.detectors, model_checks.pair, model_checks.sites):
             list(check(Subject(config)))

@@ -40,9 +40,9 @@ def train_detector(
     card: Annotated[Path | None, Parameter(help="Markdown file whose tables are renewed.")] = None,
     seed: Annotated[int, Parameter(help="Of crops and caps.")] = 0,
 ) -> int:
-    """Learn the numbers of the built-in detector, and print every table of what it gets wrong.
+    """Learn the numbers of the built-in detector, and print every table of its errors.
 
-    Nothing is written, with exit code 1, when it flags too many human pages of a web source that it has not seen.
+    Exit code 1, and nothing is written, if it flags too many human pages of a web source that it has not seen.
     """
     _require_sklearn()
     from scoring.training.training import run_training
@@ -69,9 +69,9 @@ def train_sites(
     seed: Annotated[int, Parameter(help="Of the pages by which a site is tested.")] = 0,
     force: Annotated[bool, Parameter(help="Write over a file that is there.", negative="")] = False,
 ) -> int:
-    """Learn how sites are told apart by their page scores, and print what it gets wrong of sites left out.
+    """Learn the numbers of the site methods from page scores, and print the errors on sites left out.
 
-    Written are the numbers of the method `deciles`; those of `gaussian` are printed as they go into the configuration.
+    Writes the numbers of the method `deciles`, and prints those of `gaussian` as lines of the configuration.
     Bad lines are reported and skipped: exit code 1. Scores of two detectors are refused: they are never pooled.
     """
     _require_sklearn()

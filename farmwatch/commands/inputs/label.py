@@ -1,4 +1,4 @@
-"""The command `label`: what a person says of the pages of a sample, one key a page."""
+"""The command `label`: a person labels the pages of a sample, one key a page."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from cyclopts import Parameter
 from farmwatch.commands.options import AsJson
 from farmwatch.labels.judgements import ANSWERS, LabelSample, SamplePage
 from farmwatch.labels.labels_file import LabelsFile
-from farmwatch.labels.screen import laid_out
+from farmwatch.labels.screen import layout
 from farmwatch.labels.session import SKIP, UNDO, Session
-from farmwatch.labels.terminal import CLOSED, REDRAW, SEVERAL, SignalReceived, Terminal, asking, end_by
+from farmwatch.labels.terminal import CLOSED, REDRAW, SEVERAL, SignalReceived, Terminal, end_by, key_terminal
 from farmwatch.terminal.jsonl import STDIN, binary_input
 from farmwatch.terminal.messages import message, put, put_json, put_table
 from scoring.rates.rate import estimate
@@ -55,15 +55,16 @@ def label(
         raise UsageError("the sample and the keys cannot both come from stdin: name a file for one of them")
     if sample.exists() and out.exists() and sample.samefile(out):
         raise UsageError(f"--out {out}: that is the sample; name another file")
-    operator = _name(operator)
+    operator = _operator(operator)
     pages = LabelSample(sample)
     with closing(LabelsFile(out)) as labels:
         session = Session(pages.pages, labels, operator, wall_ms)
         leftover, signalled = _ask(session, answers, f"{sample.name} > {out}", show_verdicts=show_verdicts)
         if json:
-            put_json(_as_json(session, out))
+            counts = {"pages": len(session.pages), "labelled": session.labelled, "answers": session.counts()}
+            put_json({"labels": str(out), **counts, "changes": [change._asdict() for change in session.changes()]})
         else:
-            _tell(session, out, changes=show_verdicts or session.labelled == len(session.pages))
+            _put_summary(session, out, changes=show_verdicts or session.labelled == len(session.pages))
     if signalled:
         _end(signalled)
     if leftover:
@@ -72,14 +73,14 @@ def label(
 
 
 def _ask(session: Session, answers: Path | None, title: str, *, show_verdicts: bool) -> tuple[str, int]:
-    """Take answers until there are no more: (why the keys do not fit the pages, signal that ended it)."""
+    """Take answers until there are no more. Returns why the keys do not fit the pages, and the signal that ended it."""
     if answers is not None or not sys.stdin.isatty():
         return _from_keys(session, answers), 0
     screen = next((stream for stream in (sys.stdout, sys.stderr) if stream.isatty()), None)
     if screen is None:
         raise UsageError("there is no terminal to show the pages on: do not redirect both stdout and stderr")
     try:
-        with asking(sys.stdin.fileno(), screen.fileno(), screen.encoding or "utf-8") as terminal:
+        with key_terminal(screen.fileno()) as terminal:
             _at(terminal, session, title, show_verdicts=show_verdicts)
     except SignalReceived as ended:
         return "", ended.number
@@ -94,7 +95,7 @@ def _at(terminal: Terminal, session: Session, title: str, *, show_verdicts: bool
         number, of = session.number, len(session.pages)
         page = None if number is None else session.pages[number]
         seen = f"page {number + 1:,} of {of:,}, " if number is not None else f"{counted(of, 'page')}, "
-        shown = laid_out(
+        shown = layout(
             page,
             f"{seen}{session.labelled:,} labelled   {title}",
             columns=size.columns,
@@ -154,57 +155,40 @@ def _keys(answers: Path | None) -> Iterator[tuple[str, str]]:
                     yield f"{answers or 'stdin'}: line {number}", key
 
 
-def _name(by: str) -> str:
-    """Who judges. Raises UsageError for what is no name."""
-    if not by:
+def _operator(name: str) -> str:
+    """The name of the operator, by default the login name. Raises UsageError for a name that cannot be stored."""
+    if not name:
         try:
             return getpass.getuser()
         except (OSError, KeyError, ImportError):  # an account without a name, as in some containers
             return ""
-    if len(by) > _LONGEST_NAME or not by.isprintable():
+    if len(name) > _LONGEST_NAME or not name.isprintable():
         raise UsageError(f"--operator: up to {_LONGEST_NAME} characters that print")
-    return by
+    return name
 
 
-def _as_json(session: Session, out: Path) -> dict[str, object]:
-    return {
-        "labels": str(out),
-        "pages": len(session.pages),
-        "labelled": session.labelled,
-        "answers": session.counts(),
-        "changes": [change._asdict() for change in session.changes()],
-    }
-
-
-def _tell(session: Session, out: Path, *, changes: bool) -> None:
-    """How far it is; with `changes` also what the judgements say of the runs, which must not be known before."""
+def _put_summary(session: Session, out: Path, *, changes: bool) -> None:
+    """The progress; with `changes` also the results of the runs, which would bias labels that are still to come."""
     of, labelled = len(session.pages), session.labelled
-    left = "" if labelled == of else f"; {of - labelled} left: the same command goes on there"
+    left = "" if labelled == of else f"; {of - labelled} left: the same command resumes"
     put(f"{labelled} of {counted(of, 'page')} labelled in {one_line(out)}{left}")
     if labelled:
         put_table(("answer", "pages"), list(session.counts().items()))
     if labelled == of:
         for step in _next(session.pages[0], out):
             put(one_line(f"next: farmwatch {step}"))
-    found = session.changes() if changes else []
-    if not found:
+    shares = [(change, estimate(change.articles, change.pages, None)) for change in session.changes() if changes]
+    if not shares:
         return
-    rows = []
-    for change in found:
-        share = estimate(change.articles, change.pages, None)
-        assert share.rate is not None and share.low is not None and share.high is not None
-        rows.append(
-            (
-                one_line(change.what),
-                f"{change.articles} of {change.pages}",
-                f"{share.rate:.0%} ({share.low:.0%}-{share.high:.0%})",
-            )
-        )
+    rows = (
+        (change.what, f"{change.articles} of {change.pages}", f"{share.rate:.0%} ({share.low:.0%}-{share.high:.0%})")
+        for change, share in shares
+    )
     put_table(("judged pages that are", "articles", "share of this sample, not of all flips (95% interval)"), rows)
 
 
 def _next(page: SamplePage, out: Path) -> Iterator[str]:
-    """How both rulesets of the sample are counted on its labels; one that is not shipped is taken from the log."""
+    """The next commands: evaluate both rulesets of the sample on these labels."""
     log = f"--log {quote(page.log) if page.log else 'LOG'}"
     if not page.ruleset_a:  # a sample of `farmwatch review`
         yield f"rate --set rate.review={quote(str(out))}"

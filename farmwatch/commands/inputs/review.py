@@ -1,18 +1,19 @@
-"""The command `review`: sites drawn at random, for people to label; the share then rests on the labels."""
+"""The command `review`: draws a random sample of sites to label; the share then rests on the labels."""
 
 from __future__ import annotations
 
-import json as jsonlib
 import time
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
-from farmwatch.commands.options import DEFAULTS, Common
+from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
 from farmwatch.labels.review import drawn_sites, sample_lines
-from farmwatch.terminal.messages import message
+from farmwatch.terminal.messages import message, put_json
 from replay.runs.lookup import names_to_read
 from replay.runs.site_table import read_sites
 from scoring.rates.reviewed_share import FEWEST_LABELS
@@ -20,16 +21,15 @@ from scoring.rates.split_rates import llm_probabilities
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 from stream.text.wording import counted
 
-_MOST_PAGES = 20
-
 
 def review(
     *,
     sites: Annotated[int, Parameter(help="Sites to draw.")] = 100,
-    pages: Annotated[int, Parameter(help="Articles of each to label: 1 to 20.")] = 3,
+    pages: Annotated[int, Parameter(help="Articles of each to label: 1 to 20.", validator=Number(gte=1, lte=20))] = 3,
     seed: Annotated[int, Parameter(help="The same seed and sites give the same sample.")] = 0,
     out: Annotated[Path, Parameter(help="File to write the sample to.")] = Path("review.jsonl"),
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
+    json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
     """Draw sites at random, and articles of each, for people to label.
@@ -37,12 +37,10 @@ def review(
     Label them with `farmwatch label`, then name the labels in the setting `rate.review`: for `rate.review_days` the
     share rests on these sites, and holds where a detector flags new models less often than the known ones.
 
-    Each site with a scored article has the same chance. What the detector says of it is not shown.
+    Each site with a scored article has the same chance. The detector's scores are not shown.
     """
     if sites < FEWEST_LABELS:
         raise UsageError(f"--sites {sites}: a review needs {FEWEST_LABELS} sites or more; 100 are a good start")
-    if not 1 <= pages <= _MOST_PAGES:
-        raise UsageError(f"--pages {pages}: expected a number from 1 to {_MOST_PAGES}")
     config = common.load().config
     with opened(config) as log:
         rows = {row.site: row for row in read_sites(log, run)}
@@ -54,10 +52,12 @@ def review(
         chosen = [rows[site] for site in drawn_sites(rows, likely, sites, seed)]
         lines = list(sample_lines(log, names_to_read(log, run), chosen, pages, seed))
     try:
-        out.write_text("".join(f"{jsonlib.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8")
+        out.write_bytes(msgspec.json.Encoder().encode_lines(lines))
     except OSError as error:
         raise FarmwatchError(f"--out {out}: cannot be written: {error.strerror or error}") from error
     found = len({line["site"] for line in lines})
+    if json:
+        put_json({"out": str(out), "articles": len(lines), "sites": found, "of": len(likely)})
     message(f"{out}: {counted(len(lines), 'article')} of {counted(found, 'site')}, of {len(likely):,}")
     if found < len(chosen):
         message(f"left out: {counted(len(chosen) - found, 'site')} whose articles are no longer in the log")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
+from cyclopts.validators import Number
 
 from crawler.sources.ledger import interval_s
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
@@ -40,7 +41,10 @@ def search(
     every: Annotated[
         str | None, Parameter(help="Search again and again: 90m, 6h, 1d. A round that was missed is made up once.")
     ] = None,
-    pages: Annotated[int | None, Parameter(help="Result pages per query, in place of the source's setting.")] = None,
+    pages: Annotated[
+        int | None,
+        Parameter(help="Result pages per query, in place of the source's setting.", validator=Number(gte=1, lte=100)),
+    ] = None,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
@@ -73,8 +77,6 @@ def search(
         raise UsageError("--hits goes with --source file; sources that are asked take --queries FILE")
     if queries is None:
         raise UsageError("give --queries FILE: one query a line, or CSV or JSONL with a column query")
-    if pages is not None and not 1 <= pages <= 100:
-        raise UsageError("--pages: from 1 to 100")
     return run_search(common.load().config, names, queries, _seconds(every), pages, as_json=json)
 
 

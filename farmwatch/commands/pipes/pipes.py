@@ -1,4 +1,4 @@
-"""The stages as pipes: JSON lines in and out, no log, no configuration of a daemon. Field names are stable."""
+"""The stages as pipes: JSON lines in and out, without a log. Field names are stable."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import msgspec
 from cyclopts import Parameter
 
-from farmwatch.commands.options import JUST_CONFIGURED, Configured
+from farmwatch.commands.options import JUST_CONFIGURED, Configured, Jobs
 from farmwatch.terminal.jsonl import binary_input
 from farmwatch.terminal.messages import message, put_json
 from scoring.rates.error_counts import ErrorCounts
@@ -21,19 +21,17 @@ def measure(
     files: Files = None,
     /,
     *,
-    jobs: Annotated[int, Parameter(name=["--jobs", "-j"], help="Extraction processes; 0 = one per core.")] = 0,
+    jobs: Jobs = 0,
     common: Configured = JUST_CONFIGURED,
 ) -> int:
     """Pages to features. In: {url, html[, site]}.
 
     Out: {url, site, page_id, text, extract: {path, error}, measures: {name: value}, quality: {text: {name: value}},
     blocks: [[kind, characters, link characters, code characters]], feature_epoch}. Pages of a site are taken in the
-    order given, so duplicate_share, template_share and simhash_distance are as they would be live.
+    order given, so duplicate_share, template_share and simhash_distance are those of a live run.
     """
     from farmwatch.pipes.lines import measure_lines
 
-    if jobs < 0:
-        raise UsageError("--jobs: 0 or more")
     return measure_lines(files or [], jobs, common.load().config.measure)
 
 
@@ -49,7 +47,7 @@ def judge(
     """Features to verdicts. In: the lines of `measure`.
 
     Out: {url, site, verdict, first_failed, failed, rules: [{name, value, op, threshold, outcome}], ruleset, digest}.
-    One process: to judge takes less time than to read the line, so that more processes would gain nothing.
+    One process: more would gain nothing, because judging takes less time than reading the line.
     """
     from farmwatch.pipes.lines import judge_lines
 
@@ -67,23 +65,17 @@ def score(
     weights: Annotated[Path | None, Parameter(help="Weights file of lite-ngram. Same as score.weights.")] = None,
     observer: Annotated[str | None, Parameter(help="Model folder or hub id. Same as score.pair.observer.")] = None,
     performer: Annotated[str | None, Parameter(help="Model folder or hub id. Same as score.pair.performer.")] = None,
-    jobs: Annotated[
-        int,
-        Parameter(
-            name=["--jobs", "-j"], help="Scoring processes; 0 = one per core. A pair of language models runs in one."
-        ),
-    ] = 0,
+    jobs: Jobs = 0,
     common: Configured = JUST_CONFIGURED,
 ) -> int:
     """Texts to scores. In: {id, text[, site, url]}.
 
-    Out: {id, detector, score, p_llm, flag, abstain, tokens} and the site and url given, a line per text and detector;
-    flag is null where a detector abstains, and of one without thresholds (see `farmwatch detectors`).
+    Out: {id, detector, score, p_llm, flag, abstain, tokens} and the given site and url, a line per text and detector;
+    flag is null if a detector abstains, or has no thresholds (see `farmwatch detectors`). A pair of language models
+    runs in one process, whatever --jobs says.
     """
     from farmwatch.pipes.score_lines import score_lines
 
-    if jobs < 0:
-        raise UsageError("--jobs: 0 or more")
     given = {"score.weights": weights, "score.pair.observer": observer, "score.pair.performer": performer}
     flags = [f"{path}={value}" for path, value in given.items() if value is not None]
     flags += [f"score.detectors={','.join(detector)}"] if detector else []
@@ -135,10 +127,10 @@ def estimate(
 ) -> int:
     """Site verdicts to the rate. In: {verdict[, site]}, one line a site; the last line of a site counts.
 
-    Lines that name two detectors, rulesets, methods or runs, or of which some name none, are refused.
+    Refuses input that mixes detectors, rulesets, methods or runs, or names them in only some lines.
 
-    Out: {rate, low, high, llm, classifiable, unclassifiable, sites, ...}. With the four error counts the rate is
-    corrected by them, without them it is not and says so.
+    Out: {share, low, high, judged_share, llm, classifiable, unclassifiable, sites, ...}. The four error counts correct
+    the judged share; without them it is uncorrected, with a message.
     """
     from farmwatch.pipes.score_lines import estimate_lines
 
@@ -167,6 +159,6 @@ def _errors(*counts: int | None) -> ErrorCounts | None:
     if llm_sites is None or llm_found is None or human_sites is None or human_cleared is None:
         if any(count is not None for count in counts):
             raise UsageError("error counts come together: --llm-sites --llm-found --human-sites --human-cleared")
-        message("no error counts given: the rate is uncorrected")
+        message("no error counts given: the judged share is uncorrected")
         return None
     return ErrorCounts(llm_sites=llm_sites, llm_found=llm_found, human_sites=human_sites, human_cleared=human_cleared)

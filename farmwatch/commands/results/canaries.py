@@ -1,4 +1,4 @@
-"""The command `canaries`: what was sent, what came through, and the errors that it measures. It only reads."""
+"""The command `canaries`: sent and processed canaries, and the measured errors. Read-only."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import msgspec
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.config import Config
-from farmwatch.config.configured import caveats, tell
+from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.daemon.canaries import CanarySite, read_canaries
 from farmwatch.terminal.messages import message, put, put_json, put_table
@@ -34,7 +34,7 @@ _SAID = {
 
 
 def canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
-    """Canaries: pages of known truth that travel the live path (canary.file), and what the verdicts made of them.
+    """Canaries: pages of known truth (canary.file) that all stages process, and their verdicts.
 
     Counted per ruleset, detector and site method: of each label and each content one round, the newest that is not on
     its way, within rate.canary_days. In the intervals of page shares whole sites vary, for pages of a site agree.
@@ -47,7 +47,7 @@ def canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
         rows = [row for row in read_sites(log) if is_canary(row.site)]
     now_ms = int(time.time() * 1000)
     number = now_ms // (config.canary.every_s * 1000)
-    _tell_sent(config, sent, number, json)
+    _put_sent(config, sent, number, json)
     if not rows:
         message("no canary site has come through")
         return Exit.OK
@@ -65,11 +65,11 @@ def canaries(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
         else:
             _show(versions, summary, said, f"{through} of {len(sent)}" if sent else "-")
     if not json:
-        tell(warnings, short=True)
+        print_caveats(warnings, short=True)
     return Exit.OK
 
 
-def _tell_sent(config: Config, sent: Sequence[CanarySite], number: int, as_json: bool) -> None:
+def _put_sent(config: Config, sent: Sequence[CanarySite], number: int, as_json: bool) -> None:
     if not sent:
         message("no canaries are sent: canary.file names no file of pages, see docs/how-to/canaries.md")
         return

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 
 from crawler.errors import UnusableUrl
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.config.configured import caveats, load_configured_detector, tell
+from farmwatch.config.detector_config import caveats, load_configured_detector, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.explain.as_json import as_json
 from farmwatch.explain.explanation import explain_file, explain_url
@@ -73,5 +73,5 @@ def explain(
         put_json({**as_json(found), "warning": warnings[scored_by]})
     else:
         show(found, everything=everything)
-        tell(warnings)
+        print_caveats(warnings)
     return Exit.OK

@@ -1,20 +1,20 @@
-"""The command `frontier`: what the crawl knows, what waits, and why. It only reads."""
+"""The command `frontier`: known sites and URLs, and why they wait. Read-only."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated
 
 import msgspec
 from cyclopts import Parameter
 
 from crawler.frontier.report import FrontierReader, FrontierReport, FrontierSiteLine, SiteReport, UrlLine, site_report
 from crawler.reasons import in_words, meaning_of_reason
-from farmwatch.commands.options import DEFAULTS, AsJson, Common, host_of
+from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common, host_of
 from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
-from farmwatch.terminal.messages import counting, message, put, put_columns, put_json, put_table, put_wrapped
+from farmwatch.terminal.messages import counting, message, put, put_json, put_table, put_wrapped
 from stream.log.contract import Log, partition_of
 from stream.schema.topics import FRONTIER_STORE
 from stream.text.registrable_domain import registrable_domain
@@ -32,22 +32,21 @@ def frontier(
         bool, Parameter(negative="", help="Only the stopped sites: why, and what would end it.")
     ] = False,
     limit: Annotated[
-        int | None, Parameter(help="Lines of a list at most; 0 = all. Default: 10, of one list 100.")
+        int | None,
+        Parameter(help="Lines of a list at most; 0 = all. Default: 10, of one list 100.", validator=AT_LEAST_0),
     ] = None,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """The frontier as it is committed: sites by state, URLs by status, what has been due for longest, what is parked.
+    """The committed frontier: sites by state, URLs by status, the sites that have been due for longest, parked sites.
 
-    Active sites have something to do now, resting ones wait for a hit or for the day on which their pages are asked for
-    again, or their sitemaps are read anew. What a running crawl has under way still counts as due.
+    Active sites have work now. Resting sites wait for a hit, or for the day on which their pages or sitemaps are
+    requested again. Work in progress of a running crawl still counts as due.
 
     JSON: one object; of --parked and --stopped one a line. Times are milliseconds UTC.
     """
     if sum((bool(site), parked, stopped)) > 1:
         raise UsageError("--site, --parked and --stopped: one of them at a time")
-    if limit is not None and limit < 0:
-        raise UsageError("--limit: 0 or more")
     now_ms = int(time.time() * 1000)
     host = host_of(site) if site else ""
     config = common.load().config
@@ -59,16 +58,27 @@ def frontier(
         else:
             report = _read(log, config, now_ms, most)
     if site:
-        return _show_site(found, now_ms, as_json=json)
-    if parked or stopped:
+        if json:
+            put_json(msgspec.to_builtins(found))
+        else:
+            _put_site(found, now_ms)
+        _say_cut(len(found.urls), found.urls_known, "URL")
+    elif parked or stopped:
         lines = report.parked_sites if parked else report.stopped_sites
-        _show_list(lines, now_ms, as_json=json)
+        if json:
+            for line in lines:
+                put_json(msgspec.to_builtins(line))
+        elif not lines:
+            message("none")
+        elif parked:
+            _put_parked(lines, now_ms, "")
+        else:
+            _put_stopped(lines, now_ms)
         _say_cut(len(lines), report.sites["parked" if parked else "stopped"], "site")
-        return Exit.OK
-    if json:
+    elif json:
         put_json(msgspec.to_builtins(report))
     else:
-        _tell(report, now_ms)
+        _put_overview(report, now_ms)
     return Exit.OK
 
 
@@ -94,7 +104,7 @@ def _read_site(log: Log, config: Config, site: str, now_ms: int, limit: int | No
     return found
 
 
-def _tell(report: FrontierReport, now_ms: int) -> None:
+def _put_overview(report: FrontierReport, now_ms: int) -> None:
     sites = report.sites
     put(
         f"{counted(sum(sites.values()), 'site')}: {sites['active']} active ({report.due} of them due now),"
@@ -106,18 +116,11 @@ def _tell(report: FrontierReport, now_ms: int) -> None:
         due = ((e.site, lasting((now_ms - e.due_at) / 1000), e.queued, e.fetched) for e in report.oldest_due)
         put_table(("site", "due for", "queued", "fetched"), due, title="due for longest")
     if report.parked_sites:
-        _put_parked(
-            report.parked_sites, now_ms, f"parked, {counted(sites['parked'], 'site')}: {_counts(report.parked_reasons)}"
-        )
+        title = f"parked, {counted(sites['parked'], 'site')}: {_counts(report.parked_reasons)}"
+        _put_parked(report.parked_sites, now_ms, title)
     if report.stopped_reasons:
-        put_table(
-            ("reason", "sites", "what it means", "what ends it"),
-            (
-                (reason, count, meaning_of_reason(reason).text, meaning_of_reason(reason).passes or "nothing")
-                for reason, count in report.stopped_reasons.items()
-            ),
-            title="stopped",
-        )
+        reasons = ((reason, count, *_meaning(reason)) for reason, count in report.stopped_reasons.items())
+        put_table(("reason", "sites", "what it means", "what ends it"), reasons, title="stopped")
     if report.revisits:
         others = "" if len(report.revisits) == sites["resting"] else "; others wait for a hit, or to read sitemaps anew"
         put_table(
@@ -125,13 +128,9 @@ def _tell(report: FrontierReport, now_ms: int) -> None:
             ((each.site, when(each.revisit_at, now_ms), each.fetched) for each in report.revisits),
             title=f"resting, {counted(sites['resting'], 'site')}: with pages to ask for again, the next first{others}",
         )
-    several = [line for line in report.domains if line.sites > 1]
-    if several:
-        put_table(
-            ("registrable domain", "sites"),
-            ((line.domain, f"{line.sites}{' or more' if line.at_least else ''}") for line in several),
-            title="domains with the most sites",
-        )
+    if several := [line for line in report.domains if line.sites > 1]:
+        domains = ((line.domain, f"{line.sites}{' or more' if line.at_least else ''}") for line in several)
+        put_table(("registrable domain", "sites"), domains, title="domains with the most sites")
     if not any(sites.values()):
         message("the frontier is empty: hits come by `farmwatch search`, and `farmwatch crawl` reads them")
 
@@ -140,26 +139,10 @@ def _counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items() if count) or "none"
 
 
-def _show_list(lines: Sequence[FrontierSiteLine], now_ms: int, *, as_json: bool) -> None:
-    if as_json:
-        for line in lines:
-            put_json(msgspec.to_builtins(line))
-        return
-    if not lines:
-        message("none")
-    elif lines[0].stopped_why:
-        columns: dict[str, str | Callable[[FrontierSiteLine], Any]] = {
-            "site": "site",
-            "reason": "stopped_why",
-            "stopped": lambda each: when(each.stopped_at, now_ms),
-            "fetched": "fetched",
-            "left": "queued",
-            "what it means": lambda each: meaning_of_reason(each.stopped_why).text,
-            "what ends it": lambda each: meaning_of_reason(each.stopped_why).passes or "nothing",
-        }
-        put_columns(lines, columns, less=("left",))
-    else:
-        _put_parked(lines, now_ms, "")
+def _meaning(reason: str) -> tuple[str, str]:
+    """The meaning of a reason, and what ends it."""
+    meaning = meaning_of_reason(reason)
+    return meaning.text, meaning.passes or "nothing"
 
 
 def _say_cut(shown: int, found: int, noun: str) -> None:
@@ -168,69 +151,57 @@ def _say_cut(shown: int, found: int, noun: str) -> None:
         message(f"{shown} of {counted(found, noun)}; --limit shows more, --limit 0 all")
 
 
+def _put_stopped(lines: Sequence[FrontierSiteLine], now_ms: int) -> None:
+    put_table(
+        ("site", "reason", "stopped", "fetched", "left", "what it means", "what ends it"),
+        (
+            (e.site, e.stopped_why, when(e.stopped_at, now_ms), e.fetched, e.queued, *_meaning(e.stopped_why))
+            for e in lines
+        ),
+        less=("left",),
+    )
+
+
 def _put_parked(lines: Sequence[FrontierSiteLine], now_ms: int, title: str) -> None:
-    columns: dict[str, str | Callable[[FrontierSiteLine], Any]] = {
-        "site": "site",
-        "asked again": lambda each: when(each.parked_until, now_ms),
-        "reason": "parked_why",
-        "what it means": lambda each: meaning_of_reason(each.parked_why).text,
-        "queued": "queued",
-    }
-    put_columns(lines, columns, title)
+    rows = ((e.site, when(e.parked_until, now_ms), e.parked_why, _meaning(e.parked_why)[0], e.queued) for e in lines)
+    put_table(("site", "asked again", "reason", "what it means", "queued"), rows, title)
 
 
-def _show_site(report: SiteReport, now_ms: int, *, as_json: bool) -> int:
-    if as_json:
-        put_json(msgspec.to_builtins(report))
-        _say_cut(len(report.urls), report.urls_known, "URL")
-        return Exit.OK
+def _put_site(report: SiteReport, now_ms: int) -> None:
     for text in _site_in_words(report, now_ms):
         put_wrapped(one_line(text), "  ")
-    put_table(
-        ("URL", "status", "what of it", "found by", "visits", "hits"),
-        (
-            (each.url, each.status, _url_in_words(each, now_ms), each.found_by, each.visits, each.hits)
-            for each in report.urls
-        ),
-        less=("hits", "visits"),
-    )
-    _say_cut(len(report.urls), report.urls_known, "URL")
-    return Exit.OK
+    urls = ((e.url, e.status, _url_in_words(e, now_ms), e.found_by, e.visits, e.hits) for e in report.urls)
+    put_table(("URL", "status", "what of it", "found by", "visits", "hits"), urls, less=("hits", "visits"))
 
 
-def _site_in_words(report: SiteReport, now_ms: int) -> list[str]:
+def _site_in_words(report: SiteReport, now_ms: int) -> Iterator[str]:
     line = report.line
-    said = [f"{line.site}: {line.state}, {counted(line.fetched, 'page')} fetched, {line.queued} queued"]
+    yield f"{line.site}: {line.state}, {counted(line.fetched, 'page')} fetched, {line.queued} queued"
     if line.stopped_why:
-        passes = meaning_of_reason(line.stopped_why).passes
-        said.append(f"stopped {when(line.stopped_at, now_ms)}: {in_words(line.stopped_why)}")
-        said.append(f"what ends it: {passes or 'nothing'}")
+        yield f"stopped {when(line.stopped_at, now_ms)}: {in_words(line.stopped_why)}"
+        yield f"what ends it: {_meaning(line.stopped_why)[1]}"
     elif line.state == "parked":
-        said.append(
-            f"parked until {moment(line.parked_until)} ({when(line.parked_until, now_ms)}): {in_words(line.parked_why)}"
-        )
-        said.append(f"failures in a row that parked it: {report.park_level}")
+        until = f"{moment(line.parked_until)} ({when(line.parked_until, now_ms)})"
+        yield f"parked until {until}: {in_words(line.parked_why)}"
+        yield f"failures in a row that parked it: {report.park_level}"
     elif line.due_at:
-        said.append(f"next request: {moment(line.due_at)} ({when(line.due_at, now_ms)})")
-    said.append(f"asked at {report.origin or '-'}, {lasting(report.delay_s)} between the starts of requests at least")
+        yield f"next request: {moment(line.due_at)} ({when(line.due_at, now_ms)})"
+    yield f"asked at {report.origin or '-'}, {lasting(report.delay_s)} between the starts of requests at least"
     if report.robots_until > now_ms:
-        said.append(f"robots.txt: {counted(report.robots_bytes, 'byte')}, believed until {moment(report.robots_until)}")
+        yield f"robots.txt: {counted(report.robots_bytes, 'byte')}, believed until {moment(report.robots_until)}"
     else:
-        said.append("robots.txt: none at hand; it is asked for before anything else")
+        yield "robots.txt: none at hand; it is asked for before anything else"
     left = f", {counted(report.sitemaps_left, 'file')} left" if report.sitemaps_left else ""
-    said.append(f"sitemaps: {report.sitemaps}{left}")
-    said.append(f"URLs: {_counts(line.urls)}")
-    return said
+    yield f"sitemaps: {report.sitemaps}{left}"
+    yield f"URLs: {_counts(line.urls)}"
 
 
 def _url_in_words(url: UrlLine, now_ms: int) -> str:
-    parts = []
-    if url.waits_in:
-        parts.append("waits to be asked again" if url.waits_in == "again" else f"waits among the {url.waits_in}")
-    if url.attempts:
-        parts.append(f"{counted(url.attempts, 'attempt')} failed")
-    if url.reason:
-        parts.append(in_words(url.reason))
-    if url.due_at:
-        parts.append(f"asked again {when(url.due_at, now_ms)}")
-    return "; ".join(parts)
+    waits = f"waits among the {url.waits_in}" if url.waits_in else ""
+    parts = [
+        "waits to be asked again" if url.waits_in == "again" else waits,
+        f"{counted(url.attempts, 'attempt')} failed" if url.attempts else "",
+        in_words(url.reason) if url.reason else "",
+        f"asked again {when(url.due_at, now_ms)}" if url.due_at else "",
+    ]
+    return "; ".join(filter(None, parts))

@@ -1,20 +1,20 @@
-"""The command `rate`: the share now, split and cut as asked, or its history. It only reads."""
+"""The command `rate`: the share now, split and cut as requested, or its history. Read-only."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
 
 from crawler.crawl_stage import frontier_left
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.commands.results.why import show_why
+from farmwatch.commands.results.change import show_change
 from farmwatch.config.config import Config
-from farmwatch.config.configured import caveats, tell
+from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.daemon.kept_answer import read_answer
 from farmwatch.daemon.rate_series import read_points
@@ -29,7 +29,7 @@ from scoring.rates.site_rates import OTHER, day_of, group_order
 from scoring.rates.split_rates import RateLine, rate_lines, with_open_sites
 from stream.log.contract import Log
 from stream.schema.control import Control
-from stream.schema.records import RatePoint, SiteState
+from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
 from stream.schema.topics import DECISIONS, HITS
 from stream.text.user_errors import Exit, UsageError
@@ -96,9 +96,9 @@ def rate(
     if why:
         if by or history or cut != Cut() or of != "sites":
             raise UsageError("--why explains the share of all sites: leave out --by, --of, --history and the cuts")
-        return show_why(config, why, run, as_json=json)
+        return show_change(config, why, run, as_json=json)
     if history:
-        return _show_history(config, by or "", cut, json, run=run)
+        return _show_history(config, by or "", cut, json, now_ms, run)
     kept = None
     with opened(config) as log:
         topic = names_to_read(log, run).sites
@@ -122,61 +122,56 @@ def rate(
         for line in lines:
             put_json({**msgspec.to_builtins(line), "run": shown_run(line.run), "warning": warnings[line.detector]})
         return Exit.OK
-    _tell(lines, cut, verbose=verbose)
-    undated = cut.undated(rows, config.rate)
-    if undated:
-        message(f"left out: {counted(undated, 'site')} of which no day is known on which a search returned it")
-    _tell_unscored(counts_of(cut.of(rows, config.rate)) if kept is None else kept.counts, run)
-    tell(warnings, short=not verbose)
-    return Exit.OK
-
-
-def _tell(lines: list[RateLine], cut: Cut, *, verbose: bool) -> None:
     if cut.text:
         message(f"only these sites: {cut.text}")
     for line in lines:
-        group = f"{line.by} {line.group}: " if line.by else ""
-        put_wrapped(one_line(f"{group}{line.text}"), "  ")
-        if not line.sites:
-            put("  no site yet")
-            continue
-        put_wrapped(f"  not judged: {_not_judged(line)}", "    ")
-        if verbose and line.bound_low is not None and line.bound_high is not None:
-            bounds = f"{line.bound_low:.1%} to {line.bound_high:.1%}"
-            put_wrapped(f"  whatever those not judged are, of all sites: {bounds}", "    ")
-        if line.change is not None:
-            since, before = day_of(line.change.day), f"{line.change.before:.1%} before"
-            put_wrapped(f"  changed: {line.change.after:.1%} of sites first named since {since}, {before}", "    ")
-        mixed = f" ({line.mixed:,} of all mixed)" if line.mixed else ""
-        judged = line.judged_text if verbose else line.judged_short + mixed
-        put_wrapped(f"  by site verdicts alone: {judged}", "    ")
-        put_wrapped(
-            f"  ruleset {line.ruleset or '-'} {line.digest or '-'}; detector {line.detector or '-'};"
-            f" site method {line.site_method or '-'} {line.site_method_digest or '-'}",
-            "    ",
-        )
+        _put_line(line, verbose=verbose)
     for correction in dict.fromkeys(line.correction for line in lines if line.correction and not verbose):
         message(correction)
+    if undated := cut.undated(rows, config.rate):
+        message(f"left out: {counted(undated, 'site')} without a known search day")
+    _warn_unscored(counts_of(cut.of(rows, config.rate)) if kept is None else kept.counts, run)
+    print_caveats(warnings, short=not verbose)
+    return Exit.OK
+
+
+def _put_line(line: RateLine, *, verbose: bool) -> None:
+    group = f"{line.by} {line.group}: " if line.by else ""
+    put_wrapped(one_line(f"{group}{line.text}"), "  ")
+    if not line.sites:
+        put("  no site yet")
+        return
+    said = [f"not judged: {_not_judged(line)}"]
+    if verbose and line.bound_low is not None and line.bound_high is not None:
+        said.append(f"bounds over all sites, judged or not: {line.bound_low:.1%} to {line.bound_high:.1%}")
+    if line.change is not None:
+        since, before = day_of(line.change.day), f"{line.change.before:.1%} before"
+        said.append(f"changed: {line.change.after:.1%} of sites first named since {since}, {before}")
+    mixed = f" ({line.mixed:,} of all mixed)" if line.mixed else ""
+    said.append(f"by site verdicts alone: {line.judged_text if verbose else line.judged_short + mixed}")
+    said.append(
+        f"ruleset {line.ruleset or '-'} {line.digest or '-'}; detector {line.detector or '-'};"
+        f" site method {line.site_method or '-'} {line.site_method_digest or '-'}"
+    )
+    for text in said:
+        put_wrapped(f"  {text}", "    ")
 
 
 def _not_judged(line: RateLine) -> str:
-    """Sites without a scored article, which the share is not of, and why most of them have none."""
+    """Sites without a scored article, which are not part of the share, and the most frequent reasons."""
     said = f"{line.sites - line.scored_sites:,} of {counted(line.sites, 'site')}"
     why = [f"{sites} {reason}" for reason, sites in line.not_judged.items()]
     more = ["..."] if len(why) > _REASONS_SHOWN else []
     return f"{said} ({', '.join([*why[:_REASONS_SHOWN], *more])})" if why else said
 
 
-def _tell_unscored(found: Counts, run: str) -> None:
-    """Articles that no verdict has in it yet; the rate changes when their scores come."""
+def _warn_unscored(found: Counts, run: str) -> None:
+    """Articles that are part of no verdict yet; the rate changes when their scores come."""
     if found.unscored:
         verb = "has" if found.unscored == 1 else "have"
         why = f"; `farmwatch runs show {run}` says why" if run else ""
-        message(
-            one_line(
-                f"{found.unscored:,} of {counted(found.articles, 'article')} {verb} no score yet: in no verdict{why}"
-            )
-        )
+        articles = counted(found.articles, "article")
+        message(one_line(f"{found.unscored:,} of {articles} {verb} no score yet: in no verdict{why}"))
 
 
 def _require_group(group: str, config: Config) -> None:
@@ -186,7 +181,7 @@ def _require_group(group: str, config: Config) -> None:
 
 
 def _require_source(source: str, rows: Iterable[SiteState]) -> None:
-    """A log without a site yet has no sources to choose from: there any is taken."""
+    """Refuse a source that no site has; a log without sites takes any."""
     names = sorted({name for row in rows for name in row.sources})
     if names and source not in names:
         more = f", and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
@@ -196,9 +191,9 @@ def _require_source(source: str, rows: Iterable[SiteState]) -> None:
 
 
 def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
-    """Sites that the crawl has not done with, and hits that it has not read.
+    """Sites that the crawl has still to visit, and hits that it has not read.
 
-    On a broker the frontier is not looked at: its state would have to be read back from the changelog.
+    On a broker the frontier is not read: its state would have to be restored from the changelog.
     """
     topics = log.topics()
     if HITS not in topics or DECISIONS not in topics:
@@ -208,19 +203,17 @@ def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
     return frontier_left(log, topics[HITS]).active if embedded else None, waiting
 
 
-def _show_history(
-    config: Config, by: str, cut: Cut, as_json: bool, clock: Callable[[], float] = time.time, run: str = ""
-) -> Exit:
-    """Print the points of the series of `by` ("": all sites), oldest first; of one run where it is named.
+def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int, run: str) -> Exit:
+    """Print the points of the series of `by` ("": all sites), oldest first; of one run if `run` names it.
 
-    Raises UsageError for no such series, NotFound for no such run.
+    Raises UsageError for an unknown series, NotFound for an unknown run.
     """
     if by not in SERIES:
         names = ", ".join(name for name in SERIES if name)
         raise UsageError(f"--by {by}: series are kept of all sites, and of each {names}; leave --history out")
     if cut.source or cut.group or cut.ranks:
         raise UsageError("--history: a kept series cannot be cut; use --by, or leave --history out")
-    since = cut.since or datetime.fromtimestamp(clock(), UTC).date() - timedelta(days=_DAYS_SHOWN)
+    since = cut.since or datetime.fromtimestamp(now_ms / 1000, UTC).date() - timedelta(days=_DAYS_SHOWN)
     with opened(config) as log:
         if run:
             run = find_run(Control(log), run).name
@@ -230,30 +223,32 @@ def _show_history(
     warnings = caveats(config, (point.detector for point in points))
     if as_json:
         for point in points:
-            fields = {name: getattr(point, name) for name in RatePoint.__struct_fields__ if name not in ("v", "site")}
+            fields = {name: value for name, value in msgspec.structs.asdict(point).items() if name not in ("v", "site")}
             put_json({**msgspec.to_builtins(fields), "run": shown_run(point.run), "warning": warnings[point.detector]})
         return Exit.OK
-    columns: dict[str, str | Callable[[RatePoint], Any]] = {
-        "time": lambda point: datetime.fromtimestamp(point.at / 1000, UTC).strftime("%Y-%m-%d %H:%M"),
-        "group": "group",
-        "share": lambda point: _percent(point.share),
-        "low": lambda point: _percent(point.share_low),
-        "high": lambda point: _percent(point.share_high),
-        "judged share": lambda point: _percent(point.rate),
-        "llm": "llm",
-        "classifiable": lambda point: point.llm + point.human + point.undecided,
-        "sites": lambda point: point.llm + point.human + point.undecided + point.unclassifiable,
-        "method": "share_method",
-        "ruleset": lambda point: f"{point.ruleset} {point.digest[:8]}",
-        "detector": "detector",
-        "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),
-    }
     put_columns(
-        points, columns, less=("sites", "llm", "judged share", "method"), same=("ruleset", "detector", "site method")
+        points,
+        {
+            "time": lambda point: datetime.fromtimestamp(point.at / 1000, UTC).strftime("%Y-%m-%d %H:%M"),
+            "group": "group",
+            "share": lambda point: _percent(point.share),
+            "low": lambda point: _percent(point.share_low),
+            "high": lambda point: _percent(point.share_high),
+            "judged share": lambda point: _percent(point.rate),
+            "llm": "llm",
+            "classifiable": lambda point: point.llm + point.human + point.undecided,
+            "sites": lambda point: point.llm + point.human + point.undecided + point.unclassifiable,
+            "method": "share_method",
+            "ruleset": lambda point: f"{point.ruleset} {point.digest[:8]}",
+            "detector": "detector",
+            "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),
+        },
+        less=("sites", "llm", "judged share", "method"),
+        same=("ruleset", "detector", "site method"),
     )
     shown = f"{counted(len(points), 'point')} since {since}"
     message(f"{shown}; a point is kept every {config.rate.series_s} s while TALLY runs, all times UTC")
-    tell(warnings, short=True)
+    print_caveats(warnings, short=True)
     return Exit.OK
 
 

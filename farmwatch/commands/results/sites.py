@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
 
-from farmwatch.commands.options import DEFAULTS, AsJson, Common
-from farmwatch.config.configured import caveats, tell
+from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common
+from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put_columns, put_json
 from replay.runs.site_table import COLUMNS, read_sites, ruleset_of
@@ -18,30 +17,28 @@ from scoring.rates.canary import is_canary
 from scoring.rates.split_rates import llm_probabilities
 from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
-from stream.text.user_errors import Exit, UsageError
+from stream.text.user_errors import Exit
 from stream.text.wording import counted
-
-Verdicts = Literal["llm", "human", "undecided", "unclassifiable"]
 
 
 def sites(
     *,
-    verdict: Annotated[Verdicts | None, Parameter(help="Only sites with this verdict.")] = None,
-    limit: Annotated[int, Parameter(help="Rows at most; 0 = all.")] = 100,
+    verdict: Annotated[
+        Literal["llm", "human", "undecided", "unclassifiable"] | None, Parameter(help="Only sites with this verdict.")
+    ] = None,
+    limit: Annotated[int, Parameter(help="Rows at most; 0 = all.", validator=AT_LEAST_0)] = 100,
     canaries: Annotated[bool, Parameter(negative="", help="Show canary sites too; they count in no rate.")] = False,
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """One row per site: its verdict and what that rests on; the detector's warning on stderr.
+    """One row per site: its verdict and the evidence; the detector's warning on stderr.
 
     `p_llm` is the probability that it is an LLM site, by its flagged articles and those of all sites; a site that has
     too few articles for a verdict has one too. A row is of one ruleset: the one that judged the site last.
 
     JSON: one object a line.
     """
-    if limit < 0:
-        raise UsageError("--limit: 0 or more")
     config = common.load().config
     with opened(config) as log:
         everything = read_sites(log, run)
@@ -55,24 +52,27 @@ def sites(
             names = (name for name in SiteState.__struct_fields__ if name not in ("v", "id"))
             fields = {name: msgspec.to_builtins(getattr(row, name)) for name in names}
             put_json(fields | {"run": shown_run(row.run), "p_llm": likely.get(row.site)})
-        tell(warnings, short=True)
+        print_caveats(warnings, short=True)
         return Exit.OK
-    columns: dict[str, str | Callable[[SiteState], Any]] = {
-        "site": "site",
-        "verdict": "verdict",
-        "p_llm": lambda row: f"{likely[row.site]:.2f}" if row.site in likely else "",
-        "mixed": lambda row: "mixed" if row.mixed else "",
-        **{name: name for name in ("pages", "articles", "scored", "flagged")},
-        "used": "pages_used",
-        "llr": lambda row: round(row.llr, 2),
-        "most dropped by": lambda row: max(row.dropped_by, key=row.dropped_by.__getitem__, default=""),
-        "ruleset": ruleset_of,
-        "detector": "detector",
-    }
-    less = ("llr", "most dropped by", "scored", "used", "flagged", "mixed")
-    put_columns(shown, columns, less=less, same=("ruleset", "detector"))
+    put_columns(
+        shown,
+        {
+            "site": "site",
+            "verdict": "verdict",
+            "p_llm": lambda row: f"{likely[row.site]:.2f}" if row.site in likely else "",
+            "mixed": lambda row: "mixed" if row.mixed else "",
+            **{name: name for name in ("pages", "articles", "scored", "flagged")},
+            "used": "pages_used",
+            "llr": lambda row: round(row.llr, 2),
+            "most dropped by": lambda row: max(row.dropped_by, key=row.dropped_by.__getitem__, default=""),
+            "ruleset": ruleset_of,
+            "detector": "detector",
+        },
+        less=("llr", "most dropped by", "scored", "used", "flagged", "mixed"),
+        same=("ruleset", "detector"),
+    )
     if shown:
         message(COLUMNS)
     message(f"{len(shown)} of {counted(len(found), 'site')} shown; {len(rows)} in the log")
-    tell(warnings, short=True)
+    print_caveats(warnings, short=True)
     return Exit.OK

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import create_topics, opened
 from farmwatch.terminal.messages import message, put_columns, put_json
-from replay.runs.topology import TopicState, topic_states
+from replay.runs.topology import topic_states
 from stream.text.user_errors import Exit
 
 
@@ -30,15 +29,17 @@ def topics(
         names = ("partitions", "records", "beginning", "end", "lag")
         put_json([{"topic": state.name, **{name: getattr(state, name) for name in names}} for state in states])
         return Exit.OK
-    columns: dict[str, str | Callable[[TopicState], Any]] = {
-        "topic": "name",
-        "partitions": "partitions",
-        "records": "records",
-        "beginning": lambda state: sum(state.beginning),
-        "end": lambda state: sum(state.end),
-        "lag": lambda state: ", ".join(f"{group} {behind}" for group, behind in state.lag.items()),
-    }
-    put_columns(states, columns)
+    put_columns(
+        states,
+        {
+            "topic": "name",
+            "partitions": "partitions",
+            "records": "records",
+            "beginning": lambda state: sum(state.beginning),
+            "end": lambda state: sum(state.end),
+            "lag": lambda state: ", ".join(f"{group} {behind}" for group, behind in state.lag.items()),
+        },
+    )
     if states:
         message("records include the heartbeats that `up` sends through the stages")
     else:

@@ -1,4 +1,4 @@
-"""`farmwatch rulesets evaluate`: what rulesets keep of pages that people have labelled."""
+"""`farmwatch rulesets evaluate`: results of rulesets on labelled pages."""
 
 from __future__ import annotations
 
@@ -10,20 +10,17 @@ from typing import Annotated
 import msgspec
 from cyclopts import Parameter
 
-from farmwatch.commands.options import DEFAULTS, AsJson, Common
+from farmwatch.commands.options import DEFAULTS, AsJson, Common, Jobs
 from farmwatch.config.opening import opened
-from farmwatch.labels.evaluation_tables import document, remarks, report, tables_of
+from farmwatch.labels.evaluation_tables import remarks, report, tables_of
 from farmwatch.labels.fetches import LabelledFetches
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
-from farmwatch.terminal.generated import renewed, section
 from farmwatch.terminal.jsonl import STDIN
 from farmwatch.terminal.messages import Advance, counting, message, put, put_json, put_table
 from filters.rules.evaluation import Judged, evaluate
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from stream.text.user_errors import FarmwatchError, UsageError
-
-COMMAND = "farmwatch rulesets evaluate"
 
 
 def evaluate_rulesets(
@@ -41,34 +38,21 @@ def evaluate_rulesets(
     source: Annotated[
         list[str] | None, Parameter(help="Read only this source of the folder; may be repeated.", negative="")
     ] = None,
-    details: Annotated[
-        bool, Parameter(help="What each rule drops, also where there are several rulesets.", negative="")
-    ] = False,
-    jobs: Annotated[int, Parameter(name=["--jobs", "-j"], help="Extraction processes; 0 = one per core.")] = 0,
+    details: Annotated[bool, Parameter(help="The drops of each rule, also of several rulesets.", negative="")] = False,
+    jobs: Jobs = 0,
     json: AsJson = False,
-    markdown: Annotated[bool, Parameter(help="Print the tables as Markdown.", negative="")] = False,
-    card: Annotated[
-        Path | None, Parameter(help="Markdown file whose tables are renewed, if nothing is skipped.")
-    ] = None,
     common: Common = DEFAULTS,
 ) -> int:
-    """What rulesets keep of labelled pages: precision and recall for articles, pass rates, and each rule's drops.
+    """Evaluate rulesets on labelled pages: precision and recall for articles, pass rates, and each rule's drops.
 
     The pages are measured once, as in a live run, and judged by every ruleset. A line of gold.jsonl is {id[, page_type,
     url, name, articleBody]}, `id` the SHA-256 of the HTML. Precision, recall and F1 count the pages with a page_type:
     `article` or not. Of a rule: drops = pages that fail it, marginal = and no rule before it, sole = and no other rule.
     Of a file of `farmwatch label` the pages' features are taken from the log (--log), as the live run has them.
-    What is damaged is reported and skipped: exit code 1; 3 where no page is left.
+    Damaged entries are reported and skipped: exit code 1; 3 if no page is left.
     """
-    if jobs < 0:
-        raise UsageError("--jobs: 0 or more")
-    if json and (markdown or card):
-        raise UsageError("--json goes with neither --markdown nor --card")
     named = rulesets or shipped_rulesets()
     loaded = [load_ruleset(name) for name in named]
-    old = card.read_text(encoding="utf-8") if card else ""
-    if card:
-        section(old, COMMAND)
     judged: list[list[Judged]] = [[] for _ in loaded]
     with (
         _labelled(labels, source or [], common, jobs) as (pages, measured),
@@ -82,20 +66,14 @@ def evaluate_rulesets(
     found = report(named, loaded, [evaluate(verdicts) for verdicts in judged])
     for remark in remarks(found):
         message(remark)
-    tables = tables_of(found, details=details or len(found) == 1 or card is not None)
+    tables = tables_of(found, details=details or len(found) == 1)
     if json:
         put_json({"skipped": pages.skipped, "rulesets": [evaluated.as_json() for evaluated in found]})
-    elif markdown:
-        put(document(tables))
-    elif not card:
+    else:
         for number, table in enumerate(tables):
             if number:
                 put("")
             put_table(table.headings, table.rows, table.title)
-    if card and pages.skipped:
-        message(f"{card}: not renewed: what was skipped would be missing in its tables")
-    elif card:
-        card.write_text(renewed(old, COMMAND, document(tables)), encoding="utf-8")
     return pages.exit
 
 

@@ -20,13 +20,13 @@ rulesets = App(name="rulesets")
 rulesets.command(
     "farmwatch.commands.rulesets.evaluate:evaluate_rulesets",
     name="evaluate",
-    help="What rulesets keep of labelled pages: precision and recall for articles, pass rates, and each rule's drops.",
+    help="Evaluate rulesets on labelled pages: precision and recall for articles, pass rates, and each rule's drops.",
 )
 
 
 @rulesets.command(name="list")
 def list_rulesets(*, json: AsJson = False) -> int:
-    """The rulesets that ship with farmwatch: name, digest, how many rules are in force, what it is for."""
+    """The rulesets that ship with farmwatch: name, digest, number of rules in force, purpose."""
     rulesets = [load_ruleset(name) for name in shipped_rulesets()]
     if json:
         put_json([_summary(ruleset) | {"description": ruleset.description} for ruleset in rulesets])
@@ -38,9 +38,9 @@ def list_rulesets(*, json: AsJson = False) -> int:
 
 @rulesets.command(name="show")
 def show_ruleset(ruleset: Named, /, *, json: AsJson = False) -> int:
-    """A ruleset as it is written, and its digest. A starting point for your own: save it and change it.
+    """The text and the digest of a ruleset. A starting point for your own: save it and change it.
 
-    JSON: every rule with its operator, threshold and fields, and what it measures.
+    JSON: every rule with its operator, threshold, fields and meaning.
     """
     found = load_ruleset(ruleset)
     if json:
@@ -58,11 +58,10 @@ def check_rulesets(
     *,
     json: AsJson = False,
 ) -> int:
-    """Whether rulesets can be used: digest of each that can; file, line and mistake of each that cannot.
+    """Check rulesets: the digest of each good one, the file and all mistakes of each bad one.
 
-    A misspelt rule or field, a wrong type and an impossible threshold are mistakes: exit code 2. All mistakes of a file
-    are told at once, each with what is right where that is known. Of a good file it says which rules decide nothing:
-    those without a threshold, and those whose threshold every page passes.
+    A misspelt rule or field, a wrong type and an impossible threshold are mistakes: exit code 2. A good file also lists
+    the rules that decide nothing: those without a threshold, and those whose threshold every page passes.
     """
     found: list[dict[str, Any]] = []
     for name in rulesets:
@@ -84,9 +83,9 @@ def check_rulesets(
 
 @rulesets.command(name="diff")
 def diff_rulesets(a: Named, b: Named, /, *, json: AsJson = False) -> int:
-    """What two rulesets decide otherwise: rules that only one has, thresholds, other fields, their order.
+    """The differences of two rulesets: rules that only one has, thresholds, other fields, their order.
 
-    Exit code 0 where they are equal in meaning (one digest), 1 where they differ, as `diff` has it.
+    Exit code 0 if they are equal in meaning (one digest), 1 if they differ, as of `diff`.
     """
     one, other = load_ruleset(a), load_ruleset(b)
     found = differences(one, other)
@@ -140,7 +139,7 @@ def _shown(difference: Difference) -> tuple[str, str, str, str]:
 
 
 def _cell(difference: Difference, value: Any) -> str:
-    """A value as people read it: a threshold as the condition that passes, a list with commas, - for none."""
+    """A value as text: a threshold as the condition that passes, a list with commas, - for none."""
     if difference.field == "rule":
         return "-" if value is None else _condition(difference.rule, value["threshold"])
     if difference.field == "threshold":

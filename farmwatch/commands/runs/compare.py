@@ -10,7 +10,7 @@ from cyclopts import Parameter
 
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.commands.runs.compare_report import show
-from farmwatch.config.configured import caveats, tell
+from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, program_version, put_json
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
@@ -70,7 +70,7 @@ def compare(
         return Exit.OK
 
     show(found, by or "", texts=text)
-    tell(warnings)
+    print_caveats(warnings)
     return Exit.OK
 
 

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from farmwatch.config.config import Config, load
-from farmwatch.config.configured import caveats
+from farmwatch.config.detector_config import caveats
 from farmwatch.doctor.checks import require_fit
 from replay.runs.configured import site_test_of, tallied_name, tally_identity
 from scoring.detectors import registry

@@ -187,9 +187,9 @@ def test_an_empty_frontier_says_what_fills_it(farmwatch: Runner, unread: str) ->
         (("crawl", "--dry-run", "--member", "a"), "--member"),
         (("crawl", "--dry-run", "--allow-private"), "--allow-private"),
         (("crawl", "--dry-run", "--until-done"), "--until-done"),
-        (("crawl", "--dry-run", "--limit", "-1"), "--limit: 0 or more"),
+        (("crawl", "--dry-run", "--limit", "-1"), "--limit. Must be >= 0."),
         (("frontier", "--parked", "--stopped"), "one of them at a time"),
-        (("frontier", "--limit", "-2"), "--limit: 0 or more"),
+        (("frontier", "--limit", "-2"), "--limit. Must be >= 0."),
         (("crawl",), "contact"),
     ],
 )

@@ -76,7 +76,7 @@ def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
     assert (ran.code, "1 llm, 0 human, 0 undecided, 0 unclassifiable" in ran.out) == (Exit.OK, True)
     assert ran.out.startswith("month 20")
     assert "only these sites: source searx, rank 1-10, since 2026-01-01" in ran.err
-    assert "left out: 1 site of which no day is known" in ran.err
+    assert "left out: 1 site without a known search day" in ran.err
     (found,) = lines(farmwatch("rate", "--json", *options).out)
     assert (found["sites"], found["more_known_sites"], found["undated"]) == (1, 0, 1)
     assert found["more_sites"] >= 29

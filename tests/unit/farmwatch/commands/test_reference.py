@@ -7,23 +7,29 @@ import inspect
 import pytest
 
 from farmwatch.commands.cli import app
-from farmwatch.commands.reference import COMMAND, commands, meaning_of, pages, sections
 from farmwatch.config.config import Config
 from farmwatch.config.layers import settings_of
-from farmwatch.terminal.generated import section
+from farmwatch.labels.labelled_pages import LabelledPage
+from filters.rules.catalogue import RULES
+from filters.rules.ruleset import shipped_rulesets
 from stream.processing.metrics import SPECS
 from tests.support.paths import DOCS
+from tests.tools import choose_default
+from tests.tools.generated import document, section
+from tests.tools.reference import COMMAND, commands, meaning_of, pages, sections
+
+RULES_PAGE = (DOCS / "reference" / "rules.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", pages())
 def test_a_page_is_as_the_code_makes_it(name: str) -> None:
-    """A setting, metric or command that changed without its page fails here: run farmwatch.commands.reference."""
+    """A setting, metric or command that changed without its page fails: run `python -m tests.tools.reference docs`."""
     assert (DOCS / name).read_text(encoding="utf-8") == pages()[name]
 
 
 @pytest.mark.parametrize("name", sections())
 def test_a_section_is_as_the_code_makes_it(name: str) -> None:
-    """A rule, topic or reason that changed without its row fails here: run farmwatch.commands.reference."""
+    """A rule, topic or reason that changed without its row fails: run `python -m tests.tools.reference docs`."""
     assert section((DOCS / name).read_text(encoding="utf-8"), COMMAND) == sections()[name]
 
 
@@ -48,3 +54,37 @@ def test_every_command_and_option_has_a_meaning_and_every_argument_one_name() ->
         assert inspect.Parameter.POSITIONAL_OR_KEYWORD not in kinds, name
         for argument in command.assemble_argument_collection():
             assert argument.parameter.help or argument.parameter.show is False or "*" in argument.names, argument.names
+
+
+def test_every_rule_and_every_shipped_ruleset_is_described() -> None:
+    """Each rule has a row that says what it measures and when a page passes; each ruleset says what it is."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split(" | ")] for line in section(RULES_PAGE, COMMAND).splitlines()
+    ]
+    described = {row[0].strip("| `"): row for row in rows[2:]}
+    assert set(described) == set(RULES)
+    assert all(row[1] and row[2] and row[3] for row in described.values())
+    for name in shipped_rulesets():
+        assert f"\n| `{name}` | " in RULES_PAGE
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.xdist_group("labelled")
+def test_the_tables_are_those_of_a_fresh_evaluation(labelled: list[LabelledPage]) -> None:
+    """A changed rule, ruleset or measure fails: `python -m tests.tools.choose_default docs` renews the tables."""
+    assert section(RULES_PAGE, choose_default.COMMAND) == document(choose_default.shipped(labelled))
+
+
+@pytest.mark.data
+@pytest.mark.slow
+@pytest.mark.xdist_group("labelled")
+def test_default_is_what_the_labels_favour(labelled: list[LabelledPage]) -> None:
+    """The choice made anew is the one on the page, and `default` keeps the same pages of the second half as it does."""
+    tables = choose_default.chosen(labelled)
+    page = (DOCS / "explanation" / "rules.md").read_text(encoding="utf-8")
+    assert section(page, choose_default.COMMAND) == document(tables)
+    rows = {row[0]: row[1:] for row in tables[1].rows}
+    assert rows["default"] == rows["the choice"]
+    f1 = {name: float(row[0].split()[0]) for name, row in rows.items()}
+    assert f1["default"] == max(f1.values())

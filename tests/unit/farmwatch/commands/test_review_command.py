@@ -41,8 +41,9 @@ def url(tmp_path: Path, no_weights: None) -> str:
 def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url: str, tmp_path: Path) -> None:
     """30 of 60 sites, two articles each, without a word of the detector; labelled by keys; `rate` rests on them."""
     sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
-    ran = farmwatch("review", "--sites", "30", "--pages", "2", "--out", sample, "--log", url)
+    ran = farmwatch("review", "--sites", "30", "--pages", "2", "--out", sample, "--log", url, "--json")
     assert ran.code == Exit.OK
+    assert json.loads(ran.out) == {"out": str(sample), "articles": 60, "sites": 30, "of": SITES}
     assert "60 articles of 30 sites, of 60" in ran.err
     pages = LabelSample(sample).pages
     assert set(Counter(one.site for one in pages).values()) == {2}
@@ -91,7 +92,7 @@ def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_pa
     ("options", "code", "said"),
     [
         (["--sites", "5"], Exit.USAGE, "a review needs 20 sites or more"),
-        (["--pages", "0"], Exit.USAGE, "from 1 to 20"),
+        (["--pages", "0"], Exit.USAGE, "Must be >= 1."),
         (["--run", "nothing"], Exit.PROBLEM, "nothing"),
     ],
 )

@@ -13,6 +13,7 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -232,13 +233,35 @@ def test_a_key_in_the_configuration_is_refused_without_repeating_it(
     assert not {KEY, KEY.replace("-", "")} & set(re.split(r"[^\w-]", ran.out + ran.err))
 
 
-def _daemon(tmp_path: Path, url: str, *more: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "farmwatch", "search", "--source", "searxng", "--source", "brave"]
-    command += ["--queries", "queries", "--every", "6h", "--json", "--log", url, "--set", "metrics.port=0", *more]
+def _search(tmp_path: Path, url: str, *arguments: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-m", "farmwatch", "search", "--queries", "queries", "--log", url, *arguments]
     environment = {**os.environ, "FARMWATCH_LOG_PARTITIONS": str(PARTITIONS), "HOME": str(tmp_path)}
     return subprocess.Popen(
         command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
+
+
+def _daemon(tmp_path: Path, url: str, *more: str) -> subprocess.Popen[str]:
+    sources = ("--source", "searxng", "--source", "brave")
+    return _search(tmp_path, url, *sources, "--every", "6h", "--json", "--set", "metrics.port=0", *more)
+
+
+def _logged(daemon: subprocess.Popen[str], event: str) -> str:
+    """The next line of the log with this event."""
+    assert daemon.stderr is not None
+    return next(line for line in daemon.stderr if event in line)
+
+
+def _rounds(daemon: subprocess.Popen[str]) -> dict[str, Any]:
+    """The results of a round of each source."""
+    assert daemon.stdout is not None
+    return {one["source"]: one for one in (json.loads(daemon.stdout.readline()) for _ in range(2))}
+
+
+def _end(daemon: subprocess.Popen[str]) -> str:
+    """End it by SIGTERM; the rest of its log."""
+    daemon.send_signal(signal.SIGTERM)
+    return daemon.communicate(timeout=20)[1]
 
 
 def test_the_daemon_keeps_its_schedule_over_a_restart(place: Callable[[Engine], str], tmp_path: Path) -> None:
@@ -247,26 +270,22 @@ def test_the_daemon_keeps_its_schedule_over_a_restart(place: Callable[[Engine], 
     with Engine(lambda asked: held[0](asked)) as engine:
         url = place(engine)
         first = _daemon(tmp_path, url)
-        assert first.stderr is not None and first.stdout is not None
-        served = next(line for line in first.stderr if "endpoints_served" in line)
+        served = _logged(first, "endpoints_served")
         (metrics,) = re.findall(r"http://\S+/metrics", served)
-        lines = sorted(json.loads(first.stdout.readline())["source"] for _ in range(2))
+        sources = set(_rounds(first))
         page = urllib.request.urlopen(metrics, timeout=5).read().decode()
         health = urllib.request.urlopen(metrics.replace("/metrics", "/healthz"), timeout=5).read().decode()
-        first.send_signal(signal.SIGTERM)
-        _, err = first.communicate(timeout=20)
-        assert (first.returncode, lines) == (Exit.OK, ["brave", "searxng"])
+        err = _end(first)
+        assert (first.returncode, sources) == (Exit.OK, {"brave", "searxng"})
         assert 'farmwatch_search_queries_total{outcome="found",role="search",source="brave"} 2.0' in page
         assert 'farmwatch_search_quota_left{role="search",source="brave"} 3.0' in page
         assert "searxng: " in health
         assert KEY not in page + health + err + served
         asked = len(engine.seen)
         second = _daemon(tmp_path, url)
-        assert second.stderr is not None
-        next(line for line in second.stderr if "endpoints_served" in line)
-        time.sleep(0.5)
-        second.send_signal(signal.SIGTERM)
-        second.communicate(timeout=20)
+        for _ in range(2):
+            _logged(second, "next_round")
+        _end(second)
         assert (second.returncode, len(engine.seen)) == (Exit.OK, asked)
 
 
@@ -278,10 +297,8 @@ def test_a_source_that_refuses_does_not_hold_up_the_others(place: Callable[[Engi
 
     with Engine(refusing) as engine:
         daemon = _daemon(tmp_path, place(engine))
-        assert daemon.stdout is not None
-        said = {one["source"]: one for one in (json.loads(daemon.stdout.readline()) for _ in range(2))}
-        daemon.send_signal(signal.SIGTERM)
-        _, err = daemon.communicate(timeout=20)
+        said = _rounds(daemon)
+        err = _end(daemon)
     assert (said["brave"]["queries"], said["brave"]["unasked"]) == (0, 2)
     assert (said["searxng"]["queries"], said["searxng"]["hits"], said["searxng"]["ended"]) == (2, 4, "")
     assert "brave answers 401" in err
@@ -311,14 +328,9 @@ def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tm
         log.close()
         assert round_ is not None and (round_.done, round_.total) == (3, 6)
         second = _daemon(tmp_path, url, *more)
-        wait_for(
-            lambda: any(asked.query.get("q") == "garden 5" and asked.path == "/brave" for asked in engine.seen),
-            SOON_S,
-            "the end",
-        )
-        time.sleep(0.3)
-        second.send_signal(signal.SIGTERM)
-        second.communicate(timeout=20)
+        assert second.stdout is not None
+        next(line for line in second.stdout if '"brave"' in line)
+        _end(second)
     asked = [asked.query["q"] for asked in engine.seen if asked.path == "/brave"]
     assert asked == [f"garden {n}" for n in (0, 1, 2, 3, 3, 4, 5)]
     ids = [hit.id for hit in _hits(url) if hit.source == "brave"]
@@ -336,19 +348,14 @@ def test_ctrl_c_ends_a_search_by_hand_while_a_request_is_under_way(
         over.wait(30)
         return says(SEARXNG)
 
-    command = [sys.executable, "-m", "farmwatch", "search", "--source", "searxng", "--queries", "queries"]
-    environment = {**os.environ, "FARMWATCH_LOG_PARTITIONS": str(PARTITIONS), "HOME": str(tmp_path)}
     for signals in (1, 2):
         over.clear()
         with Engine(slow) as engine:
             url = place(engine)
-            search = subprocess.Popen(
-                [*command, "--log", url], cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True
-            )
+            search = _search(tmp_path, url, "--source", "searxng")
             wait_for(lambda engine=engine: bool(engine.seen), SOON_S, "a request")
             search.send_signal(signal.SIGINT)
-            assert search.stderr is not None
-            said = next(line for line in search.stderr if "stopping" in line)
+            said = _logged(search, "stopping")
             if signals == 2:
                 search.send_signal(signal.SIGINT)
             _, rest = search.communicate(timeout=20)
@@ -360,14 +367,11 @@ def test_ctrl_c_ends_a_search_by_hand_while_a_request_is_under_way(
 def test_a_second_daemon_of_a_source_is_refused(engine: Engine, url: str, tmp_path: Path) -> None:
     """It would ask every query twice: exit 3, and nothing is asked by it; the first one goes on."""
     first = _daemon(tmp_path, url)
-    assert first.stdout is not None
-    for _ in range(2):
-        first.stdout.readline()
+    _rounds(first)
     second = _daemon(tmp_path, url)
     _, err = second.communicate(timeout=20)
     asked, alive = len(engine.seen), first.poll() is None
-    first.send_signal(signal.SIGTERM)
-    first.communicate(timeout=20)
+    _end(first)
     assert (second.returncode, asked, alive, first.returncode) == (Exit.UNAVAILABLE, 4, True, Exit.OK)
     assert "another process searches searxng" in err
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from farmwatch.audit.report import AuditReport
 from farmwatch.demo.demo import run_demo
@@ -66,7 +65,7 @@ def test_the_columns_are_explained_and_the_warning_is_wrapped(
 ) -> None:
     """On a terminal of 80 columns no line is longer, and every site, truth and verdict is whole."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("farmwatch.terminal.messages._console", lambda: Console(width=80, color_system=None))
+    monkeypatch.setenv("TERM", "dumb")
     monkeypatch.setenv("COLUMNS", "80")
     print_result(replace(_result(), warning="indicative only, " * 20))
     printed = capsys.readouterr().out

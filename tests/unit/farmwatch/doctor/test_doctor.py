@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -241,7 +242,7 @@ def test_a_mistake_of_farmwatch_is_named(configure: Configure, monkeypatch: pyte
 
 def test_the_configured_extractor_is_tried(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     """One whose package is absent is answered with what installs it; one that finds nothing is broken."""
-    monkeypatch.setattr("filters.extraction.extractor._installed", lambda name: name != "resiliparse")
+    monkeypatch.setitem(sys.modules, "resiliparse", None)
     found = _found(configure("measure.extractor=resiliparse"), "extractor")
     assert (found.state, "pip install 'farmwatch[resiliparse]'" in found.found) == (FAIL, True)
 

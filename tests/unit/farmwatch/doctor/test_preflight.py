@@ -174,7 +174,7 @@ def test_a_typo_in_the_rules_does_not_stop_a_live_run(farmwatch: Runner, tmp_pat
     assert again.code == Exit.OK, again.err
     warnings = [line for line in again.err.splitlines() if line.startswith("warning: judge.ruleset: ")]
     assert len(warnings) == 1 and "mine.toml" in warnings[0]
-    assert "; the live run first goes on with mine " in warnings[0]
+    assert "; the live run first continues with mine " in warnings[0]
 
 
 def test_a_row_that_cannot_be_read_does_not_stop_up(farmwatch: Runner, finished: str) -> None:
@@ -214,6 +214,6 @@ def test_topics_that_were_deleted_are_told(farmwatch: Runner, finished: str) -> 
         log.remove(topics=[VERDICTS, PAGES, "state.tally"])
     ran = farmwatch("up", "--log", finished)
     assert ran.code == Exit.OK
-    assert "warning: the log had no pages, state.tally, verdicts: made anew, empty." in ran.err
-    assert "the log had no" not in farmwatch("up", "--log", finished).err
-    assert "the log had no" not in farmwatch("up", "--log", f"{finished}-other").err
+    assert "warning: created missing topics: pages, state.tally, verdicts." in ran.err
+    assert "missing topics" not in farmwatch("up", "--log", finished).err
+    assert "missing topics" not in farmwatch("up", "--log", f"{finished}-other").err

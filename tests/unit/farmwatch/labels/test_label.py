@@ -16,10 +16,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from farmwatch.labels.judgements import ANSWERS, Judgement, SampleFailedRule, SamplePage, standing
+from farmwatch.labels.judgements import ANSWERS, Judgement, SampleFailedRule, SamplePage, latest_judgements
 from farmwatch.labels.label_lines import LabelFile
 from farmwatch.labels.labels_file import LabelsFile
-from farmwatch.labels.screen import laid_out
+from farmwatch.labels.screen import layout
 from farmwatch.labels.session import Session
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset
@@ -257,7 +257,7 @@ def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFact
             assert session.labelled == len(meant)
     wanted = {name: (ANSWERS[key].page_type, ANSWERS[key].label) for name, key in meant.items()}
     with closing(LabelsFile(file)) as labels:
-        assert {name: (said.page_type, said.label) for name, said in labels.standing.items()} == wanted
+        assert {name: (said.page_type, said.label) for name, said in labels.latest.items()} == wanted
     whole = file.read_bytes()
     part = whole[: int(cut * len(whole))]
     kept = part[: part.rfind(b"\n") + 1]
@@ -271,7 +271,7 @@ def test_what_counts_is_what_was_said_last(tmp_path_factory: pytest.TempPathFact
             said[line["fetch_id"]] = line["page_type"], line["label"]
     with closing(LabelsFile(file)) as labels:
         assert file.read_bytes() == kept
-        assert {name: (one.page_type, one.label) for name, one in labels.standing.items()} == said
+        assert {name: (one.page_type, one.label) for name, one in labels.latest.items()} == said
 
 
 HOSTILE = st.text(st.characters(codec=None), max_size=300)
@@ -284,7 +284,7 @@ def test_nothing_of_a_page_steers_the_terminal(text: str, url: str, columns: int
     one = SamplePage(
         fetch_id="f", url=url, site="s", text=text, run_a=url, run_b="b", failed_a=[SampleFailedRule(name=text)]
     )
-    shown = laid_out(one, text, columns=columns, rows=rows, top=top, note=text, verdicts=True)
+    shown = layout(one, text, columns=columns, rows=rows, top=top, note=text, verdicts=True)
     assert all(line.isprintable() and cell_len(line) <= columns for line in shown.lines)
     assert len(shown.lines) <= rows
 
@@ -302,10 +302,10 @@ def test_a_page_is_shown_blind() -> None:
         verdict_b="dropped",
         failed_b=[SampleFailedRule(name="min_tokens")],
     )
-    blind = "\n".join(laid_out(one, "page 1", columns=80, rows=24).lines)
+    blind = "\n".join(layout(one, "page 1", columns=80, rows=24).lines)
     assert "The text." in blind and "https://a.example/" in blind
     assert not any(word in blind for word in ("before", "strict", "dropped", "min_tokens"))
-    told = "\n".join(laid_out(one, "page 1", columns=80, rows=24, verdicts=True).lines)
+    told = "\n".join(layout(one, "page 1", columns=80, rows=24, verdicts=True).lines)
     assert "before: article" in told and "strict: dropped, fails min_tokens" in told
 
 
@@ -315,24 +315,24 @@ def test_a_long_text_is_seen_whole_by_going_down() -> None:
     one = SamplePage(fetch_id="f", url="u", site="s", text=" ".join(words))
     seen, top = "", 0
     while True:
-        shown = laid_out(one, "t", columns=60, rows=20, top=top)
+        shown = layout(one, "t", columns=60, rows=20, top=top)
         seen += " ".join(shown.lines) + " "
         if top >= shown.last:
             break
         top = min(top + shown.step, shown.last)
     assert set(words) <= set(seen.split())
     huge = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_007)
-    assert any("7 characters more" in line for line in laid_out(huge, "t", columns=60, rows=20, top=10**9).lines)
+    assert any("7 characters more" in line for line in layout(huge, "t", columns=60, rows=20, top=10**9).lines)
     cut = SamplePage(fetch_id="f", url="u", site="s", text="x" * 200_000, text_cut=9)  # as `compare --out` writes it
-    assert any("9 characters more" in line for line in laid_out(cut, "t", columns=60, rows=20, top=10**9).lines)
+    assert any("9 characters more" in line for line in layout(cut, "t", columns=60, rows=20, top=10**9).lines)
 
 
 def test_what_the_screen_says_itself_is_whole_on_a_narrow_terminal() -> None:
     """That no page is left, and that a text is gone, is wrapped in place of being cut."""
-    end = " ".join(line.strip() for line in laid_out(None, "t", columns=40, rows=24).lines)
+    end = " ".join(line.strip() for line in layout(None, "t", columns=40, rows=24).lines)
     assert "No page of the sample is left. q ends, u goes back to the last page." in end
     gone = SamplePage(fetch_id="f", url="u", site="s", text=None)
-    said = " ".join(line.strip() for line in laid_out(gone, "t", columns=40, rows=24).lines)
+    said = " ".join(line.strip() for line in layout(gone, "t", columns=40, rows=24).lines)
     assert "(its text is in the log no longer: skip it, or judge by the page itself)" in said
 
 
@@ -428,12 +428,12 @@ def test_calibrate_takes_the_last_word(label: Keys, capfd: pytest.CaptureFixture
     file = LabelFile(Path("labels.jsonl"))
     assert [(text.llm, text.site) for text in file] == [(True, "s0.example"), (True, "s1.example")]
     file.end()
-    assert "1 page left out: judged, but nobody said who wrote it" in capfd.readouterr().err
+    assert "1 page left out: no author label" in capfd.readouterr().err
 
 
 def test_standing_keeps_the_order_of_the_last_words() -> None:
     """The page that was judged last stands last: `undo` of a later run goes back to it."""
 
     said = [("a", "x"), ("b", "x"), ("c", "x"), ("a", "y"), ("b", "")]
-    found = standing(Judgement(fetch_id=fetch_id, page_type=page_type) for fetch_id, page_type in said)
+    found = latest_judgements(Judgement(fetch_id=fetch_id, page_type=page_type) for fetch_id, page_type in said)
     assert [(one.fetch_id, one.page_type) for one in found] == [("c", "x"), ("a", "y")]

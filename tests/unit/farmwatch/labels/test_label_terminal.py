@@ -21,7 +21,7 @@ LEFT = "\x1b[?1049l"  # back on the screen of before
 @pytest.fixture
 def sample(tmp_path: Path) -> Path:
     """Three pages; the first is long and hostile."""
-    hostile = "\x1b]0;owned\x07\x1b[2J\u202e" + " ".join(f"word{number}" for number in range(2000))
+    hostile = "\x1b]0;owned\x07\x1b[3J\u202e" + " ".join(f"word{number}" for number in range(2000))
     return write(tmp_path / "sample.jsonl", page(0, text=hostile, url="https://s0.example/\x1b[31m"), page(1), page(2))
 
 
@@ -54,7 +54,7 @@ def test_one_key_a_page(sample: Path, tmp_path: Path) -> None:
         desk.press("q")
         assert desk.end() == 0 and "1 of 3 pages labelled" in desk.shown.partition(LEFT)[2]
         screen = desk.shown.partition(LEFT)[0]
-        assert not any(hidden in screen for hidden in ("dropped", "min_tokens", "strict", "owned\x07", "\x1b[2J"))
+        assert not any(hidden in screen for hidden in ("dropped", "min_tokens", "strict", "owned\x07", "\x1b[3J"))
         assert "\u202e" not in screen and "\x1b[31m" not in screen
     assert said(tmp_path) == [("f0", "article"), ("f1", "other"), ("f1", "")]
 
@@ -127,7 +127,7 @@ def test_what_is_pasted_answers_nothing(sample: Path, tmp_path: Path) -> None:
             ("hal", "several keys at once"),
             ("\x1b[200~hello\x1b[201~", "several keys at once"),
             ("x", "'x' is no key here"),
-            ("\x1b[B", "lines 2 to"),
+            ("\x1bOB", "lines 2 to"),
         ):
             desk.press(typed)
             desk.wait_for(told)

@@ -65,7 +65,7 @@ def test_every_page_is_measured_in_order(folder: Folder, told: list[str]) -> Non
     short = folder.page("b", "<p>Too short.</p>", url="http://one.example/b", page_type="forum", articleBody=None)
     other = folder.page("a", article_html(300))
     advanced: list[int] = []
-    pages = LabelledPages(folder.root, bad=told.append)
+    pages = LabelledPages(folder.root, on_bad=told.append)
     found = list(pages.measured(ONE_WORKER, advanced.append))
     assert [page.label.id for page in found] == [other, long, short]
     assert (told, pages.skipped, pages.exit) == ([], 0, Exit.OK)
@@ -96,12 +96,12 @@ def test_a_page_without_a_usable_url_has_an_unknown_path(folder: Folder, told: l
     """Collections name pages in their own ways; that is no damage, and no rule on URLs may judge it."""
     for number, url in enumerate((None, "", "hard::some-page.html", "http://", "ftp://a.example/b")):
         folder.page("a", f"{article_html()}<!-- {number} -->", url=url)
-    pages = list(LabelledPages(folder.root, bad=told.append).measured(ONE_WORKER))
+    pages = list(LabelledPages(folder.root, on_bad=told.append).measured(ONE_WORKER))
     assert not told and len(pages) == 5
     assert {(page.features.measures["url_path"], page.label.url) for page in pages} == {(None, "")}
 
 
-def _add(line: bytes, reason: str) -> Callable[[Folder], str]:
+def _line(line: bytes, reason: str) -> Callable[[Folder], str]:
     """A line of the source that is damaged."""
 
     def damage(folder: Folder) -> str:
@@ -112,25 +112,30 @@ def _add(line: bytes, reason: str) -> Callable[[Folder], str]:
     return damage
 
 
-def _page_with_a_broken_line(folder: Folder) -> str:
-    ident = folder.page("a", article_html(360))
-    gold = folder.root / "a" / "gold.jsonl"
-    *lines, last = gold.read_text().splitlines()
-    gold.write_text("\n".join([*lines, last.replace('"source"', "source")]) + "\n")
-    assert ident in last
-    return "object keys must be strings (byte "
+def _changed(words: int, change: Callable[[str, str], str], reason: str) -> Callable[[Folder], str]:
+    """A page whose line is changed, from the line and the page's id; `{1}` in the reason is the id in capitals."""
+
+    def damage(folder: Folder) -> str:
+        ident = folder.page("a", article_html(words))
+        gold = folder.root / "a" / "gold.jsonl"
+        *lines, last = gold.read_text().splitlines()
+        gold.write_text("\n".join([*lines, change(last, ident)]) + "\n")
+        return reason.format(ident, ident.upper())
+
+    return damage
 
 
-def _page_with_a_wrong_type(folder: Folder) -> str:
-    folder.page("a", article_html(370), url=7)
-    return "Expected `str | null`, got `int` - at `$.url`"
+def _spoilt(html: str, change: Callable[[bytes], bytes | None], reason: str) -> Callable[[Folder], str]:
+    """A page whose file is changed; None = removed."""
 
+    def damage(folder: Folder) -> str:
+        ident = folder.page("a", html)
+        file = folder.file("a", ident)
+        content = change(file.read_bytes())
+        file.unlink() if content is None else file.write_bytes(content)
+        return f"{ident}.html.zst: {reason}"
 
-def _id_in_capitals(folder: Folder) -> str:
-    ident = folder.page("a", article_html(380))
-    gold = folder.root / "a" / "gold.jsonl"
-    gold.write_text(gold.read_text().replace(ident, ident.upper()))
-    return f"id {ident.upper()!r} is no SHA-256 in lower-case hex"
+    return damage
 
 
 def _id_twice(folder: Folder) -> str:
@@ -139,45 +144,22 @@ def _id_twice(folder: Folder) -> str:
     return f"page {ident} has a line already"
 
 
-def _no_file(folder: Folder) -> str:
-    ident = folder.page("a", "<p>missing</p>")
-    folder.file("a", ident).unlink()
-    return f"{ident}.html.zst: cannot be read: No such file"
-
-
-def _no_zstd(folder: Folder) -> str:
-    ident = folder.page("a", "<p>plain</p>")
-    folder.file("a", ident).write_bytes(b"<p>plain</p>")
-    return f"{ident}.html.zst: no zstd file, or a damaged one"
-
-
-def _cut_off(folder: Folder) -> str:
-    file = folder.file("a", ident := folder.page("a", article_html(3000)))
-    file.write_bytes(file.read_bytes()[:-9])
-    return f"{ident}.html.zst: the SHA-256 of its content is not its id"
-
-
-def _other_content(folder: Folder) -> str:
-    ident = folder.page("a", "<p>x</p>")
-    folder.file("a", ident).write_bytes(zstandard.compress(b"<p>y</p>"))
-    return f"{ident}.html.zst: the SHA-256 of its content is not its id"
-
-
+_OTHER = "the SHA-256 of its content is not its id"
 DAMAGE = (
-    _add(b'{"id": ', "line 2: Input data was truncated"),
-    _page_with_a_broken_line,
-    _page_with_a_wrong_type,
-    _id_in_capitals,
-    _add(b'["id"]', "Expected `object`, got `array`"),
-    _add(b'{"x": ' + b"[" * 100_000, "maximum recursion depth exceeded"),
-    _add(b'{"id": "\xff"}', "'utf-8' codec can't decode byte 0xff"),
-    _add(b'{"url": "http://s.example/"}', "missing required field `id`"),
-    _add(b'{"id": "../../secret\\u001b[2J"}', r"'../../secret\x1b[2J' is no SHA-256"),
+    _line(b'{"id": ', "line 2: Input data was truncated"),
+    _changed(360, lambda line, _: line.replace('"source"', "source"), "object keys must be strings (byte "),
+    _changed(370, lambda line, _: line[:-1] + ', "url": 7}', "Expected `str | null`, got `int` - at `$.url`"),
+    _changed(380, lambda line, ident: line.replace(ident, ident.upper()), "id '{1}' is no SHA-256 in lower-case hex"),
+    _line(b'["id"]', "Expected `object`, got `array`"),
+    _line(b'{"x": ' + b"[" * 100_000, "maximum recursion depth exceeded"),
+    _line(b'{"id": "\xff"}', "'utf-8' codec can't decode byte 0xff"),
+    _line(b'{"url": "http://s.example/"}', "missing required field `id`"),
+    _line(b'{"id": "../../secret\\u001b[2J"}', r"'../../secret\x1b[2J' is no SHA-256"),
     _id_twice,
-    _no_file,
-    _no_zstd,
-    _cut_off,
-    _other_content,
+    _spoilt("<p>missing</p>", lambda _: None, "cannot be read: No such file"),
+    _spoilt("<p>plain</p>", lambda _: b"<p>plain</p>", "no zstd file, or a damaged one"),
+    _spoilt(article_html(3000), lambda content: content[:-9], _OTHER),
+    _spoilt("<p>x</p>", lambda _: zstandard.compress(b"<p>y</p>"), _OTHER),
 )
 
 
@@ -188,14 +170,14 @@ def test_every_kind_of_damage_is_told_once_and_skipped(folder: Folder, told: lis
     for number, damage in enumerate(DAMAGE):
         reasons.append(damage(folder))
         whole.append(folder.page("a", article_html(200 + number)))
-    pages = LabelledPages(folder.root, bad=told.append)
+    pages = LabelledPages(folder.root, on_bad=told.append)
     found = [page.label.id for page in pages.measured(ONE_WORKER)]
     assert [ident for ident in found if ident in whole] == whole
     assert len(found) == len(whole) + 1  # the first line of the page that has two
     assert len(told) == pages.skipped == len(DAMAGE) and pages.exit == Exit.PROBLEM
     for damage, reason in zip(DAMAGE, reasons, strict=True):
         matching = [line for line in told if reason in line and str(folder.root / "a") in line]
-        assert len(matching) == 1, (damage.__name__, told)
+        assert len(matching) == 1, (damage, told)
     assert all(line.isprintable() for line in told)
 
 
@@ -203,14 +185,14 @@ def test_a_file_that_no_line_names_is_told(folder: Folder, told: list[str]) -> N
     """It is looked for where every line can be read: else it may be the page of a bad line."""
     folder.page("a", article_html())
     folder.file("a", "f" * 64).write_bytes(b"")
-    pages = LabelledPages(folder.root, bad=told.append)
+    pages = LabelledPages(folder.root, on_bad=told.append)
     assert told == [f"{folder.file('a', 'f' * 64)}: no line of gold.jsonl names it"] and pages.skipped == 1
 
 
 def test_a_page_that_cannot_be_extracted_is_no_damage(folder: Folder, told: list[str]) -> None:
     """Its features say why, as in a live run: rulesets drop it, and it counts."""
     folder.page("a", "", url="http://s.example/empty", page_type="listing")
-    (page,) = LabelledPages(folder.root, bad=told.append).measured(ONE_WORKER)
+    (page,) = LabelledPages(folder.root, on_bad=told.append).measured(ONE_WORKER)
     assert page.features.extract_error and not told
 
 
@@ -220,7 +202,7 @@ def test_a_line_may_say_where_it_comes_from(folder: Folder, told: list[str]) -> 
     folder.page("a", "<p>y</p>")
     folder.file("a", ident).write_bytes(zstandard.compress(b"<p>x</p>"))
     folder.line("a", json.dumps({"id": ident, "source": "news of 2024", "colour": [1]}))
-    pages = LabelledPages(folder.root, bad=told.append)
+    pages = LabelledPages(folder.root, on_bad=told.append)
     assert [label.source for label in pages.labels] == ["a", "a"] and not told
 
 
@@ -243,7 +225,7 @@ def test_a_folder_without_pages_is_an_error(tmp_path: Path) -> None:
 def test_the_real_folder_is_read_without_damage(shared: Path) -> None:
     """Every page of every source has a line and a file, and the seven kinds of page are those of wcxb."""
     told: list[str] = []
-    pages = LabelledPages(shared / "data" / "pages", bad=told.append)
+    pages = LabelledPages(shared / "data" / "pages", on_bad=told.append)
     assert not told and len(pages.labels) > 3_000
     kinds = {label.page_type for label in pages.labels if label.source == "wcxb"}
     assert kinds == {"article", "forum", "product", "listing", "collection", "documentation", "service"}

@@ -1,4 +1,4 @@
-"""JSON lines: every line is either an object, blank, or reported with its number."""
+"""JSON lines: every line is either an object, blank, or reported with its number; lines of another stage are known."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from farmwatch.terminal import jsonl
-from farmwatch.terminal.jsonl import ALIKE_SHOWN, JsonLines, batches
+from farmwatch.terminal.jsonl import ALIKE_SHOWN, READS, JsonLines, batches, of_another_stage
 from stream.text.user_errors import Exit
+from tests.support.front_door import Runner, article_html
 
 
 class _Item(msgspec.Struct):
@@ -42,13 +42,12 @@ def test_every_line_is_accounted_for(
 
 
 def test_a_line_beyond_the_cap_is_skipped_without_being_held(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A line longer than the cap costs one message; the next line is read as what it is."""
-    monkeypatch.setattr(jsonl, "LINE_CAP_BYTES", 100)
     file = tmp_path / "in"
     file.write_bytes(b'{"n": ' + b"1" * 1000 + b'}\n{"n": 2}\n')
-    assert [item.n for _, item in JsonLines([file], _Item, "tally")] == [2]
+    assert [item.n for _, item in JsonLines([file], _Item, "tally", cap_bytes=100)] == [2]
     assert capsys.readouterr().err.startswith("line 1: longer than")
 
 
@@ -96,3 +95,47 @@ def test_batches_keep_everything_in_order() -> None:
     items = [(str(n), n) for n in range(7)]
     assert [len(batch) for batch in batches(items, 3)] == [3, 3, 1]
     assert [item for batch in batches(items, 3) for item in batch] == items
+
+
+_READERS = {form: command for command, form in READS.items()}
+
+
+@pytest.fixture
+def made(farmwatch: Runner, tmp_path: Path) -> dict[str, Path]:
+    """A file of lines of each form, made by the stages one after the other."""
+    files = {form: tmp_path / f"{form}.jsonl" for form in (*_READERS, "verdicts")}
+    pages = [{"url": f"https://a.example/{n}", "html": article_html(), "site": "a.example"} for n in range(2)]
+    files["pages"].write_text("".join(json.dumps(page) + "\n" for page in pages), encoding="utf-8")
+    steps = (
+        ("features", ["measure", "-j", "1", files["pages"]]),
+        ("verdicts", ["judge", files["features"]]),
+        ("articles", ["judge", "--ruleset", "notes", "--articles", files["features"]]),
+        ("scores", ["score", "-j", "1", files["articles"]]),
+        ("site verdicts", ["tally", files["scores"]]),
+    )
+    for form, command in steps:
+        files[form].write_text(farmwatch(*command).out, encoding="utf-8")
+        assert files[form].stat().st_size, form
+    files["labelled texts"].write_text('{"label": "human", "text": "A garden."}\n', encoding="utf-8")
+    return files
+
+
+def test_each_stage_knows_the_lines_of_all_others(farmwatch: Runner, made: dict[str, Path]) -> None:
+    """Every command with the lines of every stage: its own are read, each other line is answered with what it is."""
+    for form, file in made.items():
+        for command, reads in READS.items():
+            lines = file.read_bytes().splitlines()
+            if form == reads:
+                assert not any(of_another_stage(line, command) for line in lines), (form, command)
+                continue
+            ran = farmwatch(command, *(["--no-plot", "--labels"] if command == "calibrate" else []), file)
+            told = [line for line in ran.err.splitlines() if line.startswith("line ")]
+            assert ran.code == (Exit.UNAVAILABLE if command == "calibrate" else Exit.PROBLEM), (form, command)
+            assert len(told) == len(lines), (form, command)
+            assert all(f"; `{command}` reads {reads}" in line for line in told), (form, command, told)
+
+
+@pytest.mark.parametrize("line", [b"{}", b"[1]", b"{", b"\xff", b'{"a":' * 100_000, b'{"url": 1, "site": "a"}'])
+def test_a_line_that_is_no_stages_has_no_hint(line: bytes) -> None:
+    """Whatever it is: broken, nested without end, or without the names of any stage."""
+    assert of_another_stage(line, "judge") == ""

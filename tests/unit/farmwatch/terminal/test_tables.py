@@ -107,14 +107,10 @@ def test_every_character_is_shown_at_any_width(rows: list[list[str]], width: int
 
 def test_empty_columns_are_left_out() -> None:
     """Empty in all rows they are gone, without a note; in one of them not."""
-    headings = ("run", "phase", "left")
-    console = Console(width=80, file=io.StringIO(), force_terminal=False)
-    fitted = fit(console, headings, [["a", "", ""], ["b", "judge", ""]])
-    console.print(fitted.table)
-    assert isinstance(console.file, io.StringIO)
-    shown = console.file.getvalue()
+    lines, notes = _shown([["a", "", ""], ["b", "judge", ""]], headings=("run", "phase", "left"))
+    shown = "\n".join(lines)
     assert "phase" in shown and "judge" in shown and "left" not in shown
-    assert fitted.notes == []
+    assert notes == []
 
 
 def test_rows_of_lines_leave_nothing_out_but_empty_cells() -> None:
@@ -164,10 +160,16 @@ def test_the_rest_of_a_broken_line_stands_further_in(
     assert capsys.readouterr().out == ("  one two three four five six\n  one two three\n    four five six\n")
 
 
+def narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """stdout is a terminal of 80 columns, without colours."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+
+
 def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`sites` on a terminal of 80 columns: whole names and verdicts, the detector once, columns explained."""
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("farmwatch.terminal.messages._console", lambda: Console(width=80, color_system=None))
+    narrow(monkeypatch)
     ran = farmwatch("sites", "--log", finished)
     assert max(map(len, ran.out.splitlines())) <= 80
     assert any("b.example" in line and "unclassifiable" in line for line in ran.out.splitlines())
@@ -177,8 +179,7 @@ def test_sites_fits_80_columns(farmwatch: Runner, finished: str, monkeypatch: py
 
 def test_a_diff_of_rulesets_fits_80_columns(farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     """Patterns stand below the rule and field that they are of, each beside the name of its ruleset."""
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    monkeypatch.setattr("farmwatch.terminal.messages._console", lambda: Console(width=80, color_system=None))
+    narrow(monkeypatch)
     lines = farmwatch("rulesets", "diff", "notes", "default").out.splitlines()
     assert max(map(len, lines)) <= 80
     assert any(line.startswith("url_kind  patterns") for line in lines)

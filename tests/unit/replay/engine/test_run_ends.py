@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -156,7 +157,7 @@ def test_what_would_end_it_is_found_before_it_is_begun(
     said: str,
 ) -> None:
     """An extractor, a detector, a site method or a port that is not there: one line, and no row of a run."""
-    monkeypatch.setattr("filters.extraction.extractor._installed", lambda name: name != "resiliparse")
+    monkeypatch.setitem(sys.modules, "resiliparse", None)
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = str(taken.getsockname()[1])
         given = [argument.replace("TAKEN", port) for argument in arguments]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from farmwatch.config.config import Config
-from farmwatch.config.configured import caveats, tell
+from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
 from farmwatch.daemon.rate_series import read_points
 from farmwatch.daemon.review_labels import read_review
@@ -22,8 +22,8 @@ from stream.text.user_errors import Exit, NotFound
 from stream.text.wording import counted
 
 
-def show_why(config: Config, since: str, run: str, *, as_json: bool) -> Exit:
-    """Print the parts of the change. Raises NotFound where no share was kept since then, or there is none now."""
+def show_change(config: Config, since: str, run: str, *, as_json: bool) -> Exit:
+    """Print the parts of the change. Raises NotFound if no share was kept since then, or there is none now."""
     now_ms = int(time.time() * 1000)
     day, _ = read_days(since, "", now_ms)
     with opened(config) as log:
@@ -44,7 +44,7 @@ def show_why(config: Config, since: str, run: str, *, as_json: bool) -> Exit:
         put_json(msgspec.to_builtins(found))
         return Exit.OK
     _put(found)
-    tell(caveats(config, [now.detector]), short=True)
+    print_caveats(caveats(config, [now.detector]), short=True)
     return Exit.OK
 
 

@@ -93,8 +93,8 @@ def _of_another(identity: str) -> str:
     return "not a detector configured here; what its scores are worth is not known here"
 
 
-def tell(found: dict[str, str], *, short: bool = False) -> None:
-    """Say on stderr what `caveats` found; `short`: its first sentence, and where the rest stands."""
+def print_caveats(found: dict[str, str], *, short: bool = False) -> None:
+    """Print the warnings of `caveats` on stderr; `short`: the first sentence, and where to find the rest."""
     for identity, warning in found.items():
         if not warning:
             continue
