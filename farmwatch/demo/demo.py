@@ -166,10 +166,10 @@ def _progress(look: Callable[[], Totals]) -> Callable[[Mapping[str, int]], None]
             return
         said = time.monotonic()
         frontier = look()
-        working = ", ".join(group.upper() for group, count in waiting.items() if count) or "no stage yet"
+        behind = ", ".join(group.upper() for group, count in waiting.items() if count)
         message(
             f"{said - started:4.0f} s: {frontier.fetched} pages fetched, {frontier.active} of {frontier.sites} sites"
-            f" open; at work: {working}"
+            f" open{behind and f'; records wait for {behind}'}"
         )
 
     return say

@@ -179,11 +179,14 @@ def test_runs_are_listed_with_their_state(world: LiveWorld, farmwatch: Runner) -
 
 
 def test_a_cutover_that_would_be_refused_is_no_next_step(world: LiveWorld, farmwatch: Runner) -> None:
-    """Where records are not in the run, or most of its articles have no score, the scores come first."""
+    """Where records are not in the run, it has no article, or most of its articles have no score, which come first."""
     world.replay(ruleset=world.rules, name="mine")
+    world.replay(ruleset=write_rules(Path(world.rules).parent, 10**6), name="none")
 
-    def steps() -> str:
-        return farmwatch("runs", "show", "mine", "--log", world.url).out.partition("next: ")[2]
+    def steps(run: str = "mine") -> str:
+        return farmwatch("runs", "show", run, "--log", world.url).out.partition("next: ")[2]
+
+    assert "compare live none" in steps("none") and "cutover" not in steps("none")
 
     assert "farmwatch cutover mine" in steps()
     row = world.row("mine")

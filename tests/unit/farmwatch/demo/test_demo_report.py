@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from crawler.frontier.rows import Totals
 from farmwatch.audit.report import AuditReport
-from farmwatch.demo.demo import run_demo
+from farmwatch.demo.demo import _progress, run_demo
 from farmwatch.demo.report import DemoResult, print_result
 from scoring.rates.settings import RateSettings
 from stream.schema.records import SiteState
@@ -50,6 +51,19 @@ def test_the_rate_is_printed_with_everything_that_belongs_to_it(capsys: pytest.C
         "says nothing about the real web",
     ):
         assert part in printed
+
+
+def test_progress_names_pages_sites_and_the_stages_that_are_behind(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counts that a reader knows; of records that wait only which stage they wait for."""
+    monkeypatch.setattr("farmwatch.demo.demo._SAY_EVERY_S", 0.0)
+    say = _progress(lambda: Totals(sites=17, active=8, fetched=227))
+    say({"crawl": 0, "measure": 250})
+    say({"crawl": 0, "measure": 0})
+    behind, done = capsys.readouterr().err.splitlines()
+    assert behind.endswith("227 pages fetched, 8 of 17 sites open; records wait for MEASURE")
+    assert done.endswith("8 of 17 sites open")
 
 
 def test_what_was_kept_can_be_looked_into(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
