@@ -113,7 +113,7 @@ class Searcher:
         """Search all result pages of a query; returns its outcome. Raises RoundEnded if it is not finished."""
         found = lost = places = 0
         try:
-            for page in range(1, self._turns.settings.pages + 1):
+            for page in range(1, min(self._turns.settings.pages, self.source.pages_cap) + 1):
                 results = await self._results(query, page)
                 summary.unresponsive.update(results.unresponsive)
                 if results.bad:

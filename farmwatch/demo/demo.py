@@ -127,7 +127,7 @@ def _run_up(folder: Path, file: Path, hits: Path, config: Config) -> tuple[list[
         stack.callback(_end, process)
         log = stack.enter_context(closing(open_configured(config)))
         partitions = config.log.partitions
-        on_progress = _progress_printer(lambda: frontier_left(log, partitions))
+        on_progress = progress_printer(lambda: frontier_left(log, partitions))
         try:
             frontier = wait_until_quiescent(
                 log, partitions, _TIMEOUT_S, on_progress=on_progress, is_running=lambda: process.poll() is None
@@ -151,20 +151,22 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.stdin.close()
 
 
-def _progress_printer(count_frontier: Callable[[], Totals]) -> Callable[[Mapping[str, int]], None]:
-    """Prints a line of progress every two seconds."""
+def progress_printer(
+    count_frontier: Callable[[], Totals], every_s: float = _PROGRESS_S
+) -> Callable[[Mapping[str, int]], None]:
+    """Print a line of progress every `every_s` seconds."""
     started = printed = time.monotonic()
 
     def on_progress(waiting: Mapping[str, int]) -> None:
         nonlocal printed
-        if time.monotonic() - printed < _PROGRESS_S:
+        if time.monotonic() - printed < every_s:
             return
         printed = time.monotonic()
         frontier = count_frontier()
-        records = ", ".join(f"{group} {count}" for group, count in waiting.items() if count) or "none"
+        behind = ", ".join(group.upper() for group, count in waiting.items() if count)
         message(
             f"{printed - started:4.0f} s: {frontier.fetched} pages fetched, {frontier.active} of {frontier.sites} sites"
-            f" open, records waiting: {records}"
+            f" open{behind and f'; records wait for {behind}'}"
         )
 
     return on_progress

@@ -12,10 +12,10 @@ from farmwatch.daemon.canaries import read_canaries
 from farmwatch.doctor.check_result import Results, Subject, fail, ok, warn
 from farmwatch.doctor.machine_checks import PLAIN_PAGE
 from filters.errors import BadRuleset
-from replay.runs.configured import configured_site_method, load_configured_ruleset, tally_identity
+from replay.runs.configured import configured_site_method, load_configured_ruleset, site_test_of, tally_identity
 from scoring.detectors.registry import detector_identities
 from scoring.interface import SiteMethod, refuse_uncalibrated
-from scoring.sites.sprt import SiteTest, fewest_pages
+from scoring.sites.sprt import SiteTest, fewest_pages, is_measured
 from stream.log.errors import StreamError
 from stream.schema.control import Control
 from stream.text.wording import counted, one_line
@@ -96,7 +96,13 @@ def sites(at: Subject) -> Results:
     """The detector and the method of site verdicts have their numbers. Raises ConfigError, ScoringError."""
     identity = tally_identity(at.config)
     refuse_uncalibrated([identity])
-    if said := _undecidable(configured_site_method(at.config), at.config.tally.enough_articles):
+    chosen = at.config.tally.sprt or site_test_of(at.config, identity)
+    if at.config.tally.method == "sprt" and chosen is None and not is_measured(identity):
+        yield warn(
+            f"sites are judged from scores of {identity} by the default site test: its own was not measured",
+            "run `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]",
+        )
+    elif said := _undecidable(configured_site_method(at.config), at.config.tally.enough_articles):
         yield warn(said, "raise tally.enough_articles, or calibrate at another --fpr")
     else:
         yield ok(f"judged by {at.config.tally.method} from scores of {identity}")

@@ -11,7 +11,7 @@ import xxhash
 from filters.settings import MeasureSettings
 
 MEASURES_VERSION = 2
-"""Raised with every change of this package's code that changes text, block table or measures."""
+"""Raised with every change of this package's code that changes text, block table or measures, and for a new measure."""
 
 _SETTINGS = (
     *("extractor", "retry_link_code_share", "max_html_bytes", "max_elements", "max_text_bytes", "tokenizer"),

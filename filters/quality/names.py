@@ -1,9 +1,14 @@
-"""Names: of the quality measures, the texts that are measured, and the languages; importing them costs no numpy."""
+"""Names: of the measures, the texts that are measured, and the languages; importing them costs no numpy."""
 
 from __future__ import annotations
 
 TEXTS = ("main", "c4")
 """Texts that are measured: the main text, and what C4's line cleaning leaves of it."""
+
+PAGE_MEASURES = frozenset(
+    ["tokens", "chars", "link_code_share", "language", "language_probability", "url_path", "simhash"]
+) | {"duplicate_share", "template_share", "simhash_distance"}
+"""Names in `features.measures`. A new one raises `MEASURES_VERSION`, as a new one of `MEANINGS` does."""
 
 MEANINGS: dict[str, str] = {
     # Gopher quality

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from filters.extraction.blocks import BlockKind
-from filters.quality.names import LANGUAGES
+from filters.quality.names import LANGUAGES, PAGE_MEASURES
 from filters.rules.kinds import Facts, Rule, RuleKind, Value
 from filters.rules.published import QUALITY_RULES
 from filters.rules.url_patterns import OTHER
@@ -54,7 +54,12 @@ def _url_kind(facts: Facts, rule: Rule) -> Value:
 
 
 def _kind(of: str, op: str, what: str, measure: Callable[[Facts, Rule], Value] | None = None, **more: Any) -> RuleKind:
-    """A rule of the users' notes unless another source is given; by default it reads the measure of its name."""
+    """A rule of the users' notes unless another source is given; by default it reads `features.measures[of]`.
+
+    Raises ValueError for a name that no page has there: such a rule could never fail a page.
+    """
+    if measure is None and of not in PAGE_MEASURES:
+        raise ValueError(f"{of!r} is not in features.measures: give `measure`, or see filters/rules/published.py")
     return RuleKind(
         measure=measure or (lambda facts, _: facts.measures.get(of)),
         **{"of": of, "op": op, "what": what, "source": "users' notes", **more},

@@ -1,4 +1,4 @@
-"""The progress of a replay: a line redrawn on a terminal, otherwise a log line every few seconds."""
+"""The progress of a replay: a line redrawn on a terminal, otherwise a line every ten seconds."""
 
 from __future__ import annotations
 
@@ -8,14 +8,11 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
-import structlog
-
 from replay.engine.runner import ReplayStatus
 from replay.runs.phases import JUDGE, RunProgress
 from stream.text.wording import lasting
 
-_log = structlog.get_logger()
-_EVERY_S = 10.0  # between lines of the log
+_EVERY_S = 10.0  # between lines where there is no terminal
 
 
 class ProgressLine:
@@ -26,11 +23,11 @@ class ProgressLine:
         self._stream = stream or sys.stderr
         self._on_terminal = self._stream.isatty()
         self._monotonic = monotonic
-        self._logged_s = monotonic()
+        self._written_s = monotonic()
         self._drawn = False
 
     def show(self, status: ReplayStatus) -> None:
-        """Redraw the line, or log it if it is due."""
+        """Redraw the line, or write it if it is due."""
         if self._on_terminal:
             width = shutil.get_terminal_size().columns - 1
             line = line_of(self._run, status)
@@ -38,20 +35,10 @@ class ProgressLine:
             self._stream.write(f"\r\x1b[K{shown}")
             self._stream.flush()
             self._drawn = True
-        elif self._monotonic() - self._logged_s >= _EVERY_S:
-            self._logged_s = self._monotonic()
-            current = status.progress.current
-            _log.info(
-                "replay",
-                run=self._run,
-                phase="follows" if status.follows else current.phase,
-                done=current.done,
-                total=current.total,
-                behind=behind_of(status.progress) if status.follows else None,
-                rate=None if status.rate is None else round(status.rate, 1),
-                eta_s=None if status.eta_s is None else round(status.eta_s),
-                waits_for=status.waits_for or None,
-            )
+        elif self._monotonic() - self._written_s >= _EVERY_S:
+            self._written_s = self._monotonic()
+            self._stream.write(f"{line_of(self._run, status)}\n")
+            self._stream.flush()
 
     def clear(self) -> None:
         """Clear the line, so that the next message has its own."""

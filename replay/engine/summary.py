@@ -163,5 +163,7 @@ def _next(log: Log, control: Control, run: Run, state: str, counts: Counts, scor
     what = f"first: most articles have no score; {what}" if counts.mostly_unscored else what
     what = what if given else f"once SCORE runs {run.detector}: asks for what is missing"
     again = [f"{go_on}    # {what}"] if counts.unscored and state == RunStatus.DONE else []
-    refused = state == RunStatus.DONE and (counts.mostly_unscored or missing_records(log, run, control.runs))
+    refused = state == RunStatus.DONE and (
+        not counts.articles or counts.mostly_unscored or bool(missing_records(log, run, control.runs))
+    )
     return [*again, f"farmwatch compare {LIVE} {meant}", *([] if refused else [f"farmwatch cutover {meant}"])]

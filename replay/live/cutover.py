@@ -58,7 +58,7 @@ class CutoverRequest:
     by: str
     why: str = ""
     max_lag: int = MAX_LAG
-    partial: bool = False  # also a run that lacks records that are there, or were, or most of its scores
+    partial: bool = False  # also a run that lacks records that are there, or were, most of its scores, or any article
 
 
 def cut_over(
@@ -159,16 +159,21 @@ def _decided(
 
 
 def _require_scores(log: Log, control: Control, run: Run) -> None:
-    """Refuse a run whose rate would rest on a few scored articles in place of the many of the live run."""
+    """Refuse a run whose rate would rest on few scored articles, or none, in place of the many of the live run."""
     if run.name in ever_live(control):
         return
     if run.state == RunStatus.DONE and run.articles is not None and run.unscored is not None:
         counts = Counts(articles=run.articles, unscored=run.unscored)
     else:
         counts = counts_of(read_rows(log, run.names().sites))
-    if not counts.mostly_unscored:
+    if counts.articles and not counts.mostly_unscored:
         return
     live = counts_of(read_rows(log, names_of_live(control).sites))
+    if not counts.articles and live.articles:
+        raise CutoverRefused(
+            f"run {run.shown} has no article, so it would have no rate; the live run {shown_run(control.alias.run)} has"
+            f" {live.articles:,}: look at `farmwatch compare live {run.shown}`; --partial takes it all the same"
+        )
     if 2 * live.unscored >= live.articles:
         return
     raise CutoverRefused(

@@ -99,9 +99,9 @@ def differences(live: RunRules, config: ReplaySettings, control: Control) -> Ite
         )
     if configured.digest not in (run.digest, ruleset.digest):
         yield (
-            f"judge.ruleset is {configured.name} {configured.digest}, and the live run {run.shown} keeps"
-            f" {ruleset.name} {ruleset.digest}. To keep it: {_kept(ruleset)}, or every start says this. To change over:"
-            f" {how}"
+            f"judge.ruleset ({configured.name} {configured.digest}) differs from the live run {run.shown}"
+            f" ({ruleset.name} {ruleset.digest}). The live run wins. To remove this notice: {_kept(ruleset)}. To change"
+            f" over: {how}"
         )
     if detector != run.detector and run.detector:
         if run.detector in configured_detectors(config):

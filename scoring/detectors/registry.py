@@ -78,13 +78,17 @@ def detector_names() -> list[str]:
     return sorted(_NAMES)
 
 
-_NAMES = (BUILT_IN, *MEASURES)
+_WITH_THRESHOLDS = (BUILT_IN, *MEASURES)  # those that read score.thresholds
+_NAMES = (*_WITH_THRESHOLDS,)
 
 
 def _refuse_unknown(settings: ScoreSettings) -> None:
     for name in [*settings.detectors, *settings.thresholds]:
         if name not in _NAMES:
             raise UnknownDetector(f"no detector is called {name!r}; this farmwatch has: {', '.join(detector_names())}")
+    for name in settings.thresholds:
+        if name not in _WITH_THRESHOLDS:
+            raise BadThresholds(f"{name} takes no thresholds: take it out of score.thresholds")
 
 
 def _load_built_in(settings: ScoreSettings) -> LiteNgram:

@@ -117,6 +117,11 @@ def params_for(detector: str) -> SprtParams:
     return params
 
 
+def is_measured(detector: str) -> bool:
+    """Whether `params_for` rests on measured sites for this detector (a name or an identity)."""
+    return detector.partition("/")[0] in _MEASURED
+
+
 class SiteTest(SequentialMethod, frozen=True, tag="sprt"):
     """The method `sprt`. Pages without a flag are passed over."""
 

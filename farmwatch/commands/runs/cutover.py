@@ -38,7 +38,10 @@ def cutover(
     max_lag: Annotated[int, Parameter(help="Records that the run may be behind; the live stages catch up.")] = MAX_LAG,
     partial: Annotated[
         bool,
-        Parameter(negative="", help="Also take a run that lacks records (they were before it, or expired) or scores."),
+        Parameter(
+            negative="",
+            help="Also take a run that lacks records (expired, or before it), scores or articles.",
+        ),
     ] = False,
     show: Annotated[bool, Parameter(name="--list", negative="", help="Show the cutovers so far.")] = False,
     json: AsJson = False,
@@ -49,9 +52,9 @@ def cutover(
     They start at the run's own offsets: nothing is judged twice or left out. The run that was live keeps its records,
     and --back goes back to it.
 
-    Exit code 0 when the run is live; 1 when it is refused: it is behind, lacks records or most scores, cannot continue
-    live, or another process made another run live first; 2 when the options do not fit together. JSON: one object a
-    line.
+    Exit code 0 when the run is live; 1 when it is refused: it is behind, lacks records, articles or most scores, cannot
+    continue live, or another process made another run live first; 2 when the options do not fit together. JSON: one
+    object a line.
     """
     if back and run:
         raise UsageError("--back goes to the run that was live before: name no run")
@@ -98,7 +101,7 @@ def _tell_differences(log: Log, config: Config) -> None:
     live, control = in_force(log, config), Control(log)
     try:
         for difference in differences(live, config, control):
-            message(one_line(f"the configuration has it otherwise, which changes nothing: {difference}"))
+            message(one_line(difference))
     except BadRuleset as error:
         message(one_line(f"judge.ruleset: {error}"))
 

@@ -90,7 +90,7 @@ def replay(
     with ExitStack() as held:
         held.enter_context(redirect_stderr(cast(TextIO, _Stderr(sys.stderr, stop.set))))
         log = held.enter_context(opened(config, write=True))
-        start_logging("warning" if sys.stderr.isatty() else "info", role="replay")  # on a terminal there is the line
+        start_logging("warning", role="replay")  # the progress line and /metrics tell the rest
         if not full_speed:
             os.nice(max(0, _NICE - os.nice(0)))
         asked = ReplayRequest(ruleset, detector, begin, end, name, why)

@@ -50,6 +50,14 @@ def _desk(log: Log, answering: Callable[[SourceRequest], SourceAnswer | Exceptio
     return Desk(log, Brave(mine, "key"), mine, answering)
 
 
+def test_a_query_ends_at_the_last_page_that_the_source_gives(log: Log) -> None:
+    """More pages are configured than the source has: those that it has are asked, and no other."""
+    desk = _desk(log, lambda _: answer(_brave()), pages=5)
+    desk.source.pages_cap = 2
+    desk.run(QUERIES[:1])
+    assert len(desk.asked) == 2
+
+
 def test_ranks_go_on_over_result_pages(log: Log) -> None:
     """Ranks continue from page to page; a result without a URL of the web keeps its rank and is skipped."""
     bad = [{"title": "no url"}, {"url": "ftp://a.example/"}, {"url": "https://\x00/"}]

@@ -13,11 +13,14 @@ from farmwatch.config.config import Config, load
 from farmwatch.config.detector_config import caveats
 from farmwatch.doctor.checks import require_fit
 from replay.runs.configured import site_test_of, tallied_name, tally_identity
+from scoring.detectors import registry
+from scoring.detectors.registry import detector_names
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import BadThresholds, DeviceLost, MissingModel, PoisonText
 from scoring.interface import TextScore
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.pair.detector import PairDetector
+from scoring.settings import ScoreSettings
 from scoring.thresholds.published import write_thresholds
 from scoring.thresholds.threshold_set import ThresholdSet
 from stream.schema.roles import Role
@@ -31,7 +34,7 @@ def test_all_are_listed_with_what_the_configuration_makes_of_them(farmwatch: Run
     """Identity, thresholds and warning of the built-in one; why the others cannot be used here; exit code 0."""
     ran = farmwatch("detectors", "--json", *WITHOUT_MODELS)
     rows = {row["name"]: row for row in json.loads(ran.out)}
-    assert list(rows) == ["lite-ngram", "binoculars", "fast-detectgpt"]
+    assert sorted(rows) == detector_names()
     own = rows["lite-ngram"]
     assert (own["configured"], own["judges_sites"], own["calibrated"], own["problem"]) == (True, True, True, "")
     assert own["identity"].startswith("lite-ngram/")
@@ -68,7 +71,7 @@ def test_an_identity_that_judges_sites_shows(farmwatch: Runner) -> None:
     own = LiteNgram.load().identity
     for chosen, judges in ((own, True), ("lite-ngram/00000000/p0.95", False)):
         rows = json.loads(farmwatch("detectors", "--json", "--set", f"tally.detector={chosen}", *WITHOUT_MODELS).out)
-        assert [row["judges_sites"] for row in rows] == [judges, False, False]
+        assert [row["name"] for row in rows if row["judges_sites"]] == ["lite-ngram"] * judges
 
 
 def test_thresholds_of_ones_own_give_another_identity(farmwatch: Runner, tmp_path: Path) -> None:
@@ -118,6 +121,13 @@ def test_thresholds_of_an_unknown_detector_are_refused(farmwatch: Runner) -> Non
     """A name that is misspelt in score.thresholds would otherwise go unnoticed."""
     ran = farmwatch("score", "--set", 'score.thresholds={"binocular" = "low-fpr"}', "nothing.jsonl")
     assert (ran.code, "binocular" in ran.err) == (Exit.USAGE, True)
+
+
+def test_thresholds_of_a_detector_that_takes_none_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would otherwise be ignored, and with them a file that is not there."""
+    monkeypatch.setattr(registry, "_NAMES", (*registry._NAMES, "loud"))
+    with pytest.raises(BadThresholds, match="loud takes no thresholds"):
+        registry.load_detectors(ScoreSettings(detectors=["loud"], thresholds={"loud": "mine.json"}))
 
 
 @pytest.mark.parametrize("command", [["detectors"], ["score", "nothing.jsonl"]])

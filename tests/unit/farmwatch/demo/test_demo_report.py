@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from crawler.frontier.rows import Totals
 from farmwatch.audit.report import AuditReport
-from farmwatch.demo.demo import run_demo
+from farmwatch.demo.demo import progress_printer, run_demo
 from farmwatch.demo.report import DemoResult, print_result
 from scoring.rates.settings import RateSettings
 from stream.schema.records import SiteState
@@ -50,6 +51,16 @@ def test_the_rate_is_printed_with_its_context(capsys: pytest.CaptureFixture[str]
         "says nothing about the real web",
     ):
         assert part in printed
+
+
+def test_progress_names_pages_sites_and_the_stages_that_are_behind(capsys: pytest.CaptureFixture[str]) -> None:
+    """Progress shows counts that a reader knows; of waiting records it names only their stage."""
+    on_progress = progress_printer(lambda: Totals(sites=17, active=8, fetched=227), every_s=0.0)
+    on_progress({"crawl": 0, "measure": 250})
+    on_progress({"crawl": 0, "measure": 0})
+    behind, done = capsys.readouterr().err.splitlines()
+    assert behind.endswith("227 pages fetched, 8 of 17 sites open; records wait for MEASURE")
+    assert done.endswith("8 of 17 sites open")
 
 
 def test_commands_for_the_kept_log_are_printed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

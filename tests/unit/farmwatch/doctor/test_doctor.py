@@ -134,6 +134,11 @@ def test_whose_scores_judge_sites_is_a_line(configure: Configure) -> None:
     found = _found(configure("tally.sprt={p0=0.8, p1=0.98}"), "sites")
     assert (found.state, "34 pages at least to say llm" in found.found) == (WARN, True)
     assert "tally.enough_articles" in found.mend
+    found = _found(configure("tally.detector=gone/1/x"), "sites")
+    assert (found.state, "its own was not measured" in found.found) == (WARN, True)
+    assert "[tally.sprt]" in found.mend
+    own = _found(configure("tally.detector=gone/1/x", "tally.sprt={p0=0.1, p1=0.6}"), "sites")
+    assert own.state is OK
     found = _found(configure("tally.detector=gone/1/x", "tally.method=gaussian"), "sites")
     assert (found.state, "gone/1/x" in found.found) == (FAIL, True)
 

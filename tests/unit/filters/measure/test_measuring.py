@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError
@@ -11,11 +12,13 @@ import pytest
 import zstandard
 
 from filters.duplicates.shingles import outline
-from filters.measure.epoch import feature_epoch
+from filters.measure.epoch import MEASURES_VERSION, feature_epoch
 from filters.measure.page_measures import RawPage, measure, measure_raw, url_path
 from filters.quality.measures import measure_quality
+from filters.quality.names import MEASURES, PAGE_MEASURES
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
+from filters.site_memory.memory import Likeness
 
 SETTINGS = MeasureSettings()
 LIBRARIES = {"py3langid rensa": [True, True], "trafilatura justext lxml": [True, False], "resiliparse": [False, True]}
@@ -38,10 +41,18 @@ def test_measures_of_an_article(article: str) -> None:
         "url_path": "/river?x=1",
         "simhash": f"{found.outline.simhash:016x}",
     }
+    assert {*found.measures, *Likeness._fields} == PAGE_MEASURES
     assert found.outline == outline(found.text, SETTINGS.shingles_per_site)
     assert int(found.chunks().lengths.sum()) == len(found.text.encode())
     assert len(found.text_digest) == 32
     assert found.quality == measure_quality(found.text)
+
+
+def test_another_set_of_measures_is_another_epoch() -> None:
+    """The digest of all names stands by its MEASURES_VERSION: a new measure must raise it, so that pages are measured
+    anew."""
+    names = " ".join([*sorted(PAGE_MEASURES), *MEASURES])
+    assert {MEASURES_VERSION: hashlib.sha256(names.encode()).hexdigest()[:16]} == {2: "599afcc150066409"}
 
 
 def test_measuring_is_a_function_of_the_page(article: str) -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from filters.extraction.blocks import JOINED, Block, BlockKind, Definition, pack
 from filters.quality.measures import MEASURES
 from filters.quality.names import LANGUAGES
-from filters.rules.catalogue import RULES
+from filters.rules.catalogue import RULES, _kind
 from filters.rules.judgement import judge
 from filters.rules.kinds import MOST, PASSES
 from filters.rules.published import QUALITY_RULES
@@ -44,6 +44,12 @@ def features(*blocks: Block, error: str = "", path: str = "recall", **measures: 
 def outcome(verdict: Verdict, rule: str) -> tuple[Any, str]:
     """(value, outcome) of a rule."""
     return next((found.value, found.outcome) for found in verdict.rules if found.name == rule)
+
+
+def test_a_rule_reads_a_measure_that_pages_have() -> None:
+    """A name that is not in `features.measures` would give a rule that can never fail: it is refused at import."""
+    with pytest.raises(ValueError, match=r"'mean_word_chars' is not in features\.measures"):
+        _kind("mean_word_chars", "<=", "of quality.names")
 
 
 def test_good_article_passes_every_rule() -> None:

@@ -69,9 +69,13 @@ def test_a_follower_ends_when_its_reader_leaves(world: LiveWorld) -> None:
 
 
 def test_a_bounded_run_is_done_though_nobody_reads_its_result(world: LiveWorld, tmp_path: Path) -> None:
-    """`| head`: the run is what is wanted, and its exit code says that it is done; nothing is said of the pipe."""
+    """`| head`: the run is what is wanted, and its exit code says that it is done; nothing is said of the pipe.
+
+    Nor does the log of its stages stand among its messages, which name the address of the metrics once.
+    """
     said = tmp_path / "said"
     with replay(world, "--name", "unread", out=nobody(), err=os.open(said, os.O_CREAT | os.O_WRONLY)) as process:
         assert process.wait(_PATIENCE_S) == 0
     assert world.row("unread").state == RunStatus.DONE
-    assert "BrokenPipe" not in said.read_text()
+    assert "BrokenPipe" not in said.read_text() and "event=" not in said.read_text()
+    assert said.read_text().count("http:") == 1

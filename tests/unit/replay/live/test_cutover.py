@@ -157,6 +157,18 @@ def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(world: Cu
     assert cut_over(world.log, _to("")).run.name == "r2"
 
 
+def test_a_run_without_articles_does_not_take_the_place_of_one_with_them(world: CutoverWorld) -> None:
+    """Its rules drop every page: it would have no rate; --partial takes it."""
+    run = world.begin("r1")
+    world.replay(run)
+    put_rows(world.log, msgspec.structs.replace(run, state=RunStatus.DONE, articles=0, unscored=0))
+    row = SiteState(id="a.example", site="a.example", articles=30, pages=30, scored=30)
+    world.log.append([Output("sites", 0, b"a.example", encode(row))])
+    with pytest.raises(CutoverRefused, match=r"r1 has no article, .* live run first has 30: .*--partial"):
+        cut_over(world.log, _to("r1"))
+    cut_over(world.log, _to("r1", partial=True))
+
+
 def test_going_back_takes_any_lag_but_says_what_left_the_log(world: CutoverWorld) -> None:
     """The run before is far behind: it goes back and catches up; records that expired meanwhile need --partial."""
     world.work("judge", JudgeStage(load_ruleset("default")))
@@ -233,8 +245,8 @@ def test_the_command_moves_tells_and_lists(
     assert ran.out.startswith("live: first -> r1, ruleset notes ")
     down = "no live stage runs: start `farmwatch up`; there is nothing to catch up with; `farmwatch cutover"
     assert down in ran.err
-    assert "judge.ruleset is default" in ran.err and "the live run r1 keeps notes" in ran.err
-    assert 'To keep it: set judge.ruleset = "notes", or every start says this. To change over: ' in ran.err
+    assert "\njudge.ruleset (default " in ran.err and ") differs from the live run r1 (notes " in ran.err
+    assert 'The live run wins. To remove this notice: set judge.ruleset = "notes". To change over: ' in ran.err
     again = farmwatch("cutover", "r1", *settings)
     assert (again.code, "is live already" in again.err) == (Exit.OK, True)
     back = json.loads(farmwatch("cutover", "--back", "--json", *settings).out)

@@ -70,7 +70,7 @@ def test_who_does_not_know_the_detector_leaves_it_to_who_does(world: CutoverWorl
         ((), []),
         (
             ("judge.ruleset=notes",),
-            [f"judge.ruleset is notes {load_ruleset('notes').digest}, and the live run first keeps default"],
+            [f"judge.ruleset (notes {load_ruleset('notes').digest}) differs from the live run first (default "],
         ),
         (
             ("tally.detector=lite-ngram",),
@@ -197,14 +197,15 @@ def test_up_and_doctor_tell_a_changed_ruleset_file(
     arguments = [part for flag in (*flags, "tally.sprt={p0=0.1, p1=0.6}", "metrics.port=0") for part in ("--set", flag)]
     monkeypatch.setattr("farmwatch.commands.daemon.running._supervise", lambda *_: Exit.OK)
     first = farmwatch("up", "--role", "judge,tally", *arguments)
-    assert (first.code, "judge.ruleset is" in first.err) == (Exit.OK, False), first.err
+    assert (first.code, "judge.ruleset (" in first.err) == (Exit.OK, False), first.err
     before = world.control().live
     assert before is not None and before.ruleset == "mine"
     file.write_text(load_ruleset("notes").source)
     second = farmwatch("up", "--role", "judge,tally", *arguments)
-    sentence = f"judge.ruleset is mine {load_ruleset('notes').digest}, and the live run first keeps mine"
-    kept = "To keep it: set judge.ruleset to its file (`farmwatch runs show live --ruleset-text` prints it)"
-    assert f"{sentence} {before.digest}. {kept}" in second.err
+    sentence = f"judge.ruleset (mine {load_ruleset('notes').digest}) differs from the live run first (mine"
+    kept = "The live run wins. To remove this notice: "
+    kept += "set judge.ruleset to its file (`farmwatch runs show live --ruleset-text` prints it)"
+    assert f"{sentence} {before.digest}). {kept}" in second.err
     assert world.control().live == before
     assert f"WARN  live run     {sentence}" in farmwatch("doctor", *arguments).out
 
