@@ -116,11 +116,10 @@ def rate_lines(
             judged = rate_of(group_rows, correction.errors, confidence, settings.half_width)
             share, fit_of_group = of_all, fit
             if len(group_rows) < len(wanted):  # the sites of all groups say how often a kind of site is flagged
-                prior = fit and fit.components
-                share, fit_of_group = share_of_rows(group_rows, None, confidence, prior, definition)
-            if review is not None and fit_of_group is not None and definition in BY_LABELS:
+                share, fit_of_group = share_of_rows(group_rows, None, confidence, fit, definition)
+            if review is not None and fit_of_group is not None:
                 share = by_review(share, fit_of_group, group_rows, review, confidence, definition)
-            if definition in BY_LABELS and definition != SITES and share.method != REVIEWED:
+            if definition in BY_LABELS and share.method != REVIEWED:
                 share = without_labels(share)
             found = estimate_line(judged, share)
             estimate = msgspec.structs.asdict(found)

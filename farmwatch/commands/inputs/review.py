@@ -45,14 +45,14 @@ def review(
         raise UsageError(f"--pages {pages}: expected a number from 1 to {_MOST_PAGES}")
     config = common.load().config
     with opened(config) as log:
-        rows = {row.site: row for row in read_sites(log, run)}
-        likely = llm_probabilities(list(rows.values()), config.rate, int(time.time() * 1000))
+        rows, now_ms = {row.site: row for row in read_sites(log, run)}, int(time.time() * 1000)
+        likely = llm_probabilities(list(rows.values()), config.rate, now_ms)
         if len(likely) < FEWEST_LABELS:
             raise FarmwatchError(
                 f"{counted(len(likely), 'site')} with a scored article: a review needs {FEWEST_LABELS}"
             )
         chosen = [rows[site] for site in drawn_sites(rows, likely, sites, seed)]
-        lines = list(sample_lines(log, names_to_read(log, run), chosen, pages, seed))
+        lines = list(sample_lines(log, names_to_read(log, run), chosen, pages, seed, now_ms))
     try:
         out.write_text("".join(f"{jsonlib.dumps(line, ensure_ascii=False)}\n" for line in lines), encoding="utf-8")
     except OSError as error:
