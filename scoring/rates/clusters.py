@@ -87,10 +87,11 @@ def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement
     alone = float(moves @ moves)
     if not alone:
         return Agreement(1.0)
-    domains = domains_of([row.site for row in rows])
+    named = domains_of([row.site for row in rows])
+    domains: list[Hashable] = [domain or number for number, domain in enumerate(named)]  # an audit drops the names
     found = {"registrable domains": _Spread.of(moves, weights, domains)}
     if not of_one_query(rows):  # the share is of its results
-        queries = [row.queries[0] if row.queries else row.site for row in rows]
+        queries = [row.queries[0] if row.queries else domain for row, domain in zip(rows, domains, strict=True)]
         both = _Spread.of(moves, weights, list(zip(domains, queries, strict=True)))
         found["queries"] = _Spread.of(moves, weights, queries)
         name, widest = max(found.items(), key=lambda item: item[1].variance)
