@@ -227,9 +227,8 @@ class Upkeep:
                 bounds = ("low", line.look_low, line.judged_low), ("point", line.share, line.judged_share)
                 for bound, share, judged in (*bounds, ("high", line.look_high, line.judged_high)):
                     if share is not None:
-                        self.metrics.set(
-                            "share", share, **labels, detector=line.detector, definition=definition, bound=bound
-                        )
+                        of = {"detector": line.detector, "definition": definition, "method": line.method}
+                        self.metrics.set("share", share, **labels, **of, bound=bound)
                     if judged is not None and definition == SITES:
                         self.metrics.set("farm_rate", judged, **labels, bound=bound)
         self._look_at_canaries([row for row in rows if row.ruleset])

@@ -55,7 +55,7 @@ class WeightedSites(NamedTuple):
                 weights /= np.log2([1 + (row.best_rank or _UNRANKED) for row in scored])
         else:
             weights = np.ones(units)
-        return cls(scored, weights * weights.sum() / max(float(weights @ weights), 1.0), units)
+        return cls(scored, weights * weights.sum() / (float(weights @ weights) or 1.0), units)
 
     @property
     def cells(self) -> CellCounts:

@@ -36,7 +36,6 @@ FEW_SITES = 30  # with fewer, a change cannot be seen
 WIDEST = 0.6  # of an interval, beyond which no share is named
 DIRECT, REVIEWED, TOO_FEW, TOO_WIDE, NO_SCORES = "direct", "ppi", "too few sites", "too wide", "no scored articles"
 TOO_FEW_LABELS, UNTOLD = "too few labels", "kinds not told apart"
-SURE_LABELS = 100  # of a review: with so many the share rests on them in any case
 LEAST_FLAGGED = 1 / 3  # articles of the LLM kind, where no LLM site is known: by simulation, see docs
 TIGHTEST_AT = 500  # sites with which the interval of every look is relatively narrowest
 _LABELLED = {
@@ -133,6 +132,7 @@ def direct_share(
     if fit is None:
         return DirectShare(), None
     number = fit.sites if sites is None else len(sites.rows)
+    fewest = number if sites is None else min(number, sites.units)
     agree = Agreement(1.0) if sites is None else agreement(sites, fit.moves(sites.rows))
     ends = _ends(fit.share, fit.low, fit.high, math.sqrt(agree.effect), every_look(fit.sites, confidence))
     noun = noun or f"{counted(number, 'site')} with scored articles"
@@ -142,7 +142,7 @@ def direct_share(
     if untold:
         method, text = UNTOLD, f"no share of {noun}: {untold}"
         ends = {"low": 0.0, "high": 1.0, "look_low": 0.0, "look_high": 1.0}
-    elif number < FEWEST_SITES:
+    elif fewest < FEWEST_SITES:
         method, text = TOO_FEW, f"too few sites for a share: {noun} ({interval})"
     elif high - low > WIDEST:
         why = why_wide(fit, agree, (whole or fit).known)
@@ -151,7 +151,7 @@ def direct_share(
         method, text = DIRECT, f"{_percent(fit.share, high)} ({interval}) of {noun}"
         if agree.few:
             text += f"; it rests on {agree.few}"
-        if number < FEW_SITES:
+        if fewest < FEW_SITES:
             text += f"; fewer than {FEW_SITES}: too few for a change to show"
     if fit.misfit > 1:
         text += "; the sites scatter more than two kinds of sites would, so the interval is wider"
@@ -198,9 +198,9 @@ def why_wide(fit: Fit, agree: Agreement, known: KnownSites) -> str:
 def by_review(
     direct: DirectShare, fit: Fit, rows: Iterable[SiteState], review: Review, confidence: float, definition: str = SITES
 ) -> DirectShare:
-    """The share of these sites by the labels of a random sample of them, where these say more than `direct`.
+    """The share of these sites by the labels of a random sample of them; `direct`, which says why, with too few.
 
-    They do from SURE_LABELS on, where their interval is narrower, and where the direct share lies outside of it.
+    Drawn sites that nobody labelled may be of either kind.
     """
     import numpy as np
 
@@ -228,16 +228,13 @@ def by_review(
     by = f"by {counted(number, 'labelled site')} of {day}, to renew by {until}"
     if missing:
         by += f" ({len(review.llm_shares)} of {review.drawn} drawn sites labelled; the others may be of either kind)"
-    rival, contradicts = math.inf, False
-    if definition not in BY_LABELS and direct.share is not None and direct.low is not None and direct.high is not None:
-        rival, contradicts = direct.high - direct.low, not low <= direct.share <= high
-    if high - low > WIDEST or (number < SURE_LABELS and high - low >= rival and not contradicts):
+    if high - low > WIDEST:
         return msgspec.structs.replace(direct, **counts, text=f"{direct.text}; {said}, {by}")
     text = f"{said} of {counted(direct.scored_sites, 'site')} with scored articles{_LABELLED.get(definition, '')}, {by}"
     if definition not in BY_LABELS:
         text += f"; without these {direct.text}"
-    if contradicts:
-        text += "; labels and flags contradict each other: the detector does not fit these sites"
+        if direct.share is not None and not low <= direct.share <= high:
+            text += "; labels and flags contradict each other: the detector does not fit these sites"
     found_effect = round(agree.effect, _PLACES)
     return DirectShare(
         share=round(share, _PLACES),

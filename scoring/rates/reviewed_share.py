@@ -26,7 +26,7 @@ from scoring.rates.definitions import ANY_ARTICLE, EVERY_ARTICLE
 from scoring.rates.intervals import Z95, Interval
 from scoring.statistics.shares import degrees_of_freedom, t_quantile
 
-FEWEST_LABELS = 20  # of sites, for a share by them
+FEWEST_LABELS = 50  # of sites, for a share by them: by simulation, see docs
 Floats = npt.NDArray[np.float64]
 
 

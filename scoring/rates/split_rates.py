@@ -72,7 +72,7 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     undated: int = 0  # of all sites: left out by a cut of days because no day is known of them
     mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
     change: ShareChanged | None = None  # of all sites: new ones have another share since a day of the last year
-    definition: str = SITES  # what the share is of: sites | domains | articles | results | ranked-results | …
+    definition: str = SITES  # what the share is of: sites | domains | results | ranked-results | …
     bound_low: float | None = None  # the share of all sites if none of those without a scored article were LLM sites
     bound_high: float | None = None  # and if all of them were
     not_judged: dict[str, int] = msgspec.field(default_factory=dict)  # why sites have no scored article -> sites

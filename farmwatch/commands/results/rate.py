@@ -40,7 +40,7 @@ _REASONS_SHOWN = 3
 _DAYS_SHOWN = 7  # of the history, without --since
 
 
-ShareOf = Literal["sites", "domains", "articles", "results", "ranked-results", "any-article", "every-article"]
+ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article"]
 RateSplit = Literal["source", "query", "query-group", "rank", "day", "week", "month"]
 
 
@@ -53,7 +53,7 @@ def rate(
     of: Annotated[
         ShareOf,
         Parameter(
-            help="What the share is of: sites, registrable domains, articles, search results, these by rank, or,"
+            help="What the share is of: sites, registrable domains, search results, these by rank, or,"
             " after a review, sites with any or with every article by a language model."
         ),
     ] = "sites",
@@ -75,8 +75,8 @@ def rate(
 
     The share is estimated from the flagged pages of all sites that have a scored article. The share by site verdicts
     alone is printed below it: it misses LLM sites that have too few pages for a verdict. Of domains, each counts once;
-    of articles and of search results, a site counts as often as it has them; by rank, a result counts less the lower
-    the best rank of its site is.
+    of search results, a site counts as often as they name it; by rank, a result counts less the lower the best rank of
+    its site is.
 
     By day, week (ISO) or month, in UTC: the sites that search results returned in it, with their verdicts as they stand
     now. A site counts in each window that returned it. An interval that is too wide says how many more sites it needs.

@@ -39,40 +39,45 @@ def url(tmp_path: Path, no_weights: None) -> str:
 
 
 def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """30 of 60 sites, two articles each, without a word of the detector; labelled by keys; `rate` rests on them.
+    """51 of 60 sites, two articles each, without a word of the detector; labelled by keys; `rate` rests on them.
 
-    Labels that say what the flags say, but less exactly, stand beside the direct share.
+    With two labels fewer than it takes the direct share stays, and says so.
     """
     sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
-    ran = farmwatch("review", "--sites", "30", "--pages", "2", "--out", sample, "--log", url)
+    ran = farmwatch("review", "--sites", "51", "--pages", "2", "--out", sample, "--log", url)
     assert ran.code == Exit.OK
-    assert "60 articles of 30 sites, of 60" in ran.err
+    assert "102 articles of 51 sites, of 60" in ran.err
     pages = LabelSample(sample).pages
     assert set(Counter(one.site for one in pages).values()) == {2}
     assert not any(one.verdict_a or one.run_a or one.failed_a for one in pages)
     assert all(one.text == f"Text {one.fetch_id.removeprefix('fetch-')}." for one in pages)
     drawn = {one.site for one in pages}
-    assert len(drawn & LLM) == 10  # in proportion
+    assert len(drawn & LLM) == 17  # in proportion
     keys = tmp_path / "keys"
     keys.write_text("".join("l" if one.site in LLM else "h" for one in pages))
     ran = farmwatch("label", sample, "--out", labels, "--answers", keys)
     assert "next: farmwatch rate --set rate.review=" in ran.out
     before = json.loads(farmwatch("rate", "--json", "--log", url).out)
     found = json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
-    assert (before["method"], found["method"]) == ("direct", "direct")
-    assert (found["share"], found["labelled"], found["drawn"]) == (before["share"], 30, 30)
-    assert found["text"].startswith(before["text"]) and "by 30 labelled sites of" in found["text"]
+    assert (before["method"], found["method"]) == ("direct", "ppi")
+    assert found["low"] < 1 / 3 < found["high"] and found["share"] == pytest.approx(1 / 3, abs=0.05)
+    assert (found["labelled"], found["drawn"]) == (51, 51)
+    assert "by 51 labelled sites of" in found["text"] and "without these" in found["text"]
     shown = farmwatch("runs", "show", A, "--log", url, "--set", f"rate.review={labels}").out
-    assert "by 30 labelled sites of" in " ".join(shown.split())
+    assert "by 51 labelled sites of" in " ".join(shown.split())
     some = farmwatch("rate", "--of", "any-article", "--log", url, "--set", f"rate.review={labels}").out
-    assert "have an article by a language model, by 30 labelled sites" in " ".join(some.split())
+    assert "have an article by a language model, by 51 labelled sites" in " ".join(some.split())
     assert (found["judged_share"], found["scored_sites"]) == (before["judged_share"], SITES)
+    labels.write_text("".join(line for line in labels.open() if json.loads(line)["site"] not in sorted(drawn)[:2]))
+    few = json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
+    assert few["text"] == before["text"] + "; no review: 49 of these sites have labels, 50 are needed"
+    assert (few["method"], few["share"]) == ("direct", before["share"])
 
 
 def test_labels_that_contradict_the_detector_win(farmwatch: Runner, url: str, tmp_path: Path) -> None:
     """Where people say that no site is one, the share is near none, whatever the detector flags."""
     sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
-    farmwatch("review", "--sites", "40", "--pages", "1", "--out", sample, "--log", url)
+    farmwatch("review", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
     keys = tmp_path / "keys"
     keys.write_text("h" * len(LabelSample(sample).pages))
     farmwatch("label", sample, "--out", labels, "--answers", keys)
@@ -83,18 +88,18 @@ def test_labels_that_contradict_the_detector_win(farmwatch: Runner, url: str, tm
 
 
 def test_drawn_sites_that_nobody_labelled_may_be_of_either_kind(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """Who presses `s` for a fifth of the sites gets an interval that is wider by as much, and reads it."""
+    """Who presses `s` for a sixth of the sites gets an interval that is wider by as much, and reads it."""
     sample, labels, keys = tmp_path / "review.jsonl", tmp_path / "labels.jsonl", tmp_path / "keys"
-    farmwatch("review", "--sites", "40", "--pages", "1", "--out", sample, "--log", url)
+    farmwatch("review", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
     found = []
-    for skipped in (0, 8):
-        keys.write_text("s" * skipped + "h" * (40 - skipped))
+    for skipped in (0, 10):
+        keys.write_text("s" * skipped + "h" * (60 - skipped))
         labels.unlink(missing_ok=True)
         farmwatch("label", sample, "--out", labels, "--answers", keys)
         found.append(json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out))
-    assert found[1]["high"] - found[1]["low"] > found[0]["high"] - found[0]["low"] + 0.15
-    assert (found[1]["labelled"], found[1]["drawn"]) == (32, 40)
-    assert "(32 of 40 drawn sites labelled; the others may be of either kind)" in found[1]["text"]
+    assert found[1]["high"] - found[1]["low"] > found[0]["high"] - found[0]["low"] + 0.12
+    assert (found[1]["labelled"], found[1]["drawn"]) == (50, 60)
+    assert "(50 of 60 drawn sites labelled; the others may be of either kind)" in found[1]["text"]
 
 
 def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_path: Path) -> None:
@@ -102,7 +107,7 @@ def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_pa
     files = []
     for number, seed in enumerate(("1", "1", "2")):
         files.append(tmp_path / f"{number}.jsonl")
-        assert farmwatch("review", "--sites", "20", "--seed", seed, "--out", files[-1], "--log", url).code == Exit.OK
+        assert farmwatch("review", "--sites", "50", "--seed", seed, "--out", files[-1], "--log", url).code == Exit.OK
     texts = [file.read_text() for file in files]
     same = [[{**json.loads(line), "drawn_at": 0} for line in text.splitlines()] for text in texts]
     assert same[0] == same[1] != same[2]
@@ -111,7 +116,7 @@ def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_pa
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["--sites", "5"], Exit.USAGE, "a review needs 20 sites or more"),
+        (["--sites", "5"], Exit.USAGE, "a review needs 50 sites or more"),
         (["--pages", "0"], Exit.USAGE, "from 1 to 20"),
         (["--run", "nothing"], Exit.PROBLEM, "nothing"),
     ],
