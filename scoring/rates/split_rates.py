@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from scoring.interface import UNCALIBRATED
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import errors_in_force, recent_canaries
 from scoring.rates.cuts import Cut
@@ -89,6 +90,7 @@ def rate_lines(
     run: str = "",
     review: Review | None = None,
     definition: str = SITES,
+    no_page: Mapping[str, str] | None = None,
 ) -> list[RateLine]:
     """Rates of site rows: one for all sites, or one per group of `by`; each of them per ruleset, detector, method.
 
@@ -96,7 +98,7 @@ def rate_lines(
     rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
     `now_ms`. With a `review` a share rests on its labels where enough of its sites have one. Without rows there is one
     line, which says so, and is of `run`. `definition` is one of `scoring.rates.definitions`; judged shares are of sites
-    in any case.
+    in any case. `no_page` says of sites without a page why that is.
     """
     settings = settings or RateSettings()
     cut = cut or Cut()
@@ -138,7 +140,7 @@ def rate_lines(
                     mixed=sum(row.mixed for row in group_rows),
                     change=change,
                     definition=definition,
-                    not_judged=_not_judged(group_rows),
+                    not_judged=_not_judged(group_rows, no_page or {}),
                     correction=correction.remark,
                 )
             )
@@ -171,16 +173,17 @@ def llm_probabilities(
     return found
 
 
-def _not_judged(rows: Sequence[SiteState]) -> dict[str, int]:
-    """Of sites without a scored article: no page, the rule that dropped most of its pages, or no score."""
+def _not_judged(rows: Sequence[SiteState], no_page: Mapping[str, str]) -> dict[str, int]:
+    """Why sites have no scored article, and how many."""
     why: Counter[str] = Counter()
     for row in rows:
         if not row.scored and not row.pages:
-            why["no page"] += 1
+            why[no_page.get(row.site, "no page")] += 1
         elif not row.scored and not row.articles:
-            why[max(row.dropped_by, key=row.dropped_by.__getitem__, default="no article")] += 1
+            most = max(row.dropped_by, key=row.dropped_by.__getitem__, default="")
+            why["another language" if most == "language" else "no article"] += 1
         elif not row.scored:
-            why["no score"] += 1
+            why["no threshold" if row.detector.endswith(f"/{UNCALIBRATED}") else "no score"] += 1
     return dict(why.most_common())
 
 

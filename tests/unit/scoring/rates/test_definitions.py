@@ -97,7 +97,7 @@ def of_queries(rng: np.random.Generator, queries: int, sites: int = 30) -> list[
 @pytest.mark.slow
 @pytest.mark.parametrize(("queries", "least"), [(3, 17), (5, 17), (8, 18)])
 def test_few_queries_widen_the_interval(queries: int, least: int) -> None:
-    """Of 20 webs of few queries that differ the truth is inside in 17 or more; the text says how many queries it were."""
+    """Of 20 webs of few queries that differ the truth is inside in 17 or more; the text says how many they are."""
     covered = 0
     for seed in range(20):
         found, _ = share_of_rows(of_queries(np.random.default_rng(seed), queries))
@@ -214,7 +214,11 @@ def test_the_bounds_hold_whatever_those_not_judged_are() -> None:
     ]
     rows += [SiteState(id=f"a{n}", site=f"a{n}.com", ruleset="r", pages=5, articles=5, abstained=5) for n in range(10)]
     line = line_of(rows)
-    assert line.not_judged == {"min_tokens": 20, "no page": 10, "no score": 10}
+    assert line.not_judged == {"no article": 20, "no page": 10, "no score": 10}
+    robots = rate_lines(rows, no_page={f"e{n}.com": "refused by robots.txt" for n in range(4)})[0].not_judged
+    assert robots == {"no article": 20, "no score": 10, "no page": 6, "refused by robots.txt": 4}
+    foreign = [SiteState(id="f", site="f.com", ruleset="r", pages=5, dropped_by={"language": 5})]
+    assert line_of(foreign).not_judged == {"another language": 1}
     assert line.low is not None and line.high is not None
     assert line.bound_low == pytest.approx(line.low * 60 / 100)
     assert line.bound_high == pytest.approx((line.high * 60 + 40) / 100)
