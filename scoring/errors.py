@@ -134,6 +134,6 @@ class BadSiteNumbers(ScoringError):
 
 
 class FoldFailed(ScoringError):
-    """A record, or a site of a batch, cannot be tallied. The batch is retried record by record; nobody need act."""
+    """A record, or a site of a batch, cannot be tallied. The batch is retried record by record; no action is needed."""
 
     retriable = True

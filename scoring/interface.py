@@ -128,7 +128,7 @@ class SiteVerdict(msgspec.Struct, frozen=True, kw_only=True):
     verdict: str  # llm | human | undecided | unclassifiable
     pages_used: int  # scores up to the decision; all of them where there is none
     flagged: int  # of pages_used
-    llr: float  # after pages_used, nats; > 0 speaks for llm. Of `deciles`: the margin of the support vector machine
+    llr: float  # after pages_used, nats; > 0: evidence for llm. Of `deciles`: the margin of the support vector machine
     pages: int  # usable scores there were before the site closed
     method: MethodName = "sprt"
     decided_at: int = 0  # fetch time of the page with which the site was first decided, ms; 0 = not decided

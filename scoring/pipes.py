@@ -17,7 +17,6 @@ from scoring.rates.direct_share import direct_share
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine, estimate_line
 from scoring.rates.mixture import KnownSites
-from scoring.rates.rate import HALF_WIDTH
 from scoring.rates.site_rates import refuse_another, site_rate
 from stream.schema.vocabulary import UNCLASSIFIABLE
 from stream.text.ids import Ident
@@ -96,10 +95,7 @@ def tally_scores(lines: Iterable[FlagLine], method: SiteMethod) -> list[SiteLine
 
 
 def estimate_sites(
-    lines: Iterable[SiteVerdictLine],
-    errors: ErrorCounts | None = None,
-    confidence: float = 0.95,
-    half_width: float = HALF_WIDTH,
+    lines: Iterable[SiteVerdictLine], errors: ErrorCounts | None = None, confidence: float = 0.95
 ) -> EstimateLine:
     """The share of LLM sites; of several lines for a site the last one counts. Canary sites are sites of known truth.
 
@@ -115,7 +111,7 @@ def estimate_sites(
     for site, line in sites.items():
         truths.setdefault(truth_of(site), []).append(line)
     cells = {truth: Counter((line.scored or 0, line.flagged or 0) for line in of) for truth, of in truths.items()}
-    judged = site_rate((line.verdict for line in truths.get(None, [])), errors, confidence, half_width=half_width)
+    judged = site_rate((line.verdict for line in truths.get(None, [])), errors, confidence)
     known = KnownSites(cells.get(HUMAN_TRUTH, {}), cells.get(LLM_TRUTH, {}))
     return estimate_line(judged, direct_share(cells.get(None, {}), known, confidence)[0])
 

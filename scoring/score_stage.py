@@ -1,14 +1,14 @@
 """SCORE: articles' texts → scores. Stateless: a text's score depends on the text and the detector's identity only.
 
 The topic of the scores is compacted: of the records under one key only the last stays. A score's `id` names the text
-and the detector, and is the same wherever the text appears; but a score is on its way to one site's tally. So the key
-names the site too: were it the id alone, a site's score could be compacted away by another site's with the same text
-before TALLY has read it. Under one key then stand only records that say the same to the same tally.
+and the detector, and is the same wherever the text appears; but each score goes to one site's tally. So the key names
+the site too: with the id alone, another site's score of the same text could replace a site's score before TALLY has
+read it. All records under one key are then equal to the same tally.
 
 Two batches are in flight: while the device works on one, the texts of the next are read and tokenised. A text is read
 once, in whichever batches it appears (`scoring.score_memory`); only canary pages are always read anew, for they measure
 the live path. Requests of replays are scored when no live one waits. They name the detector that is wanted: where
-SCORE does not run it, nobody would use what its own detectors say, so the text is not read and the request counts as
+SCORE does not run it, the replay could not use the scores of others, so the text is not read and the request counts as
 `unanswered`. A replay that resumes finds its text without a score, and asks again.
 
 The detectors are loaded in a thread of their own, for large models take minutes, and this process must hold its
@@ -42,7 +42,7 @@ REMEMBERED_TEXTS = 20_000
 
 
 class Scored(NamedTuple):
-    """What is known of a request's text. The first request carries the batch's time, which is observed once."""
+    """The scores of a request's text. The first request carries the batch's time, which is observed once."""
 
     scores: Scores  # none: another detector is wanted than those that there are
     read: bool  # for this request; False: it was known, or was in the batch before
@@ -128,7 +128,7 @@ class ScoreStage(Stage):
             score = _score(record, identity, text, ctx.now_ms)
             ctx.emit(topics.SCORES, score, key=score_key(score))
             number = number_of(text)
-            if number is not None and not is_canary(record.site):  # what was chosen is no picture of the web
+            if number is not None and not is_canary(record.site):  # chosen pages are no sample of the web
                 ctx.meter.observe("page_score", number, run=record.run, detector=identity)
         result = "abstained" if all(text.abstain for text in prepared.scores) else "scored"
         ctx.meter.count("stage_records", run=record.run, ruleset="", stage=self.name, result=result)
@@ -173,7 +173,7 @@ class ScoreStage(Stage):
             yield "stage_records", {"run": run, "ruleset": "", "stage": self.name, "result": result}
 
     def close(self) -> None:
-        """Stop the detectors' threads; whoever waits for detectors that are still being loaded is let go."""
+        """Stop the detectors' threads; a call that waits for detectors to be loaded fails."""
         with suppress(Exception):  # they may be there already, or be no more than an error
             self._panel.set_exception(CannotScore("the stage was closed while its detectors were being loaded"))
         if self._works():

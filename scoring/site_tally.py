@@ -92,7 +92,7 @@ class SiteTally(msgspec.Struct, array_like=True):
 
     hits: int = 0  # different search results
     sources: list[str] = msgspec.field(default_factory=list)  # sorted
-    queries: list[str] = msgspec.field(default_factory=list)  # sorted; at most MAX_QUERIES, see add_hit
+    queries: list[str] = msgspec.field(default_factory=list)  # sorted; at most MAX_QUERIES, see add_hits
     best_rank: int = 0
     pages: dict[str, PageEntry] = msgspec.field(default_factory=dict)  # by page id
     unused: dict[str, None] = msgspec.field(default_factory=dict)  # keeps the place of the fields that follow
@@ -112,12 +112,8 @@ class SiteTally(msgspec.Struct, array_like=True):
     def dump(self) -> bytes:
         return _encoder.encode(self)
 
-    def add_hit(self, hit: Hit) -> None:
-        """Count a search result that was not counted before, see `hit_key`."""
-        self.add_hits([hit])
-
     def add_hits(self, hits: Sequence[Hit]) -> None:
-        """Count search results of which none was counted before; faster than one by one.
+        """Count search results of which none was counted before, see `hit_key`; many at once are faster.
 
         The row is bounded: MAX_QUERIES query ids are kept, those of the smallest digests, which is a fair sample and
         the same for every order of arrival.
@@ -254,8 +250,8 @@ def _digest(name: str) -> int:
 def stop_reason(verdict: SiteVerdict, enough: int, enough_if_mixed: int) -> str:
     """Why crawling the site may stop: decided_llm, decided_human or enough_articles; "" = go on.
 
-    A mixed site stays open until it has `enough_if_mixed` usable scores, is no longer mixed, or has closed: what is
-    crawled after that changes neither its verdict nor its mark.
+    A mixed site stays open until it has `enough_if_mixed` usable scores, is no longer mixed, or has closed: later pages
+    change neither its verdict nor its mark.
     """
     if verdict.mixed and not verdict.closed and verdict.pages < enough_if_mixed:
         return ""

@@ -2,7 +2,7 @@
 
 The records of a batch are folded site by site: a site's tally is read with its first record and judged once, after the
 last. Where a record or a site fails, the batch is tried again with each record on its own, so that the record at fault
-is buried alone.
+is dead-lettered alone.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ class _Site:
 
 
 class TallyStage(Stage):
-    """Folds what is known of each site into one row. State: a `SiteTally` per site, and a mark per counted hit.
+    """Folds the hits, verdicts and scores of each site into one row.
 
-    Emits a row when it differs from the one emitted last, and a stop decision once per site: as soon as the site is
-    decided, or has articles enough; a mixed site stays open for longer. Until the site closes, later pages may still
-    correct the row. Scores of another detector than `detector` are kept, counted apart, and left out of the row:
-    identities are never pooled. Canary sites are sites like any other here.
+    State: a `SiteTally` per site, and a mark per counted hit. The stage emits a row when it differs from the last one,
+    and a stop decision once per site: when the site is decided, or has enough articles; a mixed site stays open for
+    longer. Until the site closes, later pages may still correct the row. Scores of another detector than `detector` are
+    kept, counted apart, and left out of the row: identities are never pooled. Canary sites are sites like any other.
 
-    A replay emits no decisions, and marks no site as decided: once its run is live, the decision is made when the site
-    is next heard of. It reads scores while no verdict waits, and counts no heartbeat.
+    A replay emits no decisions, and marks no site as decided: once its run is live, the next record of the site makes
+    the decision. It reads scores while no verdict waits, and counts no heartbeat.
 
     Rows, decisions and counts are of the stage's own run and ruleset, whatever run the records were made for.
     """
@@ -85,7 +85,7 @@ class TallyStage(Stage):
         self._rows = names.sites
         self.store = names.tally_store
         self.inputs = {topics.HITS: Hit, names.verdicts: JudgedPage, topics.SCORES: Score}
-        self.heartbeat_input = topics.SCORES if decides else ""  # those on hits and verdicts have not gone all the way
+        self.heartbeat_input = topics.SCORES if decides else ""  # those on other topics have not passed all stages
         if not decides:
             self.background = (topics.SCORES,)
         self._sites: dict[int, dict[str, _Site]] = {}  # of the batch at hand, by partition
@@ -138,14 +138,14 @@ class TallyStage(Stage):
         self._sites.clear()
 
     def on_dead_letter(self, partition: int) -> None:
-        """A record that is buried has left nothing in the sites of the batch: they stand."""
+        """A dead-lettered record has left nothing in the sites of the batch: they stay as they are."""
 
     def committed(self) -> None:
-        """The batch that had to be done record by record is through."""
+        """The batch that was processed record by record is committed."""
         self._one_by_one = False
 
     def _kind(self, record: Hit | JudgedPage | Score, ctx: Context) -> str:
-        """What the record is to the tally: the word for it in the metrics."""
+        """The record's result in the metrics."""
         if isinstance(record, Hit):
             return "repeated_hit" if ctx.state.get(hit_key(record)) is not None else "hit"
         if isinstance(record, Score):
@@ -158,7 +158,7 @@ class TallyStage(Stage):
     def _fold(self, record: Hit | JudgedPage | Score, site: _Site, ctx: Context) -> None:
         site.headers = ctx.headers
         if isinstance(record, Hit):
-            site.tally.add_hit(record)
+            site.tally.add_hits([record])
         elif isinstance(record, Score):
             site.tally.add_score(record, self._detector)
         else:

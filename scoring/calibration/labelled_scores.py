@@ -35,7 +35,7 @@ class Auroc(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ScoredLabel(NamedTuple):
-    """A text of known origin, and what a detector says of it."""
+    """A text of known origin, and a detector's number for it."""
 
     identity: str  # the detector's
     llm: bool  # True: written by a language model
@@ -52,7 +52,7 @@ class LabelledScores:
     detector: str  # identity without its threshold set
     number: Number  # what `value` is
     llm_below: bool
-    value: Numbers  # what is compared with the threshold
+    value: Numbers  # the numbers that are compared with the threshold
     llm: Labels
     words: Codes
     sites: list[str]  # "" = not known: a site of its own

@@ -1,6 +1,6 @@
 """The built-in detector: a logistic regression over signed-hash word 1-2-grams, calibrated by length.
 
-It runs on numpy alone, on any machine. It tells the style of chat assistants from human prose, and does not find
+It runs on numpy alone, on any machine. It recognises the style of chat assistants, and does not find
 continuations of base models. Training: scoring.training.training. Errors: docs/explanation/detectors.md, and `warning`.
 """
 
@@ -84,7 +84,7 @@ class LiteNgram:
     """The built-in detector with its weights."""
 
     def __init__(self, weights: Weights, warning: str, thresholds: ThresholdSet | None = None) -> None:
-        """Score with `weights`, whose errors `warning` tells; `thresholds` replace the weights' own."""
+        """Score with `weights`; `warning` states their errors, `thresholds` replace their own."""
         self.weights = weights
         self.warning = warning
         base, threshold = f"{BUILT_IN}/{weights.digest[:8]}", weights.header.threshold
@@ -113,7 +113,7 @@ class LiteNgram:
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadWeights(f"{source} or the numbers beside it cannot be read: {error}") from error
         if rates.digest != weights.digest:
-            raise BadWeights(f"{numbers} tells of other weights than {source}: train again, or restore both files")
+            raise BadWeights(f"{numbers} is of other weights than {source}: train again, or restore both files")
         return cls(weights, rates.warning)
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:

@@ -39,15 +39,15 @@ def refuse_unfit_pair(settings: PairSettings) -> PairCheck:
     process fails.
     """
     command = [sys.executable, "-m", "scoring.pair.check", msgspec.json.encode(settings).decode()]
+    why = ""
     try:
         done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=False)
+        why = one_line(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])[:300]
+        why = why or f"it ended with {done.returncode}"
         found = msgspec.json.decode(done.stdout, type=PairCheck)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoDevice(f"the device could not be looked at ({error}): try `nvidia-smi`, and mend the driver") from error
-    except msgspec.DecodeError as error:
-        last = one_line(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])[:300]
-        last = last or f"it ended with {done.returncode}"
-        raise NoDevice(f"the device could not be looked at ({last}): try `nvidia-smi`, and mend the driver") from error
+    except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError) as error:
+        why = why or str(error)
+        raise NoDevice(f"the device could not be looked at ({why}): try `nvidia-smi`, and mend the driver") from error
     if found.error:
         raise getattr(errors, found.error)(found.message)
     return found

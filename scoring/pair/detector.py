@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from scoring.errors import BadThresholds, PoisonText, UnsupportedModel
 from scoring.interface import UNCALIBRATED, Measure, TextScore
 from scoring.pair.settings import PairSettings, pair_identity
-from scoring.pair.tokens import Abstained
 from scoring.statistics.rounding import SCORE_DIGITS, significant
 
 if TYPE_CHECKING:
@@ -58,14 +57,12 @@ class PairDetector:
         return scores
 
     def judge(self, result: Result) -> TextScore | PoisonText:
-        """Score a result of the engine; a PoisonText stays one.
+        """Score a reading of the engine; an abstention and a PoisonText stay as they are.
 
         The flag follows from the rounded score, so a record explains it.
         """
-        if isinstance(result, PoisonText):
+        if isinstance(result, PoisonText | TextScore):
             return result
-        if isinstance(result, Abstained):
-            return TextScore(abstain=result.reason, tokens=result.tokens)
         number = result.binoculars if self.measure == "binoculars" else result.fast_detectgpt
         score = significant(number, SCORE_DIGITS)
         chosen = self.thresholds

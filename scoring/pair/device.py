@@ -8,7 +8,7 @@ and the copy back into pinned memory, `DeviceBatch.land` waits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -17,9 +17,9 @@ import structlog
 import torch
 
 from scoring.errors import BadParameters, DeviceLost, OutOfDeviceMemory
+from scoring.interface import TextScore
 from scoring.pair.models import LanguageModel, PairModels, device_errors
 from scoring.pair.scores import PairReading, PerToken, readings
-from scoring.pair.tokens import Abstained
 from scoring.pair.vocabulary_pass import Head, Kernel, vocab_pass
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class DeviceBatch:
         """Wait for `event` before `numbers` [4, N] are read."""
         self._texts, self._numbers, self._event, self._pad_id = texts, numbers, event, pad_id
 
-    def land(self) -> list[PairReading | Abstained]:
+    def land(self) -> list[PairReading | TextScore]:
         """Scores of the batch's texts, in order. Raises DeviceLost."""
         if self._event is not None:
             try:
@@ -101,7 +101,16 @@ class PairDevice:
         return tensor.pin_memory().to(self._models.device, non_blocking=True) if self._on_card else tensor
 
 
-def choose_kernel(wished: Wish, device: torch.device) -> Kernel:
+def try_triton(device: torch.device) -> None:
+    """Run Triton's kernel once; it has many errors for no Triton, no C compiler, and no permission to write."""
+    with torch.inference_mode(), _current(device):
+        hidden = torch.zeros(2, 8, device=device)
+        head = Head(torch.zeros(16, 8, device=device))
+        targets = torch.zeros(2, dtype=torch.int64, device=device)
+        vocab_pass(hidden, hidden, head, head, targets, kernel="triton").lse_p.cpu()
+
+
+def choose_kernel(wished: Wish, device: torch.device, run_once: Callable[[torch.device], None] = try_triton) -> Kernel:
     """Triton's kernel on a card where it compiles, which needs a C compiler at first use; torch's elsewhere.
 
     Raises BadParameters where "triton" is wished for and does not run.
@@ -109,12 +118,8 @@ def choose_kernel(wished: Wish, device: torch.device) -> Kernel:
     if wished == "torch" or (wished == "auto" and device.type != "cuda"):
         return "torch"
     try:
-        with torch.inference_mode(), _current(device):
-            hidden = torch.zeros(2, 8, device=device)
-            head = Head(torch.zeros(16, 8, device=device))
-            targets = torch.zeros(2, dtype=torch.int64, device=device)
-            vocab_pass(hidden, hidden, head, head, targets, kernel="triton").lse_p.cpu()
-    except Exception as error:  # no triton, no compiler, no permission to write: Triton has many types
+        run_once(device)
+    except Exception as error:
         why = f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]
         remedy = "install a C compiler and Python's headers"
         if wished == "triton":

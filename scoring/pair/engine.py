@@ -14,7 +14,7 @@ Faults:
                     must end. Losses to a suspect that is read alone count separately, up to a higher number. Suspects
                     outlive the process (scoring/pair/suspects.py).
     cannot reload   the files of the models have changed, or are gone: DeviceGone at once.
-    not a number    Abstained("not_a_number") for that text alone.
+    not a number    that text alone has no score ("not_a_number").
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from scoring.errors import (
     PoisonText,
     UnsupportedModel,
 )
-from scoring.interface import Work
+from scoring.interface import TextScore, Work
 from scoring.pair.device import DeviceBatch, PairDevice
 from scoring.pair.models import PairModels, load_models
 from scoring.pair.scores import PairReading
 from scoring.pair.settings import PairSettings
 from scoring.pair.suspects import LOSSES_ALONE, Suspects
-from scoring.pair.tokens import Abstained, batches, plain_tokenizer, tokenise
+from scoring.pair.tokens import batches, plain_tokenizer, tokenise
 
-Result = PairReading | Abstained | PoisonText
+Result = PairReading | TextScore | PoisonText
 Ids = Sequence[int]
 _IN_FLIGHT = 2
 _LOSSES_IN_A_ROW, _LOSSES_TO_SUSPECTS = 3, 8
@@ -95,9 +95,9 @@ class PairEngine:
         losses = self._all_losses
         results: list[Result] = []
         for found in self._tokenised(texts):
-            kept = [ids for ids in found if not isinstance(ids, Abstained)]
+            kept = [ids for ids in found if not isinstance(ids, TextScore)]
             read = iter(self._read(kept, losses))
-            results += [ids if isinstance(ids, Abstained) else next(read) for ids in found]
+            results += [ids if isinstance(ids, TextScore) else next(read) for ids in found]
         return results
 
     def read_ids(self, texts: Sequence[Ids]) -> list[Result]:
@@ -111,7 +111,7 @@ class PairEngine:
         `blames` a loss is no fault of the texts.
         """
         cut = [ids[: self._settings.max_tokens] for ids in texts]
-        results: list[Result] = [Abstained("one_token", len(ids)) for ids in cut]
+        results: list[Result] = [TextScore(abstain="one_token", tokens=len(ids)) for ids in cut]
         with self._turn:
             if self._device is None and losses != self._all_losses:
                 raise DeviceLost("the device was lost while this call waited for it; the next one loads the models")
@@ -136,7 +136,7 @@ class PairEngine:
         for result in self._read([self._harmless(length)] * count, self._all_losses, blames=False):
             if isinstance(result, PoisonText):
                 raise NoDevice(f"{result}; set score.pair.max_tokens lower, take smaller models, or a larger card")
-            if isinstance(result, Abstained):
+            if isinstance(result, TextScore):
                 raise UnsupportedModel(
                     f"{self._settings.observer} and {self._settings.performer} give no finite numbers as"
                     f" {self._settings.number_format}: copy them anew, or set another score.pair.dtype"
@@ -172,10 +172,10 @@ class PairEngine:
         self._closed = True
         self._ahead.shutdown(wait=False, cancel_futures=True)
 
-    def _tokenised(self, texts: Sequence[str]) -> Iterator[list[list[int] | Abstained]]:
+    def _tokenised(self, texts: Sequence[str]) -> Iterator[list[list[int] | TextScore]]:
         """Slices of `texts` as tokens; each is tokenised while the one before it is read."""
         size = max(64, _SLICE_BATCHES * self._settings.token_budget // self._settings.max_tokens)
-        coming: deque[Future[list[list[int] | Abstained]]] = deque()
+        coming: deque[Future[list[list[int] | TextScore]]] = deque()
         for start in range(0, len(texts), size):
             self._refuse_if_closed()
             part = texts[start : start + size]

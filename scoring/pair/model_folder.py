@@ -3,7 +3,7 @@
 A model of the hub lies in the hub's cache, a folder of links to files; any other model is a plain folder. The
 fingerprint is a SHA-256 over the configuration, the tokenizer, the index of the weights and, of every weight file, its
 name, size, header and 64 blocks of 4 KiB spread evenly over its numbers: training changes nearly all numbers, so two
-models of one shape differ in it. It tells models apart; it is no seal against someone who forges a file.
+models of one shape differ in it. It distinguishes models; it does not protect against a forged file.
 """
 
 from __future__ import annotations
@@ -48,28 +48,25 @@ def find_model(name: str, revision: str = "") -> Path:
         is_folder = folder.is_dir()
     except (OSError, RuntimeError) as error:  # too long a name, a folder that may not be looked into, an unknown ~user
         raise MissingModel(f"the model {name[:200]!r} cannot be looked for: {error}; correct the setting") from error
-    if is_folder:
-        raise MissingModel(f"the model folder {folder} has no {CONFIG}: copy the whole model there, or name another")
-    if not _is_hub_id(name):
-        raise MissingModel(f"there is no model folder {folder}: correct the setting, or put the model there")
+    if is_folder or not _is_hub_id(name):
+        raise MissingModel(
+            f"there is no model folder {folder} with a {CONFIG}: copy the whole model there, or correct the setting"
+        )
     try:
         from huggingface_hub import snapshot_download
         from huggingface_hub.constants import HF_HUB_CACHE
-        from huggingface_hub.errors import HFValidationError
     except ImportError as error:
         raise MissingExtra("models of the hub need more packages: run pip install 'farmwatch[gpu]'") from error
     try:
         found = Path(snapshot_download(name, revision=revision or None, local_files_only=True))
-    except HFValidationError as error:
-        raise MissingModel(f"{name!r} is neither a model folder on this machine nor a hub id") from error
-    except Exception:  # noqa: BLE001  # the hub's client has many types for what it does not have
+        weight_files(found)
+        return found
+    except UnsupportedModel:
+        raise
+    except MissingModel:
+        why = "only a part of it is there"
+    except Exception:  # noqa: BLE001  # the hub's client has many types for what it does not have, or is no hub id
         why = "it is not there"
-    else:
-        try:
-            weight_files(found)
-            return found
-        except MissingModel:
-            why = "only a part of it is there"
     at = f" --revision {revision}" if revision else ""
     raise MissingModel(
         f"the model {name} was looked for in {HF_HUB_CACHE} and {why}: run `hf download {name}{at}` on a machine with"

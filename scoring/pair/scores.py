@@ -31,7 +31,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from scoring.pair.tokens import Abstained
+from scoring.interface import TextScore
 
 Floats = NDArray[np.float32] | NDArray[np.float64]
 
@@ -55,16 +55,16 @@ class PerToken(NamedTuple):
     var_q: Floats
 
 
-def readings(passed: PerToken, lengths: Sequence[int], is_pad: NDArray[np.bool_]) -> list[PairReading | Abstained]:
+def readings(passed: PerToken, lengths: Sequence[int], is_pad: NDArray[np.bool_]) -> list[PairReading | TextScore]:
     """Scores of texts of these lengths (each at least 2), whose positions follow one another in `passed`.
 
-    `is_pad` marks positions whose token is the pad token. A text without finite numbers is Abstained("not_a_number").
+    `is_pad` marks positions whose token is the pad token. A text without finite numbers has no score: "not_a_number".
     """
     ends = [int(end) for end in np.cumsum(lengths)]
     return [_reading(passed, slice(end - size, end), is_pad) for end, size in zip(ends, lengths, strict=True)]
 
 
-def _reading(passed: PerToken, positions: slice, is_pad: NDArray[np.bool_]) -> PairReading | Abstained:
+def _reading(passed: PerToken, positions: slice, is_pad: NDArray[np.bool_]) -> PairReading | TextScore:
     lse_q, z_q_target, mean_q, var_q = (np.asarray(column[positions], np.float64) for column in passed)
     crossed = (lse_q - mean_q)[~is_pad[positions]]
     tokens = len(lse_q)
@@ -74,5 +74,5 @@ def _reading(passed: PerToken, positions: slice, is_pad: NDArray[np.bool_]) -> P
         fast_detectgpt = np.sum(z_q_target[:-1] - mean_q[:-1]) / np.sqrt(np.sum(var_q[:-1]))
         binoculars = ppl / x_ppl
     if not np.isfinite([binoculars, fast_detectgpt, ppl, x_ppl]).all():
-        return Abstained("not_a_number", tokens)
+        return TextScore(abstain="not_a_number", tokens=tokens)
     return PairReading(float(binoculars), float(fast_detectgpt), float(ppl), float(x_ppl), tokens)

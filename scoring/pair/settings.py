@@ -52,7 +52,7 @@ class PairSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compile: bool = False
     """Fuse the layers of Falcon models with torch.compile: faster on cuda, a minute of compiling at the start."""
     suspects_file: str = ""
-    """Remembers, as digests, texts that lost the device, so that the next process buries them and goes on; empty: a
+    """File of digests of texts that lost the device, so that the next process dead-letters them and continues; empty: a
     file in the temporary folder."""
 
     def __post_init__(self) -> None:

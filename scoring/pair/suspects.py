@@ -46,7 +46,7 @@ class Suspects:
         return len(self._losses)
 
     def losses(self, ids: Sequence[int]) -> int | None:
-        """How often this text lost the device alone; None for a text that nothing is held against."""
+        """How often this text lost the device alone; None for a text that is no suspect."""
         return self._losses.get(_key(ids)) if self._losses else None
 
     def blame(self, texts: Iterable[Sequence[int]], *, alone: bool) -> None:
@@ -55,7 +55,7 @@ class Suspects:
         self.save()
 
     def forget(self, ids: Sequence[int]) -> None:
-        """This text was read. The file hears of it with the next `save`."""
+        """This text was read: it leaves the file with the next `save`."""
         if self._losses and self._losses.pop(key := _key(ids), None) is not None:
             self._changes[key] = None
 

@@ -1,6 +1,6 @@
 """From a text to the tokens that a pair of models reads, or to the reason why it reads none; and batches of such texts.
 
-The rules, in order; whoever changes them raises the version of `scoring.pair.settings.RULES`:
+The rules, in order; a change of them raises the version in `scoring.pair.settings.RULES`:
 
     empty               nothing but white space
     too_long            over 1,000,000 characters or 50,000 words: a book or a dump, as for the built-in detector
@@ -13,7 +13,7 @@ The rules, in order; whoever changes them raises the version of `scoring.pair.se
                         read
 
 A text is otherwise cut at max_tokens, as the authors of Binoculars do. What looks like a special token in a text
-("<|endoftext|>") is read as the characters it is written with: a page must not speak to the model.
+("<|endoftext|>") is read as plain characters: a page must not control the model.
 
 Batches are filled by padded tokens, which the device computes and holds; texts of one length go together.
 """
@@ -25,8 +25,7 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-import msgspec
-
+from scoring.interface import TextScore
 from scoring.lite_ngram.words import LONGEST_CHARS, LONGEST_WORDS, has_few_function_words
 from scoring.lite_ngram.words import tokens as word_tokens
 from scoring.pair.settings import PairSettings
@@ -42,20 +41,13 @@ _LETTER = re.compile(r"[^\W\d_]")
 _LATIN = re.compile(r"[A-Za-z\u00c0-\u024f]")
 
 
-class Abstained(msgspec.Struct, frozen=True):
-    """A text that is not scored, and why, in a word."""
-
-    reason: str
-    tokens: int = 0  # how many it has, where that was looked at
-
-
-def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: PairSettings) -> list[list[int] | Abstained]:
+def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: PairSettings) -> list[list[int] | TextScore]:
     """Token ids of each text, at most `max_tokens`, or the reason why it has none; on all of the machine's cores.
 
     `tokenizer` is one of `plain_tokenizer`.
     """
-    read: list[list[int] | Abstained] = [Abstained(_refuse_text(text, rules)) for text in texts]
-    kept = [index for index, found in enumerate(read) if found == Abstained("")]
+    read: list[list[int] | TextScore] = [TextScore(abstain=_refuse_text(text, rules)) for text in texts]
+    kept = [index for index, found in enumerate(read) if found == TextScore()]
     heads = [head(texts[index], rules.max_tokens) for index in kept]
     # The fast way gives no places of tokens; with them it takes a tenth longer.
     encode = tokenizer.encode_batch if rules.english_only else tokenizer.encode_batch_fast
@@ -64,7 +56,7 @@ def tokenise(texts: Sequence[str], tokenizer: Tokenizer, rules: PairSettings) ->
             text, encoding = texts[index], tokenizer.encode(texts[index])
         ids = encoding.ids
         reason = _refuse_tokens(text, encoding, rules)
-        read[index] = Abstained(reason, len(ids)) if reason else ids
+        read[index] = TextScore(abstain=reason, tokens=len(ids)) if reason else ids
     return read
 
 
@@ -103,7 +95,7 @@ def _refuse_tokens(text: str, encoding: Encoding, rules: PairSettings) -> str:
         return "too_short"
     if rules.english_only:
         spans = (encoding.token_to_chars(index) for index in reversed(range(len(encoding))))
-        end = next((span[1] for span in spans if span), 0)  # what is behind the last token is not read
+        end = next((span[1] for span in spans if span), 0)  # text behind the last token is not read
         read = text[:end].lower().replace("’", "'")
         if has_few_function_words(word_tokens(read), len(read.split())):
             return "few_function_words"

@@ -6,12 +6,8 @@ same V words. With w_v = softmax(z_p)_v, five numbers are enough:
     lse_p = log sum_v exp z_p[v]        lse_q = log sum_v exp z_q[v]        z_q[y], y = the token that followed
     mean_q = sum_v w_v z_q[v]           var_q = sum_v w_v (z_q[v] - mean_q)^2
 
-because log q(v) = z_q[v] - lse_q, and the constant lse_q leaves a mean and drops out of a variance:
-
-    ppl   = mean over t of -log q(x_t)                  = mean(lse_q - z_q[y])
-    x_ppl = mean over t of -sum_v p(v) log q(v)         = mean(lse_q - mean_q)           (Binoculars, arXiv 2401.12070)
-    d     = sum_t (log q(x_t) - mu_t) / sqrt(sum var_t) = sum(z_q[y] - mean_q) / sqrt(sum var_q)
-                                                                             (Fast-DetectGPT, arXiv 2310.05130)
+because log q(v) = z_q[v] - lse_q, and the constant lse_q leaves a mean and drops out of a variance. Both detectors'
+scores follow from them: scoring/pair/scores.py.
 
 **How, without two full logit tensors.** The vocabulary is cut into tiles and the positions into blocks; only one
 [block, tile] piece of each head's logits exists at a time, made by a matrix product and folded at once. A tile b of
@@ -59,7 +55,7 @@ class Head(NamedTuple):
 
 
 class TokenSums(NamedTuple):
-    """What one pass leaves of each of N positions; fp32 [N] each, on the device of the hidden states."""
+    """The results of one pass for each of N positions; fp32 [N] each, on the device of the hidden states."""
 
     lse_p: Tensor  # log sum exp of the observer's logits
     lse_q: Tensor  # the same of the performer's

@@ -1,7 +1,7 @@
 """Canary sites: pages of known truth that travel the live path, under names that no real site can have.
 
-The last label of their name is `invalid`, which RFC 2606 reserves and which no resolver answers. The name holds all
-that must be known of the site, so that its row alone says whether its verdict is right:
+The last label of their name is `invalid`, which RFC 2606 reserves and no resolver answers. The name holds everything
+about the site, so its row alone shows whether its verdict is right:
 
     label.digest.pages.round.truth.canary.invalid        such as novels.5f0c2a91d3b7e604.12.20405.human.canary.invalid
 
@@ -42,7 +42,7 @@ class CanaryName(NamedTuple):
 
     @property
     def content(self) -> str:
-        """What is the same in every round."""
+        """The part of the name that is the same in every round."""
         return f"{self.digest}.{self.truth}"
 
 

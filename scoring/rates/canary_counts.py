@@ -1,11 +1,10 @@
-"""What became of canary sites: the errors of the site verdict, and of page flags, by what is known of their truth.
+"""Verdicts and page flags of canary sites, whose truth is known: the errors of both, and the correction of a rate.
 
-A canary site is sent again every round under a new name, with the same texts; a detector that gives a text the same
-score every time says nothing new on it. So the rounds of one content are one site. So are those of one label, whose
-texts may be edited from round to round and are no draw of a new site: of each label, and of each content, one round
-counts, the newest. Only while that is on its way the one before it counts in its place; a round that a newer one
-follows has had its time, and counts however it ended. Rates are made of the same: classifiable sites,
-the undecided as not llm.
+A canary site is sent again every round under a new name, with the same texts, to which a detector gives the same
+scores. So the rounds of one content count as one site. So do the rounds of one label, whose texts may be edited between
+rounds without becoming a new site. Of each label, and of each content, the newest round counts. While it is on its way,
+the round before it counts in its place; a round that a newer one follows counts, however it ended. As in rates,
+unclassifiable sites are left out, and the undecided count as not llm.
 
 Canaries have more articles than most sites, and a site with few articles is seldom called llm. `counts_as_long_as`
 cuts them to the lengths of the sites that they correct: a canary that was called llm after n articles counts as found
@@ -35,7 +34,7 @@ _DAY_MS = 86_400_000
 
 
 class Measured(Protocol):
-    """What is counted of a site: the fields of its row."""
+    """The fields of a site's row that are counted."""
 
     @property
     def verdict(self) -> str: ...
@@ -96,7 +95,7 @@ class CanarySummary(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def shares(self) -> dict[str, Interval]:
-        """What the canaries measure, by name; what has nothing to divide by is left out.
+        """The shares that the canaries measure, by name; those without a denominator are left out.
 
         site_fpr and site_tpr: classifiable sites called llm; page_fpr and page_tpr: scored pages that are flagged;
         kept_human and kept_llm: pages sent that the ruleset keeps. Pages of a site agree: the intervals of page shares
@@ -207,7 +206,7 @@ def _chosen(rows: Iterable[SiteState]) -> list[_Round]:
 
 
 def _same(row: SiteState) -> set[str]:
-    """What two rounds have in common if they say the same, or of one site: label and truth, or content."""
+    """Keys of a round: two rounds that share one are of one site (label and truth) or of one content."""
     name = canary_name(row.site)
     return {row.site} if name is None else {f"{name.label} {name.truth}", name.content}
 

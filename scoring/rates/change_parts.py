@@ -90,7 +90,7 @@ def _instrument(found: RatePoint | RateLine, method: str) -> tuple[str, ...]:
 
 
 def _of_new(known: Sequence[SiteState], sites: Sequence[SiteState], likely: Mapping[str, float]) -> tuple[float, float]:
-    """What the sources' weights, and what their means, add to the mean of `known` to make that of all sites."""
+    """The parts of the sources' weights and means in the difference of the mean of all sites from that of `known`."""
     of_known, of_all = _by_sources(known, likely), _by_sources(sites, likely)
     weights = means = 0.0
     for sources, (weight, mean) in of_all.items():

@@ -1,4 +1,4 @@
-"""What a share is of, and how much less its sites say than independent ones: sites of an operator, of a query, agree.
+"""The weights of sites in a share, and the design effect of sites that agree: those of one operator or one query.
 
 Four hundred subdomains of one operator are not four hundred draws. A site moves the share by its influence, a cluster
 by the sum of these. Leaving out one cluster at a time gives the variance over whole clusters (the jackknife: with

@@ -1,4 +1,4 @@
-"""Which sites a rate is taken of: those of one source, one query group, a range of ranks, a stretch of days."""
+"""The sites that a rate counts: those of one source, one query group, a range of ranks, a range of days."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _RANKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?")
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """What is asked of a site; "" and None ask nothing. `ranks` are the first and the last, both included."""
+    """Conditions on a site; "" and None are none. `ranks` are the first and the last, both included."""
 
     source: str = ""
     group: str = ""
@@ -33,12 +33,12 @@ class Cut:
             raise UsageError(f"--since {self.since} is after --until {self.until}")
 
     def of(self, rows: Iterable[SiteState], settings: RateSettings) -> list[SiteState]:
-        """The sites that it asks for; canaries pass, since they belong to no search result and are left out later."""
+        """The sites that meet it; canaries pass, since they belong to no search result and are left out later."""
         group_of = query_groups(settings.groups)
         return [row for row in rows if is_canary(row.site) or self._has(row, group_of)]
 
     def undated(self, rows: Iterable[SiteState], settings: RateSettings) -> int:
-        """Sites that `since` or `until` leave out only because no day is known on which a search returned them."""
+        """Sites that `since` or `until` leave out only because the day of their search results is unknown."""
         if self.since is None and self.until is None:
             return 0
         group_of = query_groups(settings.groups)

@@ -1,4 +1,4 @@
-"""What a share may be of: how much a site counts, and, where people have labelled some, which sites are LLM sites."""
+"""Definitions of a share: how much a site counts, and, by labels of some, which sites are LLM sites."""
 
 SITES, DOMAINS, RESULTS, RANKED_RESULTS = "sites", "domains", "results", "ranked-results"
 DEFINITIONS = (SITES, DOMAINS, RESULTS, RANKED_RESULTS)

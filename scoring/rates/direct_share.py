@@ -1,4 +1,4 @@
-"""The share of LLM sites as it is published: the direct estimate of `scoring.rates.mixture`, and when there is none."""
+"""The published share of LLM sites: the direct estimate of `scoring.rates.mixture`, or why there is none."""
 
 from __future__ import annotations
 
@@ -248,7 +248,7 @@ def by_review(
 
 
 def without_labels(direct: DirectShare) -> DirectShare:
-    """What is known of a share that only labels can tell, where there are too few."""
+    """The line of a share that only labels can give, where there are too few labels."""
     text = "no share: only labelled sites tell any from every article (`farmwatch review`)"
     return DirectShare(method=TOO_FEW_LABELS, scored_sites=direct.scored_sites, text=text)
 

@@ -1,4 +1,4 @@
-"""How often the site verdict is right, counted on sites whose truth is known: what a rate is corrected by.
+"""Counts of right site verdicts on sites of known truth, by which a rate is corrected.
 
 A correction divides by Youden's index J = Se + Sp - 1. Counts that do not show J to be above 0 correct nothing: found 0
 of 20 and cleared 22 of 22 is what a verdict does that never says llm, and divided by the little that smoothing leaves
@@ -24,7 +24,7 @@ FEWEST_KNOWN = 5  # sites of either truth: with fewer even a verdict without a m
 
 
 class ErrorCounts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the site verdict did on sites whose truth is known, undecided counted as not llm."""
+    """Right and wrong site verdicts on sites of known truth; the undecided count as not llm."""
 
     METHOD: ClassVar[str] = "corrected"
 

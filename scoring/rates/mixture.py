@@ -75,7 +75,7 @@ WIDE = Components.of_shares(human=0.05, llm=0.75)  # about as measured; the widt
 
 
 class KnownSites(NamedTuple):
-    """Sites of known truth, which are not among the sites whose share is estimated."""
+    """Sites of known truth by (n, k), or a number of each; they are not among the sites whose share is estimated."""
 
     human: CellCounts
     llm: CellCounts
@@ -101,13 +101,6 @@ class Unlike(NamedTuple):
     known: float
 
 
-class KnownInfluence(NamedTuple):
-    """What one more site of known truth does to the share, by its (n, k)."""
-
-    human: dict[tuple[int, int], float]
-    llm: dict[tuple[int, int], float]
-
-
 class Fit(NamedTuple):
     """A share of LLM sites with its interval, and the mixture that it comes from."""
 
@@ -120,7 +113,7 @@ class Fit(NamedTuple):
     chance: dict[int, float]  # n -> share of LLM sites among those of its bucket
     misfit: float  # factor by which the sites scatter more than the mixture says; 1 = they fit
     influence: dict[tuple[int, int], float]  # (n, k) -> what one more such site does to the share, to first order
-    known_influence: KnownInfluence
+    known_influence: KnownSites  # the same of one more site of known truth
     known: KnownSites  # that it rests on
 
     def moves(self, rows: Sequence[SiteState]) -> Floats:
@@ -208,7 +201,7 @@ def estimate_share(
         chance=model.chance(best),
         misfit=misfit,
         influence=cells.named(influence),
-        known_influence=KnownInfluence(model.human.named(of_human), model.llm.named(of_llm)),
+        known_influence=KnownSites(model.human.named(of_human), model.llm.named(of_llm)),
         known=known,
     )
 

@@ -63,7 +63,7 @@ class PairedChange(NamedTuple):
 
 
 class RunErrors(NamedTuple):
-    """What corrects the rates of the two runs; `shared`: they are the same measurement, not two that agree."""
+    """The error counts of the two runs; `shared`: both are one measurement, not two that agree."""
 
     a: ErrorCounts
     b: ErrorCounts

@@ -31,7 +31,7 @@ Floats = npt.NDArray[np.float64]
 
 
 class Review(NamedTuple):
-    """What people say of a random sample of sites."""
+    """Labels of a random sample of sites."""
 
     llm_shares: Mapping[str, float]  # site -> of its labelled articles those by a language model
     drawn: int  # sites of the sample

@@ -1,4 +1,4 @@
-"""How the direct share differs between two runs over the same sites, with an interval in which whole sites vary.
+"""The difference of the direct share between two runs over the same sites, with an interval in which whole sites vary.
 
 The share is where a likelihood is highest, so a small weight on a site moves it by a known amount, the site's influence
 (`Fit.influence`). A site moves the difference by its influence under B less that under A: what the runs have in common

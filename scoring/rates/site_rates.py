@@ -95,12 +95,17 @@ def grouped(rows: Iterable[SiteState], key: GroupKey) -> dict[str, list[SiteStat
 
 def refuse_pooled(rows: Iterable[SiteState]) -> None:
     """Raise PooledDetectors, naming both, where rows are of two detectors, rulesets, site methods or runs."""
+    found = dict.fromkeys((row.detector, row.ruleset, row.digest, *method_of(row), row.run) for row in rows)
     seen: dict[str, str] = {}
-    for row in rows:
-        method = f"{row.method} {row.method_digest}".strip() if has_verdict(row) else ""
-        ruleset = f"{row.ruleset} {row.digest}".strip()
-        names = {"detector": row.detector, "ruleset": ruleset, "site method": method, "run": row.run}
+    for detector, ruleset, digest, method, method_digest, run in found:
+        names = {"detector": detector, "ruleset": f"{ruleset} {digest}".strip(), "run": run}
+        names["site method"] = f"{method} {method_digest}".strip()
         refuse_another({what: name for what, name in names.items() if name}, seen)
+
+
+def method_of(row: SiteState) -> tuple[str, str]:
+    """Name and digest of the site method that judged a page of the site; empty where none was judged."""
+    return (row.method, row.method_digest) if has_verdict(row) else ("", "")
 
 
 def refuse_another(names: Mapping[str, str], seen: dict[str, str]) -> None:
@@ -150,7 +155,7 @@ _BANDS = (*(f"{first}-{last}" for first, last in RANK_BANDS), f"{RANK_BANDS[-1][
 
 
 def group_order(group: str) -> tuple[int, str]:
-    """What groups of one split are sorted by: bands of ranks from the first rank on, all others by name."""
+    """Sort key of the groups of one split: bands of ranks from the first rank on, all others by name."""
     return (_BANDS.index(group) if group in _BANDS else len(_BANDS)), group
 
 

@@ -6,13 +6,13 @@ measured errors leave: as n grows without end, half goes to
 
     z sqrt(point^2 Se'(1 - Se')/n1' + (1 - point)^2 Sp'(1 - Sp')/n0') / (Se' + Sp' - 1).
 
-Where that floor is above the wanted half width no number of sites will do; what is missing are sites of known truth. A
-good plan gives each source of error half of the variance, so as many known sites are asked for, in the proportion of
-those that there are, as bring the floor to 1/sqrt(2) of the wanted half width.
+Where that floor is above the wanted half width, no number of sites suffices: sites of known truth are missing. A good
+plan gives each source of error half of the variance. So the number of known sites to add, in the present proportion of
+both kinds, is that which brings the floor to 1/sqrt(2) of the wanted half width.
 
-Where counts and errors do not fit (`scoring.rates.intervals.fits`) more sites only make that plainer. What is missing
-then is to know the errors on sites like those that are counted: as many known sites as above, with the half width
-before it is clipped, and FEW_KNOWN at least, for it may be that the sites of before were many and of another kind.
+Where counts and errors do not fit (`scoring.rates.intervals.fits`), more sites only make that plainer. The errors must
+then be measured on sites like those that are counted: on as many known sites as above, by the half width before it is
+clipped, and on FEW_KNOWN at least, since the known sites so far may be many and of another kind.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _WORST_SHARE = 0.5  # widest interval: supposed where there is no site yet
 
 
 class SitesNeeded(NamedTuple):
-    """What is missing for the wanted half width; both 0 where nothing is."""
+    """The sites to add for the wanted half width; both 0 where none are needed."""
 
     more_sites: int | None  # classifiable sites; None: no number of them would do
     more_known_sites: int  # sites of known truth, where `more_sites` is None
 
 
 def sites_needed(llm: int, n: int, known: Known | None, z: float, half_width: float) -> SitesNeeded:
-    """What is missing until the interval at `llm` of `n` classifiable sites has at most this half width (0 to 1)."""
+    """The sites to add until the interval at `llm` of `n` classifiable sites has at most this half width (0 to 1)."""
     share = llm / n if n else _WORST_SHARE
     if known is not None and n and not fits(llm, n, known, z):
         return SitesNeeded(None, _known_for_a_fit(share, known, z, half_width / math.sqrt(2)))

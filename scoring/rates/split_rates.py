@@ -30,7 +30,7 @@ from scoring.rates.site_rates import (
     by_rank_band,
     by_window,
     grouped,
-    has_verdict,
+    method_of,
     query_groups,
     rate_of,
 )
@@ -47,7 +47,7 @@ SPLITS = ("source", "query", "query-group", "rank", *WINDOWS)
 
 
 class Versions(NamedTuple):
-    """What must be equal for sites to be counted together."""
+    """The values that must be equal for sites to be counted together."""
 
     run: str
     ruleset: str
@@ -58,7 +58,7 @@ class Versions(NamedTuple):
 
 
 class RateLine(EstimateLine, frozen=True, kw_only=True):
-    """What `rate --json` prints for each group: the fields of `estimate`, then the group and the versions."""
+    """Output of `rate --json` for each group: the fields of `estimate`, then the group and the versions."""
 
     by: str  # "", or one of SPLITS
     group: str  # its value; "" = all sites
@@ -148,7 +148,7 @@ def rate_lines(
 
 
 def with_open_sites(line: RateLine, open_sites: int | None) -> RateLine:
-    """The line with what is still to come of the crawl; None where it was not looked at."""
+    """The line with the number of sites that the crawl has still open; None where the crawl was not read."""
     still = f"; {counted(open_sites, 'site')} still open in the crawl" if open_sites and not line.by else ""
     return msgspec.structs.replace(line, open_sites=open_sites, text=line.text + still)
 
@@ -224,8 +224,8 @@ def comparable(rows: Sequence[SiteState], run: str = "") -> Iterator[tuple[Versi
     """
     found: dict[Versions, list[SiteState]] = {}
     for row in rows:
-        method = (row.method, row.method_digest) if has_verdict(row) else ("", "")
-        found.setdefault(Versions(row.run, row.ruleset, row.digest, row.detector, *method), []).append(row)
+        versions = Versions(row.run, row.ruleset, row.digest, row.detector, *method_of(row))
+        found.setdefault(versions, []).append(row)
     judged = {versions for versions in found if versions.ruleset}
     for versions in sorted(judged or set(found) or {Versions(run, "", "", "", "", "")}):
         unjudged = Versions(versions.run, "", "", versions.detector, "", "")

@@ -111,7 +111,7 @@ def params_for(detector: str) -> SprtParams:
     reason = not_as_measured(detector) if name == "binoculars" and params else "at this threshold"
     if params is None or (name == "binoculars" and reason):
         raise NoSiteTest(
-            f"nobody has measured how many pages of a site {detector} flags, so it cannot judge sites ({reason}): run"
+            f"it was not measured how many pages of a site {detector} flags, so it cannot judge sites ({reason}): run"
             " `farmwatch calibrate` on labelled pages that name their sites, or set p0 and p1 in [tally.sprt]"
         )
     return params

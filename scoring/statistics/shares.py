@@ -57,7 +57,7 @@ def share(hits: NDArray[np.bool_], clusters: Codes, weights: Numbers | None = No
 
 
 def effective_number(hits: NDArray[np.bool_], p: float, clusters: Codes, weights: Numbers) -> float:
-    """How many independent texts would know the share p as well as these do."""
+    """The number of independent texts that would give the share p as precisely as these do."""
     n = len(hits)
     kish = float(weights.sum() ** 2 / (weights**2).sum())
     sums = cluster_sums(weights * (hits - p), clusters)

@@ -139,9 +139,9 @@ class Trainer:
 def rarity(matrix: Any) -> Floats:
     """Factors of the buckets before the fit, [BUCKETS]: each is its share of the texts to the power -1/4.
 
-    Under L2 a weight costs its square, so the scale of a column is the prior width of its weight. As they come, the
-    frequent n-grams are the cheap ones and carry what is particular to the generators and registers trained on; made
-    dearer, they leave more to the many rare ones. The scaling is multiplied into the weights afterwards.
+    Under L2 a weight costs its square, so the scale of a column is the prior width of its weight. Unscaled, frequent
+    n-grams are cheap and learn the generators and registers of the training texts; scaled down, they leave more to the
+    many rare n-grams. The scaling is multiplied into the weights afterwards.
     """
     share = np.bincount(matrix.indices, minlength=BUCKETS) / matrix.shape[0]
     scale = np.clip(share, _RAREST, 1.0) ** -RARITY

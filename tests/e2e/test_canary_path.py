@@ -42,14 +42,10 @@ SITES, PAGES_EACH, PARTITIONS = 8, 8, 2
 TURNED = (6, 10)  # pages of one more LLM site: so many flagged ones, then so many that are not
 MISSED = ("human-0", "llm-0")  # sites of which the detector is wrong
 START_S = 1_790_000_000.0
-# fmt: off
 _WORDS = (
-    "river", "village", "boats", "market", "morning", "harvest", "people", "teacher",
-    "garden", "window", "letter", "winter", "summer", "bridge", "church", "children",
-    "horses", "evening", "mountain", "forest", "kitchen", "journey", "weather", "neighbour",
-    "meadow",
+    "river village boats market morning harvest people teacher garden window letter winter summer bridge church"
+    " children horses evening mountain forest kitchen journey weather neighbour meadow"
 )
-# fmt: on
 
 
 def prose(seed: str, mark: str) -> str:
@@ -57,7 +53,7 @@ def prose(seed: str, mark: str) -> str:
     chance = random.Random(seed)
     sentences = []
     for _ in range(40):
-        one, two, three, four = chance.sample(_WORDS, 4)
+        one, two, three, four = chance.sample(_WORDS.split(), 4)
         sentences.append(f"When the {one} was near the {two}, they would walk to the {three} and talk of the {four}.")
     paragraphs = [" ".join(sentences[start : start + 8]) for start in range(0, 40, 8)]
     return "\n\n".join([*paragraphs, f"At the end of it all {mark} went home by the same road as the others."])

@@ -45,13 +45,15 @@ def work_all(log: MemoryLog, settings: MeasureSettings, ruleset: str, detector: 
     work(log, TallyStage(detector.identity))
 
 
-def work(log: MemoryLog, stage: Stage, clock: Clock = wall_ms) -> None:
-    """Let a stage read all that is there."""
+def work(log: MemoryLog, stage: Stage, clock: Clock = wall_ms) -> Metrics:
+    """Let a stage read all that is there; what it counted."""
     stage.poll_s = 0.001
+    metrics = Metrics()
     member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
-    loop = StageLoop(stage, member, metrics=Metrics(), clock=clock)
+    loop = StageLoop(stage, member, metrics=metrics, clock=clock)
     for _ in range(200):
         loop.cycle(threading.Event())
         if not lag_of(log, stage.name):
             break
     member.close()
+    return metrics

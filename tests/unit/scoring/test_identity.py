@@ -1,4 +1,4 @@
-"""Identities of detectors: where one ends in its thresholds, and what is none."""
+"""Identities of detectors: the part with the thresholds, and strings that are no identity."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_the_message_says_the_right_form(identity: str) -> None:
 
 @pytest.mark.parametrize("identity", ["", "x", "x/y/z\n", "x/\x1b[1m/z", "x/$a$/z", "x//z", "a.b/c/d", "x/y/z" * 100])
 def test_names_out_of_other_characters_are_none(identity: str) -> None:
-    """What is no plain name is refused, and the message has printable characters only."""
+    """Any other string is refused, and the message has printable characters only."""
     with pytest.raises(BadIdentity) as refused:
         refuse_bad_identity(identity)
     assert str(refused.value).isprintable()

@@ -80,6 +80,7 @@ def test_estimate_pools_nothing(what: str, one: dict[str, Any], other: dict[str,
             with pytest.raises(PooledDetectors, match=f"two {what}s") as caught:
                 estimate_sites(lines)
             assert all(name in str(caught.value) for name in [*first.values(), *second.values()])
+            assert bool(first and second) != (f"a {what} that is not named" in str(caught.value))
         assert estimate_sites([SiteVerdictLine(site="a", verdict="llm", **first)] * 2).sites == 1
 
 

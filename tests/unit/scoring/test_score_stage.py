@@ -14,7 +14,7 @@ from scoring.errors import CannotScore, DeviceLost, PoisonText
 from scoring.interface import MEASURES, Detector, TextScore, Work
 from scoring.pair.detector import PairDetector
 from scoring.pair.scores import PairReading
-from scoring.score_stage import Scored, ScoreStage
+from scoring.score_stage import ScoreStage
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from stream.processing.metrics import Meter, Metrics
 from stream.processing.stage import Context
@@ -34,6 +34,43 @@ def request(number: int, digest: str, text: str, site: str = "a.example", run: s
         fetched_at=number,
         run=run,
     )
+
+
+class Held(FakeDetector):
+    """Waits for `release` with the text "shared", and then raises the next fault, if there is one."""
+
+    def __init__(self, *faults: Exception) -> None:
+        super().__init__()
+        self.faults = list(faults)
+        self.begun, self.release = threading.Event(), threading.Event()
+
+    def score(self, texts: Sequence[str]) -> list[TextScore]:
+        if "shared" in texts and not self.release.is_set():
+            self.begun.set()
+            assert self.release.wait(20)
+            if self.faults:
+                raise self.faults.pop()
+        return super().score(texts)
+
+
+class Batch(threading.Thread):
+    """A batch that is prepared in a thread of its own; `found` is what came of it, or its error."""
+
+    def __init__(self, stage: ScoreStage, *requests: ScoreRequest, name: str | None = None) -> None:
+        super().__init__(name=name)
+        self.stage, self.requests = stage, requests
+        self.found: Any = None
+        self.start()
+
+    def run(self) -> None:
+        try:
+            self.found = self.stage.prepare(self.requests)
+        except (DeviceLost, CannotScore) as error:
+            self.found = error
+
+    def result(self) -> Any:
+        self.join(20)
+        return self.found
 
 
 BASE = "a+b@12345678/float32/512"
@@ -170,66 +207,28 @@ def test_what_is_remembered_is_bounded() -> None:
 
 def test_a_text_in_two_batches_at_once_is_read_once() -> None:
     """The second batch in flight waits for the text that the first one is at work on, and reads only its own."""
-    begun, release = threading.Event(), threading.Event()
-
-    class Slow(FakeDetector):
-        def score(self, texts: Sequence[str]) -> list[TextScore]:
-            if "shared" in texts:
-                begun.set()
-                assert release.wait(20)
-            return super().score(texts)
-
-    desk = Desk(Slow())
-    found: list[Sequence[Any]] = []
-    first = threading.Thread(target=lambda: found.append(desk.stage.prepare([request(1, "d1", "shared")])))
-    first.start()
-    assert begun.wait(20)
-    second = threading.Thread(
-        target=lambda: found.append(desk.stage.prepare([request(2, "d1", "shared"), request(3, "d2", "own")]))
-    )
-    second.start()
-    patiently(lambda: ["own"] in desk.detectors[0].given, "the second batch's own text")
-    assert not found
-    release.set()
-    first.join(20)
-    second.join(20)
-    assert sorted(desk.detectors[0].given) == [["own"], ["shared"]]
-    assert sorted(len(batch) for batch in found) == [1, 2]
+    held = Held()
+    desk = Desk(held)
+    first = Batch(desk.stage, request(1, "d1", "shared"))
+    assert held.begun.wait(20)
+    second = Batch(desk.stage, request(2, "d1", "shared"), request(3, "d2", "own"))
+    patiently(lambda: ["own"] in held.given, "the second batch's own text")
+    assert first.found is second.found is None
+    held.release.set()
+    assert [len(batch.result()) for batch in (first, second)] == [1, 2]
+    assert sorted(held.given) == [["own"], ["shared"]]
 
 
 def test_when_the_first_batch_fails_the_second_reads_the_text_itself() -> None:
     """A device that is lost under the first batch costs the second one nothing but the reading."""
-    begun, release = threading.Event(), threading.Event()
-    faults = [DeviceLost("the card fell off the bus")]
-
-    class Failing(FakeDetector):
-        def score(self, texts: Sequence[str]) -> list[TextScore]:
-            if "shared" in texts and faults:
-                begun.set()
-                assert release.wait(20)
-                raise faults.pop()
-            return super().score(texts)
-
-    desk = Desk(Failing())
-    failures: list[Exception] = []
-    found: list[Sequence[Any]] = []
-
-    def fail() -> None:
-        try:
-            desk.stage.prepare([request(1, "d1", "shared")])
-        except DeviceLost as error:
-            failures.append(error)
-
-    first = threading.Thread(target=fail)
-    first.start()
-    assert begun.wait(20)
-    second = threading.Thread(target=lambda: found.append(desk.stage.prepare([request(2, "d1", "shared")])))
-    second.start()
-    release.set()
-    first.join(20)
-    second.join(20)
-    assert len(failures) == 1, "it goes on to the loop, which tries the batch again"
-    assert found[0][0].scores[0].score == 0.0
+    held = Held(DeviceLost("the card fell off the bus"))
+    desk = Desk(held)
+    first = Batch(desk.stage, request(1, "d1", "shared"))
+    assert held.begun.wait(20)
+    second = Batch(desk.stage, request(2, "d1", "shared"))
+    held.release.set()
+    assert isinstance(first.result(), DeviceLost), "the loop gets it, and tries the batch again"
+    assert second.result()[0].scores[0].score == 0.0
 
 
 def test_canary_pages_are_always_read_anew() -> None:
@@ -294,7 +293,8 @@ def test_metrics_count_texts_once_and_the_batch_once() -> None:
     """Tokens of a text count once, its batch's time is observed once, results are counted per request."""
     ticks = iter([10.0, 10.25, 11.0, 11.5])
     desk = Desk(clock=lambda: next(ticks))
-    before = desk.stage._panel.result().work().tokens
+    desk.stage.tick({})
+    before = desk.value("score_tokens_total", kind="text") or 0  # what warmed the detector up
     desk.run(request(1, "d1", "xxxx"), request(2, "d1", "xxxx"), request(3, "d3", ""))
     desk.run(request(4, "d1", "xxxx"))  # nothing is read, so nothing took time
     assert desk.value("score_tokens_total", kind="text") == before + 4
@@ -311,16 +311,8 @@ def test_a_batch_does_not_count_its_wait_for_the_one_before() -> None:
     """Two batches begun together that take .5 s each, one after the other, are observed as .5 s each."""
     clocks: dict[str, list[float]] = {"first": [0.0, 0.5], "second": [0.0, 1.0]}
     desk = Desk(clock=lambda: clocks[threading.current_thread().name].pop(0))
-    found: list[Scored] = []
-
-    def prepare(number: int) -> None:
-        found.extend(desk.stage.prepare([request(number, f"d{number}", "x")]))
-
-    for number, name in enumerate(clocks):
-        thread = threading.Thread(target=prepare, args=(number,), name=name)
-        thread.start()
-        thread.join(20)
-    assert [one.batch_s for one in found] == [0.5, 0.5]
+    found = [Batch(desk.stage, request(n, f"d{n}", "x"), name=name).result() for n, name in enumerate(clocks)]
+    assert [one.batch_s for (one,) in found] == [0.5, 0.5]
 
 
 def test_work_that_moves_and_models_that_are_loaded_again_show() -> None:
@@ -399,7 +391,7 @@ def _broken() -> list[Detector]:
     ],
 )
 def test_detectors_that_cannot_be_had_end_the_process(load: Any, said: str) -> None:
-    """Not one record is buried for it: slow work and tick both raise an error that is fatal and says what is wrong."""
+    """No record is dead-lettered: `prepare` and `tick` both raise a fatal error with the cause."""
     stage = ScoreStage(load)
     patiently(lambda: not stage.starting(), "the end of loading")
     assert not stage.ready()
@@ -410,7 +402,7 @@ def test_detectors_that_cannot_be_had_end_the_process(load: Any, said: str) -> N
 
 
 def test_closing_lets_go_of_whoever_waits_for_the_detectors() -> None:
-    """A process that is told to stop while large models are loaded does not wait for them."""
+    """A process that stops while large models are loaded does not wait for them."""
     release = threading.Event()
 
     def load() -> list[Detector]:
@@ -418,17 +410,7 @@ def test_closing_lets_go_of_whoever_waits_for_the_detectors() -> None:
         return [FakeDetector()]
 
     stage = ScoreStage(load)
-    failures: list[Exception] = []
-
-    def wait() -> None:
-        try:
-            stage.prepare([request(1, "d1", "x")])
-        except CannotScore as error:
-            failures.append(error)
-
-    waiting = threading.Thread(target=wait)
-    waiting.start()
+    waiting = Batch(stage, request(1, "d1", "x"))
     stage.close()
-    waiting.join(20)
+    assert isinstance(waiting.result(), CannotScore)
     release.set()
-    assert len(failures) == 1

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -14,14 +14,14 @@ from scoring.score_stage import ScoreStage
 from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.tally_stage import TallyStage
-from stream.log.contract import Output
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
-from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
-from stream.schema.records import Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
+from stream.schema.records import Score, ScoreRequest, SiteState, Verdict
 from stream.schema.topics import HITS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
+from tests.support import stage_work
+from tests.support.stage_work import put, records
 
 NOW_MS = 10**9
 DETECTOR = FakeDetector().identity
@@ -35,64 +35,44 @@ def log() -> MemoryLog:
     return log
 
 
-def article(site: str, number: int, digest: str, visit: int = 1) -> Iterator[Output]:
+def put_article(log: MemoryLog, site: str, number: int, digest: str, visit: int = 1) -> None:
     """What JUDGE writes for an article; the text is flagged."""
-    fetch, page, url = f"{site}/{number}v{visit}", f"{site}/{number}", f"http://{site}/{number}"
-    verdict = Verdict(
-        id=fetch, site=site, page_id=page, url=url, verdict="article", text_digest=digest, digest="d1", fetched_at=visit
-    )
-    request = ScoreRequest(id=fetch, site=site, page_id=page, url=url, text_digest=digest, text="LLM", fetched_at=visit)
-    for topic, record in ((VERDICTS, verdict), (SCORE_REQUESTS, request)):
-        yield put(topic, record)
+    names: dict[str, Any] = {
+        "id": f"{site}/{number}v{visit}",
+        "site": site,
+        "page_id": f"{site}/{number}",
+        "url": f"http://{site}",
+    }
+    text: dict[str, Any] = {"text_digest": digest, "fetched_at": visit}
+    put(log, VERDICTS, Verdict(**names, **text, verdict="article", digest="d1"))
+    put(log, SCORE_REQUESTS, ScoreRequest(**names, **text, text="LLM"))
 
 
-def put(topic: str, record: Record) -> Output:
-    """A record under its site's key."""
-    return Output(topic, 0, record.site.encode(), encode(record))
-
-
-def work(log: MemoryLog, stage: Stage, cycles: int = 4) -> Metrics:
-    """Let a stage read what is there."""
-    metrics = Metrics()
-    stage.poll_s = 0.001
-    member = log.join(stage.name, list(stage.inputs), member="one", store=stage.store)
-    loop = StageLoop(stage, member, metrics=metrics, clock=lambda: NOW_MS)
-    for _ in range(cycles):
-        loop.cycle(threading.Event())
-    member.close()
-    return metrics
-
-
-def rows(log: MemoryLog) -> dict[str, SiteState]:
-    """The newest row of each site."""
-    found = [decode(SiteState, message.value) for message in log.read(SITES, 0) if message.value]
-    return {row.site: row for row in found}
+def work(log: MemoryLog, stage: Stage) -> Metrics:
+    """Let a stage read all that is there."""
+    return stage_work.work(log, stage, lambda: NOW_MS)
 
 
 def test_a_text_of_two_sites_is_scored_for_both(log: MemoryLog) -> None:
     """Compaction between SCORE and TALLY takes no site's score, where both have the same text in one partition."""
-    log.append([*article("a.example", 1, "same"), *article("b.example", 1, "same")])
+    for site in ("a.example", "b.example"):
+        put_article(log, site, 1, "same")
     work(log, ScoreStage(lambda: [FakeDetector()]))
     log.expire(NOW_MS)
     work(log, TallyStage(DETECTOR))
-    assert {site: (row.articles, row.scored, row.flagged) for site, row in rows(log).items()} == {
-        "a.example": (1, 1, 1),
-        "b.example": (1, 1, 1),
-    }
+    rows = {row.site: (row.articles, row.scored, row.flagged) for row in records(log, SITES, SiteState)}
+    assert rows == {"a.example": (1, 1, 1), "b.example": (1, 1, 1)}
 
 
 def test_compaction_joins_only_scores_that_say_the_same(log: MemoryLog) -> None:
     """A text on two pages of a site and a page scored on two visits leave one score, and it counts for all of them."""
-    log.append([*article("a.example", 1, "same"), *article("a.example", 2, "same"), *article("a.example", 3, "old")])
-    log.append([*article("a.example", 3, "same", visit=2), *article("a.example", 4, "old")])
+    for number, digest, visit in ((1, "same", 1), (2, "same", 1), (3, "old", 1), (3, "same", 2), (4, "old", 1)):
+        put_article(log, "a.example", number, digest, visit)
     work(log, ScoreStage(lambda: [FakeDetector()]))
     log.expire(NOW_MS)
-    assert sorted(decode(Score, m.value).id for m in log.read(SCORES, 0) if m.value) == [
-        f"old:{DETECTOR}",
-        f"same:{DETECTOR}",
-    ]
+    assert sorted(score.id for score in records(log, SCORES, Score)) == [f"old:{DETECTOR}", f"same:{DETECTOR}"]
     work(log, TallyStage(DETECTOR, TallySettings(sprt=SprtParams(min_articles=2))))
-    row = rows(log)["a.example"]
+    row = records(log, SITES, SiteState)[-1]
     assert (row.articles, row.scored, row.flagged, row.pages_used) == (4, 4, 4, 2)
 
 
@@ -128,12 +108,12 @@ class Card(FakeDetector):
 
 
 def test_a_lost_device_costs_no_record_and_doubles_none(log: MemoryLog) -> None:
-    """The batch is rolled back and scored again: each request has one score, and nothing is buried."""
-    log.append([output for n in range(9) for output in article("a.example", n, f"text {n}")])
+    """The batch is rolled back and scored again: each request has one score, and none is dead-lettered."""
+    for n in range(9):
+        put_article(log, "a.example", n, f"text {n}")
     stage = ScoreStage(lambda: [Card(DeviceLost("fell off the bus"), DeviceLost("again"))], batch_texts=2)
-    metrics = work(log, stage, cycles=12)
-    scores = [decode(Score, message.value) for message in log.read(SCORES, 0) if message.value]
-    assert [score.text_digest for score in scores] == [f"text {n}" for n in range(9)]
+    metrics = work(log, stage)
+    assert [score.text_digest for score in records(log, SCORES, Score)] == [f"text {n}" for n in range(9)]
     assert list(log.read("dead-letters", 0)) == []
     labels = {"run": "first", "ruleset": "", "stage": "score", "result": "scored"}
     assert metrics.registry.get_sample_value("farmwatch_stage_records_total", labels) == 9
@@ -141,9 +121,10 @@ def test_a_lost_device_costs_no_record_and_doubles_none(log: MemoryLog) -> None:
 
 def test_a_device_that_is_gone_ends_the_process_and_buries_nothing(log: MemoryLog) -> None:
     """No record is to blame: the loop ends with the error, and the next process scores all of them."""
-    log.append([output for n in range(3) for output in article("a.example", n, f"text {n}")])
+    for n in range(3):
+        put_article(log, "a.example", n, f"text {n}")
     with pytest.raises(DeviceGone):
         work(log, ScoreStage(lambda: [Card(DeviceGone("lost three times"))]))
     assert list(log.read("dead-letters", 0)) == []
     work(log, ScoreStage(lambda: [FakeDetector()]))
-    assert len([message for message in log.read(SCORES, 0) if message.value]) == 3
+    assert len(records(log, SCORES, Score)) == 3

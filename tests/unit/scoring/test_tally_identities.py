@@ -15,7 +15,7 @@ from scoring.sites.gaussian import GaussianParams
 from scoring.sites.sprt import SprtParams
 from scoring.tally_stage import TallyStage
 from stream.processing.metrics import Metrics
-from tests.support.tally_desk import DETECTOR, SPRT, Desk, hit, page, score
+from tests.support.tally_desk import DETECTOR, FALCON, SPRT, Desk, hit, page, score
 
 
 def test_scores_of_another_detector_are_never_pooled() -> None:
@@ -77,7 +77,6 @@ def test_the_threshold_sets_site_test_stands_behind_the_settings() -> None:
 
 def test_a_row_says_which_test_judged_it() -> None:
     """Rows of other parameters, another closing rule or another method have another digest; the same test the same."""
-    name = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
     tests: list[dict[str, Any]] = [
         {},
         {"sprt": SprtParams(p0=0.19)},
@@ -86,10 +85,10 @@ def test_a_row_says_which_test_judged_it() -> None:
         {"method": "gaussian", "gaussian": GaussianParams(mu0=0.99)},
         {"method": "deciles"},
     ]
-    digests = [Desk(name, **test).feed(hit(1)).row.method_digest for test in tests]
+    digests = [Desk(FALCON, **test).feed(hit(1)).row.method_digest for test in tests]
     assert all(len(digest) == 8 for digest in digests)
     assert len(set(digests)) == len(tests)
-    assert digests == [Desk(name, **test).feed(hit(1), page(1)).row.method_digest for test in tests]
+    assert digests == [Desk(FALCON, **test).feed(hit(1), page(1)).row.method_digest for test in tests]
 
 
 def test_a_detector_without_numbers_has_no_tally() -> None:

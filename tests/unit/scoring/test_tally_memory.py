@@ -1,4 +1,4 @@
-"""What TALLY keeps of a site: bounded, with stable bytes."""
+"""What TALLY reads of a verdict, and what it keeps of a site: bounded, with stable bytes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import random
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from scoring.site_tally import MAX_QUERIES, FirstArticle, SiteTally
+from scoring.site_tally import MAX_QUERIES, FirstArticle, JudgedPage, SiteTally
+from stream.schema.records import RuleOutcome, Verdict, decode, encode
 from tests.support.tally_desk import DAY_MS, DETECTOR, SITE, SPRT, Desk, hit, page, score
 
 
@@ -26,7 +29,7 @@ def test_hits_taken_in_at_once_leave_what_they_leave_one_by_one() -> None:
     hits = [hit(n, n % 7, "ab"[n % 2], f"q{n % (number - 50)}", at=n * DAY_MS) for n in range(number)]
     one_by_one, at_once = SiteTally.load(None), SiteTally.load(None)
     for each in hits:
-        one_by_one.add_hit(each)
+        one_by_one.add_hits([each])
     at_once.add_hits(hits[:300])
     at_once.add_hits(hits[300:])
     assert at_once == one_by_one
@@ -79,3 +82,24 @@ def test_days_with_a_hit_are_kept() -> None:
     many = random.Random(3).sample(range(1000), 500)
     row = Desk().feed(*(hit(day, at=day * DAY_MS + 1) for day in many)).row
     assert row.days == sorted(many)[-400:]
+
+
+TEXT = st.text(max_size=3)
+OUTCOMES = st.builds(RuleOutcome, TEXT, st.none() | st.floats(allow_nan=False) | TEXT, TEXT, st.none(), TEXT)
+TAKEN = [name for name in JudgedPage.__struct_fields__ if name not in ("failed", "rules")]
+
+
+@given(
+    st.builds(
+        Verdict,
+        **dict.fromkeys(TAKEN[1:-1], TEXT),  # all but the version and the time
+        failed=st.lists(TEXT, max_size=2),
+        rules=st.lists(OUTCOMES, max_size=2),
+        fetched_at=st.integers(0, 2**50),
+        run=TEXT,
+    )
+)
+def test_the_fields_are_those_of_the_verdict(verdict: Verdict) -> None:
+    """Of any verdict the fields that a tally takes in are read as the whole record reads them."""
+    read = decode(JudgedPage, encode(verdict))
+    assert [getattr(read, name) for name in TAKEN] == [getattr(verdict, name) for name in TAKEN]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stream.schema.records import Record, Score
-from tests.support.tally_desk import DAY_MS, SITE, SPRT, Desk, hit, page, score
+from tests.support.tally_desk import DAY_MS, FALCON, SITE, SPRT, Desk, hit, page, score
 
 FLAG = st.none() | st.booleans()
 
@@ -109,16 +109,15 @@ def a_decidable_site(draw: st.DrawFn) -> list[Record]:
 @given(a_decidable_site(), st.randoms(use_true_random=False), st.sampled_from(("sprt", "gaussian", "deciles")))
 def test_the_row_is_a_function_of_the_set_of_records(records: list[Record], rng: random.Random, method: str) -> None:
     """Under one ruleset any order at all of hits, verdicts and scores leaves the same row, and so does a repetition."""
-    name = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512/accuracy"
     records = [
-        msgspec.structs.replace(record, detector=name, id=f"{record.text_digest}:{name}")
+        msgspec.structs.replace(record, detector=FALCON, id=f"{record.text_digest}:{FALCON}")
         if isinstance(record, Score)
         else record
         for record in records
     ]
     shuffled = rng.sample(records, len(records))
-    one = Desk(name, method=method, close_after_s=60, sprt=SPRT).feed(*records)
-    other = Desk(name, method=method, close_after_s=60, sprt=SPRT).feed(*shuffled)
+    one = Desk(FALCON, method=method, close_after_s=60, sprt=SPRT).feed(*records)
+    other = Desk(FALCON, method=method, close_after_s=60, sprt=SPRT).feed(*shuffled)
     assert one.row == other.row
     assert one.row.method == method
     assert len(one.decisions) <= 1 and len(other.decisions) <= 1

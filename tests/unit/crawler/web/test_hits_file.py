@@ -150,8 +150,7 @@ def test_a_query_without_an_id_is_its_own_id() -> None:
     assert [hit.query_id for hit in hits] == ["best shoes", "good hats", ""]
     assert len({hit.id for hit in hits}) == 3
     tally = SiteTally()
-    for hit in hits:
-        tally.add_hit(hit)
+    tally.add_hits(hits)
     assert tally.queries == ["best shoes", "good hats"]
     (long,), _ = read(b"query,url\n" + b"x" * 5000 + b",http://a.example/\n")
     assert len(long.query_id) == QUERY_ID_CAP and len(long.query) == 5000

@@ -15,9 +15,9 @@ from farmwatch.doctor.checks import require_fit
 from replay.runs.configured import site_test_of, tallied_name, tally_identity
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import BadThresholds, DeviceLost, MissingModel, PoisonText
+from scoring.interface import TextScore
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.pair.detector import PairDetector
-from scoring.pair.tokens import Abstained
 from scoring.thresholds.published import write_thresholds
 from scoring.thresholds.threshold_set import ThresholdSet
 from stream.schema.roles import Role
@@ -138,7 +138,10 @@ class Engine:
         if self.losses:
             self.losses -= 1
             raise DeviceLost("the card fell off the bus")
-        return [PoisonText("it does not fit") if text == "bad" else Abstained("too_short", 1) for text in texts]
+        return [
+            PoisonText("it does not fit") if text == "bad" else TextScore(abstain="too_short", tokens=1)
+            for text in texts
+        ]
 
     def close(self) -> None:
         """Nothing is open."""

@@ -240,7 +240,7 @@ def test_one_label_or_only_abstentions_are_refused() -> None:
 
 
 def test_abstentions_are_counted_by_label_and_not_measured() -> None:
-    """An abstention is no clear text: it is in no share, and is told."""
+    """An abstention is no human verdict: it is in no share, and is reported."""
     rows = [ScoredLabel(f"{HIGHER}/a", llm, number) for llm in (True, False) for number in (1.0, None, 0.0)]
     made = gather([*rows, ScoredLabel(f"{HIGHER}/a", True, None)])
     assert (made.abstained_human, made.abstained_llm, len(made.value)) == (1, 2, 4)

@@ -62,7 +62,7 @@ def pair(seed: int, chosen: ThresholdSet | None = None) -> PairDetector:
     [(-54.72080026, 6, -54.7208), (0.020143815219, 9, 0.0201438152), (123456789.0, 6, 123457000.0), (0.0, 6, 0.0)],
 )
 def test_significant_digits(number: float, digits: int, rounded: float) -> None:
-    """They are counted from the first digit that is not 0; what is not finite stays as it is."""
+    """They are counted from the first digit that is not 0; infinite numbers stay as they are."""
     assert significant(number, digits) == rounded == significant(rounded, digits)
     assert math.isnan(significant(math.nan, digits)) and significant(-math.inf, digits) == -math.inf
 

@@ -15,13 +15,10 @@ from scoring.errors import BadWeights, UnknownDetector
 from scoring.lite_ngram.detector import LiteNgram, read
 from scoring.settings import ScoreSettings
 from tests.support.paths import ROOT
+from tests.support.prose import PROSE
 from tests.support.python_prose import docstrings, reference_pages
 
 DETECTOR = LiteNgram.load()
-PROSE = (
-    "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "
-    "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "
-)
 
 PINNED = ("904c6e35", -3.869758, 0.008483, 272)  # weights, margin, p(llm), tokens
 GERMAN = (
@@ -73,7 +70,7 @@ def test_what_it_cannot_judge_it_abstains_from(text: str, reason: str) -> None:
 
 
 def test_weights_and_reading_belong_together() -> None:
-    """Whoever changes how a text is read trains again: this text's margin is pinned for the weights that ship."""
+    """A change in how a text is read needs a new training: this text's margin is pinned for the shipped weights."""
     marked = (
         "# Title\n\n- one — two -- three - four\n2) “quoted” https://example.org/x *it's* [a link](https://b.example)\n"
     )

@@ -1,4 +1,4 @@
-"""Detectors side by side: what is read once, in which order it is told, and what cannot stand side by side."""
+"""Detectors side by side: a text is read once, scores keep their order, thresholds choose the number shown."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import pytest
 
 from scoring.detectors.panel import Panel, compared
 from scoring.detectors.testing import FakeDetector
-from scoring.errors import BadParameters, PooledDetectors
 from scoring.interface import TextScore
 from scoring.pair.detector import PairDetector
-from scoring.pair.tokens import Abstained
 from scoring.thresholds.threshold_set import ThresholdSet
 
 BASE = "a+b@12345678/float32/512"
@@ -26,7 +24,7 @@ class Engine:
 
     def read(self, texts: list[str]) -> list[Any]:
         self.asked.append(list(texts))
-        return [Abstained("too_short", len(text)) for text in texts]
+        return [TextScore(abstain="too_short", tokens=len(text)) for text in texts]
 
 
 def pair(engine: Any, measure: Any, thresholds: ThresholdSet | None = None) -> PairDetector:
@@ -44,14 +42,6 @@ def test_two_measures_of_one_pair_read_a_text_once() -> None:
     abstained = [TextScore(abstain="too_short", tokens=tokens) for tokens in (3, 1)]
     assert [row[0].flag for row in scores if isinstance(row[0], TextScore)] == [True, False]
     assert [row[1:] for row in scores] == [(said, said) for said in abstained]
-
-
-def test_two_detectors_of_one_identity_are_refused() -> None:
-    """Their scores would stand under one key, and one would be taken for the other: the identity is named."""
-    with pytest.raises(PooledDetectors, match="fake/1 and fake/1"):
-        Panel([FakeDetector(), FakeDetector("other mark")])
-    with pytest.raises(BadParameters, match="no detector"):
-        Panel([])
 
 
 @pytest.mark.parametrize(("number", "expected"), [("score", 2.0), ("p_llm", 0.25)])

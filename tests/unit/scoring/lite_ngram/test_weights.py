@@ -1,4 +1,4 @@
-"""The weights file: what is packed comes back; anything else is refused by name."""
+"""The weights file: packed weights come back; anything else is refused by name."""
 
 from __future__ import annotations
 

@@ -13,23 +13,19 @@ import msgspec
 import pytest
 
 from scoring.detectors.registry import load_detectors
-from scoring.errors import BadThresholds, DeviceGone, MissingModel, PoisonText, UnsupportedModel
+from scoring.errors import BadThresholds, DeviceGone, PoisonText, UnsupportedModel
 from scoring.interface import TextScore
 from scoring.pair.detector import PairDetector, load_pair_engine, pair_warning
 from scoring.pair.scores import PairReading
 from scoring.pair.settings import PairSettings, pair_identity
-from scoring.pair.tokens import Abstained
 from scoring.settings import ScoreSettings
 from scoring.thresholds.published import published_for
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
 from tests.support.pairs import Pair, settings_of
+from tests.support.prose import PROSE
 
 pytestmark = pytest.mark.slow
 
-PROSE = (
-    "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "
-    "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "
-)
 READING = PairReading(0.85, 2.5, 2.0, 2.3, 300)
 
 
@@ -156,12 +152,6 @@ def test_large_weights_are_sampled(copy: Pair) -> None:
     assert len(seen) == 4
 
 
-def test_identity_of_a_missing_model_is_refused(tmp_path: Path) -> None:
-    """There is no identity without the models."""
-    with pytest.raises(MissingModel):
-        pair_identity(PairSettings(observer=str(tmp_path / "no")), "binoculars")
-
-
 def test_identity_needs_no_torch(pairs: dict[str, Pair]) -> None:
     """Importing scoring, reading settings, identities and warnings load neither torch nor transformers."""
     observer, performer = map(str, pairs["falcon"])
@@ -225,7 +215,7 @@ def test_curve_gives_the_probability() -> None:
 
 def test_texts_that_are_not_scored() -> None:
     """An abstained text is a reason on the record, never a number; a poison text is an error."""
-    score = detector("binoculars", thresholds("b"), Abstained("too_short", 5)).score(["x"])
+    score = detector("binoculars", thresholds("b"), TextScore(abstain="too_short", tokens=5)).score(["x"])
     assert score == [TextScore(abstain="too_short", tokens=5)]
     with pytest.raises(PoisonText):
         detector("binoculars", None, READING, PoisonText("does not fit"), READING).score(["a", "b", "c"])

@@ -1,5 +1,8 @@
 """Both scores equal an independent float64 implementation, in any batch and any order.
 
+The reference is written from the definitions of Binoculars (arXiv 2401.12070) and Fast-DetectGPT (arXiv 2310.05130) and
+shares no code with the package: one document at a time, two full logit tensors, whole softmaxes.
+
 In float32, with tiny random pairs, the limit is 2e-5 against the reference (of many drawn texts the worst came to
 1.001e-5) and 1e-6 between two batches of one text.
 """
@@ -8,22 +11,62 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
+import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from scoring.interface import TextScore
 from scoring.pair.engine import PairEngine
 from scoring.pair.models import PairModels, load_models
 from scoring.pair.scores import PairReading
-from scoring.pair.tokens import Abstained
-from tests.support.naive_pair import NaivePair, NaiveScores
 from tests.support.pairs import ARCHITECTURES, Pair, settings_of
 
 pytestmark = pytest.mark.slow
 
 LIMIT, BETWEEN_BATCHES = 2e-5, 1e-6
 WORDS = 304
+
+
+class NaiveScores(NamedTuple):
+    binoculars: float
+    fast_detectgpt: float
+    ppl: float
+    x_ppl: float
+
+
+class NaivePair:
+    """Observer p and performer q in float64."""
+
+    def __init__(self, observer: Path, performer: Path, pad_id: int = -1) -> None:
+        import transformers
+
+        load: Any = transformers.AutoModelForCausalLM.from_pretrained
+        self.observer = load(observer, dtype=torch.float64).eval()
+        self.performer = load(performer, dtype=torch.float64).eval()
+        self.pad_id = pad_id
+
+    @torch.no_grad()
+    def score(self, ids: Sequence[int]) -> NaiveScores:
+        """Scores of a document of at least two tokens."""
+        tokens = torch.tensor([list(ids)])
+        p = torch.softmax(self.observer(input_ids=tokens).logits[0].double(), dim=-1)
+        log_q = torch.log_softmax(self.performer(input_ids=tokens).logits[0].double(), dim=-1)
+        following = tokens[0, 1:]
+        log_likelihood = log_q[:-1][torch.arange(len(following)), following]
+        ppl = -log_likelihood.mean()
+        cross_entropy = -(p * log_q).sum(dim=-1)
+        x_ppl = cross_entropy[tokens[0] != self.pad_id].mean()
+        mu = (p * log_q).sum(dim=-1)[:-1]
+        var = (p * log_q.square()).sum(dim=-1)[:-1] - mu.square()
+        fast_detectgpt = (log_likelihood - mu).sum() / var.sum().sqrt()
+        return NaiveScores(*(float(x) for x in (ppl / x_ppl, fast_detectgpt, ppl, x_ppl)))
+
+
+Loaded = dict[str, tuple[Pair, PairModels, NaivePair]]  # of each architecture: folders, models and reference
 
 # without 0 and 1, the pad tokens: they have a test of their own
 documents = st.lists(
@@ -38,8 +81,7 @@ documents = st.lists(
 
 
 @pytest.fixture(scope="module")
-def loaded(pairs: dict[str, Pair]) -> dict[str, tuple[Pair, PairModels, NaivePair]]:
-    """Each architecture's folders, models and reference."""
+def loaded(pairs: dict[str, Pair]) -> Loaded:
     found = {}
     for architecture, pair in pairs.items():
         models = load_models(settings_of(pair))
@@ -67,9 +109,7 @@ def apart(read: Sequence[object], expected: Sequence[object]) -> float:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(texts=documents, budget=st.sampled_from([64, 300, 5000]))
-def test_engine_equals_the_reference(
-    loaded: dict[str, tuple[Pair, PairModels, NaivePair]], architecture: str, texts: list[list[int]], budget: int
-) -> None:
+def test_engine_equals_the_reference(loaded: Loaded, architecture: str, texts: list[list[int]], budget: int) -> None:
     """Any lengths and any batches give the reference's numbers."""
     pair, models, naive = loaded[architecture]
     read = engine(pair, models, batch_tokens=budget).read_ids(texts)
@@ -77,7 +117,7 @@ def test_engine_equals_the_reference(
 
 
 @pytest.mark.parametrize("length", [512, 2048])
-def test_long_texts_equal_the_reference(loaded: dict[str, tuple[Pair, PairModels, NaivePair]], length: int) -> None:
+def test_long_texts_equal_the_reference(loaded: Loaded, length: int) -> None:
     """Texts as long as those of the default setting, and as the longest setting, give the reference's numbers.
 
     The limit is of the number where that is over 1: Fast-DetectGPT grows with the root of the length, here to 76.
@@ -93,7 +133,7 @@ def test_long_texts_equal_the_reference(loaded: dict[str, tuple[Pair, PairModels
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_neighbours_do_not_matter(loaded: dict[str, tuple[Pair, PairModels, NaivePair]], architecture: str) -> None:
+def test_neighbours_do_not_matter(loaded: Loaded, architecture: str) -> None:
     """A text's scores are the same to 1e-6 alone, among others, and in another order and other batches."""
     pair, models, _ = loaded[architecture]
     numbers = random.Random(7)
@@ -106,7 +146,7 @@ def test_neighbours_do_not_matter(loaded: dict[str, tuple[Pair, PairModels, Naiv
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_texts_are_cut_at_max_tokens(loaded: dict[str, tuple[Pair, PairModels, NaivePair]], architecture: str) -> None:
+def test_texts_are_cut_at_max_tokens(loaded: Loaded, architecture: str) -> None:
     """A text beyond max_tokens has the scores of its first max_tokens tokens, read as text or as ids."""
     pair, models, naive = loaded[architecture]
     text = "The harbour was quiet in the morning, and the boats that had come in late were still being unloaded. " * 9
@@ -120,9 +160,7 @@ def test_texts_are_cut_at_max_tokens(loaded: dict[str, tuple[Pair, PairModels, N
     assert apart(cut.read_ids([models.tokenizer.encode(text).ids]), [naive.score(ids)]) < LIMIT
 
 
-def test_pad_tokens_count_in_ppl_and_not_in_x_ppl(
-    loaded: dict[str, tuple[Pair, PairModels, NaivePair]],
-) -> None:
+def test_pad_tokens_count_in_ppl_and_not_in_x_ppl(loaded: Loaded) -> None:
     """Positions whose token is the pad token are left out of x_ppl only, as in the authors' code."""
     pair, models, naive = loaded["falcon"]
     ids = [5, 9, models.pad_id, 17, 200, models.pad_id, 33]
@@ -132,10 +170,12 @@ def test_pad_tokens_count_in_ppl_and_not_in_x_ppl(
     assert isinstance(read[0], PairReading)
     assert read[0].ppl == pytest.approx(everything.ppl, abs=LIMIT)
     assert abs(read[0].x_ppl - everything.x_ppl) > 1e-3
-    assert engine(pair, models).read_ids([[models.pad_id] * 3]) == [Abstained("not_a_number", 3)]  # nothing is left
+    assert engine(pair, models).read_ids([[models.pad_id] * 3]) == [
+        TextScore(abstain="not_a_number", tokens=3)
+    ]  # nothing is left
 
 
-def test_llama_reads_its_beginning_of_text(loaded: dict[str, tuple[Pair, PairModels, NaivePair]]) -> None:
+def test_llama_reads_its_beginning_of_text(loaded: Loaded) -> None:
     """A text is tokenised as its model's tokenizer does by default: <s> first for a llama, nothing for a falcon."""
     text = "It is not what the council had said."
     for architecture, first in (("llama", "<s>"), ("falcon", "It")):
@@ -146,7 +186,7 @@ def test_llama_reads_its_beginning_of_text(loaded: dict[str, tuple[Pair, PairMod
         assert apart(engine(pair, models).read([text]), [naive.score(encoding.ids)]) < LIMIT
 
 
-def test_many_texts_come_back_in_order(loaded: dict[str, tuple[Pair, PairModels, NaivePair]]) -> None:
+def test_many_texts_come_back_in_order(loaded: Loaded) -> None:
     """Texts of several tokenised slices keep their places, with those that are not scored between them."""
     pair, models, naive = loaded["falcon"]
     texts = [f"{'the boats ' * (1 + index % 5)}{index}" if index % 7 else "" for index in range(150)]

@@ -1,4 +1,4 @@
-"""What the engine does when the device is full, fails, or answers with what is no number. The device is a stand-in."""
+"""The engine when the device is full, fails, or gives no finite numbers. The device is a stand-in."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -26,11 +25,12 @@ from scoring.errors import (
     PoisonText,
     UnsupportedModel,
 )
+from scoring.interface import TextScore
 from scoring.pair.device import PairDevice, choose_kernel
 from scoring.pair.engine import Ids, PairEngine, Result
 from scoring.pair.models import PairModels, device_errors, load_models
 from scoring.pair.scores import PairReading
-from scoring.pair.tokens import Abstained
+from scoring.pair.suspects import Suspects
 from tests.support.pairs import Pair, settings_of
 
 pytestmark = pytest.mark.slow
@@ -57,7 +57,7 @@ class FakeDevice:
         self.flying += 1
         self.most_flying = max(self.most_flying, self.flying)
 
-        def land() -> list[PairReading | Abstained]:
+        def land() -> list[PairReading | TextScore]:
             self.flying -= 1
             if self.late and self.loses(batch):
                 raise DeviceLost("CUDA error: fake")
@@ -184,7 +184,7 @@ def test_two_poison_texts_alone_in_a_call_are_both_buried(start: Callable[..., P
 
 
 def test_device_that_loses_every_suspect_is_gone(start: Callable[..., PairEngine]) -> None:
-    """A device that passes its trial and then reads nothing at all does not bury text after text for ever."""
+    """A device that passes its trial and then fails at every text does not dead-letter text after text for ever."""
     engine = start(FakeDevice(loses=lambda batch: len(batch[0]) == 9))
     asked = [[number] * 9 for number in range(1, 30)]
     with pytest.raises(DeviceGone):
@@ -201,6 +201,7 @@ def test_poison_is_buried_across_processes_that_one_loss_ends(
     """CUDA's faults break the process: nothing works on its device any more, and the models cannot be loaded again. The
     processes that follow read the suspects alone, bury those that are guilty, and score all others."""
     asked = [[number] * 5 for number in range(1, 21)]
+    suspects = tmp_path / "own" / "suspects.json"
     for process in range(1, 10):
         dead: list[bool] = []
 
@@ -211,7 +212,7 @@ def test_poison_is_buried_across_processes_that_one_loss_ends(
 
         device = FakeDevice(loses=loses)
         device.late = late
-        engine = start(device, suspects=tmp_path / "own" / "suspects.json", batch_tokens=64)
+        engine = start(device, suspects=suspects, batch_tokens=64)
         try:
             for _ in range(5):
                 try:
@@ -224,11 +225,11 @@ def test_poison_is_buried_across_processes_that_one_loss_ends(
             assert process <= 1 + 2 * len(poison)
     assert [n for n, score in enumerate(firsts(read), 1) if score != n] == poison
     assert all(isinstance(read[number - 1], PoisonText) for number in poison)
-    assert len(engine._suspects) == len(poison)  # the others are no suspects any more, in the file neither
+    assert len(Suspects(suspects)) == len(poison)  # the others are no suspects any more
 
 
 def test_warm_up_blames_no_text(start: Callable[..., PairEngine], tmp_path: Path) -> None:
-    """A card that fails while it is warmed up leaves no suspect: what it was warmed up with is nobody's text."""
+    """A card that fails while it is warmed up leaves no suspect: the warm-up reads no page's text."""
     for _ in range(3):
         with pytest.raises(DeviceLost):
             start(FakeDevice(loses=lambda _: True), suspects=tmp_path / "suspects.json").warm_up()
@@ -293,8 +294,6 @@ def test_who_waited_while_the_device_was_lost_fails_with_it(start: Callable[...,
     threads[0].start()
     assert reached.wait(10)
     threads[1].start()
-    while threads[1].is_alive() and not engine._turn.locked():
-        pass
     threads[1].join(0.2)  # it waits for its turn
     go.set()
     for thread in threads:
@@ -351,7 +350,7 @@ def test_a_score_in_between_forgives_losses(start: Callable[..., PairEngine]) ->
 
 
 def test_closing_ends_a_long_reading_at_the_next_batch(start: Callable[..., PairEngine]) -> None:
-    """A process that is told to stop does not wait for hundreds of texts: what is on the device ends."""
+    """A process that stops does not wait for hundreds of texts, only for the batch on the device."""
 
     class Closing(FakeDevice):
         def launch(self, texts: Sequence[Ids]) -> Any:
@@ -374,7 +373,7 @@ def test_two_batches_are_in_flight(start: Callable[..., PairEngine]) -> None:
 
 
 def test_statistics_count_tokens_and_padding(start: Callable[..., PairEngine]) -> None:
-    """Tokens are those of the texts, padding what was computed beside them, memory what the device says."""
+    """Tokens of the texts, padding computed beside them, and the device's memory."""
     engine = start(FakeDevice())
     engine.read_ids(texts(10, 7, 1, 12))
     work = engine.work
@@ -385,7 +384,10 @@ def test_statistics_count_tokens_and_padding(start: Callable[..., PairEngine]) -
 def test_nothing_and_one_token_are_abstained_from(start: Callable[..., PairEngine]) -> None:
     """Ids of fewer than two tokens are one_token, without the device."""
     device = FakeDevice()
-    assert start(device).read_ids([[], [1]]) == [Abstained("one_token", 0), Abstained("one_token", 1)]
+    assert start(device).read_ids([[], [1]]) == [
+        TextScore(abstain="one_token", tokens=0),
+        TextScore(abstain="one_token", tokens=1),
+    ]
     assert not device.launched
 
 
@@ -406,32 +408,29 @@ def test_warm_up_refuses_what_cannot_work(start: Callable[..., PairEngine]) -> N
     class Broken(FakeDevice):
         def launch(self, texts: Sequence[Ids]) -> Any:
             landing = super().launch(texts)
-            landing.land = lambda: [Abstained("not_a_number", len(ids)) for ids in texts]
+            landing.land = lambda: [TextScore(abstain="not_a_number", tokens=len(ids)) for ids in texts]
             return landing
 
     with pytest.raises(UnsupportedModel, match="no finite numbers as float32"):
         start(Broken()).warm_up()
 
 
-def test_without_a_compiler_auto_takes_torch_and_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_auto_takes_torch_and_says_so() -> None:
     """On a card where Triton cannot compile, auto is torch, and the log says why; triton is refused."""
     import torch
 
-    def fails(*_: Any, **__: Any) -> None:
+    def fails(_: torch.device) -> None:
         raise RuntimeError("Failed to find C compiler.\nPlease specify via CC")
 
     card, cpu = torch.device("cuda"), torch.device("cpu")
-    monkeypatch.setattr("scoring.pair.device.vocab_pass", fails)
-    monkeypatch.setattr("scoring.pair.device.torch.zeros", lambda *_, **__: None)
-    monkeypatch.setattr("scoring.pair.device._current", lambda _: nullcontext())
     with capture_logs() as events:
-        assert choose_kernel("auto", card) == choose_kernel("torch", card) == choose_kernel("auto", cpu) == "torch"
+        assert choose_kernel("auto", card, fails) == "torch"
+        assert choose_kernel("torch", card) == choose_kernel("auto", cpu) == "torch"
     (event,) = events
     assert "Failed to find C compiler. Please" in event["why"] and "C compiler" in event["remedy"]
     with pytest.raises(BadParameters, match="install a C compiler"):
-        choose_kernel("triton", card)
-    monkeypatch.setattr("scoring.pair.device.vocab_pass", lambda *_, **__: SimpleNamespace(lse_p=torch.ones(1)))
-    assert choose_kernel("auto", card) == "triton"
+        choose_kernel("triton", card, fails)
+    assert choose_kernel("auto", card, lambda _: None) == "triton"
 
 
 def test_threads_take_turns(start: Callable[..., PairEngine]) -> None:
@@ -451,7 +450,7 @@ def test_threads_take_turns(start: Callable[..., PairEngine]) -> None:
 
 
 def test_model_that_gives_no_numbers(pairs: dict[str, Pair]) -> None:
-    """NaN for one text is Abstained(not_a_number) for that text; its batch neighbours are scored."""
+    """NaN for one text is abstained from (not_a_number) for that text; its batch neighbours are scored."""
     import torch
 
     settings = settings_of(pairs["llama"])  # its head is not its embedding
@@ -460,7 +459,7 @@ def test_model_that_gives_no_numbers(pairs: dict[str, Pair]) -> None:
         models.performer.body.embed_tokens.weight[77] = float("nan")  # type: ignore[attr-defined]
     engine = PairEngine(models, settings, device=PairDevice)
     read = engine.read_ids([[5, 6, 7, 8], [5, 77, 6, 7], [9, 10, 11, 12]])
-    assert read[1] == Abstained("not_a_number", 4)
+    assert read[1] == TextScore(abstain="not_a_number", tokens=4)
     assert isinstance(read[0], PairReading)
     assert isinstance(read[2], PairReading)
 

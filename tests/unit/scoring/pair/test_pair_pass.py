@@ -162,16 +162,6 @@ def test_targets_at_the_borders_of_tiles() -> None:
         assert case.run(tile=tile).z_q_target.tolist() == list(range(11))
 
 
-@pytest.mark.parametrize("bias", [False, True])
-def test_any_tile_gives_the_same(bias: bool) -> None:
-    """1,000 words in tiles of 3 to 1,024, blocks of 1 to 24: within 1e-5 of each other, relative."""
-    case = random_case(count=24, words=1_000, width_p=32, width_q=16, bias=bias)
-    whole = case.run(tile=1_024, block=24)
-    for tile, block in ((3, 24), (100, 5), (333, 7), (500, 1), (999, 23), (1_000, 24)):
-        for one, other in zip(whole, case.run(tile, block), strict=True):
-            torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-5)
-
-
 @pytest.mark.parametrize("poison", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize("side", ["hidden_p", "hidden_q"])
 def test_a_poisoned_row_gives_nan_and_spoils_no_other(poison: float, side: str) -> None:

@@ -1,4 +1,4 @@
-"""What is remembered of texts that lost the device, and in which file."""
+"""The memory of texts that lost the device, and its file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_the_next_process_knows_what_this_one_learned(tmp_path: Path) -> None:
-    """Blame is in the file at once, what was read meanwhile is out of it with the next save, and no text is in it."""
+    """Blame is in the file at once, texts read meanwhile leave it with the next save, and it holds no text."""
     path = tmp_path / "new" / "suspects.json"
     first = Suspects(path)
     first.blame([[1, 2], [3, 4]], alone=False)
@@ -56,7 +56,7 @@ def test_memory_is_bounded_and_keeps_the_guilty(tmp_path: Path) -> None:
 
 @given(st.one_of(st.binary(max_size=40), st.just(b'{"x": 1}'), st.just(b"[]"), st.just(b'{"%s": -1}' % (b"a" * 32))))
 def test_a_broken_file_is_told_and_not_used(content: bytes) -> None:
-    """Any other content costs what was in it: the problem is kept, and the next loss writes a good file."""
+    """Any other content is lost: the problem is kept, and the next loss writes a good file."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "suspects.json"
         path.write_bytes(content)

@@ -6,16 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scoring.interface import TextScore
 from scoring.pair.settings import PairSettings
-from scoring.pair.tokens import Abstained, batches, head, plain_tokenizer, tokenise
+from scoring.pair.tokens import batches, head, plain_tokenizer, tokenise
 from tests.support.pairs import END, build_tokenizer
+from tests.support.prose import PROSE
 
 pytestmark = pytest.mark.slow
 
-PROSE = (
-    "When we got to the harbour it was already dark, and the man who had promised to take us across was nowhere to be "
-    "seen. My brother said that he would ask in the bar, so I sat down on the bags and waited for him to come back. "
-)
 GERMAN = "Der schnelle braune Fuchs springt über den faulen Hund und läuft dann schnell nach Hause. " * 9
 TOKENIZERS = {
     architecture: plain_tokenizer(build_tokenizer(architecture, extra="a aa aaa  b  bb, the the "), 20)
@@ -46,8 +44,8 @@ ANY = PairSettings(max_tokens=20, min_tokens=2, english_only=False)
 def test_what_is_not_scored_has_a_reason(text: str, reason: str) -> None:
     """Nothing, books, broken characters, emoji, other languages and snippets are abstained from, each by its word."""
     found = tokenise([text], TOKENIZERS["falcon"], ENGLISH)[0]
-    assert isinstance(found, Abstained)
-    assert found.reason == reason
+    assert isinstance(found, TextScore)
+    assert found.abstain == reason
 
 
 def test_prose_is_read_up_to_max_tokens() -> None:
@@ -62,7 +60,7 @@ def test_prose_is_read_up_to_max_tokens() -> None:
 def test_english_is_judged_by_what_is_read(start: str) -> None:
     """English words behind the last token that is read make no English text of what stands before them."""
     found = tokenise([start + " the of and to in " * 50], TOKENIZERS["falcon"], ENGLISH)[0]
-    assert found == Abstained("few_function_words", 20)
+    assert found == TextScore(abstain="few_function_words", tokens=20)
     assert isinstance(tokenise([PROSE + "xyz " * 900], TOKENIZERS["falcon"], ENGLISH)[0], list)
 
 
@@ -117,9 +115,9 @@ def test_tokens_that_span_words_are_counted() -> None:
 
 @given(st.text(max_size=50))
 def test_any_text_is_read_or_abstained_from(text: str) -> None:
-    """No string fails, and what is read has 2 to max_tokens tokens."""
+    """No string fails, and a text that is read has 2 to max_tokens tokens."""
     found = tokenise([text], TOKENIZERS["llama"], ANY)[0]
-    assert isinstance(found, Abstained) or 2 <= len(found) <= 20
+    assert isinstance(found, TextScore) or 2 <= len(found) <= 20
 
 
 @given(st.lists(st.integers(1, 600), max_size=60), st.integers(1, 2000))

@@ -1,4 +1,4 @@
-"""What canaries measure: each content once, in its newest round, of one detector and ruleset."""
+"""Canary sites: their names, and what they measure: each content once, in its newest round, of one detector."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_rounds_of_one_content_are_one_site() -> None:
 
 
 def test_an_edited_label_is_still_one_site() -> None:
-    """Whoever edits a text every day has no new site every day; labels that trade their contents are no more sites."""
+    """A text that is edited every day is no new site every day; labels that trade contents add no site."""
     daily = [row("llm", day, "llm" if day < 30 else "human", day, label="novels") for day in range(1, 31)]
     assert canary_counts(daily) == CanaryCounts(1, 0, 0, 0)
     assert canary_counts([*daily, row("human", 1, "human", label="novels")]) == CanaryCounts(1, 0, 1, 1)
@@ -143,6 +143,28 @@ def test_nothing_to_divide_by_is_left_out() -> None:
     """Without canaries there are no shares; with unclassifiable sites only, no share of sites."""
     assert canary_summary([]).shares() == {}
     assert set(canary_summary([row("human", 1, "unclassifiable", scored=0, abstained=8)]).shares()) == {"kept_human"}
+
+
+@pytest.mark.parametrize(
+    ("site", "truth"),
+    [
+        ("news.r19000.human.canary.invalid", "human"),
+        ("x.llm.canary.invalid", "llm"),
+        ("example.org", None),
+        ("human.canary.invalid", None),
+        (".llm.canary.invalid", None),
+        ("canary.invalid", None),
+        ("x.robot.canary.invalid", None),
+        ("x.llm.canary.invalid.example.org", None),
+        ("x.llm.canary.example", None),
+        ("xllm.canary.invalid", None),
+        ("", None),
+    ],
+)
+def test_the_truth_stands_in_the_name(site: str, truth: str | None) -> None:
+    """The label before `canary.invalid`, with any label before it; no real site, other truth or other end is one."""
+    assert truth_of(site) == truth
+    assert is_canary(site) == (truth is not None)
 
 
 @given(

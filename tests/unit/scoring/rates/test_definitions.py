@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from scoring.rates.clusters import WeightedSites, agreement, domains_of
 from scoring.rates.definitions import BY_LABELS, DEFINITIONS
@@ -33,26 +34,25 @@ def line_of(rows: list[SiteState], definition: str = "sites") -> RateLine:
     return line
 
 
+def ends(rows: list[SiteState]) -> tuple[float, float]:
+    """The interval of the share."""
+    found, _ = share_of_rows(rows)
+    assert found.low is not None and found.high is not None
+    return found.low, found.high
+
+
 def test_domains_are_those_of_the_public_suffix_list() -> None:
     """Where two sites end alike the list decides; else the last two labels tell sites apart as well."""
-    sites = [
-        "a.example.com",
-        "b.example.com",
-        "x.blogspot.com",
-        "y.blogspot.com",
-        "one.co.uk",
-        "www.two.co.uk",
-        "s.net",
-    ]
-    assert domains_of(sites) == [
-        "example.com",
-        "example.com",
-        "x.blogspot.com",
-        "y.blogspot.com",
-        "one.co.uk",
-        "two.co.uk",
-        "s.net",
-    ]
+    domains = {
+        "a.example.com": "example.com",
+        "b.example.com": "example.com",
+        "x.blogspot.com": "x.blogspot.com",
+        "y.blogspot.com": "y.blogspot.com",
+        "one.co.uk": "one.co.uk",
+        "www.two.co.uk": "two.co.uk",
+        "s.net": "s.net",
+    }
+    assert domains_of(list(domains)) == list(domains.values())
 
 
 def test_four_hundred_subdomains_of_one_operator_are_no_four_hundred_draws() -> None:
@@ -71,10 +71,10 @@ def test_clustered_intervals_cover_the_share_of_operators() -> None:
     covered, alone = 0, 0
     for seed in range(25):
         rows = web(np.random.default_rng(seed), 40, 20, 0.3)
-        found, _ = share_of_rows(rows)
+        low, high = ends(rows)
         plain, _ = direct_share(WeightedSites.of(rows, "sites").cells)
-        assert found.low is not None and found.high is not None and plain.low is not None and plain.high is not None
-        covered += found.low <= 0.3 <= found.high
+        assert plain.low is not None and plain.high is not None
+        covered += low <= 0.3 <= high
         alone += plain.low <= 0.3 <= plain.high
     assert covered >= 22
     assert alone < 20
@@ -140,19 +140,9 @@ def test_sites_of_one_query_are_what_it_finds() -> None:
 def test_sites_of_one_query_agree() -> None:
     """Sites that one query found are a cluster as well."""
     rng = np.random.default_rng(5)
-    alone = [
-        SiteState(id=f"x{n}", site=f"x{n}.com", scored=row.scored, flagged=row.flagged)
-        for n, row in enumerate(web(rng, 40, 8, 0.3))
-    ]
-    asked = [
-        SiteState(id=row.id, site=row.site, scored=row.scored, flagged=row.flagged, queries=[f"q{n // 8}"])
-        for n, row in enumerate(alone)
-    ]
-    widths = []
-    for some in (alone, asked):
-        found, _ = share_of_rows(some)
-        assert found.low is not None and found.high is not None
-        widths.append(found.high - found.low)
+    alone = [replace(row, site=f"x{n}.com") for n, row in enumerate(web(rng, 40, 8, 0.3))]
+    asked = [replace(row, queries=[f"q{n // 8}"]) for n, row in enumerate(alone)]
+    widths = [high - low for low, high in map(ends, (alone, asked))]
     assert widths[1] > 1.5 * widths[0]
 
 
@@ -160,20 +150,9 @@ def test_what_counts_decides_the_share() -> None:
     """LLM sites of ten operators with few results of rank 1: half of sites, fewer of results."""
     rows = []
     for n in range(60):
-        many = SiteState(
-            id=f"l{n}",
-            site=f"s{n}.farm{n // 6}.com",
-            ruleset="r",
-            scored=9,
-            flagged=8,
-            articles=30,
-            best_rank=1,
-            hits=1,
-        )
-        few = SiteState(
-            id=f"h{n}", site=f"paper{n}.com", ruleset="r", scored=9, flagged=0, articles=10, best_rank=63, hits=9
-        )
-        rows += [many, few]
+        many = SiteState(id=f"l{n}", site=f"s{n}.farm{n // 6}.com", ruleset="r", scored=9, flagged=8, articles=30)
+        few = SiteState(id=f"h{n}", site=f"paper{n}.com", ruleset="r", scored=9, flagged=0, articles=10)
+        rows += [replace(many, best_rank=1, hits=1), replace(few, best_rank=63, hits=9)]
     shares = {definition: line_of(rows, definition) for definition in DEFINITIONS}
     assert {name: line.definition for name, line in shares.items()} == {name: name for name in shares}
     found = {name: line.share for name, line in shares.items()}

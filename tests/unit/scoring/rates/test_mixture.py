@@ -230,8 +230,3 @@ def test_a_site_of_many_thousand_pages_is_one_site() -> None:
     found = fitted({(100_000, 90_000): 1, (100_000, 10): 1, (3, 0): 20, (3, 3): 5})
     assert 0 < found.low < found.share < found.high < 1
     assert found.posterior[100_000, 90_000] > 0.99 > 0.01 > found.posterior[100_000, 10]
-
-
-def _sample(rng: np.random.Generator, flags: np.ndarray, pages: int) -> tuple[int, int]:
-    chosen = rng.choice(flags, min(pages, len(flags)), replace=False)
-    return len(chosen), int(chosen.sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from scoring.errors import BadParameters
 from scoring.rates.error_counts import ErrorCounts
-from scoring.rates.paired_bootstrap import RunErrors, paired_change
+from scoring.rates.paired_bootstrap import Numbers, PairedChange, RunErrors, paired_change
 from scoring.rates.rate import estimate
 from tests.support.paired_sites import KINDS, PAGES, SITES, coverage, of_pages, of_sites
 
@@ -21,6 +22,14 @@ LONG = bool(os.environ.get("FARMWATCH_LONG"))
 SIMULATIONS = 4000 if LONG else 400  # of samples that take long to draw from; of the others three times as many
 RESAMPLES = 2000 if LONG else 400
 LEAST = 0.94
+EQUAL = np.repeat(KINDS[[0, 3]], [4, 36], axis=0)  # 40 sites, of which none flips
+
+
+def changed(sums: Numbers, seed: int | np.random.Generator = 1, **more: Any) -> PairedChange:
+    """The change, which there is."""
+    found = paired_change(sums, np.random.default_rng(seed), **more)
+    assert found is not None
+    return found
 
 
 @pytest.mark.parametrize("sites", [40, 150, 600])
@@ -54,17 +63,14 @@ def test_the_interval_of_corrected_rates_holds_the_truth(sites: int) -> None:
         in_a, in_b = ~(is_llm & (rng.random(sites) < enters)), is_llm | (rng.random(sites) >= leaves)
         sums = np.stack([called & in_a, in_a, called & in_b, in_b], axis=1).astype(np.float64)
         counts = ErrorCounts(60, rng.binomial(60, found_of), 90, rng.binomial(90, cleared_of))
-        change = paired_change(sums, rng, resamples=RESAMPLES, errors=RunErrors(counts, counts, shared=True))
-        assert change is not None
+        change = changed(sums, rng, resamples=RESAMPLES, errors=RunErrors(counts, counts, shared=True))
         covered += change.low <= truth_b - truth_a <= change.high
     assert covered / SIMULATIONS >= LEAST
 
 
 def test_without_smoothing_the_interval_would_not_hold() -> None:
     """Of 40 sites none flips: the interval is not the point 0, since another sample could have flips."""
-    sums = np.repeat(KINDS[[0, 3]], [4, 36], axis=0)
-    change = paired_change(sums, np.random.default_rng(1))
-    assert change is not None
+    change = changed(EQUAL)
     assert change.difference == 0
     assert -0.15 < change.low < -0.03
     assert 0.03 < change.high < 0.15  # the rule of three says 3 / 40 for either direction
@@ -72,20 +78,17 @@ def test_without_smoothing_the_interval_would_not_hold() -> None:
 
 def test_one_run_twice_has_no_interval() -> None:
     """Runs that are one by construction cannot differ: exactly 0, from 0 to 0."""
-    sums = np.repeat(KINDS[[0, 3]], [4, 36], axis=0)
-    change = paired_change(sums, np.random.default_rng(1), same=True)
-    assert change is not None
+    change = changed(EQUAL, same=True)
     assert (change.difference, change.low, change.high) == (0, 0, 0)
 
 
 def test_runs_that_differ_are_not_the_same() -> None:
     """Said to be one by construction, they differ in their sums or in what corrects them: an error, no point 0."""
-    sums = np.repeat(KINDS[[0, 3]], [4, 36], axis=0)
     errors = RunErrors(ErrorCounts(50, 45, 50, 48), ErrorCounts(50, 30, 50, 48), shared=False)
     with pytest.raises(BadParameters, match="runs that are the same"):
-        paired_change(sums, np.random.default_rng(1), same=True, errors=errors)
+        changed(EQUAL, same=True, errors=errors)
     with pytest.raises(BadParameters, match="runs that are the same"):
-        paired_change(np.append(sums, KINDS[[2]], axis=0), np.random.default_rng(1), same=True)
+        changed(np.append(EQUAL, KINDS[[2]], axis=0), same=True)
 
 
 def test_no_denominator_is_no_difference() -> None:
@@ -98,9 +101,8 @@ def test_a_seed_gives_one_interval() -> None:
     """The same seed gives the same interval, another one another; the estimate rests on no seed."""
     sample, _ = of_sites(SITES["as many in as out"])
     sums = sample(300, np.random.default_rng(5))
-    first, again, other = (paired_change(sums, np.random.default_rng(seed)) for seed in (1, 1, 2))
+    first, again, other = (changed(sums, seed) for seed in (1, 1, 2))
     assert first == again
-    assert first is not None and other is not None
     assert first.difference == other.difference
     assert (first.low, first.high) != (other.low, other.high)
 
@@ -110,26 +112,26 @@ def test_corrected_rates_are_those_of_the_rate() -> None:
     sample, _ = of_sites(SITES["as many in as out"])
     sums = sample(300, np.random.default_rng(5))
     a, b = ErrorCounts(50, 44, 80, 77), ErrorCounts(30, 29, 40, 35)
-    change = paired_change(sums, np.random.default_rng(1), errors=RunErrors(a, b, shared=False))
-    assert change is not None
+    change = changed(sums, errors=RunErrors(a, b, shared=False))
     parts = [int(part) for part in sums.sum(axis=0)]
     assert change.a == pytest.approx(estimate(parts[0], parts[1], a).rate)
     assert change.b == pytest.approx(estimate(parts[2], parts[3], b).rate)
 
 
-@pytest.mark.parametrize("sums", [[[2.0, 1.0, 0.0, 1.0]], [[-1.0, 1.0, 0.0, 1.0]], [[1.0, 1.0]]])
-def test_sums_that_cannot_be_are_refused(sums: list[list[float]]) -> None:
-    """A part above its whole, a negative one, and a missing column are mistakes of the caller."""
-    with pytest.raises(BadParameters, match="paired sums"):
-        paired_change(np.array(sums), np.random.default_rng(1))
-
-
-def test_too_few_resamples_are_refused() -> None:
-    """Fewer than 50 resamples have no tails, and a confidence of 1 has no interval."""
-    sums = np.ones((30, 4))
-    for more in ({"resamples": 49}, {"confidence": 1.0}):
-        with pytest.raises(BadParameters, match="50 resamples"):
-            paired_change(sums, np.random.default_rng(1), **more)
+@pytest.mark.parametrize(
+    ("sums", "more", "said"),
+    [
+        ([[2.0, 1.0, 0.0, 1.0]], {}, "paired sums"),
+        ([[-1.0, 1.0, 0.0, 1.0]], {}, "paired sums"),
+        ([[1.0, 1.0]], {}, "paired sums"),
+        ([[1.0] * 4] * 30, {"resamples": 49}, "50 resamples"),
+        ([[1.0] * 4] * 30, {"confidence": 1.0}, "50 resamples"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(sums: list[list[float]], more: dict[str, Any], said: str) -> None:
+    """A part above its whole, a negative one, a missing column, too few resamples for tails, a confidence of 1."""
+    with pytest.raises(BadParameters, match=said):
+        changed(np.array(sums), **more)
 
 
 @given(st.lists(st.tuples(*[st.integers(0, 4)] * 4), min_size=1, max_size=30))
@@ -150,8 +152,6 @@ def test_rows_and_sites_are_drawn_alike() -> None:
     sample, _ = of_sites(SITES["as many in as out"])
     sums = sample(800, np.random.default_rng(5))
     apart = sums + np.arange(800)[:, None] * 1e-9 * np.array([1, 1, 1, 1])  # no two rows are equal now
-    by_rows = paired_change(sums, np.random.default_rng(1), resamples=4000)
-    by_sites = paired_change(apart, np.random.default_rng(2), resamples=4000)
-    assert by_rows is not None and by_sites is not None
+    by_rows, by_sites = changed(sums, 1, resamples=4000), changed(apart, 2, resamples=4000)
     assert by_rows.low == pytest.approx(by_sites.low, abs=0.004)
     assert by_rows.high == pytest.approx(by_sites.high, abs=0.004)

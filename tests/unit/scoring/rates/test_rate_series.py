@@ -25,7 +25,7 @@ def point(at: int, group: str = "", by: str = "", verdicts: Sequence[str] = ("ll
 
 
 def test_a_point_holds_rate_interval_and_counts() -> None:
-    """All that `rate` says of a group, with its versions."""
+    """All numbers of a group's rate, with its versions."""
     found = point(5, "file", "source")
     rate = site_rate(["llm", "human"])
     assert (found.rate, found.low, found.high) == (rate.rate, rate.low, rate.high)

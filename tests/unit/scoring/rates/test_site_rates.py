@@ -47,12 +47,6 @@ def test_nothing_is_pooled(other: dict[str, str], names: str) -> None:
         rate_of(rows)
 
 
-def test_sites_without_a_verdict_join_any_ruleset() -> None:
-    """A site that no page was judged of yet has no ruleset nor method: it stays in the denominator of sites."""
-    unjudged = row("b", "unclassifiable", ruleset="", digest="", method="deciles", method_digest="0a")
-    assert rate_of([row("a"), unjudged]).sites == 2
-
-
 def test_canaries_count_in_no_rate() -> None:
     """A canary site is in no denominator: of rows, of groups, and of the pipe's lines."""
     rows = [row("a"), row("x.llm.canary.invalid"), row("x.human.canary.invalid", "human")]

@@ -13,6 +13,7 @@ from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.settings import RateSettings
+from scoring.rates.site_rates import rate_of
 from scoring.rates.split_rates import SPLITS, rate_lines, with_open_sites
 from stream.schema.records import SiteState
 from stream.text.user_errors import UsageError
@@ -86,9 +87,11 @@ def test_site_methods_are_never_pooled() -> None:
 
 
 def test_a_site_without_a_verdict_yet_counts_as_unclassifiable() -> None:
-    """A site known by its hits only has no ruleset; it stays in the denominator of sites."""
-    (line,) = rate_lines([*ROWS, _row("new", "unclassifiable", ruleset="", digest="")])
-    assert (line.sites, line.unclassifiable) == (5, 2)
+    """A site known by its hits only has no ruleset, nor a method: it counts with any, in the denominator of sites."""
+    for more in ({}, {"method": "deciles", "method_digest": "0a"}):
+        rows = [*ROWS, _row("new", "unclassifiable", ruleset="", digest="", **more)]
+        (line,) = rate_lines(rows)
+        assert (line.sites, line.unclassifiable, rate_of(rows).sites) == (5, 2, 5)
 
 
 def test_a_site_counts_in_each_of_its_groups() -> None:

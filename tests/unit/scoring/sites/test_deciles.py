@@ -125,7 +125,7 @@ def test_another_detectors_file_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_file_is_refused(change: dict[str, Any], said: str) -> None:
-    """Wrong format, shape, scale, kind or field: one typed error that names the file and what is wrong."""
+    """Wrong format, shape, scale, kind or field: one typed error that names the file and the fault."""
     data = json.dumps(json.loads(SHIPPED) | change).encode()
     with pytest.raises(BadSiteNumbers, match=f"numbers.json.*{said}"):
         read_numbers(data, "numbers.json")

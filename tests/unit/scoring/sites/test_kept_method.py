@@ -82,7 +82,7 @@ def test_a_text_that_this_farmwatch_cannot_read_is_told(text: str, said: str) ->
 
 
 def test_methods_are_the_same_by_what_they_judge_by() -> None:
-    """A field that is left out has its default; another number is another method; what is unreadable is only itself."""
+    """A missing field has its default; another number is another method; an unreadable text equals only itself."""
     shorter = _TEXT.replace('"min_pages":1,', "")
     assert shorter != _TEXT
     assert same_method(shorter, _TEXT)

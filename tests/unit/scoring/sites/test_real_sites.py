@@ -87,7 +87,7 @@ def test_one_real_site_decides_about_p0(sites: list[Site]) -> None:
 
 
 def test_the_simulation_of_many_sites_is_the_methods_own_walk(sites: list[Site]) -> None:
-    """What is computed for all sites at once is what `sprt` says of each, human or LLM, page by page."""
+    """The verdicts computed for all sites at once are those of `sprt` for each site, human or LLM."""
     rng = np.random.default_rng(8)
     flags = np.concatenate([rng.choice(np.array(site.scores) < ACCURACY, (5, 40)) for site in sites])
     for p0 in (0.10, 0.20):

@@ -15,6 +15,7 @@ from scoring.lite_ngram.detector import LiteNgram
 from scoring.sites.sprt import SprtParams
 from scoring.thresholds.published import load_thresholds, published_for, read_thresholds, write_thresholds
 from scoring.thresholds.threshold_set import Curve, ThresholdSet
+from tests.support.prose import PROSE
 
 FALCON = "binoculars/falcon-7b+falcon-7b-instruct@0a1b2c3d/bfloat16/512"
 LITE = "lite-ngram/3929d2d2"
@@ -165,13 +166,10 @@ def test_lite_ngram_keeps_its_identity_and_takes_another_set() -> None:
     own = LiteNgram.load()
     base = own.identity.rpartition("/")[0]
     assert own.identity == f"{base}/p0.95" and own.thresholds.number == "p_llm"
-    text = (
-        "When we got to the harbour it was dark, and the man who had promised to take us was nowhere to be seen. " * 12
-    )
-    (plain,) = own.score([text])
+    (plain,) = own.score([PROSE * 6])
     assert plain.p_llm is not None and plain.flag is (plain.p_llm > 0.95)
     strict = ThresholdSet(name="strict", detector=base, number="p_llm", threshold=plain.p_llm / 2, llm_below=False)
     other = LiteNgram(own.weights, own.warning, strict)
-    (flagged,) = other.score([text])
+    (flagged,) = other.score([PROSE * 6])
     assert other.identity == f"{base}/{strict.tag}" != own.identity
     assert flagged == msgspec.structs.replace(plain, flag=True)

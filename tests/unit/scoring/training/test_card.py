@@ -83,7 +83,7 @@ def test_the_warning_says_what_is_flagged_of_human_web_pages() -> None:
 
 
 def test_the_shipped_warning_is_that_of_the_shipped_numbers(shipped: TrainingReport) -> None:
-    """What a detector says of itself follows from the tables beside its weights."""
+    """A detector's warning follows from the tables beside its weights."""
     assert shipped.warning == warning(shipped.evaluation)
     assert "up to 6.8% of one" in shipped.warning and "17.5% of recent pages" in shipped.warning
 

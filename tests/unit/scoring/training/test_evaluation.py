@@ -125,11 +125,3 @@ def test_shares_by_set_and_length() -> None:
     cells = {row.name: {cell.words: (cell.texts, cell.flagged) for cell in row.cells} for row in rows}
     assert cells["a"][60] == (2, 0.5) and cells[TOGETHER][60] == (4, 0.25)
     assert cells["a"][100] == (1, 0.0) and cells["b"][100] == (0, None) and cells["c"][500] == (1, 1.0)
-
-
-def test_a_bad_page_is_named_with_its_place(tmp_path: Path) -> None:
-    """File and line of what is no labelled page; a file that is not there, too."""
-    with pytest.raises(BadTrainingData, match=r"gold\.jsonl, line 2"):
-        read_pages(gold(tmp_path, {"articleBody": WORDS}, {"articleBody": 7}))
-    with pytest.raises(BadTrainingData, match="cannot be read"):
-        read_pages(tmp_path / "none.jsonl")

@@ -22,7 +22,14 @@ from scoring.lite_ngram.detector import LiteNgram
 from scoring.lite_ngram.ngrams import BUCKETS
 from scoring.training.card import BEGIN, END, TrainingReport
 from scoring.training.regression import rarity
-from scoring.training.texts import TrainingText, balanced_weights, calibration_crop, read_texts, training_crop
+from scoring.training.texts import (
+    TrainingText,
+    balanced_weights,
+    calibration_crop,
+    read_pages,
+    read_texts,
+    training_crop,
+)
 from scoring.training.training import run_training
 
 pytestmark = pytest.mark.slow
@@ -76,6 +83,9 @@ def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
     return path
 
 
+Trained = tuple[Path, list[str], TrainingReport]  # folder, what was said, report
+
+
 def files(folder: Path, unfair: bool = False) -> tuple[Path, Path, Path]:
     """A small corpus in `folder`, and where to write."""
     train = write(folder / "train.jsonl.zst", corpus(1, 40, unfair))
@@ -83,7 +93,7 @@ def files(folder: Path, unfair: bool = False) -> tuple[Path, Path, Path]:
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], TrainingReport]:
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """A finished training: its folder, what it said, its report."""
     folder = tmp_path_factory.mktemp("trained")
     said: list[str] = []
@@ -91,7 +101,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], 
     return folder, said, report
 
 
-def test_what_is_written_is_a_detector(trained: tuple[Path, list[str], TrainingReport]) -> None:
+def test_what_is_written_is_a_detector(trained: Trained) -> None:
     """The weights load with their numbers, tell the labels apart, and warn as the report does."""
     folder, _, report = trained
     detector = LiteNgram.load(folder / "out" / "lite-ngram.weights")
@@ -103,7 +113,7 @@ def test_what_is_written_is_a_detector(trained: tuple[Path, list[str], TrainingR
     assert detector.weights.digest == report.digest
 
 
-def test_every_table_is_printed(trained: tuple[Path, list[str], TrainingReport]) -> None:
+def test_every_table_is_printed(trained: Trained) -> None:
     """Each training says its counts and every table, with the gate beside each human source."""
     said = "\n".join(trained[1])
     left_out = [f"Leave one {kind} out" for kind in ("domain", "generator", "human source")]
@@ -112,9 +122,7 @@ def test_every_table_is_printed(trained: tuple[Path, list[str], TrainingReport])
     assert [row.split("|")[-2].strip() for row in table.splitlines()[4:7]] == ["web", "-", "web"]
 
 
-def test_a_second_training_gives_the_same_bytes(
-    trained: tuple[Path, list[str], TrainingReport], tmp_path: Path
-) -> None:
+def test_a_second_training_gives_the_same_bytes(trained: Trained, tmp_path: Path) -> None:
     """Weights and numbers are equal bit by bit, and of a card only the generated section is renewed; a seed matters."""
     made = (trained[0] / "docs" / "detectors.md").read_text()
     assert made.count(BEGIN) == made.count(END) == 1
@@ -134,9 +142,7 @@ def assert_same_bytes(one: Path, other: Path) -> None:
         assert (one / "out" / name).read_bytes() == (other / "out" / name).read_bytes()
 
 
-def test_another_processor_gives_the_same_bytes(
-    trained: tuple[Path, list[str], TrainingReport], tmp_path: Path
-) -> None:
+def test_another_processor_gives_the_same_bytes(trained: Trained, tmp_path: Path) -> None:
     """BLAS made to run its code for a processor of 2004 sums in another order: weights and numbers are equal.
 
     This holds for few texts, whose fit goes the same way. Rounding makes a difference improbable, not impossible.
@@ -163,15 +169,18 @@ def test_without_scikit_learn_it_says_what_to_install(tmp_path: Path, monkeypatc
 
 @pytest.mark.parametrize("broken", [b"{not json", b'{"id": "1"}', b"\xff\xfe"])
 def test_a_broken_line_is_named(tmp_path: Path, broken: bytes) -> None:
-    """A line that is no labelled text is refused with file and line number."""
+    """A line that is no labelled text, or no labelled page, is refused with file and line number."""
     path = tmp_path / "t.jsonl"
     path.write_bytes(json.dumps(corpus(1, 1)[0]).encode() + b"\n" + broken + b"\n")
     with pytest.raises(BadTrainingData, match=r"t\.jsonl, line 2"):
         read_texts(path, 0, set())
+    path.write_text('{}\n{"articleBody": 7}\n')
+    with pytest.raises(BadTrainingData, match=r"t\.jsonl, line 2"):
+        read_pages(path)
 
 
 def test_files_that_cannot_train_are_refused(tmp_path: Path) -> None:
-    """A missing file, a broken archive, an empty file and a file of one label each say what is wrong."""
+    """A missing file, a broken archive, an empty file and a file of one label are each refused."""
     good = write(tmp_path / "good.jsonl", corpus(1, 5))
     archive = tmp_path / "x.jsonl.zst"
     archive.write_bytes(b"no zstd")
@@ -242,9 +251,7 @@ def test_rare_buckets_are_made_cheap() -> None:
     assert np.isclose((scale[0] ** 2 * 16 + scale[1] ** 2) / 17, 1)  # the penalty as a whole stays what C says
 
 
-def test_page_sets_are_measured_and_not_learned_from(
-    trained: tuple[Path, list[str], TrainingReport], tmp_path: Path
-) -> None:
+def test_page_sets_are_measured_and_not_learned_from(trained: Trained, tmp_path: Path) -> None:
     """Pages given to a training are in its tables, its warning and its card, and leave the weights as they are."""
     rng = random.Random(4)
     pages = write(tmp_path / "blogs.jsonl", [{"articleBody": text(rng, LLM)} for _ in range(4)])
