@@ -151,6 +151,8 @@ def direct_share(
         method, text = DIRECT, f"{_percent(fit.share, high)} ({interval}) of {noun}"
         if agree.few:
             text += f"; it rests on {agree.few}"
+        if unknown := _unknown((whole or fit).known):
+            text += f"; {unknown}"
         if fewest < FEW_SITES:
             text += f"; fewer than {FEW_SITES}: too few for a change to show"
     if fit.misfit > 1:
@@ -187,12 +189,16 @@ def why_wide(fit: Fit, agree: Agreement, known: KnownSites) -> str:
     why = []
     if agree.few and agree.effect > 2:
         why.append(f"the sites are of {agree.few}: more of these are needed")
-    unknown = [kind for kind, cells in (("human", known.human), ("LLM", known.llm)) if not cells]
-    if unknown:
-        why.append(f"no known {' or '.join(unknown)} sites: add some (`farmwatch canaries`)")
+    if unknown := _unknown(known):
+        why.append(unknown)
     if max(n for n, _ in fit.posterior) == 1:
         why.append("each site has one scored article: more articles tell the kinds apart")
     return "; ".join(why) or "more sites are needed, or labels of some (`farmwatch review`)"
+
+
+def _unknown(known: KnownSites) -> str:
+    kinds = " or ".join(kind for kind, cells in (("human", known.human), ("LLM", known.llm)) if not cells)
+    return kinds and f"no known {kinds} sites: add some (`farmwatch canaries`)"
 
 
 def by_review(
