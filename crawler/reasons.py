@@ -77,6 +77,24 @@ UNANSWERED = frozenset({"dns", "dns_no_name", "dns_no_address", "connection", "t
 CONNECTION_FAILURES = UNANSWERED | {"tls", "tls_expired", "tls_name", "tls_untrusted"}  # in a row, they stop a site
 
 
+_GROUPS = (  # how reasons begin
+    ("refused by robots.txt", ("robots", "crawl_delay")),
+    ("opted out of mining", ("opt_out",)),
+    (
+        "host unreachable",
+        ("dns", "connection", "timeout", "tls", "unreachable", "busy", "private", "http_5", "http_429"),
+    ),
+    ("pages gone or forbidden", ("http_",)),
+    ("no HTML", ("content_type",)),
+)
+
+
+def group_of_reason(reason: str) -> str:
+    """A few words for why a site has no page; "" where the reason says nothing of it."""
+    word = reason.rpartition(":")[2]
+    return next((group for group, starts in _GROUPS if word.startswith(starts)), "")
+
+
 def meaning_of_reason(reason: str) -> Meaning:
     """The meaning of a reason; a status without an entry has the meaning of its class.
 

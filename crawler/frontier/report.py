@@ -32,6 +32,7 @@ from crawler.frontier.rows import (
 )
 from crawler.frontier.site_store import SiteStore
 from crawler.frontier.statuses import Status
+from crawler.reasons import group_of_reason
 from crawler.settings import CrawlSettings
 from stream.log.contract import Log, StateReader
 from stream.processing.state import KeyedState
@@ -306,6 +307,17 @@ def site_report(
         urls_known=known,
         urls=[_line(url) for url in first.lines()],
     )
+
+
+def why_no_page(state: StateReader, settings: CrawlSettings, site: str, now_ms: int) -> str:
+    """Why there is no page of a site, in a few words. Raises OldFrontier."""
+    found = site_report(state, settings, site, now_ms, _PAGE)
+    if found is None:
+        return "not yet crawled"
+    reasons = Counter(group_of_reason(url.reason) for url in found.urls)
+    reasons[""] = 0
+    of_site = group_of_reason(found.line.stopped_why or found.line.parked_why)
+    return of_site or max(reasons, key=reasons.__getitem__) or ("not yet crawled" if found.line.queued else "no page")
 
 
 def _order(url: UrlRow) -> tuple[int, int, int, str]:

@@ -13,7 +13,7 @@ from scoring.rates.split_rates import RateLine, Versions, rate_lines
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
-_ANY = "-"  # a site's name: a rate asks only whether it is a canary's
+_ANY = ""  # a name that no site has: its domain is not known
 
 
 @dataclass(frozen=True, slots=True)

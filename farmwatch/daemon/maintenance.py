@@ -256,8 +256,8 @@ class Maintenance:
         judged = {"low": line.judged_low, "point": line.judged_share, "high": line.judged_high}
         for bound, share in shares.items():
             if share is not None:
-                more = {"detector": line.detector, "definition": definition, "bound": bound}
-                self.metrics.set("share", share, **labels, **more)
+                of = {"detector": line.detector, "definition": definition, "method": line.method}
+                self.metrics.set("share", share, **labels, **of, bound=bound)
         for bound, share in judged.items() if definition == SITES else ():
             if share is not None:
                 self.metrics.set("farm_rate", share, **labels, bound=bound)

@@ -22,10 +22,12 @@ class _Label(msgspec.Struct, frozen=True, kw_only=True):
     site: str = ""
     label: str = ""  # llm | human; "" = none, or retracted
     labelled_at: int = 0
+    drawn: int = 0  # sites of its sample, labelled or not
+    drawn_at: int = 0  # when, ms
 
 
 def read_review(settings: RateSettings, now_ms: int) -> Review | None:
-    """Labels llm and human of `rate.review`; None without a file, or if the newest is older than `rate.review_days`.
+    """The labels of `rate.review`; None without a file. A label is as old as the draw of its sample.
 
     Raises FarmwatchError if the file cannot be read.
     """
@@ -37,12 +39,20 @@ def read_review(settings: RateSettings, now_ms: int) -> Review | None:
     lines = JsonLines([file], _Label, "rate")
     newest_of_page = {label.fetch_id: label for _, label in lines}
     lines.end()
+    kept_ms = int(settings.review_days * _DAY_MS)
     votes: dict[str, list[bool]] = {}
+    too_old: set[str] = set()
+    samples: dict[int, int] = {}  # when drawn -> sites
     for label in newest_of_page.values():
-        if label.label in (LLM, HUMAN) and label.site:
-            votes.setdefault(label.site, []).append(label.label == LLM)
-    newest = max((label.labelled_at for label in newest_of_page.values()), default=0)
-    until = newest + int(settings.review_days * _DAY_MS)
-    if now_ms > until:
-        return None
-    return Review({site: sum(found) / len(found) for site, found in votes.items()}, newest, until)
+        at = label.drawn_at or label.labelled_at
+        if label.label not in (LLM, HUMAN) or not label.site:
+            continue
+        if at + kept_ms < now_ms:
+            too_old.add(label.site)
+            continue
+        votes.setdefault(label.site, []).append(label.label == LLM)
+        samples[at] = label.drawn
+    at = min(samples, default=0)
+    shares = {site: sum(found) / len(found) for site, found in votes.items()}
+    drawn = max(sum(samples.values()), len(shares))
+    return Review(shares, drawn, at, at + kept_ms, len(too_old - shares.keys()))

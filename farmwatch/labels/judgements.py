@@ -65,6 +65,8 @@ class SamplePage(msgspec.Struct, frozen=True, kw_only=True):
     ruleset_b: str = ""
     log: str = ""
     labelled_at: int = 0  # of a judgement, which is no page of a sample
+    drawn: int = 0  # of a review: sites of the sample
+    drawn_at: int = 0  # ms UTC
 
 
 class Judgement(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,11 +85,16 @@ class Judgement(msgspec.Struct, frozen=True, kw_only=True):
     labelled_at: int = 0  # ms UTC
     text_digest: str = ""
     text: str = ""
+    drawn: int = 0  # of a review: sites of the sample, labelled or not
+    drawn_at: int = 0  # ms UTC
+
+
+_OF_PAGE = ("fetch_id", "url", "site", "page_id", "text_digest", "drawn", "drawn_at")
 
 
 def judgement(page: SamplePage, answer: Answer, by: str, at: int) -> Judgement:
     """What `by` says of a page at `at` (ms UTC)."""
-    of_page = {name: getattr(page, name) for name in ("fetch_id", "url", "site", "page_id", "text_digest")}
+    of_page = {name: getattr(page, name) for name in _OF_PAGE}
     said: dict[str, Any] = {"page_type": answer.page_type, "label": answer.label, "by": by, "labelled_at": at}
     return Judgement(**of_page, **said, text=page.text or "")
 

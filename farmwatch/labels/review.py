@@ -28,11 +28,11 @@ def drawn_sites(rows: Mapping[str, SiteState], likely: Mapping[str, float], numb
 
 
 def sample_lines(
-    log: Log, names: RunNames, rows: Sequence[SiteState], pages: int, seed: int
+    log: Log, names: RunNames, rows: Sequence[SiteState], pages: int, seed: int, drawn_at: int
 ) -> Iterator[dict[str, Any]]:
     """The pages to label, as `farmwatch label` reads them: at most `pages` articles of each site, drawn at random.
 
-    Verdicts and probabilities are left out: they bias the labels.
+    Verdicts and probabilities are left out: they bias the labels. Each says how many sites were drawn and when (ms).
     """
     partitions = log.topics().get(names.verdicts, 0)
     digests = {row.site: row.digest for row in rows}
@@ -61,6 +61,8 @@ def sample_lines(
                 "text_cut": text.cut,
                 "text_digest": text.digest,
                 "fetched_at": verdict.fetched_at,
+                "drawn": len(rows),
+                "drawn_at": drawn_at,
             }
 
 

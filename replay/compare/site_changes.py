@@ -168,7 +168,7 @@ class PairedSites:
             for pair, sites in pairs.items():
                 if pair[run][0]:
                     cells[pair[run]] += sites
-            parts.append(direct_share(cells, confidence=drawing.confidence, prior=fit and fit.components))
+            parts.append(direct_share(cells, confidence=drawing.confidence, whole=fit))
         return DirectPair(parts[0], parts[1], {}, {})
 
     def _cells(self, members: NDArray[np.int64]) -> Counter[tuple[Cell, Cell]]:

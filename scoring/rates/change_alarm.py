@@ -8,23 +8,24 @@ change at the start of day d it is
     (likelihood of the sites before d, averaged over shares) * (the same of d and later) / highest likelihood of all
 
 where all sites have one share in the denominator (universal inference: Wasserman, Ramdas and Balakrishnan, PNAS 117,
-2020). Each day of a year has the weight 1 / 365: so of the alarms of a year 5% at most are false ones. The kinds of
-sites are those that all sites show; the share moves as a shift of the log odds of each bucket of lengths.
+2020). Each day of a year has the weight 1 / 365. So without a change at most 5% of years have an alarm. The kinds of
+sites are those that all sites show, which makes this approximate (docs/explanation/rates.md has a simulation); the
+share moves as a shift of the log odds of each bucket of lengths.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from scoring.rates.direct_share import ShareChanged
-from scoring.rates.mixture import CellCounts, Fit
+from scoring.rates.mixture import CellCounts, Fit, Floats
 
 FALSE_ALARMS = 0.05  # a year
 DAYS = 365  # of possible changes: of those before, all sites are one block
-_SHIFTS = np.linspace(-5.0, 5.0, 201)  # of log odds
+_SHIFTS = np.linspace(-3.0, 3.0, 121)  # of log odds
 _SHIFT_SD = 0.5  # of the prior that shares are averaged over
 
 
@@ -45,28 +46,49 @@ def find_change(cells_of_day: Mapping[int, CellCounts], fit: Fit, design_effect:
             block[cell] = block.get(cell, 0.0) + sites
     cells = list(fit.posterior)
     counts = np.array([[block.get(cell, 0.0) for cell in cells] for block in blocks.values()])
+    of_block = counts @ likelihoods(fit, cells) / design_effect
+    evidence = log_evidence(of_block)
+    if not len(evidence) or np.logaddexp.reduce(evidence) < math.log(1 / FALSE_ALARMS):
+        return None
+    at = int(evidence.argmax())
+    before = of_block[: at + 1].sum(axis=0)
+    weights = counts.sum(axis=0) / counts.sum()
+    chance = np.array([fit.chance[n] for n, _ in cells])
+    shares = _shifted(chance) @ weights
+    return ShareChanged(
+        day=sorted(blocks)[at + 1],
+        before=round(float(shares[before.argmax()]), 6),
+        after=round(float(shares[(of_block.sum(axis=0) - before).argmax()]), 6),
+        evidence=round(min(float(np.exp(np.logaddexp.reduce(evidence))), 1e9), 3),
+    )
+
+
+def likelihoods(fit: Fit, cells: Sequence[tuple[int, int]]) -> Floats:
+    """Of a site of each cell the log likelihood under each shift, less that without one (cells, shifts)."""
     posterior = np.array([fit.posterior[cell] for cell in cells])
     chance = np.array([fit.chance[n] for n, _ in cells])
-    shifted = 1 / (1 + np.exp(-(np.log(chance / (1 - chance)) + _SHIFTS[:, None])))  # shifts, cells
-    likelihood = np.log((1 - shifted) / (1 - chance) * (1 - posterior) + shifted / chance * posterior)
-    of_block = counts @ likelihood.T / design_effect  # blocks, shifts
+    shifted = _shifted(chance)
+    found: Floats = np.log((1 - shifted) / (1 - chance) * (1 - posterior) + shifted / chance * posterior).T
+    return found
+
+
+def log_evidence(of_block: Floats) -> Floats:
+    """For a change after each block but the last, by the likelihoods of the blocks (blocks, shifts)."""
     before = np.cumsum(of_block, axis=0)[:-1]
     whole = of_block.sum(axis=0)
     weight = -0.5 * (_SHIFTS / _SHIFT_SD) ** 2
     weight -= np.logaddexp.reduce(weight)
-    evidence = (
-        np.logaddexp.reduce(before + weight, axis=1)
-        + np.logaddexp.reduce(whole - before + weight, axis=1)
-        - whole.max()
-        - math.log(DAYS)
-    )
-    if not len(evidence) or np.logaddexp.reduce(evidence) < math.log(1 / FALSE_ALARMS):
-        return None
-    at = int(evidence.argmax())
-    shares = shifted @ (counts.sum(axis=0) / counts.sum())
-    return ShareChanged(
-        day=sorted(blocks)[at + 1],
-        before=round(float(shares[before[at].argmax()]), 6),
-        after=round(float(shares[(whole - before[at]).argmax()]), 6),
-        evidence=round(min(float(np.exp(np.logaddexp.reduce(evidence))), 1e9), 3),
-    )
+    found: Floats = _log_sum(before + weight) + _log_sum(whole - before + weight) - whole.max() - math.log(DAYS)
+    return found
+
+
+def _shifted(chance: Floats) -> Floats:
+    """Shares of LLM sites under each shift of the log odds (shifts, cells)."""
+    found: Floats = 1 / (1 + np.exp(-(np.log(chance / (1 - chance)) + _SHIFTS[:, None])))
+    return found
+
+
+def _log_sum(values: Floats) -> Floats:
+    most = values.max(axis=1, initial=-np.inf)
+    found: Floats = most + np.log(np.exp(values - most[:, None]).sum(axis=1))
+    return found

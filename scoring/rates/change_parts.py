@@ -6,7 +6,8 @@ The parts add up to the change from a kept point of the series to the share now:
 - new sites and sources: the mean probability (of being an LLM site) of all sites now, less that of the sites known
   then. The sources' part is what it were if only their weights had changed, not their means (Kitagawa, Components of a
   difference between two rates, Journal of the American Statistical Association 50, 1955);
-- known sites: the rest. More of their articles have scores, or the two kinds of sites are fitted otherwise.
+- known sites: the rest. More of their articles have scores, or the two kinds of sites are fitted otherwise. Without a
+  known site the rest is of new ones.
 """
 
 from __future__ import annotations
@@ -67,15 +68,16 @@ def change_parts(
     for row in rows:
         if row.site in likely:
             (new if row.days and row.days[0] >= since // _DAY_MS else known).append(row)
-    by_sources, by_sites = _of_new(known, [*known, *new], likely)
     instrument = sum(step for _, step in seams)
+    rest = now.share - before - instrument
+    by_sources, by_sites = _of_new(known, [*known, *new], likely) if known else (0.0, rest)
     return ChangeParts(
         since=since,
         before=before,
         after=now.share,
         new_sites=round(by_sites, _PLACES),
         sources=round(by_sources, _PLACES),
-        known_sites=round(now.share - before - instrument - by_sources - by_sites, _PLACES),
+        known_sites=round(rest - by_sources - by_sites, _PLACES),
         instrument=round(instrument, _PLACES),
         new=len(new),
         known=len(known),
@@ -89,8 +91,6 @@ def _instrument(found: RatePoint | RateLine, method: str) -> tuple[str, ...]:
 
 def _of_new(known: Sequence[SiteState], sites: Sequence[SiteState], likely: Mapping[str, float]) -> tuple[float, float]:
     """The parts of the sources' weights and means in the difference of the mean of all sites from that of `known`."""
-    if not known:
-        return 0.0, 0.0
     of_known, of_all = _by_sources(known, likely), _by_sources(sites, likely)
     weights = means = 0.0
     for sources, (weight, mean) in of_all.items():

@@ -1,10 +1,14 @@
 """The weights of sites in a share, and the design effect of sites that agree: those of one operator or one query.
 
-Four hundred subdomains of one operator are not four hundred draws. A site moves the share by its influence; the
-variance over whole clusters is the sum of squares of their summed influences. Its ratio to the variance over single
-sites is the design effect. Clusters are registrable domains and queries: variances of both are added, less that of both
-together (Cameron, Gelbach and Miller, Robust inference with multiway clustering, Journal of Business and Economic
-Statistics 29, 2011), each with the factor G / (G - 1) of G clusters.
+Four hundred subdomains of one operator are not four hundred draws. A site moves the share by its influence, a cluster
+by the sum of these. Leaving out one cluster at a time gives the variance over whole clusters (the jackknife: with
+unequal clusters, CR3 of Bell and McCaffrey, Survey Methodology 28, 2002). Of few clusters it is little known, so
+Student's t takes the place of the normal quantile, with as many degrees of freedom as the moves of the clusters show
+(at most one less than clusters). The ratio to the variance over single sites is the design effect.
+
+Clusters are registrable domains and queries: a site of several queries is of the first by name. Variances of both are
+added, less that of both together (Cameron, Gelbach and Miller, Robust inference with multiway clustering, Journal of
+Business and Economic Statistics 29, 2011).
 """
 
 from __future__ import annotations
@@ -16,13 +20,16 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from scoring.rates.definitions import ARTICLES, DOMAINS, RANKED_RESULTS, RESULTS
-from scoring.rates.mixture import CellCounts, Fit
+from scoring.rates.definitions import DOMAINS, RANKED_RESULTS, RESULTS
+from scoring.rates.intervals import Z95
+from scoring.rates.mixture import CellCounts
+from scoring.statistics.shares import degrees_of_freedom, t_quantile
 from stream.schema.records import SiteState
 from stream.text.registrable_domain import registrable_domain
 
 _UNRANKED = 100  # of a site whose rank is not known
-_FEWEST = 10  # clusters; of fewer their variance is not known
+FEW_CLUSTERS = 30  # with fewer the text names their number
+_LARGEST = 1e6  # design effect: nothing is known
 
 
 class WeightedSites(NamedTuple):
@@ -30,7 +37,7 @@ class WeightedSites(NamedTuple):
 
     rows: Sequence[SiteState]
     weights: npt.NDArray[np.float64]
-    units: int  # sites, domains, articles or results
+    units: int  # sites, domains or results
 
     @classmethod
     def of(cls, rows: Iterable[SiteState], definition: str) -> Self:
@@ -41,9 +48,6 @@ class WeightedSites(NamedTuple):
             domains = domains_of([row.site for row in scored])
             sites = Counter(domains)
             weights, units = np.array([1 / sites[domain] for domain in domains]), len(sites)
-        elif definition == ARTICLES:
-            weights = np.array([row.articles for row in scored], float)
-            units = int(weights.sum())
         elif definition in (RESULTS, RANKED_RESULTS):
             weights = np.array([max(row.hits, 1) for row in scored], float)
             units = int(weights.sum())
@@ -51,7 +55,7 @@ class WeightedSites(NamedTuple):
                 weights /= np.log2([1 + (row.best_rank or _UNRANKED) for row in scored])
         else:
             weights = np.ones(units)
-        return cls(scored, weights * weights.sum() / max(float(weights @ weights), 1.0), units)
+        return cls(scored, weights * weights.sum() / (float(weights @ weights) or 1.0), units)
 
     @property
     def cells(self) -> CellCounts:
@@ -69,26 +73,63 @@ def domains_of(sites: Sequence[str]) -> list[str]:
     return [registrable_domain(site) if count[end] > 1 else end for site, end in zip(sites, ends, strict=True)]
 
 
-def design_effect(sites: WeightedSites, fit: Fit) -> float:
-    """The factor of the variance, 1 or more. `fit` is of these sites."""
+class Agreement(NamedTuple):
+    """How much wider an interval must be since sites of an operator, or of a query, agree."""
+
+    effect: float  # factor of the variance, 1 or more
+    few: str = ""  # the clusters that it rests on where there are few: "5 queries"
+
+
+def agreement(sites: WeightedSites, moves: npt.NDArray[np.float64]) -> Agreement:
+    """Of an estimate that each of these sites moves by so much, for its weight of 1."""
     rows, weights = sites.rows, sites.weights
-    moves = np.array([fit.influence.get((row.scored, row.flagged), 0.0) for row in rows])
     moves = weights * (moves - np.average(moves, weights=weights))
     alone = float(moves @ moves)
     if not alone:
-        return 1.0
-    domains = domains_of([row.site for row in rows])
-    queries = [row.queries[0] if row.queries else row.site for row in rows]
-    of_domains, of_queries = _variance(moves, domains), _variance(moves, queries)
-    of_both = _variance(moves, list(zip(domains, queries, strict=True)))
-    found = [of_domains, of_queries, of_domains + of_queries - of_both]
-    return max(1.0, max(found) / alone)
+        return Agreement(1.0)
+    named = domains_of([row.site for row in rows])
+    domains: list[Hashable] = [domain or number for number, domain in enumerate(named)]  # an audit drops the names
+    found = {"registrable domains": _Spread.of(moves, weights, domains)}
+    if not of_one_query(rows):  # the share is of its results
+        queries = [row.queries[0] if row.queries else domain for row, domain in zip(rows, domains, strict=True)]
+        both = _Spread.of(moves, weights, list(zip(domains, queries, strict=True)))
+        found["queries"] = _Spread.of(moves, weights, queries)
+        name, widest = max(found.items(), key=lambda item: item[1].variance)
+        variance = sum(one.variance for one in found.values()) - both.variance
+        if variance * widest.tails > widest.widened:
+            found[name] = widest._replace(variance=variance)
+    name, widest = max(found.items(), key=lambda item: item[1].widened)
+    few = f"{widest.clusters} {name}" if widest.clusters < min(FEW_CLUSTERS, len(rows)) else ""
+    return Agreement(min(max(1.0, widest.widened / alone), _LARGEST), few)
 
 
-def _variance(moves: npt.NDArray[np.float64], clusters: Sequence[Hashable]) -> float:
-    codes = dict.fromkeys(clusters)
-    if not _FEWEST <= len(codes) < len(moves):
-        return float(moves @ moves)
-    numbers = {cluster: number for number, cluster in enumerate(codes)}
-    sums = np.bincount([numbers[cluster] for cluster in clusters], moves)
-    return float(sums @ sums) * len(codes) / (len(codes) - 1)
+def of_one_query(rows: Sequence[SiteState]) -> bool:
+    """Whether one query found them all."""
+    common = set(rows[0].queries) if rows else set()
+    return all(common := common.intersection(row.queries) for row in rows) and bool(common)
+
+
+class _Spread(NamedTuple):
+    """The variance of an estimate over whole clusters, and what it takes since few clusters say little of it."""
+
+    variance: float
+    tails: float  # (t / z)^2
+    clusters: int
+
+    @property
+    def widened(self) -> float:
+        return self.variance * self.tails
+
+    @classmethod
+    def of(cls, moves: npt.NDArray[np.float64], weights: npt.NDArray[np.float64], clusters: Sequence[Hashable]) -> Self:
+        numbers = {cluster: number for number, cluster in enumerate(dict.fromkeys(clusters))}
+        count = len(numbers)
+        if count == len(moves):
+            return cls(float(moves @ moves), 1.0, count)
+        if count == 1:
+            return cls(_LARGEST, 1.0, 1)
+        codes = [numbers[cluster] for cluster in clusters]
+        without = np.bincount(codes, moves) / (1 - np.bincount(codes, weights) / weights.sum())
+        squares = float(without @ without)
+        degrees = degrees_of_freedom(squares, float((without**4).sum()), count)
+        return cls(squares * (count - 1) / count, (t_quantile(round(degrees, 1)) / Z95) ** 2, count)

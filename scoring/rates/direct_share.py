@@ -7,31 +7,44 @@ from collections import Counter
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from statistics import NormalDist
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from scoring.interface import UNCALIBRATED
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
 from scoring.rates.canary_counts import CanarySummary
-from scoring.rates.definitions import ANY_ARTICLE, ARTICLES, BY_LABELS, DOMAINS, EVERY_ARTICLE, RANKED_RESULTS, SITES
+from scoring.rates.definitions import (
+    ANY_ARTICLE,
+    BY_LABELS,
+    DOMAINS,
+    EVERY_ARTICLE,
+    RANKED_RESULTS,
+    RESULTS,
+    SITES,
+)
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
 if TYPE_CHECKING:
-    from scoring.rates.clusters import WeightedSites
-    from scoring.rates.mixture import CellCounts, Components, Fit, KnownSites
+    from scoring.rates.clusters import Agreement, WeightedSites
+    from scoring.rates.mixture import CellCounts, Fit, KnownSites
     from scoring.rates.reviewed_share import Review
 
 FEWEST_SITES = 5  # with a scored article: of fewer no share is named
 FEW_SITES = 30  # with fewer, a change cannot be seen
 WIDEST = 0.6  # of an interval, beyond which no share is named
 DIRECT, REVIEWED, TOO_FEW, TOO_WIDE, NO_SCORES = "direct", "ppi", "too few sites", "too wide", "no scored articles"
-TOO_FEW_LABELS = "too few labels"
+TOO_FEW_LABELS, UNTOLD = "too few labels", "kinds not told apart"
+LEAST_FLAGGED = 1 / 3  # articles of the LLM kind, where no LLM site is known: by simulation, see docs
 TIGHTEST_AT = 500  # sites with which the interval of every look is relatively narrowest
 _LABELLED = {
     ANY_ARTICLE: " have an article by a language model",
     EVERY_ARTICLE: " have only articles by language models",
 }
+_NO_THRESHOLD = (
+    "no share: the detector has no threshold, so that its scores flag no article; set one (`farmwatch calibrate`)"
+)
 _PLACES = 9  # the last digits depend on the processor
 
 
@@ -43,9 +56,11 @@ class DirectShare(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None = None
     look_low: float | None = None  # valid at every look, however many there are
     look_high: float | None = None
-    method: str = NO_SCORES  # direct | ppi | too few sites | too wide | no scored articles | too few labels
+    method: str = NO_SCORES  # direct, ppi, or why there is no share
     scored_sites: int = 0  # with at least one scored article: what the share is of
     design_effect: float = 1.0  # factor of the variance, since sites of a domain or a query agree
+    labelled: int = 0  # of these sites those with a label of the review in force
+    drawn: int = 0  # sites of that review, labelled or not
     text: str = "no share yet: no site has a scored article"
 
 
@@ -74,92 +89,168 @@ def share_of_rows(
     rows: Iterable[SiteState],
     known: KnownSites | None = None,
     confidence: float = 0.95,
-    prior: Components | None = None,
+    whole: Fit | None = None,
     definition: str = SITES,
 ) -> tuple[DirectShare, Fit | None]:
     """As `direct_share`, of a definition, and with an interval in which whole domains and queries vary."""
-    from scoring.rates.clusters import WeightedSites
+    from scoring.rates.clusters import WeightedSites, of_one_query
 
+    rows = list(rows)
     sites = WeightedSites.of(rows, definition)
+    if not sites.rows and any(row.abstained and row.detector.endswith(f"/{UNCALIBRATED}") for row in rows):
+        return DirectShare(text=_NO_THRESHOLD), None
     noun = f"{counted(len(sites.rows), 'site')} with scored articles"
-    if definition not in BY_LABELS:
-        unit = {DOMAINS: "registrable domain", ARTICLES: "article"}.get(definition, "search result")
+    if definition in (DOMAINS, RESULTS, RANKED_RESULTS):
+        unit = "registrable domain" if definition == DOMAINS else "search result"
         by_rank = " by rank" if definition == RANKED_RESULTS else ""
         noun = f"{counted(sites.units, unit)}{by_rank} of {noun}"
-    return direct_share(sites.cells, known, confidence, prior, sites=sites, noun=noun)
+    if len(sites.rows) > 1 and of_one_query(sites.rows):
+        noun += ", all of one query"
+    return direct_share(sites.cells, known, confidence, whole, sites=sites, noun=noun)
 
 
 def direct_share(
     cells: CellCounts,
     known: KnownSites | None = None,
     confidence: float = 0.95,
-    prior: Components | None = None,
+    whole: Fit | None = None,
     *,
     sites: WeightedSites | None = None,
     noun: str = "",
 ) -> tuple[DirectShare, Fit | None]:
     """The share of LLM sites among those of `cells`, and the fit that it is of; None without a scored site.
 
-    `prior` are the components that more sites have left, of which these are a part; without it nothing but a wide
+    `whole` is of more sites, of which these are a part, and has seen the `known` ones; without it nothing but a wide
     prior is known, and the sites of known truth. With `sites`, whose cells these are, the interval is clustered.
     """
-    from scoring.rates.clusters import design_effect
+    from scoring.rates.clusters import Agreement, agreement
     from scoring.rates.mixture import WIDE, KnownSites, estimate_share
 
-    fit = estimate_share(cells, prior or WIDE, known or KnownSites({}, {}), confidence)
+    nothing = KnownSites({}, {})
+    prior, known = (whole.components, nothing) if whole else (WIDE, known or nothing)
+    fit = estimate_share(cells, prior, known, confidence)
     if fit is None:
         return DirectShare(), None
     number = fit.sites if sites is None else len(sites.rows)
-    effect = 1.0 if sites is None else design_effect(sites, fit)
-    ends = _ends(fit.share, fit.low, fit.high, math.sqrt(effect), every_look(fit.sites, confidence))
-    low, high, share = ends["low"], ends["high"], round(fit.share, _PLACES)
-    interval = f"{confidence:.0%} interval {low:.1%} to {high:.1%}"
+    fewest = number if sites is None else min(number, sites.units)
+    agree = Agreement(1.0) if sites is None else agreement(sites, fit.moves(sites.rows))
+    ends = _ends(fit.share, fit.low, fit.high, math.sqrt(agree.effect), every_look(fit.sites, confidence))
     noun = noun or f"{counted(number, 'site')} with scored articles"
-    if number < FEWEST_SITES:
+    low, high = ends["low"], ends["high"]
+    interval = f"{confidence:.0%} interval {low:.1%} to {high:.1%}"
+    untold = _untold(whole or fit)
+    if untold:
+        method, text = UNTOLD, f"no share of {noun}: {untold}"
+        ends = {"low": 0.0, "high": 1.0, "look_low": 0.0, "look_high": 1.0}
+    elif fewest < FEWEST_SITES:
         method, text = TOO_FEW, f"too few sites for a share: {noun} ({interval})"
     elif high - low > WIDEST:
-        method, text = TOO_WIDE, f"too wide an interval for a share: {low:.1%} to {high:.1%} of {noun}"
+        why = why_wide(fit, agree, (whole or fit).known)
+        method, text = TOO_WIDE, f"too wide an interval for a share: {low:.1%} to {high:.1%} of {noun}; {why}"
     else:
-        method, text = DIRECT, f"{share:.1%} ({interval}) of {noun}"
-        if number < FEW_SITES:
+        method, text = DIRECT, f"{_percent(fit.share, high)} ({interval}) of {noun}"
+        if agree.few:
+            text += f"; it rests on {agree.few}"
+        if unknown := _unknown((whole or fit).known):
+            text += f"; {unknown}"
+        if fewest < FEW_SITES:
             text += f"; fewer than {FEW_SITES}: too few for a change to show"
     if fit.misfit > 1:
         text += "; the sites scatter more than two kinds of sites would, so the interval is wider"
-    if known is not None and (unlike := fit.unlike(known)):
+    if not untold and (unlike := fit.unlike()):
         text += (
             f"; {unlike.kind} sites are flagged in {unlike.here:.0%} of their articles, known ones in"
             f" {unlike.known:.0%}: label some (`farmwatch review`)"
         )
-    named = share if method == DIRECT else None
-    return DirectShare(share=named, **ends, method=method, scored_sites=number, design_effect=effect, text=text), fit
+    share = round(fit.share, _PLACES) if method == DIRECT else None
+    effect = round(agree.effect, _PLACES)
+    return DirectShare(share=share, **ends, method=method, scored_sites=number, design_effect=effect, text=text), fit
+
+
+def _untold(fit: Fit) -> str:
+    """Why flags do not tell the kinds of sites apart; "" where they may."""
+    if (apart := fit.known.apart()) is not None and apart[2] <= 0:
+        human, llm, _ = apart
+        return (
+            f"the detector flags known human and LLM sites alike ({human:.0%} and {llm:.0%} of their articles); use"
+            " another detector or threshold, or label a sample (`farmwatch review`)"
+        )
+    flagged = fit.components.flagged[1]
+    if sum(fit.known.llm.values()) < FEWEST_SITES and flagged < LEAST_FLAGGED:
+        return (
+            f"no kind of sites is flagged in more than {flagged:.0%} of its articles, which human sites may be too;"
+            " known LLM sites would tell (`farmwatch canaries`)"
+        )
+    return ""
+
+
+def why_wide(fit: Fit, agree: Agreement, known: KnownSites) -> str:
+    """What is missing where an interval is too wide, and what may be done."""
+    why = []
+    if agree.few and agree.effect > 2:
+        why.append(f"the sites are of {agree.few}: more of these are needed")
+    if unknown := _unknown(known):
+        why.append(unknown)
+    if max(n for n, _ in fit.posterior) == 1:
+        why.append("each site has one scored article: more articles tell the kinds apart")
+    return "; ".join(why) or "more sites are needed, or labels of some (`farmwatch review`)"
+
+
+def _unknown(known: KnownSites) -> str:
+    kinds = " or ".join(kind for kind, cells in (("human", known.human), ("LLM", known.llm)) if not cells)
+    return kinds and f"no known {kinds} sites: add some (`farmwatch canaries`)"
 
 
 def by_review(
     direct: DirectShare, fit: Fit, rows: Iterable[SiteState], review: Review, confidence: float, definition: str = SITES
 ) -> DirectShare:
-    """The share of these sites by the labels of a random sample of them; `direct` where too few are of these sites.
+    """The share of these sites by the labels of a random sample of them; `direct`, which says why, with too few.
 
-    `definition`: one of BY_LABELS.
+    Drawn sites that nobody labelled may be of either kind.
     """
-    from scoring.rates.reviewed_share import reviewed_share
+    import numpy as np
 
-    likely = {
-        row.site: fit.posterior[row.scored, row.flagged] for row in rows if (row.scored, row.flagged) in fit.posterior
-    }
-    is_llm = review.is_llm(definition)
-    found = reviewed_share(likely, is_llm, confidence)
-    if found is None:
-        return direct
-    labels = len(is_llm.keys() & likely.keys())
-    ends = _ends(*found, 1.0, every_look(labels, confidence))
-    share, labelled = round(found.point, _PLACES), counted(labels, "labelled site")
+    from scoring.rates.clusters import WeightedSites, agreement
+    from scoring.rates.reviewed_share import FEWEST_LABELS, reviewed_share
+
+    sites, is_llm = WeightedSites.of(rows, definition), review.is_llm(definition)
+    likely = np.array([fit.posterior[row.scored, row.flagged] for row in sites.rows])
+    labels = np.array([is_llm.get(row.site, math.nan) for row in sites.rows], dtype=float)
+    found = reviewed_share(likely, labels, confidence, sites.weights)
+    number = int(np.isfinite(labels).sum())
     day, until = (datetime.fromtimestamp(ms / 1000, UTC).date() for ms in (review.at_ms, review.until_ms))
-    text = f"{share:.1%} ({confidence:.0%} interval {ends['low']:.1%} to {ends['high']:.1%})"
-    text += f" of {counted(direct.scored_sites, 'site')} with scored articles{_LABELLED.get(definition, '')}"
-    text += f", by {labelled} of {day}, to renew by {until}"
-    if definition == SITES:
+    counts = {"labelled": number, "drawn": review.drawn}
+    if found is None:
+        why = f"{number} of these sites {'has a label' if number == 1 else 'have labels'}, {FEWEST_LABELS} are needed"
+        if review.too_old:
+            why += f"; labels of {review.too_old} are too old"
+        return msgspec.structs.replace(direct, **counts, text=f"{direct.text}; no review: {why}")
+    agree = agreement(sites, found.moves)
+    ends = _ends(*found.interval, math.sqrt(agree.effect), every_look(number, confidence))
+    missing = review.unlabelled  # they may be of either kind
+    ends = {name: round((1 - missing) * end + missing * name.endswith("high"), _PLACES) for name, end in ends.items()}
+    share, low, high = found.interval.point, ends["low"], ends["high"]
+    said = f"{_percent(share, high)} ({confidence:.0%} interval {low:.1%} to {high:.1%})"
+    by = f"by {counted(number, 'labelled site')} of {day}, to renew by {until}"
+    if missing:
+        by += f" ({len(review.llm_shares)} of {review.drawn} drawn sites labelled; the others may be of either kind)"
+    if high - low > WIDEST:
+        return msgspec.structs.replace(direct, **counts, text=f"{direct.text}; {said}, {by}")
+    text = f"{said} of {counted(direct.scored_sites, 'site')} with scored articles{_LABELLED.get(definition, '')}, {by}"
+    if definition not in BY_LABELS:
         text += f"; without these {direct.text}"
-    return msgspec.structs.replace(direct, share=share, **ends, method=REVIEWED, text=text)
+        if direct.share is not None and not low <= direct.share <= high:
+            text += "; labels and flags contradict each other: the detector does not fit these sites"
+    found_effect = round(agree.effect, _PLACES)
+    return DirectShare(
+        share=round(share, _PLACES),
+        **ends,
+        **counts,
+        method=REVIEWED,
+        scored_sites=direct.scored_sites,
+        design_effect=found_effect,
+        text=text,
+    )
 
 
 def without_labels(direct: DirectShare) -> DirectShare:
@@ -181,7 +272,11 @@ def every_look(sites: int, confidence: float) -> float:
     return half / NormalDist().inv_cdf((1 + confidence) / 2)
 
 
-def _ends(share: float, low: float, high: float, times: float, every: float) -> dict[str, float]:
+def _percent(share: float, high: float) -> str:
+    return f"{share:.1%}" if share >= 0.0005 else f"below {high:.1%}"
+
+
+def _ends(share: float, low: float, high: float, times: float, every: float) -> dict[str, Any]:
     """Both intervals of a share, `times` as wide, and the one of every look `every` times as wide as that."""
     stretched = {"low": (low, times), "high": (high, times), "look_low": (low, times * every)}
     stretched["look_high"] = (high, times * every)
@@ -189,8 +284,8 @@ def _ends(share: float, low: float, high: float, times: float, every: float) -> 
 
 
 def _stretched(share: float, end: float, times: float) -> float:
-    """The end of an interval that is so many times as wide on the scale of log odds, where a profile is nearly even."""
-    if times == 1.0 or end in (0.0, 1.0) or share in (0.0, 1.0):
+    """The end of an interval that is so many times as wide on the scale on which the variance of a share is even."""
+    if times == 1.0:
         return end
-    odds, odds_end = (math.log(value / (1 - value)) for value in (share, end))
-    return 1 / (1 + math.exp(-(odds + times * (odds_end - odds))))
+    at, at_end = (math.asin(math.sqrt(value)) for value in (share, end))
+    return math.sin(min(max(at + times * (at_end - at), 0.0), math.pi / 2)) ** 2

@@ -16,8 +16,10 @@ class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
     high: float | None
     look_low: float | None  # an interval that is valid at every look while sites come in
     look_high: float | None
-    method: str  # direct | ppi (by a review) | too few sites | too wide | no scored articles | too few labels
+    method: str  # direct, ppi (by a review), or why `share` is null
     scored_sites: int  # what the share is of
+    labelled: int  # of these those with a label of the review in force
+    drawn: int  # sites of that review, labelled or not
     judged_share: float | None  # llm of classifiable; null where no site could be classified
     judged_low: float | None
     judged_high: float | None

@@ -22,12 +22,15 @@ known LLM sites, and a register of human pages more often; the sites that are me
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+
+from scoring.rates.intervals import Z95
+from stream.schema.records import SiteState
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -61,6 +64,12 @@ class Components(NamedTuple):
         means = _PRECISION * np.array([human, 1 - human, llm, 1 - llm])
         return cls(np.log(means), np.eye(_BETAS) / _BETA_SD**2)
 
+    @property
+    def flagged(self) -> tuple[float, float]:
+        """Of the articles of a human and of an LLM site, the share that is flagged."""
+        a, b, c, d = np.exp(self.mean).tolist()
+        return a / (a + b), c / (c + d)
+
 
 WIDE = Components.of_shares(human=0.05, llm=0.75)  # about as measured; the width covers every detector's shares
 
@@ -70,6 +79,15 @@ class KnownSites(NamedTuple):
 
     human: CellCounts
     llm: CellCounts
+
+    def apart(self) -> tuple[float, float, float] | None:
+        """Shares of articles that are flagged of either kind, and the least difference; None with few sites."""
+        human, llm = map(_flagged, self)
+        if min(len(human), len(llm)) < _FEWEST_KNOWN:
+            return None
+        spread = math.sqrt(human.var(ddof=1) / len(human) + llm.var(ddof=1) / len(llm))
+        apart = float(llm.mean() - human.mean())
+        return float(human.mean()), float(llm.mean()), apart - Z95 * spread
 
 
 _NOTHING_KNOWN = KnownSites({}, {})
@@ -96,21 +114,30 @@ class Fit(NamedTuple):
     misfit: float  # factor by which the sites scatter more than the mixture says; 1 = they fit
     influence: dict[tuple[int, int], float]  # (n, k) -> what one more such site does to the share, to first order
     known_influence: KnownSites  # the same of one more site of known truth
+    known: KnownSites  # that it rests on
 
-    def unlike(self, known: KnownSites) -> Unlike | None:
+    def moves(self, rows: Sequence[SiteState]) -> Floats:
+        """What each of these sites does to the share."""
+        return np.array([self.influence.get((row.scored, row.flagged), 0.0) for row in rows])
+
+    def unlike(self) -> Unlike | None:
         """The kind of which these sites are flagged more or less often than the known ones."""
         covariance = np.linalg.inv(self.components.precision)
-        for kind, at, cells in (("LLM", 2, known.llm), ("human", 0, known.human)):
-            sites = np.array(list(cells.values()), np.int64)
-            if sites.sum() < _FEWEST_KNOWN:
+        for kind, at, cells in (("LLM", 2, self.known.llm), ("human", 0, self.known.human)):
+            each = _flagged(cells)
+            if len(each) < _FEWEST_KNOWN:
                 continue
-            a, b = np.exp(self.components.mean[at : at + 2])
-            here, each = a / (a + b), np.repeat([k / n for n, k in cells], sites)
+            here = self.components.flagged[at // 2]
             slope = here * (1 - here) * np.array([1.0, -1.0])
             variance = slope @ covariance[at : at + 2, at : at + 2] @ slope + each.var(ddof=1) / len(each)
             if abs(here - each.mean()) > _UNLIKE_Z * math.sqrt(variance):
                 return Unlike(kind, float(here), float(each.mean()))
         return None
+
+
+def _flagged(cells: CellCounts) -> Floats:
+    """Of each site the share of its articles that is flagged."""
+    return np.repeat([k / n for n, k in cells], np.array(list(cells.values()), np.int64))
 
 
 class _Cells(NamedTuple):
@@ -175,6 +202,7 @@ def estimate_share(
         misfit=misfit,
         influence=cells.named(influence),
         known_influence=KnownSites(model.human.named(of_human), model.llm.named(of_llm)),
+        known=known,
     )
 
 

@@ -49,7 +49,8 @@ def estimate(
     """Estimate the share of LLM sites from `llm` of `classifiable` site verdicts.
 
     The `undecided` among them count as not llm; the text says what the rate were if all of them were llm.
-    With `errors` estimate and interval are corrected by them (Lang-Reiczigel); without, they are Wilson's, uncorrected.
+    With `errors` estimate and interval are corrected by them (Lang-Reiczigel); without, they are Wilson's, uncorrected,
+    up to the bound that holds if the undecided are llm.
     An interval wider than `half_width` to either side says how many more sites it needs.
     Raises BadParameters for counts that cannot be, and for error counts by which nothing can be corrected: too few
     sites, or none that show the verdict to be better than chance (`ErrorCounts.unusable`).
@@ -75,9 +76,11 @@ def estimate(
     if classifiable:
         found = _interval(llm, classifiable, known, z)
         method = UNCORRECTED if errors is None else errors.METHOD
-        at_most = _interval(llm + undecided, classifiable, known, z).point
+        most = _interval(llm + undecided, classifiable, known, z)
+        if errors is None:  # measured errors count the undecided as not llm, as is done here
+            found = found._replace(high=most.high)
         said = [_share(found, llm, classifiable, f"{confidence:.0%} interval", method)]
-        said += _remarks(classifiable, undecided, at_most)
+        said += _remarks(classifiable, undecided, most.point)
     if errors is not None and known is not None and classifiable and not fits(llm, classifiable, known, z):
         said.append(_misfit(needed, llm / classifiable, errors))
     else:

@@ -4,13 +4,13 @@ The direct estimate takes from canaries and from the sites themselves how often 
 a new generation of models is flagged less often, or a register of human pages more often, both can be wrong. n sites
 that are drawn at random and labelled cannot. With f the probability of a site to be an LLM site, and Y its label,
 
-    share = l mean f over all N sites + mean (Y - l f) over the n labelled ones
-    variance = l^2 var f / N + var (Y - l f) / n,        l = cov(Y, f) / ((1 + n / N) var f), between 0 and 1
+    share = l mean f over the m other sites + mean (Y - l f) over the n labelled ones
+    variance = l^2 var f / m + var (Y - l f) / n,        l = cov(Y, f) / ((1 + n / m) var f), between 0 and 1
 
 (Angelopoulos, Duchi and Zrnic, PPI++: Efficient prediction-powered inference, arXiv 2311.01453, 2023). Good
-probabilities make it narrow, bad ones only as wide as the labels alone. As in `scoring.rates.share_change`, two
-supposed residuals of weight 1/2, one of each sign, and tails by Student's t keep it honest where few labels contradict
-f.
+probabilities make it narrow, bad ones only as wide as the labels alone. Means are weighted by what a site counts for.
+As in `scoring.rates.share_change`, two supposed residuals of weight 1/2, one of each sign, and tails by Student's t
+keep it honest where few labels contradict f.
 """
 
 from __future__ import annotations
@@ -20,44 +20,77 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
-from scoring.rates.definitions import ANY_ARTICLE, EVERY_ARTICLE, SITES
+from scoring.rates.definitions import ANY_ARTICLE, EVERY_ARTICLE
 from scoring.rates.intervals import Z95, Interval
 from scoring.statistics.shares import degrees_of_freedom, t_quantile
 
-FEWEST_LABELS = 20  # of sites, for a share by them
+FEWEST_LABELS = 50  # of sites, for a share by them: by simulation, see docs
+Floats = npt.NDArray[np.float64]
 
 
 class Review(NamedTuple):
     """Labels of a random sample of sites."""
 
     llm_shares: Mapping[str, float]  # site -> of its labelled articles those by a language model
-    at_ms: int  # of the newest label
+    drawn: int  # sites of the sample
+    at_ms: int  # when it was drawn
     until_ms: int  # the labels are too old from then on
+    too_old: int = 0  # sites of labels that are
 
-    def is_llm(self, definition: str = SITES) -> dict[str, bool]:
+    @property
+    def unlabelled(self) -> float:
+        """The part of the drawn sites of which nobody said what they are."""
+        return 1 - len(self.llm_shares) / max(self.drawn, len(self.llm_shares), 1)
+
+    def is_llm(self, definition: str) -> dict[str, bool]:
         """Site -> whether it is an LLM site: at least half of its labelled articles are, or any, or every one."""
-        least = {SITES: 0.5, ANY_ARTICLE: 1e-9, EVERY_ARTICLE: 1.0}[definition]
+        least = {ANY_ARTICLE: 1e-9, EVERY_ARTICLE: 1.0}.get(definition, 0.5)
         return {site: share >= least for site, share in self.llm_shares.items()}
 
 
-def reviewed_share(likely: Mapping[str, float], is_llm: Mapping[str, bool], confidence: float) -> Interval | None:
-    """The share of LLM sites among those of `likely` (site -> probability); None with too few labels of them."""
-    labelled = sorted(is_llm.keys() & likely.keys())
-    n, sites = len(labelled), len(likely)
+class ReviewedShare(NamedTuple):
+    """A share in the interval of independent sites, and what each site does to it for its weight of 1."""
+
+    interval: Interval
+    moves: Floats
+
+
+def reviewed_share(
+    f: Floats, labels: Floats, confidence: float = 0.95, weights: Floats | None = None
+) -> ReviewedShare | None:
+    """The share of LLM sites by their probabilities and labels (1, 0; NaN: none); None with too few labels."""
+    is_labelled = ~np.isnan(labels)
+    n, m = int(is_labelled.sum()), int((~is_labelled).sum())
     if n < FEWEST_LABELS:
         return None
-    every = np.fromiter(likely.values(), np.float64, sites)
-    f = np.array([likely[site] for site in labelled])
-    y = np.array([is_llm[site] for site in labelled], dtype=np.float64)
-    spread = float(every.var(ddof=1))
-    power = float(np.cov(y, f)[0, 1]) / ((1 + n / sites) * spread) if spread > 1e-12 else 0.0
-    power = min(max(power, 0.0), 1.0)
-    residuals = y - power * f
-    share = min(max(power * float(every.mean()) + float(residuals.mean()), 0.0), 1.0)
-    apart = residuals - residuals.mean()
-    squares, fourths = float((apart**2).sum()) + 1, float((apart**4).sum()) + 1
+    w = np.ones(len(f)) if weights is None else weights
+    v, u = w[is_labelled] / w[is_labelled].mean(), w[~is_labelled] / (w[~is_labelled].mean() if m else 1.0)
+    y, likely, others = labels[is_labelled], f[is_labelled], f[~is_labelled]
+    power = _power(y, likely, f, v, w, float(u @ u) / max(m, 1) ** 2)
+    residuals = y - power * likely
+    of_others = power * float(u @ others) / max(m, 1)
+    of_labelled = float(v @ residuals) / n
+    apart = residuals - of_labelled
+    squares, fourths = float(((v * apart) ** 2).sum()) + 1, float(((v * apart) ** 4).sum()) + 1
     degrees = round(degrees_of_freedom(squares, fourths, n), 1)
-    variance = power**2 * spread / sites + squares / (n * (n - 1))
+    spread = float(((u * (power * others - of_others)) ** 2).sum())
+    variance = squares / (n * (n - 1)) + (spread / (m * (m - 1)) if m > 1 else 0.0)
     half = NormalDist().inv_cdf((1 + confidence) / 2) * t_quantile(degrees) / Z95 * float(np.sqrt(variance))
-    return Interval(share, max(share - half, 0.0), min(share + half, 1.0))
+    moves = np.empty(len(f))
+    moves[is_labelled], moves[~is_labelled] = apart / w[is_labelled].sum(), (power * others - of_others)
+    moves[~is_labelled] /= w[~is_labelled].sum() if m else 1.0
+    share = min(max(of_others + of_labelled, 0.0), 1.0)
+    return ReviewedShare(Interval(share, max(share - half, 0.0), min(share + half, 1.0)), moves)
+
+
+def _power(y: Floats, likely: Floats, f: Floats, v: Floats, w: Floats, of_others: float) -> float:
+    """l above: how far the probabilities are believed. `of_others` is 1 / m where sites weigh the same."""
+    n, squares = len(y), float(v @ v)
+    spread = float(np.average((f - np.average(f, weights=w)) ** 2, weights=w**2)) * len(f) / (len(f) - 1)
+    if spread <= 1e-12 or not of_others:
+        return 0.0
+    apart = (y - v @ y / n) * (likely - v @ likely / n)
+    together = float(v**2 @ apart) / squares * n / (n - 1)
+    return min(max(together / ((1 + of_others * n**2 / squares) * spread), 0.0), 1.0)

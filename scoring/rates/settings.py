@@ -26,9 +26,10 @@ class RateSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     canary_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 30.0  # days after which a canary site counts no more
     # classifiable canary sites of each truth (human, llm) from which on the rate is corrected by them
     canary_least: PositiveCount = 20
-    # labels that `farmwatch label` wrote of a sample of `farmwatch review`: with 20 sites or more the share rests on
-    # them, for as many days
+    # labels that `farmwatch label` wrote of a sample of `farmwatch review`: with 50 sites or more the share rests on
+    # them
     review: str = ""
+    # days after the draw of its sample for which a label counts
     review_days: Annotated[float, msgspec.Meta(gt=0, le=3650)] = 180.0
     # groups of queries, as a table of name -> patterns of query ids, such as health = ["health-*"]; the first group
     # that matches counts, and what matches none is in the group `other`

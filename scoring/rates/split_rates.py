@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from scoring.interface import UNCALIBRATED
 from scoring.rates.canary import is_canary
 from scoring.rates.canary_counts import errors_in_force, recent_canaries
 from scoring.rates.cuts import Cut
@@ -72,7 +73,7 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     undated: int = 0  # of all sites: left out by a cut of days because no day is known of them
     mixed: int = 0  # sites with two clear groups of scores, whatever their verdict
     change: ShareChanged | None = None  # of all sites: new ones have another share since a day of the last year
-    definition: str = SITES  # what the share is of: sites | domains | articles | results | ranked-results | …
+    definition: str = SITES  # what the share is of: sites | domains | results | ranked-results | …
     bound_low: float | None = None  # the share of all sites if none of those without a scored article were LLM sites
     bound_high: float | None = None  # and if all of them were
     not_judged: dict[str, int] = msgspec.field(default_factory=dict)  # why sites have no scored article -> sites
@@ -89,6 +90,7 @@ def rate_lines(
     run: str = "",
     review: Review | None = None,
     definition: str = SITES,
+    no_page: Mapping[str, str] | None = None,
 ) -> list[RateLine]:
     """Rates of site rows: one for all sites, or one per group of `by`; each of them per ruleset, detector, method.
 
@@ -96,7 +98,7 @@ def rate_lines(
     rates of their ruleset, detector and site method, see `errors_in_force`, if they came through in the time up to
     `now_ms`. With a `review` a share rests on its labels where enough of its sites have one. Without rows there is one
     line, which says so, and is of `run`. `definition` is one of `scoring.rates.definitions`; judged shares are of sites
-    in any case.
+    in any case. `no_page` says of sites without a page why that is.
     """
     settings = settings or RateSettings()
     cut = cut or Cut()
@@ -116,11 +118,10 @@ def rate_lines(
             judged = rate_of(group_rows, correction.errors, confidence, settings.half_width)
             share, fit_of_group = of_all, fit
             if len(group_rows) < len(wanted):  # the sites of all groups say how often a kind of site is flagged
-                prior = fit and fit.components
-                share, fit_of_group = share_of_rows(group_rows, None, confidence, prior, definition)
-            if review is not None and fit_of_group is not None and definition in BY_LABELS:
+                share, fit_of_group = share_of_rows(group_rows, None, confidence, fit, definition)
+            if review is not None and fit_of_group is not None:
                 share = by_review(share, fit_of_group, group_rows, review, confidence, definition)
-            if definition in BY_LABELS and definition != SITES and share.method != REVIEWED:
+            if definition in BY_LABELS and share.method != REVIEWED:
                 share = without_labels(share)
             found = estimate_line(judged, share)
             estimate = msgspec.structs.asdict(found)
@@ -139,7 +140,7 @@ def rate_lines(
                     mixed=sum(row.mixed for row in group_rows),
                     change=change,
                     definition=definition,
-                    not_judged=_not_judged(group_rows),
+                    not_judged=_not_judged(group_rows, no_page or {}),
                     correction=correction.remark,
                 )
             )
@@ -172,16 +173,17 @@ def llm_probabilities(
     return found
 
 
-def _not_judged(rows: Sequence[SiteState]) -> dict[str, int]:
-    """Of sites without a scored article: no page, the rule that dropped most of its pages, or no score."""
+def _not_judged(rows: Sequence[SiteState], no_page: Mapping[str, str]) -> dict[str, int]:
+    """Why sites have no scored article, and how many."""
     why: Counter[str] = Counter()
     for row in rows:
         if not row.scored and not row.pages:
-            why["no page"] += 1
+            why[no_page.get(row.site, "no page")] += 1
         elif not row.scored and not row.articles:
-            why[max(row.dropped_by, key=row.dropped_by.__getitem__, default="no article")] += 1
+            most = max(row.dropped_by, key=row.dropped_by.__getitem__, default="")
+            why["another language" if most == "language" else "no article"] += 1
         elif not row.scored:
-            why["no score"] += 1
+            why["no threshold" if row.detector.endswith(f"/{UNCALIBRATED}") else "no score"] += 1
     return dict(why.most_common())
 
 

@@ -107,8 +107,8 @@ SPECS: tuple[Spec, ...] = (
     Spec(
         "gauge",
         "share",
-        "Share of LLM sites among these sites with scored articles: the direct estimate.",
-        ("run", "ruleset", "detector", "source", "definition", "bound"),
+        "Share of LLM sites among these sites with scored articles; by the method direct or ppi it has a point.",
+        ("run", "ruleset", "detector", "source", "definition", "method", "bound"),
     ),
     Spec(
         "gauge",

@@ -1,16 +1,18 @@
 """The direct estimate of the share beside classify-and-count, over many simulated webs; and what it costs.
 
-Run by `python -m tests.bench.bench_share [DRAWS]`, with `looks` in place of a number for the alarm of a changed share,
-and with `scores` for a mixture of densities of scores in place of flags. The truth is the share of LLM sites among
-those drawn. Lengths are geometric with mean 4, cut at 20 articles; a site that the test of Binoculars has decided gets
-no further article. A site's flagged share is a draw of a beta: of human sites with mean .045, of LLM sites with mean
-.8. Known sites have 5 to 19 articles. The oracle knows both betas. Classify-and-count is `llm / (llm + human +
-undecided)` by the same test, uncorrected, with Wilson's interval. A row is marked where its coverage is below .94 by
-more than chance (one-sided 1%, Holm over the rows).
+Run by `python -m tests.bench.bench_share [DRAWS]`, with `looks [YEARS]` in place of a number for the alarm of a changed
+share, and with `scores` for a mixture of
+densities of scores in place of flags. The truth is the share of LLM sites among those drawn. Lengths are geometric with
+mean 4, cut at 20 articles; a site that the test of Binoculars has decided gets no further article. A site's flagged
+share is a draw of a beta: of human sites with mean .045, of LLM sites with mean .8. Known sites have 5 to 19 articles.
+The oracle knows both betas. Classify-and-count is `llm / (llm + human + undecided)` by the same test, uncorrected, with
+Wilson's interval. A row is marked where its coverage is below .94 by more than chance (one-sided 1%, Holm over the
+rows).
 """
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -21,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import minimize_scalar
-from scipy.stats import binom, gaussian_kde
+from scipy.stats import beta, binom, gaussian_kde
 
-from scoring.rates.change_alarm import find_change
+from scoring.rates.change_alarm import FALSE_ALARMS, find_change, likelihoods, log_evidence
 from scoring.rates.mixture import WIDE, CellCounts, Components, KnownSites, estimate_share
 from scoring.rates.site_rates import site_rate
 from scoring.sites.sprt import SiteTest, SprtParams, of_flags
@@ -67,8 +69,8 @@ WEBS = (
 
 def main() -> None:
     """Print every table."""
-    if sys.argv[1:] == ["looks"]:
-        return looks()
+    if sys.argv[1:2] == ["looks"]:
+        return looks(int(sys.argv[2]) if len(sys.argv) > 2 else 400)
     if sys.argv[1:] == ["scores"]:
         return scores(read_sites(data_root() / "data" / "scores" / "page_scores.csv", 0))
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 100
@@ -155,18 +157,58 @@ def _share_by_densities(known: list[list[Floats]], drawn: list[Floats]) -> tuple
     return float(shares[value.argmax(), 0]), float(inside[0]), float(inside[-1])
 
 
-def looks() -> None:
-    """The alarm beside intervals that do not overlap: false alarms of a year of daily looks, days until a jump is seen.
+def looks(years: int) -> None:
+    """The alarm beside intervals that do not overlap: false alarms of a year, days until a jump is seen.
 
-    Jumps come on day 120; a year without one is looked at every third day by the alarm, every seventh by intervals.
+    The alarm looks every hour (see `_year`). Jumps come on day 120; intervals are looked at every seventh day.
     """
+    with ProcessPoolExecutor(2) as pool:
+        false = sum(pool.map(_year, range(years), chunksize=5))
+    most = beta.ppf(0.95, false + 1, years - false)
+    print(f"hourly looks: {false} of {years} years with a false alarm, at most {most:.1%} of years (95%)", flush=True)
     print(f"{YEARS} years: 50 sites a day, share .15; a jump of +.05")
-    for name, is_alarmed, every in (("alarm", _is_alarmed, 3), ("overlap", _is_apart, 7)):
-        quiet = [_first_alarm(np.random.default_rng(seed), 365, is_alarmed, every) for seed in range(YEARS)]
+    for name, is_alarmed in (("alarm", _is_alarmed), ("overlap", _is_apart)):
         jumps = [_first_alarm(np.random.default_rng(seed), 120, is_alarmed, 1) for seed in range(YEARS)]
         seen = sorted(1000 if day is None else day - 119 for day in jumps)
-        false = sum(day is not None for day in quiet)
-        print(f"  {name:8} false alarms {false} of {YEARS}; days until a jump is seen: {seen[YEARS // 2]}, {seen}")
+        print(f"  {name:8} days until a jump is seen: {seen[YEARS // 2]}, {seen}")
+    quiet = [_first_alarm(np.random.default_rng(seed), 365, _is_apart, 7) for seed in range(YEARS)]
+    print(f"  overlap  false alarms {sum(day is not None for day in quiet)} of {YEARS}")
+
+
+def _year(seed: int) -> bool:
+    """Whether a year without a change has an alarm: 50 sites a day at random hours.
+
+    Kinds of sites are fitted anew weekly, after a quarter monthly. A day that ends with evidence of 1 or more is looked
+    at hour by hour, any other at its end.
+    """
+    rng = np.random.default_rng(10_000 + seed)
+    known = _drawn(rng, Web(1, 0.15)).known
+    days: list[CellCounts] = []
+    of_day = np.empty((0, 0))
+    fit = None
+    for day in range(365):
+        days.append(_drawn(rng, Web(int(rng.poisson(50)) + 1, 0.15)).cells)
+        is_new = day >= 7 and day % (7 if day < 91 else 28) == 0
+        if is_new:
+            fit = estimate_share(_sum(days), WIDE, known)
+        if fit is None:
+            continue
+        sites = [cell for cell in Counter(days[-1]).elements() if cell in fit.posterior]
+        if is_new:
+            cells = list(fit.posterior)
+            each = likelihoods(fit, cells)
+            of_day = np.array([[one.get(cell, 0.0) for cell in cells] for one in days]) @ each
+        else:
+            of_day = np.vstack([of_day, likelihoods(fit, sites).sum(axis=0)])
+        if np.logaddexp.reduce(log_evidence(of_day)) < 0:
+            continue
+        hours, of_site, evening = rng.integers(24, size=len(sites)), likelihoods(fit, sites), of_day[-1].copy()
+        for hour in range(24):
+            of_day[-1] = of_site[hours <= hour].sum(axis=0)
+            if np.logaddexp.reduce(log_evidence(of_day)) >= math.log(1 / FALSE_ALARMS):
+                return True
+        of_day[-1] = evening
+    return False
 
 
 def _first_alarm(rng: np.random.Generator, jump: int, is_alarmed: IsAlarmed, every: int) -> int | None:
@@ -214,6 +256,15 @@ class _Draw(NamedTuple):
 
 
 def _drawn(rng: np.random.Generator, web: Web) -> _Draw:
+    cells, is_llm = _flags_of(rng, web)
+    sizes = rng.integers(5, 20, web.known)
+    human, llm = (rng.binomial(sizes, _shares(rng, web.known, *of)) for of in ((0.045, 11.5), (0.8, 24.0)))
+    known = KnownSites(_cells(sizes, human), _cells(sizes, llm))
+    return _Draw(Counter(cells), known, float(is_llm.mean()))
+
+
+def _flags_of(rng: np.random.Generator, web: Web) -> tuple[list[tuple[int, int]], npt.NDArray[np.bool_]]:
+    """Scored and flagged articles of each site, and whether it is an LLM site."""
     is_llm = rng.random(web.sites) < web.share
     means = np.where(is_llm, web.llm_mean, web.human_mean)
     lengths = np.minimum(rng.geometric(1 / means), 20)
@@ -223,10 +274,7 @@ def _drawn(rng: np.random.Generator, web: Web) -> _Draw:
     stopped = _decided()[np.arange(1, 21), flags] | (np.arange(1, 21) >= lengths[:, None])
     lengths = stopped.argmax(axis=1) + 1
     flags = flags[np.arange(web.sites), lengths - 1]
-    sizes = rng.integers(5, 20, web.known)
-    human, llm = (rng.binomial(sizes, _shares(rng, web.known, *of)) for of in ((0.045, 11.5), (0.8, 24.0)))
-    known = KnownSites(_cells(sizes, human), _cells(sizes, llm))
-    return _Draw(_cells(lengths, flags), known, float(is_llm.mean()))
+    return list(zip(lengths.tolist(), flags.tolist(), strict=True)), is_llm
 
 
 def _shares(rng: np.random.Generator, sites: int, mean: float, precision: float) -> npt.NDArray[np.float64]:

@@ -99,7 +99,8 @@ def test_the_share_agrees_with_the_truth(result: dict[str, Any]) -> None:
 def test_the_kept_log_has_the_result_of_the_demo(folder: Path, result: dict[str, Any]) -> None:
     """`rate` prints share, interval and all denominators of the same sites, with the warning; `audit` is clean."""
     (rate,) = result["rates"]
-    assert json.loads(_on_kept(folder, "rate", "--json").stdout) == {**rate, "warning": result["warning"]}
+    found = json.loads(_on_kept(folder, "rate", "--json").stdout)
+    assert found == {**rate, "warning": result["warning"], "not_judged": {"refused by robots.txt": 1}}
     printed = _on_kept(folder, "rate")
     for part in (
         f"{rate['share']:.1%} (95% interval {rate['low']:.1%} to {rate['high']:.1%}) of {rate['scored_sites']} sites",

@@ -43,14 +43,14 @@ def review(
         raise UsageError(f"--sites {sites}: a review needs {FEWEST_LABELS} sites or more; 100 are a good start")
     config = common.load().config
     with opened(config) as log:
-        rows = {row.site: row for row in read_sites(log, run)}
-        likely = llm_probabilities(list(rows.values()), config.rate, int(time.time() * 1000))
+        rows, now_ms = {row.site: row for row in read_sites(log, run)}, int(time.time() * 1000)
+        likely = llm_probabilities(list(rows.values()), config.rate, now_ms)
         if len(likely) < FEWEST_LABELS:
             raise FarmwatchError(
                 f"{counted(len(likely), 'site')} with a scored article: a review needs {FEWEST_LABELS}"
             )
         chosen = [rows[site] for site in drawn_sites(rows, likely, sites, seed)]
-        lines = list(sample_lines(log, names_to_read(log, run), chosen, pages, seed))
+        lines = list(sample_lines(log, names_to_read(log, run), chosen, pages, seed, now_ms))
     try:
         out.write_bytes(msgspec.json.Encoder().encode_lines(lines))
     except OSError as error:

@@ -11,6 +11,7 @@ import msgspec
 from cyclopts import Parameter
 
 from crawler.crawl_stage import frontier_left
+from crawler.frontier.report import why_no_page
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.commands.results.change import show_change
 from farmwatch.config.config import Config
@@ -23,24 +24,26 @@ from farmwatch.terminal.messages import message, put, put_columns, put_json, put
 from replay.runs.lookup import find_run, names_to_read
 from replay.runs.site_table import Counts, counts_of, read_rows
 from replay.runs.topology import records_behind
+from scoring.rates.canary import is_canary
 from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.site_rates import OTHER, day_of, group_order
 from scoring.rates.split_rates import RateLine, rate_lines, with_open_sites
-from stream.log.contract import Log
+from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
 from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
-from stream.schema.topics import DECISIONS, HITS
+from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
 from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
 _NAMES_SHOWN = 20
 _REASONS_SHOWN = 3
+_LOOKED_UP = 2_000  # sites in the frontier: about a second
 _DAYS_SHOWN = 7  # of the history, without --since
 
 
-ShareOf = Literal["sites", "domains", "articles", "results", "ranked-results", "any-article", "every-article"]
+ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article"]
 RateSplit = Literal["source", "query", "query-group", "rank", "day", "week", "month"]
 
 
@@ -53,7 +56,7 @@ def rate(
     of: Annotated[
         ShareOf,
         Parameter(
-            help="What the share is of: sites, registrable domains, articles, search results, these by rank, or,"
+            help="What the share is of: sites, registrable domains, search results, these by rank, or,"
             " after a review, sites with any or with every article by a language model."
         ),
     ] = "sites",
@@ -75,8 +78,8 @@ def rate(
 
     The share is estimated from the flagged pages of all sites that have a scored article. The share by site verdicts
     alone is printed below it: it misses LLM sites that have too few pages for a verdict. Of domains, each counts once;
-    of articles and of search results, a site counts as often as it has them; by rank, a result counts less the lower
-    the best rank of its site is.
+    of search results, a site counts as often as they name it; by rank, a result counts less the lower the best rank of
+    its site is.
 
     By day, week (ISO) or month, in UTC: the sites that search results returned in it, with their verdicts as they stand
     now. A site counts in each window that returned it. An interval that is too wide says how many more sites it needs.
@@ -108,9 +111,12 @@ def rate(
         if source:
             _require_source(source, rows)
         open_sites, waiting = _still_to_come(log, config)
+        no_page = _why_no_page(log, config, rows, now_ms)
     if kept is None:
         review = read_review(config.rate, now_ms)
-        lines = rate_lines(rows, by or "", config.rate, now_ms=now_ms, cut=cut, review=review, definition=of)
+        lines = rate_lines(
+            rows, by or "", config.rate, now_ms=now_ms, cut=cut, review=review, definition=of, no_page=no_page
+        )
     else:
         lines = kept.lines
         message(f"as TALLY's process found it at {datetime.fromtimestamp(kept.at / 1000, UTC):%H:%M:%S} UTC")
@@ -201,6 +207,20 @@ def _still_to_come(log: Log, config: Config) -> tuple[int | None, int]:
     waiting = records_behind(log, {"crawl": (HITS,)})["crawl"]
     embedded = config.log.url.startswith("sqlite:")
     return frontier_left(log, topics[HITS]).active if embedded else None, waiting
+
+
+def _why_no_page(log: Log, config: Config, rows: Iterable[SiteState], now_ms: int) -> dict[str, str]:
+    """Site -> why it has no page, of the first LOOKED_UP; on a broker the frontier is not looked at."""
+    sites = [row.site for row in rows if not row.pages and not is_canary(row.site)][:_LOOKED_UP]
+    topic = f"state.{FRONTIER_STORE}"
+    partitions = log.topics().get(topic, 0) if config.log.url.startswith("sqlite:") else 0
+    found = {}
+    for partition in range(partitions if sites else 0):
+        with log.read_state(FRONTIER_STORE, partition) as state:
+            for site in sites:
+                if partition_of(site, partitions) == partition:
+                    found[site] = why_no_page(state, config.crawl, site, now_ms)
+    return found
 
 
 def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int, run: str) -> Exit:

@@ -9,7 +9,7 @@ import pytest
 from crawler.dry_run import DryRun
 from crawler.errors import OldFrontier
 from crawler.fetch.jobs import FetchOutcome
-from crawler.frontier.report import FrontierReader, FrontierReport, queued_pages, site_report
+from crawler.frontier.report import FrontierReader, FrontierReport, queued_pages, site_report, why_no_page
 from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack
 from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
@@ -106,6 +106,27 @@ def test_one_site_is_told_with_its_urls_in_order() -> None:
     short = site_report(site.committed, site.settings, "a.test", site.now, 1)
     assert short is not None and (len(short.urls), short.urls_known) == (1, 4)
     assert site_report(site.committed, site.settings, "none.test", site.now, None) is None
+
+
+@pytest.mark.parametrize(
+    ("robots", "failure", "why"),
+    [
+        (b"User-agent: *\nDisallow: /\n", {}, "refused by robots.txt"),
+        (b"", fail("dns_no_name"), "host unreachable"),
+        (b"", fail("http_404", status=404, unreachable=False, transient=False), "pages gone or forbidden"),
+        (b"", {"outcome": FetchOutcome.REFUSED, "reason": "content_type"}, "no HTML"),
+        (b"", {"outcome": FetchOutcome.REFUSED, "reason": "opt_out"}, "opted out of mining"),
+    ],
+)
+def test_why_a_site_has_no_page_is_said_in_a_few_words(robots: bytes, failure: dict[str, object], why: str) -> None:
+    """By the reason that stopped the site, else by that of most of its URLs; before the first request it waits."""
+    site = Site(tries=1, use_sitemaps=False)
+    site.hits(*hits_of("http://a.test/1", "http://a.test/2"))
+    assert why_no_page(site.committed, site.settings, "a.test", site.now) == "not yet crawled"
+    assert why_no_page(site.committed, site.settings, "b.test", site.now) == "not yet crawled"
+    site.robots(robots)
+    site.walk(**failure)
+    assert why_no_page(site.committed, site.settings, "a.test", site.now) == why
 
 
 def test_rows_of_another_version_are_not_guessed_at() -> None:

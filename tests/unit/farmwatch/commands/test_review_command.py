@@ -39,18 +39,21 @@ def url(tmp_path: Path, no_weights: None) -> str:
 
 
 def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """30 of 60 sites, two articles each, without a word of the detector; labelled by keys; `rate` rests on them."""
+    """51 of 60 sites, two articles each, without a word of the detector; labelled by keys; `rate` rests on them.
+
+    With two labels fewer than it takes the direct share stays, and says so.
+    """
     sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
-    ran = farmwatch("review", "--sites", "30", "--pages", "2", "--out", sample, "--log", url, "--json")
+    ran = farmwatch("review", "--sites", "51", "--pages", "2", "--out", sample, "--log", url, "--json")
     assert ran.code == Exit.OK
-    assert json.loads(ran.out) == {"out": str(sample), "articles": 60, "sites": 30, "of": SITES}
-    assert "60 articles of 30 sites, of 60" in ran.err
+    assert json.loads(ran.out) == {"out": str(sample), "articles": 102, "sites": 51, "of": SITES}
+    assert "102 articles of 51 sites, of 60" in ran.err
     pages = LabelSample(sample).pages
     assert set(Counter(one.site for one in pages).values()) == {2}
     assert not any(one.verdict_a or one.run_a or one.failed_a for one in pages)
     assert all(one.text == f"Text {one.fetch_id.removeprefix('fetch-')}." for one in pages)
     drawn = {one.site for one in pages}
-    assert len(drawn & LLM) == 10  # in proportion
+    assert len(drawn & LLM) == 17  # in proportion
     keys = tmp_path / "keys"
     keys.write_text("".join("l" if one.site in LLM else "h" for one in pages))
     ran = farmwatch("label", sample, "--out", labels, "--answers", keys)
@@ -59,23 +62,45 @@ def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url
     found = json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
     assert (before["method"], found["method"]) == ("direct", "ppi")
     assert found["low"] < 1 / 3 < found["high"] and found["share"] == pytest.approx(1 / 3, abs=0.05)
+    assert (found["labelled"], found["drawn"]) == (51, 51)
+    assert "by 51 labelled sites of" in found["text"] and "without these" in found["text"]
     shown = farmwatch("runs", "show", A, "--log", url, "--set", f"rate.review={labels}").out
-    assert f"{found['share']:.1%} (95% interval" in shown and "by 30 labelled sites of" in " ".join(shown.split())
+    assert "by 51 labelled sites of" in " ".join(shown.split())
     some = farmwatch("rate", "--of", "any-article", "--log", url, "--set", f"rate.review={labels}").out
-    assert "have an article by a language model, by 30 labelled sites" in " ".join(some.split())
-    assert "by 30 labelled sites of" in found["text"] and "without these" in found["text"]
+    assert "have an article by a language model, by 51 labelled sites" in " ".join(some.split())
     assert (found["judged_share"], found["scored_sites"]) == (before["judged_share"], SITES)
+    labels.write_text("".join(line for line in labels.open() if json.loads(line)["site"] not in sorted(drawn)[:2]))
+    few = json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
+    assert few["text"] == before["text"] + "; no review: 49 of these sites have labels, 50 are needed"
+    assert (few["method"], few["share"]) == ("direct", before["share"])
 
 
 def test_labels_that_contradict_the_detector_win(farmwatch: Runner, url: str, tmp_path: Path) -> None:
     """Where people say that no site is one, the share is near none, whatever the detector flags."""
     sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
-    farmwatch("review", "--sites", "40", "--pages", "1", "--out", sample, "--log", url)
+    farmwatch("review", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
     keys = tmp_path / "keys"
     keys.write_text("h" * len(LabelSample(sample).pages))
     farmwatch("label", sample, "--out", labels, "--answers", keys)
     found = json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
     assert found["share"] < 0.05 and found["method"] == "ppi"
+    assert "labels and flags contradict each other" in found["text"] and "without these" in found["text"]
+    assert found["text"].startswith("below ")
+
+
+def test_drawn_sites_that_nobody_labelled_may_be_of_either_kind(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """Who presses `s` for a sixth of the sites gets an interval that is wider by as much, and reads it."""
+    sample, labels, keys = tmp_path / "review.jsonl", tmp_path / "labels.jsonl", tmp_path / "keys"
+    farmwatch("review", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
+    found = []
+    for skipped in (0, 10):
+        keys.write_text("s" * skipped + "h" * (60 - skipped))
+        labels.unlink(missing_ok=True)
+        farmwatch("label", sample, "--out", labels, "--answers", keys)
+        found.append(json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out))
+    assert found[1]["high"] - found[1]["low"] > found[0]["high"] - found[0]["low"] + 0.12
+    assert (found[1]["labelled"], found[1]["drawn"]) == (50, 60)
+    assert "(50 of 60 drawn sites labelled; the others may be of either kind)" in found[1]["text"]
 
 
 def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_path: Path) -> None:
@@ -83,15 +108,16 @@ def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_pa
     files = []
     for number, seed in enumerate(("1", "1", "2")):
         files.append(tmp_path / f"{number}.jsonl")
-        assert farmwatch("review", "--sites", "20", "--seed", seed, "--out", files[-1], "--log", url).code == Exit.OK
+        assert farmwatch("review", "--sites", "50", "--seed", seed, "--out", files[-1], "--log", url).code == Exit.OK
     texts = [file.read_text() for file in files]
-    assert texts[0] == texts[1] != texts[2]
+    same = [[{**json.loads(line), "drawn_at": 0} for line in text.splitlines()] for text in texts]
+    assert same[0] == same[1] != same[2]
 
 
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
-        (["--sites", "5"], Exit.USAGE, "a review needs 20 sites or more"),
+        (["--sites", "5"], Exit.USAGE, "a review needs 50 sites or more"),
         (["--pages", "0"], Exit.USAGE, "Must be >= 1."),
         (["--run", "nothing"], Exit.PROBLEM, "nothing"),
     ],
@@ -122,15 +148,29 @@ def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> Non
     ]
     found = read_review(_labels(tmp_path, *lines), 20)
     assert found is not None
-    assert found.is_llm() == {"half.example": True, "human.example": False}
-    assert found.at_ms == 10
+    assert found.is_llm("sites") == {"half.example": True, "human.example": False}
+    assert (found.at_ms, found.drawn) == (5, 2)
+
+
+def test_a_label_is_as_old_as_the_draw_of_its_sample(tmp_path: Path) -> None:
+    """One new label renews no old one; drawn sites count that nobody labelled."""
+    old = [
+        {"fetch_id": f"{n}", "site": f"o{n}.example", "label": "llm", "labelled_at": 5 + n, "drawn": 3, "drawn_at": 5}
+        for n in range(3)
+    ]
+    new = {"fetch_id": "9", "site": "n.example", "label": "human", "drawn": 4, "drawn_at": 12 * DAY_MS}
+    found = read_review(_labels(tmp_path, *old, {**new, "labelled_at": 13 * DAY_MS}), 15 * DAY_MS)
+    assert found is not None
+    assert (dict(found.llm_shares), found.drawn, found.too_old) == ({"n.example": 0.0}, 4, 3)
+    assert (found.at_ms, found.until_ms, found.unlabelled) == (12 * DAY_MS, 22 * DAY_MS, 0.75)
 
 
 def test_a_review_ends_with_its_age_and_a_lost_file_is_said(tmp_path: Path) -> None:
     """Older than `rate.review_days` it is not used; a file that is not there is an error that names the setting."""
     settings = _labels(tmp_path, {"fetch_id": "1", "site": "a.example", "label": "llm", "labelled_at": 5})
     assert read_review(settings, 10 * DAY_MS) is not None
-    assert read_review(settings, 11 * DAY_MS) is None
+    old = read_review(settings, 11 * DAY_MS)
+    assert old is not None and (old.llm_shares, old.too_old) == ({}, 1)
     assert read_review(RateSettings(), 0) is None
     with pytest.raises(FarmwatchError, match=r"rate\.review"):
         read_review(RateSettings(review=str(tmp_path / "gone.jsonl")), 0)

@@ -33,7 +33,7 @@ def test_rate_shows_all_denominators_versions_and_the_warning(farmwatch: Runner,
     assert ran.code == Exit.OK
     for part in (
         "no site has a scored article",
-        "2 of 2 sites (1 no page, 1 no article)",
+        "2 of 2 sites (1 not yet crawled, 1 no article)",
         "100.0% (5.5% to 100.0%, uncorrected); 1 llm, 0 human, 0 undecided, 1 unclassifiable",
         DETECTOR,
         "default",

@@ -278,6 +278,49 @@ def test_gauges_show_the_newest_rows_of_the_detector_in_use(log: _Log) -> None:
     assert _value(metrics, rate % "other") == 1.0
 
 
+def test_the_share_and_its_alarm_are_gauges(log: _Log) -> None:
+    """Of each definition the point and the interval of every look, with its method; sources have that of sites.
+
+    No point where no number is named. The alarm is 1 once new sites have another share.
+    """
+    metrics = Metrics()
+    maintenance = _maintenance(log, _Clock(), metrics=metrics)
+    old = [(9, 8)] * 10 + [(9, 0)] * 90
+
+    def rows(cells: list[tuple[int, int]], start: int, day: int) -> list[Output]:
+        return [
+            _row(f"s{n}.d{n}.com", "undecided", scored=cell[0], flagged=cell[1], days=[day], hits=2)
+            for n, cell in enumerate(cells, start)
+        ]
+
+    def shares() -> dict[tuple[str, ...], float]:
+        names = "source", "definition", "method", "bound"
+        return {
+            tuple(sample.labels[name] for name in names): sample.value
+            for family in metrics.registry.collect()
+            for sample in family.samples
+            if sample.name == "farmwatch_share"
+        }
+
+    changed = 'share_changed{detector="x/1",ruleset="default",run="first"}'
+    log.append(rows(old[:2], 0, 20_000))
+    maintenance.update_gauges()
+    assert {bound for *_, bound in shares()} == {"low", "high"}
+    assert {method for _, _, method, _ in shares()} == {"too few sites"}
+    log.append(rows(old, 0, 20_000))
+    maintenance.update_gauges()
+    found = shares()
+    for definition in ("sites", "domains", "results", "ranked-results"):
+        low, point, high = (found["all", definition, "direct", bound] for bound in ("low", "point", "high"))
+        assert low < point < high and point == pytest.approx(0.1, abs=0.03)
+    assert found["file", "sites", "direct", "point"] == found["all", "sites", "direct", "point"]
+    assert {source for source, *_ in found} == {"all", "file"} and len(found) == 15
+    assert _value(metrics, changed) == 0
+    log.append(rows([(9, 8)] * 60, 1000, 20_010))
+    maintenance.update_gauges()
+    assert _value(metrics, changed) == 1
+
+
 def test_gauges_of_a_run_without_rows_name_that_run(log: _Log) -> None:
     """After a cutover to a run without rows, the gauges are 0 and have its name."""
     metrics = Metrics()

@@ -79,6 +79,12 @@ def test_what_known_sites_say_now_is_the_rest() -> None:
     assert (found.new_sites, found.sources, found.known_sites) == (0.0, 0.0, 0.25)
 
 
+def test_on_a_young_log_all_of_a_change_is_of_new_sites() -> None:
+    """No site was known before: sites known before have no part in it."""
+    found = change_parts([point(0.25)], line(0.5), [row("a", DAY), row("b", DAY + 1)], {"a": 1.0, "b": 0.0})
+    assert (found.new_sites, found.sources, found.known_sites, found.known) == (0.25, 0.0, 0.0, 0)
+
+
 @pytest.mark.parametrize("more", [{"digest": "d2"}, {"detector": "pair"}, {"run": "r2"}, {"share_method": "ppi"}])
 def test_a_step_where_the_instrument_changed_is_the_instruments(more: dict[str, str]) -> None:
     """Between two points, and between the last point and now; steps of one instrument are not."""

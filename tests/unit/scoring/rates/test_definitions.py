@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from scoring.rates.clusters import WeightedSites, design_effect, domains_of
+from scoring.rates.clusters import WeightedSites, agreement, domains_of
 from scoring.rates.definitions import BY_LABELS, DEFINITIONS
 from scoring.rates.direct_share import direct_share, share_of_rows
 from scoring.rates.reviewed_share import Review
@@ -62,7 +62,7 @@ def test_four_hundred_subdomains_of_one_operator_are_no_four_hundred_draws() -> 
         sites = WeightedSites.of(web(rng, 60, subdomains, 0.3), "sites")
         _, fit = direct_share(sites.cells)
         assert fit is not None
-        assert least <= design_effect(sites, fit) <= most
+        assert least <= agreement(sites, fit.moves(sites.rows)).effect <= most
 
 
 @pytest.mark.slow
@@ -80,6 +80,63 @@ def test_clustered_intervals_cover_the_share_of_operators() -> None:
     assert alone < 20
 
 
+def of_queries(rng: np.random.Generator, queries: int, sites: int = 30) -> list[SiteState]:
+    """Independent operators, of each query so many, of which another part are LLM sites: 30% on average."""
+    rows = []
+    for query in range(queries):
+        for row in web(rng, sites, 1, rng.beta(0.9, 2.1)):
+            name = f"q{query}{row.id}".replace("s0.", "")
+            rows.append(
+                SiteState(
+                    id=name, site=name, ruleset="r", scored=row.scored, flagged=row.flagged, queries=[f"q{query}"]
+                )
+            )
+    return rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("queries", "least"), [(3, 17), (5, 17), (8, 18)])
+def test_few_queries_widen_the_interval(queries: int, least: int) -> None:
+    """Of 20 webs of few queries that differ the truth is inside in 17 or more; the text says how many they are."""
+    covered = 0
+    for seed in range(20):
+        found, _ = share_of_rows(of_queries(np.random.default_rng(seed), queries))
+        assert found.low is not None and found.high is not None
+        covered += found.low <= 0.3 <= found.high
+        assert f"{queries} queries" in found.text
+    assert covered >= least
+
+
+def test_one_operator_with_nearly_all_sites_is_no_number() -> None:
+    """400 subdomains of one operator and 5 other sites; two operators with 200 each; one that has all."""
+    rng = np.random.default_rng(3)
+    farm = web(rng, 1, 400, 1.0)
+    others = [
+        SiteState(id=f"o{n}", site=f"other{n}.net", ruleset="r", scored=row.scored, flagged=row.flagged)
+        for n, row in enumerate(web(rng, 5, 1, 0.0))
+    ]
+    two = [
+        SiteState(id=f"t{n}", site=f"s{n}.paper.net", ruleset="r", scored=row.scored, flagged=row.flagged)
+        for n, row in enumerate(web(rng, 1, 200, 0.0))
+    ]
+    for rows, said in (
+        ([*farm, *others], "the sites are of 6 registrable domains: more of these are needed"),
+        ([*farm[:200], *two], "the sites are of 2 registrable domains"),
+        (farm, "the sites are of 1 registrable domain"),
+    ):
+        line = line_of(rows)
+        assert (line.share, line.method) == (None, "too wide")
+        assert said in line.text
+
+
+def test_sites_of_one_query_are_what_it_finds() -> None:
+    """A share of one query's sites says nothing of others: it says so, and is not widened."""
+    rows = of_queries(np.random.default_rng(1), 1, 200)
+    found, _ = share_of_rows(rows)
+    assert found.share is not None and found.design_effect == 1
+    assert "200 sites with scored articles, all of one query" in found.text
+
+
 def test_sites_of_one_query_agree() -> None:
     """Sites that one query found are a cluster as well."""
     rng = np.random.default_rng(5)
@@ -90,20 +147,19 @@ def test_sites_of_one_query_agree() -> None:
 
 
 def test_what_counts_decides_the_share() -> None:
-    """LLM sites with many articles and few results of rank 1: half of sites, more of articles, fewer of results."""
+    """LLM sites of ten operators with few results of rank 1: half of sites, fewer of results."""
     rows = []
     for n in range(60):
-        many = SiteState(id=f"l{n}", site=f"s{n}.farm{n // 20}.com", ruleset="r", scored=9, flagged=8, articles=30)
+        many = SiteState(id=f"l{n}", site=f"s{n}.farm{n // 6}.com", ruleset="r", scored=9, flagged=8, articles=30)
         few = SiteState(id=f"h{n}", site=f"paper{n}.com", ruleset="r", scored=9, flagged=0, articles=10)
         rows += [replace(many, best_rank=1, hits=1), replace(few, best_rank=63, hits=9)]
     shares = {definition: line_of(rows, definition) for definition in DEFINITIONS}
     assert {name: line.definition for name, line in shares.items()} == {name: name for name in shares}
     found = {name: line.share for name, line in shares.items()}
-    expected = {"sites": 0.5, "domains": 3 / 63, "articles": 0.75, "results": 0.1, "ranked-results": 0.4}
+    expected = {"sites": 0.5, "domains": 10 / 70, "results": 0.1, "ranked-results": 0.4}
     assert found == pytest.approx(expected, abs=0.06)
     assert all(line.scored_sites == 120 for line in shares.values())
-    assert "63 registrable domains of 120 sites" in shares["domains"].text
-    assert "2,400 articles of 120 sites" in shares["articles"].text
+    assert "70 registrable domains of 120 sites" in shares["domains"].text
     assert "600 search results of 120 sites" in shares["results"].text
     assert "600 search results by rank of 120 sites" in shares["ranked-results"].text
 
@@ -112,8 +168,8 @@ def test_labels_tell_any_from_every_article() -> None:
     """Sites with any, with half, with every article by a language model; without labels there is no such share."""
     rows = web(np.random.default_rng(1), 200, 1, 0.3)
     scored = sorted(row.site for row in rows)[:100]
-    review = Review({site: (number % 4) / 3 for number, site in enumerate(scored)}, 86_400_000, 2 * 86_400_000)
-    lines = {name: rate_lines(rows, definition=name, review=review)[0] for name in BY_LABELS}
+    review = Review({site: (number % 4) / 3 for number, site in enumerate(scored)}, 100, 86_400_000, 2 * 86_400_000)
+    lines = {name: rate_lines(rows, definition=name, review=review)[0] for name in ("sites", *BY_LABELS)}
     found = {name: line.share for name, line in lines.items()}
     assert found == pytest.approx({"sites": 0.5, "any-article": 0.75, "every-article": 0.25}, abs=0.06)
     assert (
@@ -121,7 +177,7 @@ def test_labels_tell_any_from_every_article() -> None:
         in lines["any-article"].text
     )
     assert "have only articles by language models, by 100" in lines["every-article"].text
-    for none in (None, Review({scored[0]: 1.0}, 0, 1)):
+    for none in (None, Review({scored[0]: 1.0}, 1, 0, 1)):
         line = rate_lines(rows, definition="any-article", review=none)[0]
         assert (line.share, line.low, line.method, line.scored_sites) == (None, None, "too few labels", 200)
         assert line.text.startswith("no share: only labelled sites")
@@ -137,7 +193,11 @@ def test_the_bounds_hold_whatever_those_not_judged_are() -> None:
     ]
     rows += [SiteState(id=f"a{n}", site=f"a{n}.com", ruleset="r", pages=5, articles=5, abstained=5) for n in range(10)]
     line = line_of(rows)
-    assert line.not_judged == {"min_tokens": 20, "no page": 10, "no score": 10}
+    assert line.not_judged == {"no article": 20, "no page": 10, "no score": 10}
+    robots = rate_lines(rows, no_page={f"e{n}.com": "refused by robots.txt" for n in range(4)})[0].not_judged
+    assert robots == {"no article": 20, "no score": 10, "no page": 6, "refused by robots.txt": 4}
+    foreign = [SiteState(id="f", site="f.com", ruleset="r", pages=5, dropped_by={"language": 5})]
+    assert line_of(foreign).not_judged == {"another language": 1}
     assert line.low is not None and line.high is not None
     assert line.bound_low == pytest.approx(line.low * 60 / 100)
     assert line.bound_high == pytest.approx((line.high * 60 + 40) / 100)

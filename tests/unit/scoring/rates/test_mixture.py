@@ -209,13 +209,13 @@ def test_sites_unlike_the_known_ones_are_named() -> None:
     """A newer generation of models that is flagged less often is; sites that are like the known ones are in no draw."""
     rng = np.random.default_rng(15)
     known = canaries(rng)
-    found = fitted(web(rng, 2000, 0.3, HUMAN, (15.0, 9.0))[0], known).unlike(known)
+    found = fitted(web(rng, 2000, 0.3, HUMAN, (15.0, 9.0))[0], known).unlike()
     assert found is not None and found.kind == "LLM"
     assert abs(found.here - 0.62) < 0.05 and abs(found.known - 0.79) < 0.05
-    assert fitted(web(rng, 2000, 0.3, (1.5, 6.0))[0], known).unlike(known) is not None
+    assert fitted(web(rng, 2000, 0.3, (1.5, 6.0))[0], known).unlike() is not None
     quiet = [(web(rng, 300, 0.2)[0], canaries(rng)) for _ in range(20)]
-    assert [fitted(counts, known).unlike(known) for counts, known in quiet] == [None] * 20
-    assert fitted(quiet[0][0]).unlike(NOTHING) is None
+    assert [fitted(counts, known).unlike() for counts, known in quiet] == [None] * 20
+    assert fitted(quiet[0][0]).unlike() is None
 
 
 def test_no_scored_site_is_no_share() -> None:

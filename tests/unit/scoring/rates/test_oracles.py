@@ -42,14 +42,14 @@ def test_the_share_by_labels_is_that_of_ppi_py(right: float) -> None:
     truth = rng.random(5000) < 0.3
     likely = np.clip(np.where(rng.random(5000) < right, truth, ~truth) * 0.8 + rng.normal(0.1, 0.05, 5000), 0, 1)
     labelled = rng.choice(5000, 1000, replace=False)
-    names = [f"s{number}" for number in range(5000)]
-    found = reviewed_share(
-        dict(zip(names, likely.tolist(), strict=True)), {names[at]: bool(truth[at]) for at in labelled}, 0.95
-    )
-    given = truth[labelled].astype(float), likely[labelled], likely
+    labels = np.full(5000, np.nan)
+    labels[labelled] = truth[labelled]
+    found = reviewed_share(likely, labels)
+    given = truth[labelled].astype(float), likely[labelled], likely[np.isnan(labels)]
     low, high = (float(end[0]) for end in ppi_mean_ci(*given, alpha=0.05))
-    assert found is not None and found.point == pytest.approx(float(ppi_mean_pointestimate(*given)[0]), abs=1e-3)
-    assert 1 <= (found.high - found.low) / (high - low) < 1.03
+    assert found is not None
+    assert found.interval.point == pytest.approx(float(ppi_mean_pointestimate(*given)[0]), abs=1e-3)
+    assert 1 <= (found.interval.high - found.interval.low) / (high - low) < 1.03
 
 
 def test_forty_known_sites_of_either_kind_bound_what_any_estimate_reaches() -> None:

@@ -175,6 +175,14 @@ def test_the_corrected_interval_holds_that_of_the_formula(x: int, more: int, err
         assert low < high
 
 
+def test_undecided_sites_are_in_the_interval() -> None:
+    """Uncorrected, it ends where it would if all of them were llm; measured errors count them already."""
+    found, none, all_llm = estimate(6, 15, None, undecided=4), estimate(6, 15, None), estimate(10, 15, None)
+    assert (found.rate, found.low, found.high) == (none.rate, none.low, all_llm.high)
+    errors = ErrorCounts(llm_sites=40, llm_found=30, human_sites=40, human_cleared=39)
+    assert estimate(6, 15, errors, undecided=4).high == estimate(6, 15, errors).high
+
+
 @pytest.mark.parametrize(
     ("x", "n", "more"),
     [(-1, 5, {}), (6, 5, {}), (1, 0, {}), (6, 15, {"undecided": 10}), (1, 10, {"confidence": 1.0})],

@@ -1,0 +1,140 @@
+"""What is missing for a share, and what may still be said: one sentence for each kind of bad input."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from scoring.rates.direct_share import DirectShare, by_review, direct_share
+from scoring.rates.mixture import CellCounts, KnownSites
+from scoring.rates.reviewed_share import Review
+from scoring.rates.split_rates import rate_lines
+from stream.schema.records import SiteState
+
+HUMAN, LLM = (0.5, 11.0), (19.0, 5.0)  # betas of the flagged share
+Beta = tuple[float, float]
+
+
+def drawn(rng: np.random.Generator, sites: int, beta: Beta, pages: int = 0) -> Counter[tuple[int, int]]:
+    """Sites of a kind; `pages` of each, or as many as come."""
+    cells: Counter[tuple[int, int]] = Counter()
+    for _ in range(sites):
+        n = pages or min(int(rng.geometric(0.25)), 20)
+        cells[n, int(rng.binomial(n, rng.beta(*beta)))] += 1
+    return cells
+
+
+def share_of(cells: CellCounts, human: CellCounts, llm: CellCounts) -> DirectShare:
+    """The share with these known sites."""
+    return direct_share(cells, KnownSites(human, llm))[0]
+
+
+def test_what_is_missing_is_named() -> None:
+    """Known sites of one kind or none, and sites of one article each: a sentence, and what to do."""
+    rng = np.random.default_rng(1)
+    short = drawn(rng, 70, LLM, 1) + drawn(rng, 230, HUMAN, 1)
+    human, llm = drawn(rng, 40, HUMAN, 9), drawn(rng, 40, LLM, 9)
+    for known, said in (
+        (({}, {}), "no known human or LLM sites: add some (`farmwatch canaries`)"),
+        ((human, {}), "no known LLM sites: add some"),
+        (({}, llm), "no known human sites: add some"),
+    ):
+        found = share_of(short, *known)
+        assert said in found.text
+        if not any(known):
+            assert (found.share, found.method) == (None, "too wide")
+            assert "each site has one scored article: more articles tell the kinds apart" in found.text
+    sure = share_of(short, human, llm)
+    assert sure.share is not None and "no known" not in sure.text
+
+
+@pytest.mark.parametrize(("human", "llm"), [((5.0, 5.0), (5.0, 5.0)), (LLM, HUMAN)], ids=["at chance", "inverted"])
+def test_flags_that_fit_no_known_site_give_no_share(human: Beta, llm: Beta) -> None:
+    """As of weights that fit nothing: the known sites say so. A part of the sites has none either; labels do."""
+    rng = np.random.default_rng(2)
+    cells = drawn(rng, 420, human) + drawn(rng, 180, llm)
+    known = KnownSites(drawn(rng, 40, human, 9), drawn(rng, 40, llm, 9))
+    found, fit = direct_share(cells, known)
+    assert (found.share, found.low, found.high, found.method) == (None, 0.0, 1.0, "kinds not told apart")
+    assert found.text.startswith("no share of 600 sites with scored articles: the detector flags known human and LLM")
+    assert "label a sample (`farmwatch review`)" in found.text
+    assert direct_share(cells, whole=fit)[0].method == "kinds not told apart"
+    assert fit is not None
+    rows = [SiteState(id=f"s{n}", site=f"s{n}.com", scored=n_, flagged=k) for n, (n_, k) in enumerate(cells.elements())]
+    labels = {row.site: float(row.site[1:-4] < "3") for row in rows[::5]}
+    reviewed = by_review(found, fit, rows, Review(labels, len(labels), 0, 1), 0.95)
+    assert reviewed.method == "ppi" and reviewed.share == pytest.approx(np.mean(list(labels.values())), abs=0.05)
+
+
+def test_a_web_without_llm_sites_gets_no_number_where_no_site_is_known() -> None:
+    """The sites that are flagged most may be human ones; with known sites the number is a small one."""
+    rng = np.random.default_rng(7)
+    named = 0
+    for _ in range(20):
+        cells = drawn(rng, 300, HUMAN)
+        found = share_of(cells, {}, {})
+        named += found.share is not None and found.share > 0.05
+        with_known = share_of(cells, drawn(rng, 40, HUMAN, 9), drawn(rng, 40, LLM, 9))
+        assert with_known.low == pytest.approx(0, abs=0.01) and (with_known.share or 0) < 0.05
+    assert named == 0
+
+
+def test_a_detector_without_a_threshold_flags_nothing() -> None:
+    """Its articles have scores: the sentence says what is missing, not that no article was scored."""
+    rows = [
+        SiteState(
+            id=f"s{n}", site=f"s{n}.com", ruleset="r", detector="x/uncalibrated", pages=9, articles=9, abstained=9
+        )
+        for n in range(50)
+    ]
+    (line,) = rate_lines(rows)
+    assert line.text.startswith("no share: the detector has no threshold")
+    assert "farmwatch calibrate" in line.text and line.not_judged == {"no threshold": 50}
+
+
+def test_labels_of_one_kind_that_contradict_the_flags_are_named() -> None:
+    """The share is below a bound, never 0.0%; the text says that labels and flags contradict each other."""
+    rng = np.random.default_rng(3)
+    cells = drawn(rng, 180, LLM) + drawn(rng, 420, HUMAN)
+    rows = [
+        SiteState(id=f"s{n}", site=f"s{n}.com", ruleset="r", scored=n_, flagged=k)
+        for n, (n_, k) in enumerate(cells.elements())
+    ]
+    for says, starts in ((0.0, "below "), (1.0, "100.0% ")):
+        review = Review({row.site: says for row in rows[::10]}, 60, 0, 86_400_000)
+        (line,) = rate_lines(rows, review=review)
+        assert line.method == "ppi" and line.text.startswith(starts)
+        assert line.text.endswith("labels and flags contradict each other: the detector does not fit these sites")
+        assert (
+            line.look_low is not None and line.low is not None and line.high is not None and line.look_high is not None
+        )
+        assert line.look_low < line.low or line.look_high > line.high
+    old = Review({}, 0, 0, 1, too_old=60)
+    assert rate_lines(rows, review=old)[0].text.endswith("50 are needed; labels of 60 are too old")
+
+
+def test_labels_count_for_domains_and_results() -> None:
+    """Where flags miss most LLM sites, labels tell: of each definition, with its weights."""
+    rng = np.random.default_rng(4)
+    rows, labels = [], {}
+    for n in range(400):
+        is_llm, pages = rng.random() < 0.3, 9
+        k = int(rng.binomial(pages, rng.beta(*(LLM if is_llm and rng.random() < 0.3 else HUMAN))))
+        hits = 9 if is_llm else 3
+        rows.append(
+            SiteState(id=f"s{n}", site=f"s{n}.com", ruleset="r", scored=pages, flagged=k, hits=hits, best_rank=1)
+        )
+        if n < 100:
+            labels[f"s{n}.com"] = float(is_llm)
+    true = np.mean([labels[row.site] for row in rows[:100]])
+    of_results = true * 9 / (true * 9 + (1 - true) * 3)
+    for definition, expected in (
+        ("sites", true),
+        ("domains", true),
+        ("results", of_results),
+        ("ranked-results", of_results),
+    ):
+        (line,) = rate_lines(rows, review=Review(labels, 100, 0, 86_400_000), definition=definition)
+        assert line.method == "ppi" and line.share == pytest.approx(expected, abs=0.05)
