@@ -12,12 +12,18 @@ for tool in apt-get dpkg; do
     fi
 done
 rm -rf .prometheus
-mkdir -p .prometheus/packages
-(cd .prometheus/packages && apt-get -q=2 -o APT::Sandbox::User=root download prometheus prometheus-alertmanager)
+# lists of packages of our own: a new machine has none, and its own ones need root
+mkdir -p .prometheus/packages .prometheus/apt/lists/partial .prometheus/apt/cache/archives/partial
+(
+    cd .prometheus/packages
+    set -- -q=2 -o Dir::State="$PWD/../apt" -o Dir::State::status=/var/lib/dpkg/status -o Dir::Cache="$PWD/../apt/cache"
+    apt-get "$@" -o APT::Sandbox::User="$(id -un)" update
+    apt-get "$@" -o APT::Sandbox::User="$(id -un)" download prometheus prometheus-alertmanager
+)
 for package in .prometheus/packages/*.deb; do
     dpkg -x "$package" .prometheus
 done
 # Debian's Alertmanager reads its templates by this path: another of the same length, from the root of the repository
 ln -s usr/share/prometheus/alertmanager .prometheus/alertmanager
 sed -i 's#/usr/share/prometheus/alertmanager#.prometheus/./././././alertmanager#g' .prometheus/usr/bin/prometheus-alertmanager
-rm -r .prometheus/packages
+rm -r .prometheus/packages .prometheus/apt
