@@ -14,10 +14,10 @@ from stream.processing.stage import BY_REPLAY, Context, Series, Stage
 from stream.schema.records import Features, ScoreRequest, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
 
-READ_ON_MS = 10_000  # between two reads of new scores
+READ_ON_MS = 10_000  # interval between reads of new scores
 
 
-def asked_store(run: str) -> str:
+def requested_store(run: str) -> str:
     """Name of a replay's keyed state, which holds the digests of requested texts."""
     return f"asked.{run}"
 
@@ -41,11 +41,12 @@ class JudgeStage(Stage):
         known: KnownScores | None = None,
         replays: bool = False,
         detector: str = "",
-        can_ask: Callable[[], bool] = lambda: True,
+        may_request: Callable[[], bool] = lambda: True,
         is_behind: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Requests name `detector` ("" = any). A replay sends them while `can_ask`; the live run drops `known` once it
-        is no longer `is_behind`.
+        """Requests name `detector` ("" = any). A replay sends them while `may_request` is true.
+
+        The live run drops `known` once `is_behind` is false.
         """
         self.ruleset = ruleset
         self.run = run
@@ -53,7 +54,7 @@ class JudgeStage(Stage):
         self._known = known
         self._replays = replays
         self._detector = detector
-        self._can_ask = can_ask
+        self._may_request = may_request
         self._is_behind = is_behind
         self._read_on_ms = 0
         self._headers = {"run": run, "ruleset": ruleset.digest}
@@ -61,7 +62,7 @@ class JudgeStage(Stage):
         self.forward = self._names.requests
         if replays:
             self._headers[BY_REPLAY] = "1"
-            self.forward, self.heartbeat_input, self.store = None, "", asked_store(run)
+            self.forward, self.heartbeat_input, self.store = None, "", requested_store(run)
 
     def metric_series(self, run: str) -> Iterator[Series]:
         yield from super().metric_series(run)
@@ -85,7 +86,7 @@ class JudgeStage(Stage):
             ctx.meter.count("rule_drops", run=run, ruleset=name, rule=rule)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """From time to time, read new scores in a replay, or drop `known` in a live run that has caught up."""
+        """In a replay, read new scores at intervals. In a live run that has caught up, drop `known`."""
         if self._known is None or not contexts:
             return
         now_ms = next(iter(contexts.values())).now_ms
@@ -103,7 +104,7 @@ class JudgeStage(Stage):
         if not self._replays:
             return True
         asked = xxhash.xxh3_128_digest(f"{article.site} {article.text_digest}".encode())
-        if ctx.state.get(asked) is not None or not self._can_ask():
+        if ctx.state.get(asked) is not None or not self._may_request():
             return False
         ctx.state.put(asked, b"")
         return True

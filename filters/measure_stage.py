@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from filters.measure.epoch import feature_epoch
-from filters.measure.page_measures import Measured, RawPage
+from filters.measure.page_measures import PageMeasures, RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import features_of
@@ -52,7 +52,7 @@ class MeasureStage(Stage):
         self._memory = SiteMemory(settings)
         self._metrics = metrics
 
-    def prepare(self, records: Sequence[Record]) -> Sequence[Measured | None]:
+    def prepare(self, records: Sequence[Record]) -> Sequence[PageMeasures | None]:
         """Measure the fetched pages of a batch in the worker processes; None for the others."""
         fetched = [page for page in records if isinstance(page, Page) and page.outcome == _FETCHED]
         # the content is that of the URL where redirects ended
@@ -60,7 +60,7 @@ class MeasureStage(Stage):
         results = iter(self._pool.map(raw))
         return [next(results) if isinstance(page, Page) and page.outcome == _FETCHED else None for page in records]
 
-    def process(self, record: Page, prepared: Measured | None, ctx: Context) -> None:
+    def process(self, record: Page, prepared: PageMeasures | None, ctx: Context) -> None:
         if prepared is None:
             self._count(ctx, "skipped")
             return

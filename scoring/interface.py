@@ -39,7 +39,7 @@ class TextScore(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0  # tokens that the detector read
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
+class DetectorCounts(msgspec.Struct, frozen=True, kw_only=True):
     """Counts of detectors since the start; memory of their device as it is now."""
 
     tokens: int = 0  # of the texts that were read

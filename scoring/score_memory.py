@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from scoring.detectors.panel import Said
+from scoring.detectors.detector_set import TextResult
 
-Scores = tuple[Said, ...]  # of one text, by each detector
+Scores = tuple[TextResult, ...]  # of one text, by each detector
 Compute = Callable[[Sequence[str]], Sequence[Scores]]
 
 

@@ -28,7 +28,7 @@ _INVALID = bytes(set(range(0x20)) - set(b"\t\n\r"))  # in XML, and so in lxml's 
 _NONCHARACTERS = ("\ufffe".encode(), "\uffff".encode())
 
 
-class Unparsed(ValueError):
+class ParseFailed(ValueError):
     """The document cannot be parsed completely; `error` is the reason."""
 
     def __init__(self, error: ExtractError) -> None:
@@ -56,9 +56,9 @@ def new_parser(huge: bool) -> HTMLParser:
 
 
 def parse(html: str, parser: Callable[[bool], HTMLParser] = new_parser) -> Any:
-    """The `html` element, without comments and characters that XML does not have. Raises Unparsed."""
+    """The `html` element, without comments and characters that XML does not have. Raises ParseFailed."""
     if not _ELEMENT.search(html):
-        raise Unparsed(ExtractError.NOT_HTML)
+        raise ParseFailed(ExtractError.NOT_HTML)
     data = html.encode("utf-8", "replace").translate(None, _INVALID)
     for character in _NONCHARACTERS:
         data = data.replace(character, b"")
@@ -66,9 +66,9 @@ def parse(html: str, parser: Callable[[bool], HTMLParser] = new_parser) -> Any:
     if stopped:
         root, stopped = _parsed(data, parser(True))
         if _depth(root) > MAX_DEPTH:
-            raise Unparsed(ExtractError.TOO_DEEP)
+            raise ParseFailed(ExtractError.TOO_DEEP)
         if stopped:
-            raise Unparsed(ExtractError.PARSER_STOPPED)
+            raise ParseFailed(ExtractError.PARSER_STOPPED)
     _gather(root)
     return root
 
@@ -77,14 +77,14 @@ def _parsed(data: bytes, parser: HTMLParser) -> tuple[Any, bool]:
     try:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
-        raise Unparsed(ExtractError.NO_TEXT) from error
+        raise ParseFailed(ExtractError.NO_TEXT) from error
     if root is None:
-        raise Unparsed(ExtractError.NO_TEXT)
+        raise ParseFailed(ExtractError.NO_TEXT)
     return root, any(entry.level == etree.ErrorLevels.FATAL for entry in parser.error_log)
 
 
 def _gather(root: Any) -> None:
-    """Move further roots to the end of the first root's body, a `div` each. Raises Unparsed for too many of them."""
+    """Move further roots to the end of the first root's body, a `div` each. Raises ParseFailed for too many of them."""
     if root.getnext() is None:
         return
     body = root.find("body")
@@ -98,7 +98,7 @@ def _gather(root: Any) -> None:
         for element in (more, *more.findall("body")):
             element.tag = "div"
         body.append(more)
-    raise Unparsed(ExtractError.TOO_MANY_ELEMENTS)
+    raise ParseFailed(ExtractError.TOO_MANY_ELEMENTS)
 
 
 def _depth(root: Any) -> int:

@@ -19,7 +19,7 @@ from trafilatura.settings import Extractor
 
 from filters.extraction import main_text
 from filters.extraction.blocks import link_code_share, pack
-from filters.extraction.html_tree import Unparsed, parse
+from filters.extraction.html_tree import ParseFailed, parse
 from filters.extraction.interface import ExtractError, Extraction
 from filters.settings import MeasureSettings
 
@@ -38,7 +38,7 @@ def by_trafilatura(html: str, settings: MeasureSettings) -> Extraction:
                 return recall
             # The tree is used up. To parse again where it is needed costs less than a copy that 6 % of pages need.
             precise = _trafilatura(parse(html), "precision")
-        except Unparsed as unparsed:
+        except ParseFailed as unparsed:
             return Extraction(error=unparsed.error)
     kept = recall if precise.error else precise  # nothing found for precision: the recall text says what the page is
     return Extraction(kept.text, kept.blocks, kept.path, "", kept.link_code_share, ("recall", "precision"))

@@ -31,7 +31,7 @@ class RawPage(msgspec.Struct, array_like=True, frozen=True):
     body: bytes
 
 
-class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     """The measures of a page alone; see `Extraction` for text, blocks, path, error and tried.
 
     `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
@@ -56,7 +56,7 @@ class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
         return Chunks(np.frombuffer(self.chunk_ids, "<u8"), np.frombuffer(self.chunk_lengths, "<u2"))
 
 
-def measure_raw(page: RawPage, settings: MeasureSettings) -> Measured:
+def measure_raw(page: RawPage, settings: MeasureSettings) -> PageMeasures:
     """Measure a page from its topic; the body is inflated up to a cap, whatever its header claims."""
     try:
         html = _inflated(page.body, settings.max_html_bytes) if page.body else b""
@@ -77,7 +77,7 @@ def _inflated(body: bytes, cap_bytes: int) -> bytes | None:
     return zstandard.ZstdDecompressor().decompress(body) if size <= cap_bytes else None
 
 
-def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> Measured:
+def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> PageMeasures:
     """Measure a page: extraction, block table, words, language, quality, chunks, outline. Raises MissingExtractor."""
     found = extract(page, encoding, settings)
     if found.error:
@@ -86,7 +86,7 @@ def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSetting
     language, probability = identify(found.text)
     chunks = chunk(data, settings.chunk_mode)
     outlined = outline(found.text, settings.shingles_per_site)
-    return Measured(
+    return PageMeasures(
         text=found.text,
         text_digest=xxhash.xxh3_128_hexdigest(data),
         blocks=found.blocks,
@@ -108,9 +108,9 @@ def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSetting
     )
 
 
-def failed(url: str, error: str, tried: tuple[str, ...] = ()) -> Measured:
+def failed(url: str, error: str, tried: tuple[str, ...] = ()) -> PageMeasures:
     """The measures of a page without a main text."""
-    return Measured(error=str(error), tried=tried, measures={"url_path": url_path(url)})
+    return PageMeasures(error=str(error), tried=tried, measures={"url_path": url_path(url)})
 
 
 def url_path(url: str) -> str | None:

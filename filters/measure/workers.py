@@ -24,7 +24,7 @@ import msgspec
 from filters.errors import WorkersUnavailable
 from filters.extraction.extractor import extractor
 from filters.extraction.interface import ExtractError
-from filters.measure.page_measures import Measured, RawPage, failed
+from filters.measure.page_measures import PageMeasures, RawPage, failed
 from filters.settings import MeasureSettings
 
 COMMAND = (sys.executable, "-P", "-m", "filters.measure.worker_process")
@@ -39,8 +39,8 @@ class _Batch:
     """The pages of one call: still to send, answered, and those with which a worker has died."""
 
     waiting: deque[tuple[int, RawPage]]
-    results: dict[int, Measured] = field(default_factory=dict)
-    died: set[int] = field(default_factory=set)
+    results: dict[int, PageMeasures] = field(default_factory=dict)
+    lost_worker: set[int] = field(default_factory=set)
     is_over: bool = False
 
 
@@ -75,7 +75,7 @@ class ExtractionPool:
                 self._lock.release()
         return self._ready and bool(self._workers)
 
-    def map(self, pages: Sequence[RawPage]) -> list[Measured]:
+    def map(self, pages: Sequence[RawPage]) -> list[PageMeasures]:
         """Results in order, errors inside; a page whose worker died is tried once more. Raises WorkersUnavailable."""
         with self._lock:
             if not self._workers:
@@ -104,7 +104,7 @@ class ExtractionPool:
 
     def _serve(self, place: int, batch: _Batch) -> None:
         """Measure waiting pages in the worker at `place` until there are none. Raises WorkersUnavailable."""
-        decoder = msgspec.msgpack.Decoder(Measured)
+        decoder = msgspec.msgpack.Decoder(PageMeasures)
         sent: deque[tuple[int, RawPage]] = deque()
         while (sent or batch.waiting) and not batch.is_over:
             if not self._start(place, _LOOK_S):
@@ -127,10 +127,10 @@ class ExtractionPool:
                 sent.clear()
                 if isinstance(error, TimeoutError):
                     batch.results[number] = failed(lost.url, ExtractError.TIMEOUT)
-                elif number in batch.died:
+                elif number in batch.lost_worker:
                     batch.results[number] = failed(lost.url, ExtractError.WORKER_DIED)
                 else:
-                    batch.died.add(number)
+                    batch.lost_worker.add(number)
                     batch.waiting.appendleft((number, lost))
                 self._replace(place)
 

@@ -33,7 +33,7 @@ _KELVIN = "\u212a"
 
 
 @dataclass(frozen=True)
-class Cleaned:
+class CleanedText:
     """A text after C4's line cleaning.
 
     `lorem_ipsum_lines` and `curly_bracket_lines` are lines that would have dropped the page. `kept` says of each line
@@ -51,7 +51,7 @@ class Cleaned:
         return count_sentences(self.text)
 
 
-def clean(text: str) -> Cleaned:
+def clean(text: str) -> CleanedText:
     """Keep of a text what C4 keeps: lines joined by a line feed. Any text is fine."""
     # Nearly all texts have no such phrase, so lines need no check. Lower-casing ASCII alone is faster.
     lowered = text.encode("utf-8", "surrogatepass").lower()
@@ -82,7 +82,7 @@ def clean(text: str) -> Cleaned:
         whole = whole and len(short) == len(original)
         kept[-1] = True
         lines.append(short)
-    return Cleaned(
+    return CleanedText(
         text="\n".join(lines).strip(),
         lorem_ipsum_lines=lorem_ipsum,
         curly_bracket_lines=curly_bracket,

@@ -9,7 +9,7 @@ again.
 
 from __future__ import annotations
 
-from filters.quality.c4 import Cleaned, clean
+from filters.quality.c4 import CleanedText, clean
 from filters.quality.lines import line_measures
 from filters.quality.names import MEASURES, TEXTS
 from filters.quality.ngrams import all_ngram_chars, most_repetitions, repeated_ngrams
@@ -33,7 +33,7 @@ def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[
     return {"main": main, "c4": measure_text(cleaned.text, kept, cleaned)}
 
 
-def measure_text(text: str, tokens: Tokens, cleaned: Cleaned) -> list[float | None]:
+def measure_text(text: str, tokens: Tokens, cleaned: CleanedText) -> list[float | None]:
     """The measures of one text and its tokens, in the order of MEASURES; what C4 counts is what `cleaned` has."""
     gopher_words, dolma_words = word_measures(text, tokens)
     quality_lines, repetition_lines, fineweb, dolma_lines = line_measures(text, tokens, bool(gopher_words[4]))

@@ -46,7 +46,7 @@ Firsts = dict[int, int]
 
 
 @dataclass(frozen=True)
-class Repeated:
+class NgramRepeats:
     """N-grams of a text that repeat; characters are counted without spaces.
 
     `top`: for each n of TOP, the most frequent n-gram's characters and how often it occurs; None in a text with fewer
@@ -61,7 +61,7 @@ class Repeated:
     longest: int
 
 
-def repeated_ngrams(tokens: Tokens, piece: int = _PIECE) -> Repeated:
+def repeated_ngrams(tokens: Tokens, piece: int = _PIECE) -> NgramRepeats:
     """Find them, from 2-grams to 10-grams; more than `piece` of them are worked on piece by piece."""
     count, ends = len(tokens), tokens.ends
     top: list[tuple[int, int] | None] = [(ends[n], 1) if n <= count else None for n in TOP]
@@ -103,7 +103,7 @@ def repeated_ngrams(tokens: Tokens, piece: int = _PIECE) -> Repeated:
         n += 1
     if count > _LEAST and all(pairs != _joined_pairs(tokens, kind, piece) for kind in (np.uint32, np.uint64)):
         walked_chars = [_walk_joined(tokens, n) for n in DUPLICATE]
-    return Repeated(top, all_chars, walked_chars, longest)
+    return NgramRepeats(top, all_chars, walked_chars, longest)
 
 
 def _sorted(grams: Hashes) -> tuple[Counts, Counts]:
@@ -215,7 +215,7 @@ def most_repetitions(tokens: Tokens, repeating: int) -> int:
     """How many times the most repeated sequence of 1 to 13 tokens occurs in a row; 0 if none does three times.
 
     As DOLMa's `tokenizer_repetitions` (1.2), of the text's own tokens; a part of a period at the end does not count.
-    `repeating` is `Repeated.longest`: p tokens said three times are repeated n-grams of 2p, so most texts need no
+    `repeating` is `NgramRepeats.longest`: p tokens said three times are repeated n-grams of 2p, so most texts need no
     search.
     """
     times = 0

@@ -17,7 +17,7 @@ from filters.rules.judgement import ARTICLE, UNKNOWN
 from stream.schema.records import Verdict
 
 
-class Judged(NamedTuple):
+class LabelledVerdict(NamedTuple):
     """A verdict on a labelled page; `page_type` is "" for a page without a label."""
 
     page_type: str
@@ -89,7 +89,7 @@ class RulesetEvaluation:
     rules: list[RuleDrops]
 
 
-def evaluate(judged: Sequence[Judged]) -> RulesetEvaluation:
+def evaluate(judged: Sequence[LabelledVerdict]) -> RulesetEvaluation:
     """Count the verdicts of one ruleset. Raises ValueError for verdicts of different rulesets."""
     if len({page.verdict.digest for page in judged}) > 1:
         raise ValueError("the verdicts are of different rulesets")
@@ -106,16 +106,16 @@ def evaluate(judged: Sequence[Judged]) -> RulesetEvaluation:
     )
 
 
-def _kept_by(judged: Sequence[Judged], field: str) -> dict[str, KeptShare]:
+def _kept_by(judged: Sequence[LabelledVerdict], field: str) -> dict[str, KeptShare]:
     names = sorted({getattr(page, field) for page in judged})
     return {name: _kept([page for page in judged if getattr(page, field) == name]) for name in names}
 
 
-def _kept(judged: Sequence[Judged]) -> KeptShare:
+def _kept(judged: Sequence[LabelledVerdict]) -> KeptShare:
     return KeptShare(sum(page.verdict.verdict == ARTICLE for page in judged), len(judged))
 
 
-def _drops(judged: Sequence[Judged], number: int) -> RuleDrops:
+def _drops(judged: Sequence[LabelledVerdict], number: int) -> RuleDrops:
     rule = judged[0].verdict.rules[number]
     disabled = rule.threshold is None
     failing = [page for page in judged if rule.name in page.verdict.failed]
@@ -129,7 +129,7 @@ def _drops(judged: Sequence[Judged], number: int) -> RuleDrops:
     )
 
 
-def _pages(judged: Sequence[Judged]) -> Pages:
+def _pages(judged: Sequence[LabelledVerdict]) -> Pages:
     articles = sum(page.page_type == ARTICLE for page in judged)
     unlabelled = sum(not page.page_type for page in judged)
     return Pages(articles, len(judged) - articles - unlabelled, unlabelled)

@@ -6,7 +6,7 @@ import xxhash
 import zstandard
 
 from filters.measure.epoch import feature_epoch
-from filters.measure.page_measures import Measured, RawPage, measure
+from filters.measure.page_measures import PageMeasures, RawPage, measure
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
 from filters.site_memory.memory import Likeness, SiteMemory
@@ -14,7 +14,7 @@ from filters.site_memory.rows import NoState
 from stream.schema.records import Features, Page
 
 
-def features_of(page: Page, measured: Measured, likeness: Likeness, epoch: str, now_ms: int) -> Features:
+def features_of(page: Page, measured: PageMeasures, likeness: Likeness, epoch: str, now_ms: int) -> Features:
     """The features of a page, measured at `now_ms` under the feature epoch `epoch`; the page's body is not read."""
     return Features(
         id=page.id,

@@ -26,7 +26,7 @@ import numpy as np
 from filters.duplicates.chunker import Chunks
 from filters.duplicates.shingles import Outline
 from filters.extraction.interface import UNFINISHED
-from filters.measure.page_measures import Measured
+from filters.measure.page_measures import PageMeasures
 from filters.settings import MeasureSettings
 from filters.site_memory.pages import SitePages
 from filters.site_memory.rows import HEAD, Kind, SiteKeyedState, StoredPage, read_rows, row_key, row_value
@@ -95,7 +95,7 @@ class SiteMemory:
         self._shrink((partition, site))
         return likeness
 
-    def of(self, state: SiteKeyedState, partition: int, site: str, page_id: str, measured: Measured) -> Likeness:
+    def of(self, state: SiteKeyedState, partition: int, site: str, page_id: str, measured: PageMeasures) -> Likeness:
         """`compare` for a measured page; a page whose extraction was given up leaves the site as it is."""
         if measured.error in UNFINISHED:
             return Likeness()

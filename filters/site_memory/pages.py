@@ -15,7 +15,7 @@ _PAGE_BYTES = 300  # of a page id and its entry in a dict
 _SITE_BYTES = 1_500  # of the objects of a site
 
 
-class Held:
+class IdentityIndex:
     """Identities (of chunks, or shingles) in ascending order, each with the order of the page that has it."""
 
     def __init__(self, ids: Ids, orders: npt.NDArray[np.uint32]) -> None:
@@ -57,7 +57,7 @@ class SitePages:
         self.pages = {page_id: row.order for page_id, row in rows.items()}
         self.heads: Heads = np.concatenate([np.empty(0, HEAD), *(row.head for row in rows.values())])
         self.held = {
-            kind: Held(
+            kind: IdentityIndex(
                 np.concatenate([np.empty(0, dtype), *(row.ids[kind] for row in rows.values())]),
                 np.repeat(self.heads["order"], self.heads[kind]),
             )

@@ -35,7 +35,7 @@ from scoring.errors import (
     PoisonText,
     UnsupportedModel,
 )
-from scoring.interface import TextScore, Work
+from scoring.interface import DetectorCounts, TextScore
 from scoring.pair.device import DeviceBatch, PairDevice
 from scoring.pair.models import PairModels, load_models
 from scoring.pair.scores import PairReading
@@ -152,11 +152,11 @@ class PairEngine:
         return self._device is not None
 
     @property
-    def work(self) -> Work:
+    def work(self) -> DetectorCounts:
         """Current counts; may be called from any thread."""
         device = self._device
         used, peak, total = (0, 0, 0) if device is None else device.memory_bytes()
-        return Work(
+        return DetectorCounts(
             tokens=self._tokens,
             padding=self._padding,
             out_of_memory=self._out_of_memory,

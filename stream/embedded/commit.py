@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from stream.embedded.database import content_checksum, fresh_id, row_checksum
-from stream.embedded.topics import Stored, row_id
+from stream.embedded.topics import StoredTopic, row_id
 from stream.embedded.writer import Placed
 from stream.log.contract import Output, StateChange, check_size
 from stream.log.errors import Fenced, UnknownTopic
@@ -20,12 +20,12 @@ _Columns = tuple[bytes, bytes | None, bytes | None, int]  # key, value (None: a 
 class Records:
     """Outputs made ready outside of the transaction, to be inserted within it."""
 
-    def __init__(self, outputs: Sequence[tuple[Stored, Output]], now_ms: int) -> None:
+    def __init__(self, outputs: Sequence[tuple[StoredTopic, Output]], now_ms: int) -> None:
         """Raises UnknownTopic (partition out of range) or RecordTooLarge."""
         self.blobs: list[tuple[int, bytes]] = []
         self._rows = [self._row(topic, output, now_ms) for topic, output in outputs]
 
-    def _row(self, topic: Stored, output: Output, now_ms: int) -> tuple[int, _Columns, int | None, int, int]:
+    def _row(self, topic: StoredTopic, output: Output, now_ms: int) -> tuple[int, _Columns, int | None, int, int]:
         """Partition id, columns, index of the value among the blobs, its size, checksum of the content."""
         check_size(output)
         value, blob = output.value, None

@@ -24,7 +24,7 @@ from stream.embedded.reader import EmbeddedState, RecordReader
 from stream.embedded.removal import clear, size_of, take_out
 from stream.embedded.retention import Retention
 from stream.embedded.time_index import Times
-from stream.embedded.topics import Stored, Topics
+from stream.embedded.topics import StoredTopic, Topics
 from stream.embedded.writer import Writer
 from stream.log.contract import NONE_NEEDED, At, Clock, Message, Output, Topic, TopicSize, check_offsets, wall_ms
 from stream.log.errors import StreamError, UnknownTopic
@@ -140,7 +140,7 @@ class EmbeddedLog:
             _, end = reader.bounds([found])[At(topic, partition)]
         return self._read(found, partition, start, end if stop is None else min(stop, end))
 
-    def _read(self, topic: Stored, partition: int, start: int, stop: int) -> Iterator[Message]:
+    def _read(self, topic: StoredTopic, partition: int, start: int, stop: int) -> Iterator[Message]:
         while start < stop:
             with self._reader() as reader:
                 rows = reader.rows(topic, partition, start, stop, _READ_ROWS, _READ_BYTES)

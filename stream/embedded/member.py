@@ -10,7 +10,7 @@ from stream.embedded.commit import Records, check_leases, check_partitions, writ
 from stream.embedded.database import translated_errors
 from stream.embedded.groups import Moment, leave, take_step
 from stream.embedded.reader import EmbeddedState, RecordReader, StoredRow
-from stream.embedded.topics import Stored, Topics
+from stream.embedded.topics import StoredTopic, Topics
 from stream.embedded.writer import Placed, Writer
 from stream.log.contract import At, Commit, Message, StateReader
 from stream.log.errors import Fenced, StreamError, UnknownTopic
@@ -27,7 +27,7 @@ class EmbeddedMember:
     def __init__(
         self,
         identity: tuple[str, str, int],
-        subscribed: list[Stored],
+        subscribed: list[StoredTopic],
         store: str | None,
         background: Collection[str],
         *,
@@ -199,7 +199,7 @@ class EmbeddedMember:
                 del self._positions[at]
         self._leases = leases
 
-    def _ready(self) -> list[tuple[Stored, int, int, int]]:
+    def _ready(self) -> list[tuple[StoredTopic, int, int, int]]:
         """(topic, partition, start, stop) of the records to read, beginning with another partition in each poll."""
         owned = self._pauses.flowing(self._leases)
         names = [(topic, At(topic.name, p)) for p in owned for topic in self._subscribed if p < topic.partitions]

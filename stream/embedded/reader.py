@@ -11,7 +11,7 @@ import msgspec
 
 from stream.embedded.database import DATABASE, SEGMENTS, connect, content_checksum, is_intact, translate
 from stream.embedded.segments import SegmentReader
-from stream.embedded.topics import Stored, offset_of, row_id
+from stream.embedded.topics import StoredTopic, offset_of, row_id
 from stream.log.contract import NO_HEADERS, At, Message
 from stream.log.errors import LogUnavailable, UnknownTopic
 from stream.log.sql_state import SqlState
@@ -109,7 +109,7 @@ class RecordReader:
         (version,) = self.database.execute("PRAGMA data_version").fetchone()
         return int(version)
 
-    def bounds(self, topics: Sequence[Stored]) -> dict[At, tuple[int, int]]:
+    def bounds(self, topics: Sequence[StoredTopic]) -> dict[At, tuple[int, int]]:
         """First kept offset and end of every partition of `topics`, in one query. Raises UnknownTopic."""
         names = {topic.id: topic.name for topic in topics}
         rows = self.database.execute(
@@ -121,7 +121,7 @@ class RecordReader:
             raise UnknownTopic(f"topic {', '.join(gone)} was removed: join again once it is there again")
         return found
 
-    def committed(self, group: str, topics: Sequence[Stored]) -> dict[At, int]:
+    def committed(self, group: str, topics: Sequence[StoredTopic]) -> dict[At, int]:
         ids = {topic.base + p: At(topic.name, p) for topic in topics for p in range(topic.partitions)}
         rows = self.database.execute("SELECT partition, next FROM offsets WHERE grp = ?", (group,)).fetchall()
         return {ids[partition]: offset for partition, offset in rows if partition in ids}
@@ -130,7 +130,7 @@ class RecordReader:
         return EmbeddedState(self.database, self.folder, store, partition)
 
     def rows(
-        self, topic: Stored, partition: int, start: int, stop: int, max_records: int, max_bytes: int
+        self, topic: StoredTopic, partition: int, start: int, stop: int, max_records: int, max_bytes: int
     ) -> list[StoredRow]:
         """Rows with start <= offset < stop, in order, up to the one with which their values reach max_bytes."""
         base, at = topic.partition_id(partition), At(topic.name, partition)

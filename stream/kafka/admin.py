@@ -13,7 +13,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, Offs
 from kafka.protocol.consumer import IsolationLevel
 
 from stream.kafka.client import AdminClient
-from stream.kafka.errors import translated, typed
+from stream.kafka.errors import translate_error, translated_errors
 from stream.log.errors import LogUnavailable, StreamError, UnknownTopic
 
 T = TypeVar("T")
@@ -187,7 +187,7 @@ class KafkaAdmin:
             if result["error"] in (kafka_errors.UnknownMemberIdError, kafka_errors.RebalanceInProgressError):
                 raise StreamError(f"group {group} has live members: stop them before its offsets are set")
             if result["error"] is not kafka_errors.NoError:
-                raise typed(result["error"](), f"reset of {group} on {at.topic}-{at.partition}")
+                raise translate_error(result["error"](), f"reset of {group} on {at.topic}-{at.partition}")
 
     def members(self, group: str) -> list[str]:
         """Static names of the members that a group has now, of others their client's name."""
@@ -244,7 +244,7 @@ class KafkaAdmin:
     def _ask(self, doing: str, question: Callable[[AdminClient], T]) -> T:
         """The answer; transient refusals are asked again for `patience_s`, over a fresh connection where it broke."""
         give_up_at = time.monotonic() + self._patience_s
-        with self._lock, translated(doing):
+        with self._lock, translated_errors(doing):
             while True:
                 try:
                     if self._client is None:

@@ -22,7 +22,7 @@ from kafka.structs import MemberState
 
 from stream.kafka.assignor import MirroringAssignor
 from stream.kafka.damage import CheckedBatches
-from stream.kafka.errors import translated
+from stream.kafka.errors import translated_errors
 
 _OFFSETS_KEPT_MS = 100 * 365 * 86_400_000
 _ABORT_S = 2.0  # an abort that takes longer is left to the next producer of the same transactional id
@@ -103,7 +103,7 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
 
     def fetch(self, timeout_s: float, max_records: int) -> list[Any]:
         """Next records of held, unpaused partitions; keeps the membership. Raises LogUnavailable or Fenced."""
-        with translated(f"poll of group {self.config['group_id']}"):
+        with translated_errors(f"poll of group {self.config['group_id']}"):
             self._take_in_join()
             self._free_slot()
             try:
@@ -143,7 +143,7 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
             self._won |= set(assigned)
         self.hold(assigned)
 
-    def take_astray(self) -> dict[TopicPartition, int]:
+    def take_unknown_positions(self) -> dict[TopicPartition, int]:
         """Positions since the last call that the broker does not have; until they are placed anew, they come again."""
         astray, self._astray = self._astray, {}
         return {at: offset for at, offset in astray.items() if self.next_offset(at) == offset}
@@ -161,7 +161,7 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
 
     def stable_offsets(self, at: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
         """Committed offsets, those there are, after open transactions on them have ended. Raises LogUnavailable."""
-        with translated(f"committed offsets of group {self.config['group_id']}"):
+        with translated_errors(f"committed offsets of group {self.config['group_id']}"):
             found = self._coordinator.fetch_committed_offsets(set(at), timeout_ms=int(timeout_s * 1000))
         return {tp: known.offset for tp, known in found.items()}
 
@@ -299,7 +299,7 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
 
 def build_producer(options: Mapping[str, Any]) -> TransactionalProducer:
     """Connect and fence. Raises Fenced, LogUnavailable or StreamError."""
-    with translated(f"producer {options['transactional_id']}"):
+    with translated_errors(f"producer {options['transactional_id']}"):
         producer = TransactionalProducer(**options)
         try:
             producer.init_transactions()  # fences earlier ones and ends their transactions, up to max_block_ms

@@ -33,7 +33,7 @@ _REFUSED = (
 )
 
 
-def typed(error: BaseException, doing: str) -> StreamError:
+def translate_error(error: BaseException, doing: str) -> StreamError:
     """`error` as the contract's error; `doing` names the attempt ("commit of group judge")."""
     said = f"{doing}: {type(error).__name__}: {error}"
     if isinstance(error, StreamError):
@@ -50,9 +50,9 @@ def typed(error: BaseException, doing: str) -> StreamError:
 
 
 @contextmanager
-def translated(doing: str) -> Iterator[None]:
+def translated_errors(doing: str) -> Iterator[None]:
     """Turn errors of kafka-python that leave the block into the contract's."""
     try:
         yield
     except (kafka_errors.KafkaError, OSError) as error:
-        raise typed(error, doing) from error
+        raise translate_error(error, doing) from error

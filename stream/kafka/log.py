@@ -23,7 +23,7 @@ from kafka import errors as kafka_errors
 from stream.kafka.client import TransactionalProducer, build_producer
 from stream.kafka.cluster import KafkaSite
 from stream.kafka.configuration import Finding, check_broker, hold
-from stream.kafka.errors import translated
+from stream.kafka.errors import translated_errors
 from stream.kafka.member import KafkaMember
 from stream.kafka.reader import read_all
 from stream.kafka.settings import KafkaSettings, configs_of, name_of, require_crc32c
@@ -95,7 +95,7 @@ class KafkaLog:
         with self._append_lock:
             if self._producer is None or not self._producer.alive:
                 self._producer = build_producer(self._site.producer_options(self._site.full(f"append.{uuid.uuid4()}")))
-            with translated("append"):
+            with translated_errors("append"):
                 try:
                     self._producer.transact(records, {}, None, self._settings.commit_timeout_s)
                 except kafka_errors.ProducerFencedError:  # the broker ended the transaction for its age

@@ -26,7 +26,7 @@ from kafka.structs import OffsetAndMetadata
 from stream.kafka.buffer import FetchBuffer
 from stream.kafka.client import GroupConsumer, ProducerRecord, TransactionalProducer, build_producer
 from stream.kafka.cluster import KafkaSite
-from stream.kafka.errors import FENCING, translated
+from stream.kafka.errors import FENCING, translated_errors
 from stream.kafka.ownership import Ownership
 from stream.kafka.settings import UNAVAILABLE_AFTER_S, instance_name
 from stream.kafka.state import encode_change
@@ -126,11 +126,11 @@ class KafkaMember:
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
         self._pauses.add(partitions)
-        self._hold_or_let()
+        self._update_pauses()
 
     def resume(self) -> None:
         self._pauses.clear()
-        self._hold_or_let()
+        self._update_pauses()
 
     def lag(self) -> Mapping[At, int]:
         """As `Member.lag`; where all that was delivered is committed, markers that were read past do not count."""
@@ -158,7 +158,7 @@ class KafkaMember:
         for topic in self._topics if self._store is None else (*self._topics, f"state.{self._store}"):
             self._site.partitions(topic)
         self._producing()
-        with translated(f"join of {self._said}"):
+        with translated_errors(f"join of {self._said}"):
             topics = {self._site.full(topic): self._site.partitions(topic) for topic in self._topics}
             self._consumer = GroupConsumer(topics, self._site.member_options(self._site.full(self._group), self._name))
         self._reached_at = time.monotonic()
@@ -203,7 +203,7 @@ class KafkaMember:
 
     def _fetch(self, consumer: GroupConsumer, timeout_s: float, max_records: int) -> None:
         if self._background:
-            self._hold_or_let()
+            self._update_pauses()
         try:
             records = consumer.fetch(timeout_s, max_records)
         except Fenced:
@@ -215,16 +215,17 @@ class KafkaMember:
         self._follow(consumer)
         ready = self._owned.epochs
         self._buffer.add(self._site.message(record) for record in records if record.partition in ready)
-        self._find_way(consumer)
+        self._reset_positions(consumer)
         now = time.monotonic()
         if consumer.reachable():
             self._reached_at = now
         elif now - self._reached_at > UNAVAILABLE_AFTER_S:
             raise LogUnavailable(f"{self._said}: no broker at {self._site.bootstrap}; check that it is up")
 
-    def _find_way(self, consumer: GroupConsumer) -> None:
+    def _reset_positions(self, consumer: GroupConsumer) -> None:
         """Resume where the broker lacks the offset to read: retention overtook it, or the topic was made anew."""
-        astray = {at: offset for at, offset in consumer.take_astray().items() if at.partition in self._owned.epochs}
+        positions = consumer.take_unknown_positions().items()
+        astray = {at: offset for at, offset in positions if at.partition in self._owned.epochs}
         if not astray:
             return
         first = self._site.admin.beginning(list(astray))
@@ -268,9 +269,9 @@ class KafkaMember:
         if ready:
             positions = self._owned.positions()
             consumer.place({at: positions[at] for at in self._owned.inputs(ready)})
-            self._hold_or_let()
+            self._update_pauses()
 
-    def _hold_or_let(self) -> None:
+    def _update_pauses(self) -> None:
         if self._consumer is None:
             return
         flowing = self._owned.inputs(self._flowing())
@@ -303,7 +304,7 @@ class KafkaMember:
         membership = consumer.group_metadata() if offsets else None
         if membership is not None and membership.generation_id < 0:
             raise Fenced(f"{self._said} is not in the group any more")
-        with translated(f"commit of {self._said}"):
+        with translated_errors(f"commit of {self._said}"):
             try:
                 return producer.transact(records, offsets, membership, self._site.settings.commit_timeout_s)
             except Exception as error:

@@ -12,7 +12,7 @@ from kafka import TopicPartition
 
 from stream.kafka.client import Consumer
 from stream.kafka.damage import damage_of
-from stream.kafka.errors import translated
+from stream.kafka.errors import translated_errors
 from stream.kafka.state import LocalState, decode_change
 from stream.log.contract import Clock
 from stream.log.errors import LogUnavailable, StreamError
@@ -34,7 +34,7 @@ class KafkaReader:
         self._stops = {at: stop for at, (start, stop) in ranges.items() if start < stop}
         self._consumer: Consumer | None = None
         if self._stops:
-            with translated("reader"):
+            with translated_errors("reader"):
                 self._consumer = Consumer(options)
                 try:
                     self._consumer.assign(list(self._stops))
@@ -52,7 +52,7 @@ class KafkaReader:
     def step(self, timeout_s: float, max_records: int = 2000) -> Steps:
         if self._consumer is None or not self._stops:
             return {}
-        with translated("reader"):
+        with translated_errors("reader"):
             read = self._poll(self._consumer, timeout_s, max_records)
             steps = {}
             for at, stop in list(self._stops.items()):

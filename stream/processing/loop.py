@@ -91,7 +91,7 @@ class StageLoop:
 
     def run(self, stop: threading.Event) -> None:
         """Work until `stop` is set, then drain for `drain_s`. Raises an error that lasts and concerns no record."""
-        collect_rarely()
+        raise_gc_threshold()
         try:
             while not stop.is_set() or self._ahead:
                 self.cycle(stop)
@@ -303,7 +303,7 @@ class StageLoop:
         return self._memory.over(partition, self._member.state(partition), self._cpu.sampled)
 
 
-def collect_rarely() -> None:
+def raise_gc_threshold() -> None:
     """Look for cycles once there are 10,000 new objects, more than a batch holds: that was a tenth of CRAWL's CPU."""
     if 0 < gc.get_threshold()[0] < _OBJECTS:
         gc.set_threshold(_OBJECTS)

@@ -169,7 +169,7 @@ class ControlWriter:
             time.sleep(_LOOK_EVERY_S)
 
 
-def tell_scorers(log: Log, scorers: Scorers) -> None:
+def write_scorers(log: Log, scorers: Scorers) -> None:
     """Write which detectors SCORE runs. Only SCORE writes this row, so no fencing is needed. Raises as `Log.append`."""
     log.append([Output(CONTROL, 0, _SCORERS_KEY, msgspec.msgpack.encode(scorers))])
 

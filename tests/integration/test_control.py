@@ -16,7 +16,7 @@ import pytest
 
 from stream.log.contract import CleanupPolicy, Log, Topic
 from stream.log.errors import Fenced, StreamError, UnknownTopic
-from stream.schema.control import Control, Scorers, exclusive, tell_scorers
+from stream.schema.control import Control, Scorers, exclusive, write_scorers
 from stream.schema.runs import Alias, Cutover, Run, RunStatus
 from stream.schema.topics import CONTROL
 from tests.support.worlds import PATIENCE_S, World, patiently, record
@@ -223,7 +223,7 @@ def test_what_score_runs_is_recorded_without_fencing_anybody(controlled: World) 
     assert control.scorers is None
     with exclusive(controlled.log) as writer:
         for identities in (["a/1"], ["a/1", "b/2"]):
-            tell_scorers(controlled.again(), Scorers(detectors=identities, at=7))
+            write_scorers(controlled.again(), Scorers(detectors=identities, at=7))
         writer.put(RUN)
     assert control.refresh()
     assert control.scorers == Scorers(detectors=["a/1", "b/2"], at=7)

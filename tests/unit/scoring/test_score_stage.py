@@ -11,7 +11,7 @@ import pytest
 
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import CannotScore, DeviceLost, PoisonText
-from scoring.interface import MEASURES, Detector, TextScore, Work
+from scoring.interface import MEASURES, Detector, DetectorCounts, TextScore
 from scoring.pair.detector import PairDetector
 from scoring.pair.scores import PairReading
 from scoring.score_stage import ScoreStage
@@ -101,9 +101,11 @@ class FakeEngine:
         return len(self.read_texts)
 
     @property
-    def work(self) -> Work:
+    def work(self) -> DetectorCounts:
         tokens = sum(len(text) for texts in self.read_texts for text in texts)
-        return Work(tokens=tokens, padding=3 * self.batches, lost=self.lost, batch_tokens=2048, peak_bytes=2000)
+        return DetectorCounts(
+            tokens=tokens, padding=3 * self.batches, lost=self.lost, batch_tokens=2048, peak_bytes=2000
+        )
 
 
 def pair_detectors(engine: Any) -> list[PairDetector]:

@@ -10,7 +10,7 @@ from farmwatch.labels.evaluation_tables import document, report, tables_of
 from farmwatch.labels.labelled_pages import LabelledPage
 from farmwatch.terminal.generated import section
 from filters.rules.catalogue import RULES
-from filters.rules.evaluation import Judged, evaluate
+from filters.rules.evaluation import LabelledVerdict, evaluate
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from tests.support.paths import DOCS
@@ -37,7 +37,12 @@ def test_the_tables_are_those_of_a_fresh_evaluation(labelled: list[LabelledPage]
     names = shipped_rulesets()
     rulesets = [load_ruleset(name) for name in names]
     evaluations = [
-        evaluate([Judged(page.label.page_type, page.label.source, judge(page.features, ruleset)) for page in labelled])
+        evaluate(
+            [
+                LabelledVerdict(page.label.page_type, page.label.source, judge(page.features, ruleset))
+                for page in labelled
+            ]
+        )
         for ruleset in rulesets
     ]
     tables = tables_of(report(names, rulesets, evaluations), details=True)

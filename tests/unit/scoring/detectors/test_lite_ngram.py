@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scoring.detectors.registry import detector_names, load_detectors
 from scoring.errors import BadWeights, UnknownDetector
-from scoring.lite_ngram.detector import LiteNgram, read
+from scoring.lite_ngram.detector import LiteNgram, prepare
 from scoring.settings import ScoreSettings
 from tests.support.paths import ROOT
 from tests.support.prose import PROSE
@@ -105,7 +105,7 @@ def test_repeated_rubbish_is_taken(piece: str, times: int) -> None:
 )
 def test_reading_is_linear(piece: str) -> None:
     """Markup that invites backtracking is read to the end at 900,000 characters; quadratic work would hang."""
-    assert read(piece * (900_000 // len(piece))).abstain
+    assert prepare(piece * (900_000 // len(piece))).abstain
 
 
 def test_documentation_prose_is_never_flagged() -> None:

@@ -12,17 +12,17 @@ from operator import attrgetter
 import msgspec
 
 from scoring.errors import BadParameters, PoisonText, PooledDetectors
-from scoring.interface import Detector, TextScore, Work
+from scoring.interface import Detector, DetectorCounts, TextScore
 from scoring.pair.detector import PairDetector
 
-Said = TextScore | Exception
+TextResult = TextScore | Exception
 """A detector's score of a text; an exception for a text that must be dead-lettered."""
 _WARM_UP = (
     "The first text that a detector reads costs more than all that come after it, and nobody should wait for it. "
 )
 
 
-class Panel:
+class DetectorSet:
     """Detectors of different identities over the same texts, those of pairs on one engine; calls from any thread."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
@@ -42,13 +42,13 @@ class Panel:
         self._lock = threading.Lock()
         self._tokens = self._poison = self._calls = 0
 
-    def score(self, texts: Sequence[str]) -> list[tuple[Said, ...]]:
+    def score(self, texts: Sequence[str]) -> list[tuple[TextResult, ...]]:
         """Per text, in order, the score of each detector, in the order of `identities`.
 
         Raises the errors of a call as a whole: DeviceLost (worth a retry), DeviceGone.
         """
         read = self._engine.read(texts) if self._engine else []
-        columns: list[Sequence[Said]] = []
+        columns: list[Sequence[TextResult]] = []
         for detector in self._detectors:
             if isinstance(detector, PairDetector):
                 columns.append([detector.judge(result) for result in read])
@@ -70,9 +70,9 @@ class Panel:
             if not isinstance(detector, PairDetector):
                 detector.score([_WARM_UP * 20])
 
-    def work(self) -> Work:
+    def work(self) -> DetectorCounts:
         """The counts so far; may be called from any thread."""
-        work = self._engine.work if self._engine else Work()
+        work = self._engine.work if self._engine else DetectorCounts()
         return msgspec.structs.replace(work, tokens=work.tokens + self._tokens, poison=self._poison)
 
     def advanced(self) -> int:

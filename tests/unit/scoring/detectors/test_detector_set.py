@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scoring.detectors.panel import Panel, compared
+from scoring.detectors.detector_set import DetectorSet, compared
 from scoring.detectors.testing import FakeDetector
 from scoring.interface import TextScore
 from scoring.pair.detector import PairDetector
@@ -35,10 +35,10 @@ def pair(engine: Any, measure: Any, thresholds: ThresholdSet | None = None) -> P
 def test_two_measures_of_one_pair_read_a_text_once() -> None:
     """The engine is asked once for both; each says its own of it, in the order of the detectors."""
     engine = Engine()
-    panel = Panel([FakeDetector(), pair(engine, "binoculars"), pair(engine, "fast-detectgpt")])
-    scores = panel.score(["LLM", "x"])
+    detectors = DetectorSet([FakeDetector(), pair(engine, "binoculars"), pair(engine, "fast-detectgpt")])
+    scores = detectors.score(["LLM", "x"])
     assert engine.asked == [["LLM", "x"]]
-    assert panel.identities == ["fake/1", f"binoculars/{BASE}/uncalibrated", f"fast-detectgpt/{BASE}/uncalibrated"]
+    assert detectors.identities == ["fake/1", f"binoculars/{BASE}/uncalibrated", f"fast-detectgpt/{BASE}/uncalibrated"]
     abstained = [TextScore(abstain="too_short", tokens=tokens) for tokens in (3, 1)]
     assert [row[0].flag for row in scores if isinstance(row[0], TextScore)] == [True, False]
     assert [row[1:] for row in scores] == [(said, said) for said in abstained]
