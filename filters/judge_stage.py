@@ -1,4 +1,4 @@
-"""JUDGE: features to verdicts, and articles on to the detector."""
+"""JUDGE: turns features into verdicts, and requests scores for articles."""
 
 from __future__ import annotations
 
@@ -18,16 +18,15 @@ READ_ON_MS = 10_000  # interval between reads of new scores
 
 
 def requested_store(run: str) -> str:
-    """Name of a replay's keyed state, which holds the digests of requested texts."""
+    """Name of a replay's store of requested texts."""
     return f"asked.{run}"
 
 
 class JudgeStage(Stage):
-    """One verdict for each features record, and score requests for articles whose text is not in `known`.
+    """Emits a verdict for each features record, and score requests for articles whose text is not in `known`.
 
-    A replay sends requests at low priority, for its detector alone, while SCORE runs that detector. Its state holds the
-    digests of requested texts, so that no text is requested again after a crash. It neither counts nor forwards
-    heartbeats.
+    A replay requests scores at low priority, and only while SCORE runs its detector. Its state holds the digests of
+    requested texts, so a crash repeats no request. A replay neither counts nor forwards heartbeats.
     """
 
     name: ClassVar[str] = "judge"
@@ -126,11 +125,10 @@ def request_of(features: Features, verdict: Verdict, text: str, detector: str) -
 
 
 class ScoreRequestStage(Stage):
-    """A second pass over a run's features: requests for texts of articles that have no score and no request.
+    """A second pass over a run's features: requests scores for article texts without a score or a request.
 
-    JUDGE sends requests only while SCORE runs the run's detector, and a request may expire without an answer. Articles
-    without a score wait for this pass. It keeps no state: the log tells which texts have no request when a partition is
-    assigned.
+    JUDGE sends requests only while SCORE runs the run's detector, and a request may expire without an answer. The pass
+    keeps no state: it reads from the log which texts have no request.
     """
 
     name: ClassVar[str] = "ask"
@@ -159,8 +157,8 @@ class ScoreRequestStage(Stage):
         ctx.meter.count("stage_records", run=self._run, ruleset=self._ruleset.name, stage=self.name, result=result)
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """Forget which texts were taken: their requests may be rolled back, and another member may have sent some."""
+        """Forget the taken texts: their requests may be rolled back, and another member may have sent some."""
         self._unasked.forget(partitions)
 
     def on_dead_letter(self, partition: int) -> None:
-        """The texts that the other records of the batch took stay taken."""
+        """Keep the texts that the other records of the batch took."""

@@ -1,4 +1,4 @@
-"""MEASURE: pages to features. Extraction runs in killable processes, the comparison with the site on keyed state."""
+"""MEASURE: turns pages into features. Extracts in killable processes, compares with the site on keyed state."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from stream.schema.runs import LIVE, RunNames, memory_store, names_of
 
 _FETCHED = "fetched"
 _CANARY = "canary"  # found_by of a canary page
-_CANARY_KEY = b"\0canary\0"  # followed by the site; due when its memory is deleted
+_CANARY_KEY = b"\0canary\0"  # prefix of a site's key; due when the site's memory is to be deleted
 _CANARY_KEPT_MS = 7 * 86_400_000
 _FORGOTTEN = 100  # canary sites per tick and partition, at most
 
 
 class MeasureStage(Stage):
-    """One features record for each fetched page. The memory of a canary site is deleted a week after its last page."""
+    """Emits one features record per fetched page. Deletes the memory of a canary site a week after its last page."""
 
     name: ClassVar[str] = "measure"
     inputs: Mapping[str, type[Record]] = {topics.PAGES: Page}
-    max_records = 64  # a page costs tens of milliseconds: decisions come soon, and a crash repeats little
+    max_records = (
+        64  # a page takes tens of milliseconds: small batches give early results and repeat little after a crash
+    )
 
     def __init__(
         self,
@@ -41,7 +43,10 @@ class MeasureStage(Stage):
         pool: ExtractionPool | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """Start workers unless a pool is given; `close` ends either. Each features topic has its own site memory."""
+        """Start workers unless a pool is given; `close` closes the pool.
+
+        Each features topic has its own site memory.
+        """
         self.epoch = feature_epoch(settings)
         self.run = run
         self._features = (names or names_of(run)).features
@@ -55,7 +60,7 @@ class MeasureStage(Stage):
     def prepare(self, records: Sequence[Record]) -> Sequence[PageMeasures | None]:
         """Measure the fetched pages of a batch in the worker processes; None for the others."""
         fetched = [page for page in records if isinstance(page, Page) and page.outcome == _FETCHED]
-        # the content is that of the URL where redirects ended
+        # the content belongs to the final URL of the redirects
         raw = [RawPage(page.final_url or page.url, page.encoding, page.body) for page in fetched]
         results = iter(self._pool.map(raw))
         return [next(results) if isinstance(page, Page) and page.outcome == _FETCHED else None for page in records]

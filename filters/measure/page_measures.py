@@ -24,7 +24,7 @@ URL_CHARS = 500  # of a URL's path and query, kept as a measure
 
 
 class RawPage(msgspec.Struct, array_like=True, frozen=True):
-    """A page on its way to a worker: URL ("" = none), charset ("" = UTF-8) and the zstd-compressed decoded body."""
+    """The input of a worker: URL ("" = none), charset ("" = UTF-8) and the zstd-compressed decoded body."""
 
     url: str
     encoding: str
@@ -32,7 +32,7 @@ class RawPage(msgspec.Struct, array_like=True, frozen=True):
 
 
 class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """The measures of a page alone; see `Extraction` for text, blocks, path, error and tried.
+    """The measures of one page, without its site. `Extraction` explains text, blocks, path, error and tried.
 
     `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
     url_path (path and query), simhash (16 hexadecimal digits); None = unknown. `quality`: see
@@ -57,7 +57,7 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 
 
 def measure_raw(page: RawPage, settings: MeasureSettings) -> PageMeasures:
-    """Measure a page from its topic; the body is inflated up to a cap, whatever its header claims."""
+    """Measure a stored page. The body is inflated up to a cap, independent of its header."""
     try:
         html = _inflated(page.body, settings.max_html_bytes) if page.body else b""
     except zstandard.ZstdError:
@@ -68,7 +68,7 @@ def measure_raw(page: RawPage, settings: MeasureSettings) -> PageMeasures:
 
 
 def _inflated(body: bytes, cap_bytes: int) -> bytes | None:
-    """The decoded body, or None above the cap. A size in the frame's header is believed only as an upper bound."""
+    """The decoded body, or None above the cap. The size in the frame's header is used only as an upper bound."""
     size = zstandard.get_frame_parameters(body).content_size
     if size == zstandard.CONTENTSIZE_UNKNOWN:
         with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(io.BytesIO(body)) as reader:
@@ -78,7 +78,7 @@ def _inflated(body: bytes, cap_bytes: int) -> bytes | None:
 
 
 def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> PageMeasures:
-    """Measure a page: extraction, block table, words, language, quality, chunks, outline. Raises MissingExtractor."""
+    """Extract and measure a page: block table, words, language, quality, chunks, outline. Raises MissingExtractor."""
     found = extract(page, encoding, settings)
     if found.error:
         return failed(url, found.error, found.tried)
