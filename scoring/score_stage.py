@@ -1,9 +1,8 @@
 """SCORE: articles' texts → scores. Stateless: a text's score depends on the text and the detector's identity only.
 
-The topic of the scores is compacted: of the records under one key only the last stays. A score's `id` names the text
-and the detector, and is the same wherever the text appears; but each score goes to one site's tally. So the key names
-the site too: with the id alone, another site's score of the same text could replace a site's score before TALLY has
-read it. All records under one key are then equal to the same tally.
+The topic of the scores is compacted: only the last record of a key stays. A score's `id` names the text and the
+detector, and is the same for all sites with the text, but each score goes to one site's tally. So the key includes the
+site: otherwise another site's score of the same text could replace it before TALLY has read it.
 
 Two batches are in flight: while the device works on one, the texts of the next are read and tokenised. A text is read
 once, in whichever batches it appears (`scoring.score_memory`); only canary pages are always read anew, for they measure
@@ -42,10 +41,10 @@ REMEMBERED_TEXTS = 20_000
 
 
 class RequestScores(NamedTuple):
-    """The scores of a request's text. The first request carries the batch's time, which is observed once."""
+    """The scores of a request's text. Only the first request of a batch carries the batch's time."""
 
-    scores: Scores  # none: another detector is wanted than those that there are
-    read: bool  # for this request; False: it was known, or was in the batch before
+    scores: Scores  # empty: the requested detector is not running
+    read: bool  # for this request; False = cached, or earlier in the batch
     batch_s: float | None
 
 
@@ -55,7 +54,7 @@ def score_key(score: Score) -> str:
 
 
 class ScoreStage(Stage):
-    """Emits a Score per request and detector, running the detectors over each different text once."""
+    """Emits a Score per request and detector; reads each distinct text once."""
 
     name: ClassVar[str] = "score"
     inputs: Mapping[str, type[Record]] = {
@@ -76,9 +75,9 @@ class ScoreStage(Stage):
         metrics: Metrics | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Score with the detectors that `load` gives, in a thread that starts now; `clock` gives seconds.
+        """Start a thread that loads the detectors with `load`; `clock` returns seconds.
 
-        `metrics` get what the devices do, whether a batch is committed or not.
+        `metrics` get the counts of the devices, also of batches that are not committed.
         """
         self.max_records = batch_texts
         self._memory = ScoreMemory(remembered_texts)
@@ -91,7 +90,7 @@ class ScoreStage(Stage):
         threading.Thread(target=self._load, args=(load,), name="score-load", daemon=True).start()
 
     def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
-        """Score the batch. Raises CannotScore, and what the detectors raise of a whole call."""
+        """Score the batch. Raises CannotScore, and the detectors' errors for the whole call."""
         detectors = self._detectors.result()
         requests = [record for record in records if isinstance(record, ScoreRequest)]
         given = ("", *detectors.identities)
@@ -139,19 +138,19 @@ class ScoreStage(Stage):
             ctx.meter.observe("score_batch_duration_seconds", prepared.batch_s)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """Publish what the devices did. Raises CannotScore where the detectors could not be loaded."""
+        """Publish the counts of the devices. Raises CannotScore if the detectors could not be loaded."""
         del contexts  # nothing is kept by partition
         if self._detectors.done():
             self._publish(self._detectors.result().work())
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """A batch was rolled back, perhaps because a device failed: that is reported at once."""
+        """Publish the counts at once after a rollback, because a device may have failed."""
         del partitions
         if self._works():
             self._publish(self._detectors.result().work())
 
     def ready(self) -> bool:
-        """True once every detector has scored something; False while models are loaded again after a loss."""
+        """Whether every detector has scored something; False while models are reloaded after a loss."""
         return self._works() and self._detectors.result().loaded()
 
     def starting(self) -> bool:
@@ -232,7 +231,7 @@ def _read(detectors: DetectorSet, requests: Sequence[ScoreRequest]) -> Sequence[
 
 
 def score_of(request: ScoreRequest, identity: str, text: TextScore, now_ms: int = 0) -> Score:
-    """What a detector says of a requested text, as a record."""
+    """The score record of a requested text."""
     return Score(
         id=f"{request.text_digest}:{identity}",
         site=request.site,

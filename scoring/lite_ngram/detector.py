@@ -39,7 +39,7 @@ class ErrorRates(msgspec.Struct, frozen=True):
 
 
 class PreparedText(NamedTuple):
-    """A text as the model sees it, or the reason why it does not."""
+    """A text prepared for the model, or the reason for abstaining."""
 
     words: list[bytes]  # tokens, punctuation included
     length: int  # words
@@ -47,7 +47,7 @@ class PreparedText(NamedTuple):
 
 
 def prepare(text: str) -> PreparedText:
-    """Normalise, cut and tokenise a text, or say why it is not judged."""
+    """Normalise, cut and tokenise a text, or give the reason for abstaining."""
     if len(text) > LONGEST_CHARS:
         return PreparedText([], 0, "too_long")
     words = normalise(text).split()

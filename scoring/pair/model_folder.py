@@ -1,4 +1,4 @@
-"""Where a language model lies on this machine, and a fingerprint of it that costs milliseconds.
+"""Finds a language model on this machine and computes its fingerprint in milliseconds.
 
 A model of the hub lies in the hub's cache, a folder of links to files; any other model is a plain folder. The
 fingerprint is a SHA-256 over the configuration, the tokenizer, the index of the weights and, of every weight file, its

@@ -122,7 +122,7 @@ def test_of_two_at_once_one_wins(controlled: World) -> None:
     with contextlib.ExitStack() as second_ends:
         with exclusive(controlled.log) as first:
             second = second_ends.enter_context(exclusive(controlled.again()))
-            with pytest.raises(Fenced, match="nothing of this change was written"):
+            with pytest.raises(Fenced, match="this change was not written"):
                 first.put(RUN, Alias(run="mine"), rulesets=[("d", "x")])
             with pytest.raises(StreamError, match="begin anew"):
                 first.put(Alias(run="mine"))
