@@ -51,7 +51,9 @@ _NOT_CHARSETS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-es
 def extractor(name: str) -> Extractor:
     """The extractor with this name. Raises MissingExtractor if the package of that name is not installed."""
     if find_spec(name) is None:
-        raise MissingExtractor(f"extractor {name!r} needs a package that is not installed: pip install 'farmwatch[{name}]'")
+        raise MissingExtractor(
+            f"extractor {name!r} needs a package that is not installed: pip install 'farmwatch[{name}]'"
+        )
     return EXTRACTORS[name]
 
 

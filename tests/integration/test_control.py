@@ -1,4 +1,4 @@
-"""What `control` keeps of runs, on every log: read by all, changed by one at a time."""
+"""Runs on the topic `control`, on every log: read by all, changed by one process at a time."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_of_two_at_once_one_wins(controlled: World) -> None:
             second = second_ends.enter_context(exclusive(controlled.again()))
             with pytest.raises(Fenced, match="this change was not written"):
                 first.put(RUN, Alias(run="mine"), rulesets=[("d", "x")])
-            with pytest.raises(StreamError, match="begin anew"):
+            with pytest.raises(StreamError, match="start over"):
                 first.put(Alias(run="mine"))
         second.put(ALIAS, CUTOVER)
     control = Control(controlled.again())
@@ -196,7 +196,7 @@ def open_at(kind: str, place: str, prefix: str) -> Log:
 
 @pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
 def test_after_a_killed_writer_the_next_gets_in(kind: str, tmp_path: Path) -> None:
-    """A writer that is killed while it holds `control` keeps nobody out, though its lease runs for minutes on."""
+    """A killed writer of `control` does not block the next one, even while its lease is valid."""
     place, prefix = str(tmp_path / "log"), ""
     if kind == "kafka":
         from tests.support.kafka_broker import broker

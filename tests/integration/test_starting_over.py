@@ -1,4 +1,4 @@
-"""Groups that read a topic again, on every log: they are found before they begin, and the report is right."""
+"""Groups that would reread a topic, on every log: they are detected before they start, with the right report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def records(live: LiveWorld, topic: str) -> int:
 
 
 def test_nothing_is_reported_where_all_is_as_it_was_left(live: LiveWorld) -> None:
-    """Groups with offsets go on; CRAWL and MEASURE have made nothing here, so they begin."""
+    """Groups with offsets resume; CRAWL and MEASURE have no outputs here, so they begin."""
     assert list(groups_starting_over(live.log)) == []
 
 

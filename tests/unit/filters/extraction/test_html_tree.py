@@ -1,4 +1,4 @@
-"""Everything of a page reaches its tree, or the page has an error: what makes libxml2 stop, and what it sets aside."""
+"""Every part of a page reaches its tree, or the page has an error: parser stops, text after the root element."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an evaluation counts, on verdicts whose answer is known."""
+"""The counts of an evaluation, on verdicts with known results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rulesets are validated where they are read, and identified by what they decide."""
+"""Rulesets are validated when read, and identified by everything that affects verdicts."""
 
 from __future__ import annotations
 

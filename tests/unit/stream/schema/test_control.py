@@ -157,7 +157,7 @@ def test_a_change_that_got_lost_is_reported(forgetful: _Log) -> None:
     with exclusive(forgetful, look_s=0.0) as writer:
         with pytest.raises(LogUnavailable, match="no answer"):
             writer.put(Alias(run="a"))
-        with pytest.raises(StreamError, match="begin anew"):
+        with pytest.raises(StreamError, match="start over"):
             writer.put(RUN)
     assert (Control(forgetful).alias, Control(forgetful).runs) == (Alias(), {})
 
