@@ -170,7 +170,7 @@ class TallyStage(Stage):
         verdict = self._method.decide(tally.evidence(self._detector))
         row = tally.row(site.name, self._detector, verdict, self._method.digest, self.run)
         digest = xxhash.xxh3_128_digest(encode(row))
-        # Of this run, whose ever the last record was: a score may have been asked for by another one.
+        # Of this run, because another run may have requested the last score.
         headers = {**site.headers, "run": self.run, "ruleset": tally.digest}
         if digest != tally.emitted:
             tally.emitted = digest

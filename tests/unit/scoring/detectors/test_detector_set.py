@@ -17,7 +17,7 @@ BASE = "a+b@12345678/float32/512"
 
 
 class Engine:
-    """Abstains from everything, and notes what it was asked."""
+    """Abstains from everything, and records its inputs."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
@@ -33,7 +33,7 @@ def pair(engine: Any, measure: Any, thresholds: ThresholdSet | None = None) -> P
 
 
 def test_two_measures_of_one_pair_read_a_text_once() -> None:
-    """The engine is asked once for both; each says its own of it, in the order of the detectors."""
+    """The engine reads once for both; each detector gives its own score, in order."""
     engine = Engine()
     detectors = DetectorSet([FakeDetector(), pair(engine, "binoculars"), pair(engine, "fast-detectgpt")])
     scores = detectors.score(["LLM", "x"])

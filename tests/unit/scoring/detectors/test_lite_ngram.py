@@ -79,7 +79,7 @@ def test_weights_and_reading_belong_together() -> None:
 
 
 def test_only_the_first_700_words_are_read() -> None:
-    """What follows the calibrated length changes nothing."""
+    """Text after the calibrated length has no effect."""
     first, second = DETECTOR.score([PROSE * 17, PROSE * 17 + "Delve into the vibrant tapestry. " * 100])
     assert first == second
 
@@ -87,7 +87,7 @@ def test_only_the_first_700_words_are_read() -> None:
 @settings(max_examples=100)
 @given(st.lists(st.text() | st.sampled_from([PROSE * 4, PROSE * 9, PROSE.upper() * 5]), max_size=6))
 def test_any_texts_in_any_batch(texts: list[str]) -> None:
-    """Whatever the texts, each gets the score that it gets alone."""
+    """In any batch, each text gets the same score as alone."""
     together = DETECTOR.score(texts)
     assert together == [DETECTOR.score([text])[0] for text in texts]
 

@@ -1,4 +1,4 @@
-"""What `control` refuses to read, and how little it asks of the log."""
+"""Rows of `control` that are refused, and its requests to the log."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_fields_that_are_not_known_are_passed_over(log: _Log) -> None:
 
 
 def test_a_refresh_without_news_asks_for_the_end_only(log: _Log) -> None:
-    """Live stages refresh every second: while nothing is new one question is asked, and nothing is read."""
+    """Live stages refresh every second: without new rows, one request for the end and no read."""
     control = Control(log)
     log.asked.clear()
     assert not control.refresh()
