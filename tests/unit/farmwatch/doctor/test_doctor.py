@@ -236,7 +236,7 @@ def test_a_mistake_of_farmwatch_is_named(configure: Configure, monkeypatch: pyte
 
 def test_the_configured_extractor_is_tried(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     """One whose package is absent is answered with what installs it; one that finds nothing is broken."""
-    monkeypatch.setattr("filters.extraction.extractor._installed", lambda name: name != "resiliparse")
+    monkeypatch.setattr("filters.extraction.extractor.find_spec", lambda name: None if name == "resiliparse" else name)
     found = _found(configure("measure.extractor=resiliparse"), "extractor")
     assert (found.state, "pip install 'farmwatch[resiliparse]'" in found.found) == (FAIL, True)
 

@@ -156,7 +156,7 @@ def test_what_would_end_it_is_found_before_it_is_begun(
     said: str,
 ) -> None:
     """An extractor, a detector, a site method or a port that is not there: one line, and no row of a run."""
-    monkeypatch.setattr("filters.extraction.extractor._installed", lambda name: name != "resiliparse")
+    monkeypatch.setattr("filters.extraction.extractor.find_spec", lambda name: None if name == "resiliparse" else name)
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = str(taken.getsockname()[1])
         given = [argument.replace("TAKEN", port) for argument in arguments]
