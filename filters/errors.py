@@ -1,4 +1,4 @@
-"""Errors of filters, and the operator's action for each. A page without a text is no error: see `ExtractError`."""
+"""Errors of filters, with the operator's action. A page without a text is not an error here: see `ExtractError`."""
 
 from __future__ import annotations
 
@@ -10,16 +10,19 @@ class FiltersError(FarmwatchError):
 
 
 class MissingExtractor(FiltersError):
-    """The extractor's package is not installed. The operator runs the `pip install` in the message, or sets another."""
+    """The extractor's package is not installed.
+
+    The operator runs the `pip install` of the message, or sets another extractor.
+    """
 
 
 class WorkersUnavailable(FiltersError):
-    """Workers repeatedly end before they are ready. The operator reads their stderr and checks the memory."""
+    """Workers repeatedly exit before they are ready. The operator reads their stderr and checks the memory."""
 
     retriable = True
 
 
 class BadRuleset(FiltersError):
-    """A ruleset cannot be read, or has a wrong setting: correct it, or name another ruleset."""
+    """A ruleset is unreadable or has a wrong setting: correct it, or name another ruleset."""
 
     exit = Exit.USAGE

@@ -1,4 +1,4 @@
-"""JUDGE: features to verdicts, and articles on to the detector."""
+"""JUDGE: turns features into verdicts, and requests scores for articles."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from stream.processing.stage import BY_REPLAY, Context, Series, Stage
 from stream.schema.records import Features, ScoreRequest, Verdict
 from stream.schema.runs import LIVE, RunNames, names_of
 
-READ_ON_MS = 10_000  # between two reads of new scores
+READ_ON_MS = 10_000  # interval between reads of new scores
 
 
-def asked_store(run: str) -> str:
-    """Name of a replay's keyed state, which holds the digests of requested texts."""
+def requested_store(run: str) -> str:
+    """Name of a replay's store of requested texts."""
     return f"asked.{run}"
 
 
 class JudgeStage(Stage):
-    """One verdict for each features record, and score requests for articles whose text is not in `known`.
+    """Emits a verdict for each features record, and score requests for articles whose text is not in `known`.
 
-    A replay sends requests at low priority, for its detector alone, while SCORE runs that detector. Its state holds the
-    digests of requested texts, so that no text is requested again after a crash. It neither counts nor forwards
-    heartbeats.
+    A replay requests scores at low priority, and only while SCORE runs its detector. Its state holds the digests of
+    requested texts, so a crash repeats no request. A replay neither counts nor forwards heartbeats.
     """
 
     name: ClassVar[str] = "judge"
@@ -41,11 +40,12 @@ class JudgeStage(Stage):
         known: KnownScores | None = None,
         replays: bool = False,
         detector: str = "",
-        can_ask: Callable[[], bool] = lambda: True,
+        may_request: Callable[[], bool] = lambda: True,
         is_behind: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Requests name `detector` ("" = any). A replay sends them while `can_ask`; the live run drops `known` once it
-        is no longer `is_behind`.
+        """Requests name `detector` ("" = any). A replay sends them while `may_request` is true.
+
+        The live run drops `known` once `is_behind` is false.
         """
         self.ruleset = ruleset
         self.run = run
@@ -53,7 +53,7 @@ class JudgeStage(Stage):
         self._known = known
         self._replays = replays
         self._detector = detector
-        self._can_ask = can_ask
+        self._may_request = may_request
         self._is_behind = is_behind
         self._read_on_ms = 0
         self._headers = {"run": run, "ruleset": ruleset.digest}
@@ -61,7 +61,7 @@ class JudgeStage(Stage):
         self.forward = self._names.requests
         if replays:
             self._headers[BY_REPLAY] = "1"
-            self.forward, self.heartbeat_input, self.store = None, "", asked_store(run)
+            self.forward, self.heartbeat_input, self.store = None, "", requested_store(run)
 
     def metric_series(self, run: str) -> Iterator[Series]:
         yield from super().metric_series(run)
@@ -85,7 +85,7 @@ class JudgeStage(Stage):
             ctx.meter.count("rule_drops", run=run, ruleset=name, rule=rule)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """From time to time, read new scores in a replay, or drop `known` in a live run that has caught up."""
+        """In a replay, read new scores at intervals. In a live run that has caught up, drop `known`."""
         if self._known is None or not contexts:
             return
         now_ms = next(iter(contexts.values())).now_ms
@@ -103,7 +103,7 @@ class JudgeStage(Stage):
         if not self._replays:
             return True
         asked = xxhash.xxh3_128_digest(f"{article.site} {article.text_digest}".encode())
-        if ctx.state.get(asked) is not None or not self._can_ask():
+        if ctx.state.get(asked) is not None or not self._may_request():
             return False
         ctx.state.put(asked, b"")
         return True
@@ -125,11 +125,10 @@ def request_of(features: Features, verdict: Verdict, text: str, detector: str) -
 
 
 class ScoreRequestStage(Stage):
-    """A second pass over a run's features: requests for texts of articles that have no score and no request.
+    """A second pass over a run's features: requests scores for article texts without a score or a request.
 
-    JUDGE sends requests only while SCORE runs the run's detector, and a request may expire without an answer. Articles
-    without a score wait for this pass. It keeps no state: the log tells which texts have no request when a partition is
-    assigned.
+    JUDGE sends requests only while SCORE runs the run's detector, and a request may expire without an answer. The pass
+    keeps no state: it reads from the log which texts have no request.
     """
 
     name: ClassVar[str] = "ask"
@@ -158,8 +157,8 @@ class ScoreRequestStage(Stage):
         ctx.meter.count("stage_records", run=self._run, ruleset=self._ruleset.name, stage=self.name, result=result)
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """Forget which texts were taken: their requests may be rolled back, and another member may have sent some."""
+        """Forget the taken texts: their requests may be rolled back, and another member may have sent some."""
         self._unasked.forget(partitions)
 
     def on_dead_letter(self, partition: int) -> None:
-        """The texts that the other records of the batch took stay taken."""
+        """Keep the texts that the other records of the batch took."""

@@ -15,9 +15,9 @@ import numpy as np
 import xxhash
 
 ScoreKeys = Callable[[Mapping[int, int]], Iterable[tuple[int, int, bytes]]]
-"""partition -> offset to read from, 0 = the first; gives (partition, offset, key) of any detector's scores
+"""partition -> first offset to read; yields (partition, offset, key) of the scores of all detectors.
 
-An empty key only reports progress in the partition. The key of a score that is still to come has the offset -1.
+An empty key only reports progress. A requested score that does not exist yet has the offset -1.
 """
 
 
@@ -37,22 +37,22 @@ class SortedDigests:
 
 
 class KnownScores:
-    """The texts that one detector has scored, by partition and site."""
+    """Index of the texts that one detector has scored, by partition and site."""
 
     def __init__(self, detector: str, keys: ScoreKeys, most_unsorted: int = 4096) -> None:
-        """Look for scores of the identity `detector` among `keys`; a partition is read when it is first asked for.
+        """Index the scores of the identity `detector` among `keys`; the first query for a partition loads it.
 
-        At most `most_unsorted` digests, of some sixty bytes each, are held beside the sorted ones.
+        At most `most_unsorted` digests, of some sixty bytes each, are kept outside the sorted array.
         """
         self._end = f":{detector}"
         self._keys = keys
         self._most_unsorted = most_unsorted
         self._digests: dict[int, SortedDigests] = {}
-        self._later: dict[int, set[int]] = {}  # digests that came since the partition was sorted
-        self._next: dict[int, int] = {}  # offset up to which each was read
+        self._later: dict[int, set[int]] = {}  # new digests, not sorted in yet
+        self._next: dict[int, int] = {}  # next offset to read
 
     def has(self, partition: int, site: str, text_digest: str) -> bool:
-        """Whether the text was scored for the site, which is in this partition. Raises as `keys`."""
+        """Whether the text was scored for this site of this partition. Raises as `keys`."""
         self.load([partition])
         wanted = xxhash.xxh3_64_intdigest(f"{site} {text_digest}{self._end}".encode())
         return self._digests[partition].place(wanted) is not None or wanted in self._later[partition]
@@ -63,7 +63,7 @@ class KnownScores:
                 self._read({partition: 0})
 
     def read_on(self) -> None:
-        """Read new scores in the partitions that are loaded. Raises as `keys`."""
+        """Read new scores of the loaded partitions. Raises as `keys`."""
         self._read(self._next)
 
     def _read(self, after: Mapping[int, int]) -> None:
@@ -94,7 +94,7 @@ class ArticleText(NamedTuple):
 
 
 Articles = Callable[[int], Iterable[ArticleText]]
-"""partition -> the articles in it"""
+"""partition -> its articles"""
 
 
 class _Found(NamedTuple):
@@ -102,14 +102,14 @@ class _Found(NamedTuple):
 
     fetches: SortedDigests
     texts: SortedDigests
-    taken: bytearray  # of each text, whether it was
+    taken: bytearray  # 1 = the text was taken
 
 
 class UnrequestedTexts:
-    """Texts without a score or a request, each once per site, with their fetches; by partition."""
+    """Article texts without a score or a request, each once per site, with their fetches; by partition."""
 
     def __init__(self, articles: Articles, known: Callable[[], KnownScores]) -> None:
-        """The texts of `articles` that are not in `known`, the current index of texts with a score or a request."""
+        """Find the texts of `articles` that are not in `known`, the index of texts with a score or a request."""
         self._articles = articles
         self._known = known
         self._found: dict[int, _Found] = {}
@@ -131,7 +131,7 @@ class UnrequestedTexts:
         return True
 
     def forget(self, partitions: Iterable[int]) -> None:
-        """Read these partitions again at their next use."""
+        """Recompute the unrequested texts of these partitions at their next use."""
         for partition in partitions:
             self._found.pop(partition, None)
 

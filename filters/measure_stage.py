@@ -1,4 +1,4 @@
-"""MEASURE: pages to features. Extraction runs in killable processes, the comparison with the site on keyed state."""
+"""MEASURE: turns pages into features. Extracts in killable processes, compares with the site on keyed state."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import ClassVar
 
 from filters.measure.epoch import feature_epoch
-from filters.measure.page_measures import Measured, RawPage
+from filters.measure.page_measures import PageMeasures, RawPage
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import features_of
@@ -24,11 +24,13 @@ _CANARY_KEPT_MS = 7 * 86_400_000
 
 
 class MeasureStage(Stage):
-    """One features record for each fetched page. The memory of a canary site is deleted a week after its last page."""
+    """Emits one features record per fetched page. Deletes the memory of a canary site a week after its last page."""
 
     name: ClassVar[str] = "measure"
     inputs: Mapping[str, type[Record]] = {topics.PAGES: Page}
-    max_records = 64  # a page costs tens of milliseconds: decisions come soon, and a crash repeats little
+    max_records = (
+        64  # a page takes tens of milliseconds: small batches give early results and repeat little after a crash
+    )
 
     def __init__(
         self,
@@ -40,7 +42,10 @@ class MeasureStage(Stage):
         pool: ExtractionPool | None = None,
         metrics: Metrics | None = None,
     ) -> None:
-        """Start workers unless a pool is given; `close` ends either. Each features topic has its own site memory."""
+        """Start workers unless a pool is given; `close` closes the pool.
+
+        Each features topic has its own site memory.
+        """
         self.epoch = feature_epoch(settings)
         self.run = run
         self._features = (names or names_of(run)).features
@@ -51,15 +56,15 @@ class MeasureStage(Stage):
         self._memory = SiteMemory(settings)
         self._metrics = metrics
 
-    def prepare(self, records: Sequence[Record]) -> Sequence[Measured | None]:
+    def prepare(self, records: Sequence[Record]) -> Sequence[PageMeasures | None]:
         """Measure the fetched pages of a batch in the worker processes; None for the others."""
         fetched = [page for page in records if isinstance(page, Page) and page.outcome == _FETCHED]
-        # the content is that of the URL where redirects ended
+        # the content belongs to the final URL of the redirects
         raw = [RawPage(page.final_url or page.url, page.encoding, page.body) for page in fetched]
         results = iter(self._pool.map(raw))
         return [next(results) if isinstance(page, Page) and page.outcome == _FETCHED else None for page in records]
 
-    def process(self, record: Page, prepared: Measured | None, ctx: Context) -> None:
+    def process(self, record: Page, prepared: PageMeasures | None, ctx: Context) -> None:
         if prepared is None:
             self._count(ctx, "skipped")
             return

@@ -11,7 +11,7 @@ from stream.text.ranges import MOST_BYTES, PositiveBytes, PositiveCount, Positiv
 
 
 class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How pages are measured. A field marked (epoch) changes the meaning of features, see `filters.measure.epoch`."""
+    """Settings of MEASURE. A field marked (epoch) changes the meaning of features, see `filters.measure.epoch`."""
 
     workers: Annotated[int, Meta(ge=0, le=4096)] = 0
     """Extraction processes; 0 = one per core."""
@@ -62,7 +62,7 @@ class MeasureSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class JudgeSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How features are judged."""
+    """Settings of JUDGE."""
 
     ruleset: str = "default"
     """Name of a shipped ruleset, or path of a TOML file."""

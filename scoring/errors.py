@@ -20,7 +20,7 @@ class BadWeights(ScoringError):
 
 
 class BadTrainingData(ScoringError):
-    """A training file has a broken line, lacks a field, or has too few texts. The operator mends the named file."""
+    """A training file has a broken line, lacks a field, or has too few texts. The operator corrects the named file."""
 
 
 class TooFewLabels(BadTrainingData):
@@ -79,7 +79,7 @@ class Uncalibrated(ScoringError):
 
 
 class MissingModel(ScoringError):
-    """A language model is not on this machine. The message says where it was looked for and what to run."""
+    """A language model is not on this machine. The message names the searched place and the command to run."""
 
 
 class UnsupportedModel(ScoringError):
@@ -90,11 +90,11 @@ class UnsupportedModel(ScoringError):
 
 
 class NoDevice(ScoringError):
-    """The configured device is not there. The operator corrects `score.pair.device`, or mends the driver."""
+    """The configured device is missing. The operator corrects `score.pair.device`, or repairs the driver."""
 
 
 class OutOfDeviceMemory(ScoringError):
-    """A batch that fitted before does not fit now, and the engine has tried smaller ones.
+    """A batch that fitted before does not fit now, even in smaller parts.
 
     The operator looks for other users of the card.
     """

@@ -39,11 +39,11 @@ class TextScore(msgspec.Struct, frozen=True, kw_only=True):
     tokens: int = 0  # tokens that the detector read
 
 
-class Work(msgspec.Struct, frozen=True, kw_only=True):
-    """Counts of detectors since the start; memory of their device as it is now."""
+class DetectorCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """Counts of the detectors since the start, and current memory of their device."""
 
     tokens: int = 0  # of the texts that were read
-    padding: int = 0  # positions computed beside them
+    padding: int = 0  # computed padding positions
     out_of_memory: int = 0
     lost: int = 0  # losses of the device
     poison: int = 0  # texts that must be dead-lettered
@@ -62,10 +62,10 @@ class Detector(Protocol):
 
     @property
     def warning(self) -> str:
-        """The warning beside all of its scores, with its measured error rates."""
+        """The warning shown with its scores, with measured error rates."""
 
     def score(self, texts: Sequence[str]) -> list[TextScore]:
-        """One TextScore per text, in order. Takes any string; it abstains, with the reason, where it cannot judge."""
+        """One TextScore per text, in order. Accepts any string; abstains with a reason if it cannot judge."""
 
 
 def base_of(identity: str) -> str:
@@ -85,12 +85,12 @@ def is_pair(identity: str) -> bool:
 
 
 def calibrated(identity: str) -> bool:
-    """False for a detector that gives scores and no flags."""
+    """Whether the detector has a threshold set; without one it gives scores but no flags."""
     return identity.rpartition("/")[2] != UNCALIBRATED
 
 
 def refuse_uncalibrated(identities: Sequence[str]) -> None:
-    """Raises Uncalibrated where one of these detectors has no thresholds: site verdicts rest on flags."""
+    """Raises Uncalibrated if one of these detectors has no thresholds, because site verdicts need flags."""
     for identity in identities:
         if not calibrated(identity):
             raise Uncalibrated(

@@ -1,4 +1,4 @@
-"""The configured site method: with the numbers of the settings, or else those that belong to the detector."""
+"""The configured site method, with numbers of the settings or else of the detector."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""The stages as functions on plain rows: what `farmwatch score`, `tally` and `estimate` run, without a log.
+"""The stages as functions on plain rows, for `farmwatch score`, `tally` and `estimate` without a log.
 
-The field names of these structs are the columns of the pipes' JSON lines and stay as they are.
+The field names of these structs are the columns of the pipes' JSON lines: do not change them.
 """
 
 from __future__ import annotations

@@ -11,21 +11,21 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from scoring.detectors.panel import Said
+from scoring.detectors.detector_set import TextResult
 
-Scores = tuple[Said, ...]  # of one text, by each detector
+Scores = tuple[TextResult, ...]  # of one text, by each detector
 Compute = Callable[[Sequence[str]], Sequence[Scores]]
 
 
 class CachedScores(NamedTuple):
-    """Scores by text digest, and the digests of the texts that were read for it."""
+    """Scores by text digest, and the digests of newly read texts."""
 
     scores: dict[str, Scores]
     read: frozenset[str]
 
 
 class ScoreMemory:
-    """Scores by text digest, those of `capacity` texts at most; calls may come from several threads."""
+    """An LRU cache of scores by text digest, for at most `capacity` texts. Thread safe."""
 
     def __init__(self, capacity: int) -> None:
         """0 = nothing is kept; texts that are being read are shared nevertheless."""
@@ -37,7 +37,7 @@ class ScoreMemory:
     def look(self, texts: Mapping[str, str], compute: Compute) -> CachedScores:
         """The scores of `texts` (digest -> text), computing the unknown ones. Raises the errors of `compute`.
 
-        A caller publishes its own results before it waits for those of others, so no two wait for each other.
+        A caller publishes its results before it waits for those of others, so callers cannot deadlock.
         """
         scores: dict[str, Scores] = {}
         read: set[str] = set()

@@ -1,9 +1,8 @@
 """SCORE: articles' texts → scores. Stateless: a text's score depends on the text and the detector's identity only.
 
-The topic of the scores is compacted: of the records under one key only the last stays. A score's `id` names the text
-and the detector, and is the same wherever the text appears; but each score goes to one site's tally. So the key names
-the site too: with the id alone, another site's score of the same text could replace a site's score before TALLY has
-read it. All records under one key are then equal to the same tally.
+The topic of the scores is compacted: only the last record of a key stays. A score's `id` names the text and the
+detector, and is the same for all sites with the text, but each score goes to one site's tally. So the key includes the
+site: otherwise another site's score of the same text could replace it before TALLY has read it.
 
 Two batches are in flight: while the device works on one, the texts of the next are read and tokenised. A text is read
 once, in whichever batches it appears (`scoring.score_memory`); only canary pages are always read anew, for they measure
@@ -27,9 +26,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
-from scoring.detectors.panel import Panel
+from scoring.detectors.detector_set import DetectorSet
 from scoring.errors import CannotScore
-from scoring.interface import Detector, TextScore, Work, refuse_uncalibrated
+from scoring.interface import Detector, DetectorCounts, TextScore, refuse_uncalibrated
 from scoring.rates.canary import is_canary
 from scoring.score_memory import ScoreMemory, Scores
 from stream.processing.metrics import Metrics
@@ -41,11 +40,11 @@ BATCH_TEXTS = 256
 REMEMBERED_TEXTS = 20_000
 
 
-class Scored(NamedTuple):
-    """The scores of a request's text. The first request carries the batch's time, which is observed once."""
+class RequestScores(NamedTuple):
+    """The scores of a request's text. Only the first request of a batch carries the batch's time."""
 
-    scores: Scores  # none: another detector is wanted than those that there are
-    read: bool  # for this request; False: it was known, or was in the batch before
+    scores: Scores  # empty: the requested detector is not running
+    read: bool  # for this request; False = cached, or earlier in the batch
     batch_s: float | None
 
 
@@ -55,7 +54,7 @@ def score_key(score: Score) -> str:
 
 
 class ScoreStage(Stage):
-    """Emits a Score per request and detector, running the detectors over each different text once."""
+    """Emits a Score per request and detector; reads each distinct text once."""
 
     name: ClassVar[str] = "score"
     inputs: Mapping[str, type[Record]] = {
@@ -76,55 +75,57 @@ class ScoreStage(Stage):
         metrics: Metrics | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """Score with the detectors that `load` gives, in a thread that starts now; `clock` gives seconds.
+        """Start a thread that loads the detectors with `load`; `clock` returns seconds.
 
-        `metrics` get what the devices do, whether a batch is committed or not.
+        `metrics` get the counts of the devices, also of batches that are not committed.
         """
         self.max_records = batch_texts
         self._memory = ScoreMemory(remembered_texts)
         self._metrics = metrics
         self._clock = clock
-        self._published = Work()
+        self._published = DetectorCounts()
         self._ended_s = 0.0  # when the last batch was scored
         self._ending = threading.Lock()
-        self._panel: Future[Panel] = Future()
+        self._detectors: Future[DetectorSet] = Future()
         threading.Thread(target=self._load, args=(load,), name="score-load", daemon=True).start()
 
     def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
-        """Score the batch. Raises CannotScore, and what the detectors raise of a whole call."""
-        panel = self._panel.result()
+        """Score the batch. Raises CannotScore, and the detectors' errors for the whole call."""
+        detectors = self._detectors.result()
         requests = [record for record in records if isinstance(record, ScoreRequest)]
-        given = ("", *panel.identities)
+        given = ("", *detectors.identities)
         wanted = [request for request in requests if request.detector in given]
         started = self._clock()
         canaries = [request for request in wanted if is_canary(request.site)]
-        fresh = {id(request): scores for request, scores in zip(canaries, _read(panel, canaries), strict=True)}
+        fresh = {id(request): scores for request, scores in zip(canaries, _read(detectors, canaries), strict=True)}
         texts = {request.text_digest: request.text for request in wanted if id(request) not in fresh}
-        found = self._memory.look(texts, panel.score)
+        found = self._memory.look(texts, detectors.score)
         unread = set(found.read)
         batch_s = self._busy_s(started) if fresh or unread else None
         prepared = []
         for request in requests:
             if request.detector not in given:
-                prepared.append(Scored((), read=False, batch_s=None))
+                prepared.append(RequestScores((), read=False, batch_s=None))
                 continue
             digest = request.text_digest
             scores = fresh.get(id(request))
-            prepared.append(Scored(scores or found.scores[digest], scores is not None or digest in unread, batch_s))
+            prepared.append(
+                RequestScores(scores or found.scores[digest], scores is not None or digest in unread, batch_s)
+            )
             unread.discard(digest)
             batch_s = None
         return prepared
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:
         """Emit a score per detector under (site, text digest, detector identity), or none, see above."""
-        panel = self._panel.result()
+        detectors = self._detectors.result()
         if not prepared.scores:
             ctx.meter.count("stage_records", run=record.run, ruleset="", stage=self.name, result="unanswered")
             return
         for said in prepared.scores:
             if isinstance(said, Exception):
                 raise said
-        for identity, number_of, text in zip(panel.identities, panel.numbers, prepared.scores, strict=True):
+        for identity, number_of, text in zip(detectors.identities, detectors.numbers, prepared.scores, strict=True):
             score = score_of(record, identity, text, ctx.now_ms)
             ctx.emit(topics.SCORES, score, key=score_key(score))
             number = number_of(text)
@@ -137,28 +138,28 @@ class ScoreStage(Stage):
             ctx.meter.observe("score_batch_duration_seconds", prepared.batch_s)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """Publish what the devices did. Raises CannotScore where the detectors could not be loaded."""
+        """Publish the counts of the devices. Raises CannotScore if the detectors could not be loaded."""
         del contexts  # nothing is kept by partition
-        if self._panel.done():
-            self._publish(self._panel.result().work())
+        if self._detectors.done():
+            self._publish(self._detectors.result().work())
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """A batch was rolled back, perhaps because a device failed: that is reported at once."""
+        """Publish the counts at once after a rollback, because a device may have failed."""
         del partitions
         if self._works():
-            self._publish(self._panel.result().work())
+            self._publish(self._detectors.result().work())
 
     def ready(self) -> bool:
-        """True once every detector has scored something; False while models are loaded again after a loss."""
-        return self._works() and self._panel.result().loaded()
+        """Whether every detector has scored something; False while models are reloaded after a loss."""
+        return self._works() and self._detectors.result().loaded()
 
     def starting(self) -> bool:
         """True while the detectors are being loaded, for the first time or again."""
-        return not self._panel.done() or (self._works() and not self._panel.result().loaded())
+        return not self._detectors.done() or (self._works() and not self._detectors.result().loaded())
 
     def advanced(self) -> int:
         """Batches of the devices so far."""
-        return self._panel.result().advanced() if self._works() else 0
+        return self._detectors.result().advanced() if self._works() else 0
 
     def metric_series(self, run: str) -> Iterator[Series]:
         """See `Stage.metric_series`."""
@@ -175,13 +176,13 @@ class ScoreStage(Stage):
     def close(self) -> None:
         """Stop the detectors' threads; a call that waits for detectors to be loaded fails."""
         with suppress(Exception):  # they may be there already, or be no more than an error
-            self._panel.set_exception(CannotScore("the stage was closed while its detectors were being loaded"))
+            self._detectors.set_exception(CannotScore("the stage was closed while its detectors were being loaded"))
         if self._works():
-            self._panel.result().close()
+            self._detectors.result().close()
 
     def _works(self) -> bool:
         """True when there are detectors, rather than none yet or an error."""
-        return self._panel.done() and self._panel.exception() is None
+        return self._detectors.done() and self._detectors.exception() is None
 
     def _busy_s(self, started: float) -> float:
         """Seconds since `started`, or since the batch before this one ended: what it waited for that is not its own."""
@@ -192,19 +193,19 @@ class ScoreStage(Stage):
 
     def _load(self, load: Callable[[], Sequence[Detector]]) -> None:
         try:
-            panel = Panel(load())
-            refuse_uncalibrated(panel.identities)
-            panel.warm_up()
+            detectors = DetectorSet(load())
+            refuse_uncalibrated(detectors.identities)
+            detectors.warm_up()
         except Exception as error:  # noqa: BLE001 - whatever it is, the loop's thread must hear of it
             failure = CannotScore(str(error) or type(error).__name__)
             failure.__cause__ = error
             with suppress(Exception):  # closed meanwhile
-                self._panel.set_exception(failure)
+                self._detectors.set_exception(failure)
             return
         with suppress(Exception):
-            self._panel.set_result(panel)
+            self._detectors.set_result(detectors)
 
-    def _publish(self, work: Work) -> None:
+    def _publish(self, work: DetectorCounts) -> None:
         if self._metrics is None:
             return
         before, self._published = self._published, work
@@ -216,7 +217,7 @@ class ScoreStage(Stage):
 
 
 MEMORY_KINDS = ("used", "peak", "total")
-_COUNTED = {  # field of Work -> metric and kind
+_COUNTED = {  # field of DetectorCounts -> metric and kind
     "tokens": ("score_tokens", "text"),
     "padding": ("score_tokens", "padding"),
     "out_of_memory": ("score_device_errors", "oom"),
@@ -225,12 +226,12 @@ _COUNTED = {  # field of Work -> metric and kind
 }
 
 
-def _read(panel: Panel, requests: Sequence[ScoreRequest]) -> Sequence[Scores]:
-    return panel.score([request.text for request in requests]) if requests else []
+def _read(detectors: DetectorSet, requests: Sequence[ScoreRequest]) -> Sequence[Scores]:
+    return detectors.score([request.text for request in requests]) if requests else []
 
 
 def score_of(request: ScoreRequest, identity: str, text: TextScore, now_ms: int = 0) -> Score:
-    """What a detector says of a requested text, as a record."""
+    """The score record of a requested text."""
     return Score(
         id=f"{request.text_digest}:{identity}",
         site=request.site,

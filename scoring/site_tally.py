@@ -45,7 +45,7 @@ _encoder = msgspec.msgpack.Encoder()
 
 @projection_of(Verdict)
 class JudgedPage(Record, frozen=True, kw_only=True):
-    """A verdict as a tally or an audit reads it: without the outcomes of the rules, nine tenths of the decoding."""
+    """A verdict without the outcomes of the rules, which take nine tenths of the decoding."""
 
     page_id: str
     url: str
@@ -60,7 +60,7 @@ class JudgedPage(Record, frozen=True, kw_only=True):
 
 
 class FirstArticle(msgspec.Struct, array_like=True, frozen=True):
-    """The first fetch of a page that was an article: what of the page is evidence."""
+    """The first fetch of a page that was an article: the evidence of the page."""
 
     fetched_at: int
     fetch_id: str
@@ -88,7 +88,7 @@ class TextFlag(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SiteTally(msgspec.Struct, array_like=True):
-    """Everything that TALLY holds of one site; stored as msgpack under the site's name."""
+    """TALLY's state of one site; stored as msgpack under the site's name."""
 
     hits: int = 0  # different search results
     sources: list[str] = msgspec.field(default_factory=list)  # sorted
@@ -130,7 +130,7 @@ class SiteTally(msgspec.Struct, array_like=True):
             self.days = sorted({*self.days, *days})[-MAX_DAYS:]
 
     def add_verdict(self, verdict: Verdict | JudgedPage) -> None:
-        """Put a page's verdict in its place: the newest fetch counts, the first article is the evidence."""
+        """Store a page's verdict: the newest fetch counts, the first article is the evidence."""
         self.ruleset, self.digest = verdict.ruleset, verdict.digest
         known = self.pages.get(verdict.page_id)
         evidence = _first_article(known.evidence if known else None, verdict)
@@ -248,7 +248,7 @@ def _digest(name: str) -> int:
 
 
 def stop_reason(verdict: SiteVerdict, enough: int, enough_if_mixed: int) -> str:
-    """Why crawling the site may stop: decided_llm, decided_human or enough_articles; "" = go on.
+    """The reason to stop crawling the site: decided_llm, decided_human or enough_articles; "" = none.
 
     A mixed site stays open until it has `enough_if_mixed` usable scores, is no longer mixed, or has closed: later pages
     change neither its verdict nor its mark.

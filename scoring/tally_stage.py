@@ -1,4 +1,4 @@
-"""TALLY: hits, verdicts and scores of a site → its row, and the word to CRAWL that the site is decided.
+"""TALLY: folds hits, verdicts and scores of a site into its row, and tells CRAWL when the site is decided.
 
 The records of a batch are folded site by site: a site's tally is read with its first record and judged once, after the
 last. Where a record or a site fails, the batch is tried again with each record on its own, so that the record at fault
@@ -31,7 +31,7 @@ Canaries = Callable[[Mapping[int, Context]], None]
 
 
 class _Site:
-    """A site of the batch at hand: its stored bytes, and its tally with the records of the batch."""
+    """A site of the current batch: its stored bytes, and its tally with the records of the batch."""
 
     __slots__ = ("before", "headers", "name", "tally")
 
@@ -92,7 +92,7 @@ class TallyStage(Stage):
         self._one_by_one = False
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:
-        """Put the record in its place in the site's tally. Raises FoldFailed, see above."""
+        """Fold the record into the site's tally. Raises FoldFailed, see the module."""
         del prepared  # nothing here is slow
         result = self._kind(record, ctx)
         ruleset = "" if isinstance(record, Hit | Score) else record.ruleset
@@ -112,7 +112,7 @@ class TallyStage(Stage):
             self._fold(record, site, ctx)
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """Judge the sites of the batch, and send the canary pages that are due. Raises FoldFailed, see above."""
+        """Judge the sites of the batch, and send due canary pages. Raises FoldFailed, see the module."""
         with self._whole_batch():
             for partition, sites in self._sites.items():
                 for site in sites.values():
@@ -123,7 +123,7 @@ class TallyStage(Stage):
 
     @contextmanager
     def _whole_batch(self) -> Iterator[None]:
-        """Where a record or a site fails, have the batch tried again with each record on its own: FoldFailed."""
+        """If a record or a site fails, retry the batch record by record: raises FoldFailed."""
         try:
             yield
         except Exception as error:
@@ -165,12 +165,12 @@ class TallyStage(Stage):
             site.tally.add_verdict(record)
 
     def _settle(self, site: _Site, ctx: Context) -> None:
-        """Judge the site, emit what is new, and store its tally."""
+        """Judge the site, emit a changed row and a new decision, and store its tally."""
         tally = site.tally
         verdict = self._method.decide(tally.evidence(self._detector))
         row = tally.row(site.name, self._detector, verdict, self._method.digest, self.run)
         digest = xxhash.xxh3_128_digest(encode(row))
-        # Of this run, whose ever the last record was: a score may have been asked for by another one.
+        # Of this run, because another run may have requested the last score.
         headers = {**site.headers, "run": self.run, "ruleset": tally.digest}
         if digest != tally.emitted:
             tally.emitted = digest

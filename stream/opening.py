@@ -1,4 +1,4 @@
-"""Opening a log by its URL: the one place that knows all logs."""
+"""Opens a log by its URL."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ FORMS = "sqlite:DIR or kafka:HOST:PORT[,HOST:PORT]"
 
 
 def open_log(url: str, *, prefix: str = "", read_only: bool = False, **options: Any) -> Log:
-    """Open the log that `url` names; `prefix` keeps apart several farmwatches on one log.
+    """Open the log at `url`; `prefix` separates several farmwatches on one log.
 
-    `read_only`: an embedded log must be there, none of its files changes, calls that write raise StreamError.
+    `read_only`: an embedded log must exist, its files do not change, and calls that write raise StreamError.
     `options`: `clock`, for Kafka `state_folder`. Raises StreamError for another URL, LogUnavailable.
     """
     kind, _, place = url.partition(":")

@@ -13,7 +13,7 @@ import msgspec
 from farmwatch.terminal.jsonl import JsonLines, batches, encode_lines, write_bytes, write_line
 from farmwatch.terminal.messages import message
 from farmwatch.terminal.parallel import ordered_map
-from scoring.detectors.panel import Panel
+from scoring.detectors.detector_set import DetectorSet
 from scoring.detectors.registry import load_detectors
 from scoring.errors import DeviceLost
 from scoring.interface import is_pair, name_of
@@ -51,19 +51,19 @@ def score_lines(files: Sequence[Path], settings: ScoreSettings, jobs: int = 1) -
     detectors = load_detectors(settings)
     for detector in detectors:
         message(f"{name_of(detector.identity)}: {detector.warning}")
-    panel = Panel(detectors)
+    detector_set = DetectorSet(detectors)
     lines = JsonLines(files, TextOfSite, "score", bar=True)
     found = batches(lines, _TEXTS_AT_ONCE)
     first = list(itertools.islice(found, 1))  # a short input is scored before a process would have started
     for batch in first:
-        _write(lines, _scored(panel, batch))
-    jobs = 1 if any(is_pair(identity) for identity in panel.identities) else jobs or os.cpu_count() or 1
-    rest: Iterator[_Scored] = (_scored(panel, batch) for batch in found)
+        _write(lines, _scored(detector_set, batch))
+    jobs = 1 if any(is_pair(identity) for identity in detector_set.identities) else jobs or os.cpu_count() or 1
+    rest: Iterator[_Scored] = (_scored(detector_set, batch) for batch in found)
     if jobs > 1:
         rest = ordered_map(_scored_by_worker, found, jobs, _load_worker, settings)
     for scored in rest:
         _write(lines, scored)
-    panel.close()
+    detector_set.close()
     return lines.end()
 
 
@@ -74,23 +74,23 @@ class _Scored(NamedTuple):
     bad: list[tuple[str, str]]
 
 
-_of_worker: list[Panel] = []  # in a working process: the detectors that it loaded
+_of_worker: list[DetectorSet] = []  # in a working process: the detectors that it loaded
 
 
 def _load_worker(settings: ScoreSettings) -> None:
-    _of_worker.append(Panel(load_detectors(settings)))
+    _of_worker.append(DetectorSet(load_detectors(settings)))
 
 
 def _scored_by_worker(placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
     return _scored(_of_worker[0], placed)
 
 
-def _scored(panel: Panel, placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
+def _scored(detector_set: DetectorSet, placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
     """The lines of a batch, with what stood beside the texts. Raises DeviceGone for a device that fails each time."""
     texts = [text.text for _, text in placed]
     while True:
         try:
-            found = panel.score(texts)
+            found = detector_set.score(texts)
             break
         except DeviceLost as error:
             message(f"the device was lost, its models are loaded again: {error}")
@@ -102,7 +102,7 @@ def _scored(panel: Panel, placed: Sequence[tuple[str, TextOfSite]]) -> _Scored:
             bad.append((place, str(next(said for said in scores if isinstance(said, Exception)))))
             continue
         through = {name: value for name in ("site", "url") if (value := getattr(text, name)) is not None}
-        for identity, scored in zip(panel.identities, good, strict=True):
+        for identity, scored in zip(detector_set.identities, good, strict=True):
             rows.append({"id": str(text.id), "detector": identity, **msgspec.structs.asdict(scored), **through})
     return _Scored(encode_lines(rows), bad)
 

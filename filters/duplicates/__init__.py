@@ -1,1 +1,1 @@
-"""Chunks, shingles and repeats: what texts have in common."""
+"""Chunks, shingles and repeats: comparison of texts."""

@@ -57,7 +57,7 @@ def fingerprint(window: bytes) -> int:
 
 
 def _tables() -> npt.NDArray[np.uint64]:
-    """Row k, column b: the numbers T_8k[b] to T_8k+7[b] as bytes of one, the first the lowest."""
+    """Row k, column b: the numbers T_8k[b] to T_8k+7[b] packed into one number, the first as the lowest byte."""
     packed = np.zeros((WINDOW // 8, 256), np.uint64)
     values = list(range(256))  # of the youngest byte, in full
     for j in reversed(range(WINDOW)):
@@ -70,7 +70,7 @@ _TABLES = _tables()
 
 
 def cuts(data: bytes, restarts: Sequence[int] = ()) -> list[int]:
-    """End offset of every chunk, ascending; at `restarts` (ascending) a chunk ends and the chunker starts anew."""
+    """End offset of every chunk, ascending; each of `restarts` (ascending) also ends a chunk."""
     ends: list[int] = []
     start = 0
     candidates = iter(_zero_ends(data))
@@ -94,11 +94,11 @@ def cuts(data: bytes, restarts: Sequence[int] = ()) -> list[int]:
 
 
 def chunk(text: bytes, mode: Literal["text", "block"] = "text") -> Chunks:
-    """Cut UTF-8 `text` and name its chunks.
+    """Cut UTF-8 `text` into chunks with ids.
 
-    Mode `block` starts anew after each line break: a line of the main text is a block of the block table with the
-    `JOINED` rows that continue its line. So a block is cut alike at any place, and found again however short it
-    is, where `text` needs about 300 bytes. The line break counts as a byte of the block, but not in its name.
+    Mode `block` restarts after each line break. A line of the main text is a row of the block table together with the
+    `JOINED` rows that continue it. So a block has the same chunks anywhere in a text, and a repeated block of any
+    length is found; mode `text` needs about 300 bytes. The line break counts as a byte, but is not part of the id.
     """
     blocks = mode == "block"
     restarts = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n")) + 1 if blocks else np.empty(0, np.int64)

@@ -1,8 +1,8 @@
-"""The passages of a page that repeat earlier pages of its site, and so make up its duplicate share.
+"""The passages of a page that repeat earlier pages of its site: the evidence for its duplicate share.
 
-The share counts the bytes of chunks (`filters.duplicates.chunker`) that an earlier page also has. Each chunk is named
-after the first earlier page that has it, and adjacent chunks of the same first page are one passage, so that page
-has every chunk of the passage. The passages' bytes over the page's are the share.
+The share counts the bytes of chunks (`filters.duplicates.chunker`) that an earlier page also has. Each chunk belongs to
+the first earlier page that has it. Adjacent chunks of the same first page form one passage. The share is the bytes of
+all passages divided by the bytes of the page.
 """
 
 from __future__ import annotations
@@ -15,12 +15,15 @@ import numpy as np
 
 from filters.duplicates.chunker import chunk
 
-SEEN_ON = 5  # earlier pages that are named for a passage; all of them are counted
+SEEN_ON = 5  # earlier pages listed per passage; all of them are counted
 
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A repeated passage; `pages` earlier pages have it, the first are named. `size_bytes` counts cut characters."""
+    """A repeated passage. `pages` = number of earlier pages with it; `seen_on` lists the first of them.
+
+    `size_bytes` includes characters that the edges of the passage cut.
+    """
 
     text: str
     size_bytes: int
@@ -40,7 +43,7 @@ class _Run:
 
 
 class Repeats:
-    """Compares the main text of one page with earlier pages of its site, one by one; keeps only their names."""
+    """Compares the main text of one page with the earlier pages of its site, one by one. Keeps only their names."""
 
     def __init__(self, text: str, mode: Literal["text", "block"] = "text") -> None:
         self._mode = mode
@@ -48,12 +51,12 @@ class Repeats:
         chunks = chunk(self._data, mode)
         self._ids: list[int] = chunks.ids.tolist()
         self._ends: list[int] = np.cumsum(chunks.lengths, dtype=np.int64).tolist()
-        self._strange = set(self._ids)  # of no page so far
+        self._new_ids = set(self._ids)  # not on any page so far
         self._runs: list[_Run] = []
         self.compared = 0
         """Earlier pages that were compared."""
         self.alike = 0
-        """Those of them that have a chunk of the page."""
+        """Compared pages that share a chunk with the page."""
 
     @property
     def size_bytes(self) -> int:
@@ -70,8 +73,8 @@ class Repeats:
         if theirs.isdisjoint(self._ids):
             return
         self.alike += 1
-        new = theirs & self._strange
-        self._strange -= new
+        new = theirs & self._new_ids
+        self._new_ids -= new
         for is_new, group in groupby(range(len(self._ids)), lambda place: self._ids[place] in new):
             if is_new:
                 places = list(group)

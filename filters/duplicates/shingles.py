@@ -1,13 +1,13 @@
-"""Near-duplicates, where exact chunks find nothing: 5-word shingles, their MinHash sketch, and a simhash.
+"""Outlines of texts, to find near-duplicates without a common chunk: 5-word shingles, a MinHash sketch, a simhash.
 
-A template whose slot is filled differently every eight words shares no chunk of 94 bytes with its sister, but three of
-eight of its shingles: every run of five words that contains no slot.
+Two pages of one template with a different slot every eight words share no chunk of 94 bytes, but three of eight
+shingles: every run of five words without a slot.
 
 Words are whitespace-separated and lower-cased, each hashed once (xxh3-64); the hash of five words in a row is a linear
-combination of theirs with odd factors (the primes of xxHash), mixed by MurmurHash3's finalizer.
+combination of their hashes with odd factors (the primes of xxHash), mixed by MurmurHash3's finalizer.
 
 *Shingles* (A. Z. Broder, "On the resemblance and containment of documents", 1997): the distinct hashes, 32 bits each;
-among 20,000 of them a strange one is found by chance once in 200,000 times. A text of fewer than five words is one.
+a foreign shingle matches one of 20,000 by chance once in 200,000 times. A text of fewer than five words is one shingle.
 
 *Sketch* (Broder, same): the smallest value of each of 64 seeded permutations of the shingles, by `rensa`. The share of
 equal places in two sketches estimates the Jaccard similarity J of the sets with standard error sqrt(J(1 - J) / 64).
@@ -41,7 +41,7 @@ Hashes = npt.NDArray[np.uint64]
 
 
 class Outline(msgspec.Struct, array_like=True, frozen=True):
-    """Simhash, sketch of all `shingle_count` shingles, and the smallest of them, ascending (little-endian uint32)."""
+    """Simhash, sketch of all `shingle_count` shingles, and the smallest shingles, ascending (little-endian uint32)."""
 
     simhash: int = 0
     shingle_count: int = 0
@@ -50,7 +50,7 @@ class Outline(msgspec.Struct, array_like=True, frozen=True):
 
 
 def outline(text: str, cap: int) -> Outline:
-    """The outline of a text with at most `cap` shingles: the smallest hashes, so texts alike keep the same ones."""
+    """The outline of a text with its `cap` smallest shingles, so that similar texts keep the same shingles."""
     words = text.lower().split()
     if not words:
         return Outline()
@@ -89,15 +89,15 @@ def _shingles(words: Hashes) -> npt.NDArray[np.uint32]:
 
 
 def _firsts(ascending: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    """Marks of the first of equal values; np.unique takes several times as long."""
+    """Mark the first of each group of equal values. np.unique takes several times as long."""
     firsts = np.ones(len(ascending), np.bool_)
     np.not_equal(ascending[1:], ascending[:-1], out=firsts[1:])
     return firsts
 
 
 def _sketch(shingles: npt.NDArray[np.uint32]) -> bytes:
-    """The sketch of a union is the smaller value in each place: in pieces for which rensa starts no threads."""
-    hashes = shingles.astype(np.uint64)  # given as they are: rensa's own hashing of tokens has no part in it
+    """Sketch in pieces, because rensa starts threads for more; the smallest value in each place is the whole sketch."""
+    hashes = shingles.astype(np.uint64)  # used as they are, without rensa's own hashing of tokens
     pieces = []
     for start in range(0, len(hashes), _PIECE):
         piece = hashes[start : start + _PIECE]

@@ -1,9 +1,9 @@
-"""The block table: which pieces the main text has, and how much of each is link or code.
+"""The block table: the pieces of the main text, with their characters in links and code.
 
-A row is four integers: kind, characters, link characters, code characters. When a page is judged, a block is
+A row is four integers: kind, characters, link characters, code characters. A ruleset chooses the definition of a block:
 
-- `paragraph`: each row, as the users' notes have it.
-- `run`: adjacent paragraphs merged until a heading, list, table, code or quote; `JOINED` rows do not end them.
+- `paragraph`: each row is a block, as in the users' notes.
+- `run`: adjacent paragraphs are one block. A heading, list, table, code or quote ends it; a `JOINED` row does not.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class BlockKind(IntEnum):
 
 
 _KIND_MASK = 7
-_PARAGRAPH = int(BlockKind.PARAGRAPH)  # an enum's members compare slowly
+_PARAGRAPH = int(BlockKind.PARAGRAPH)  # comparing enum members is slow
 JOINED = 8
-"""Flag on a row's kind: the row continues the line of the row before it."""
+"""Flag in a row's kind: the row continues the line of the row before it."""
 
 
 class Block(NamedTuple):
-    """A row of the table, or rows merged. `kind` is a Kind, with JOINED added where it continues a line."""
+    """A row of the table, or merged rows. `kind` is a BlockKind; JOINED is added if it continues a line."""
 
     kind: int
     chars: int
@@ -43,27 +43,27 @@ class Block(NamedTuple):
 
 
 class Definition(StrEnum):
-    """The rows that make one block when a page is judged."""
+    """The definition of a block when a page is judged."""
 
     PARAGRAPH = "paragraph"
     RUN = "run"
 
 
 def pack(rows: Iterable[Block]) -> bytes:
-    """The table in the form of a features record: 16 bytes a row, little-endian."""
+    """Pack the table for a features record: 16 bytes per row, little-endian."""
     return b"".join(_ROW.pack(*row) for row in rows)
 
 
 def unpack(table: bytes) -> list[Block]:
-    """Rows of a packed table. Raises ValueError when its length is no multiple of a row."""
+    """The rows of a packed table. Raises ValueError if its length is not a multiple of a row."""
     try:
         return [Block(*row) for row in _ROW.iter_unpack(table)]
     except struct.error as error:
-        raise ValueError(f"a block table of {len(table)} bytes is cut off: rows have {_ROW.size} bytes") from error
+        raise ValueError(f"truncated block table: {len(table)} bytes, rows have {_ROW.size} bytes") from error
 
 
 def columns(table: bytes, definition: Definition) -> tuple[list[int], list[int]]:
-    """Kinds, without flags, and characters of all blocks of a packed table. Raises struct.error for a cut-off row."""
+    """Kinds without flags, and characters, of all blocks of a packed table. Raises struct.error for a truncated row."""
     numbers = struct.unpack(f"<{len(table) // _ROW.size * 4}I", table)
     flagged_kinds, chars = numbers[0::4], numbers[1::4]
     if definition is Definition.PARAGRAPH:

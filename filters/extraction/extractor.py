@@ -1,7 +1,7 @@
 """HTML to main text, once: decoding, guards, and the extractors by name.
 
-Pure: a page in, an `Extraction` out. A problem of the page is named in `error` and raises nothing.
-Time and memory are bounded by `filters.measure.workers`, which runs this in processes that can be killed.
+Pure: a page in, an `Extraction` out. Problems of the page are reported in `error`, not raised.
+`filters.measure.workers` bounds time and memory: it runs this code in processes that can be killed.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from filters.extraction.interface import ExtractError, Extraction, Extractor
 from filters.settings import MeasureSettings
 
 MAX_ATTRIBUTES = 1_000
-"""Attributes of one element beyond which a page is not extracted: parsers compare each with all before it, so that
-150,000 take half a minute. Real pages have fewer than 200."""
+"""Limit of attributes per element; pages above it are not extracted. Parsers compare each attribute with all earlier
+ones: 150,000 take half a minute. Real pages have fewer than 200."""
 
 _FEW_ATTRIBUTES_CHARS = 100_000
-"""Characters up to which a page is not searched for them: a single element of that size takes some 2 s to extract."""
+"""Smaller pages are not searched for attributes: a single element of this size takes some 2 s to extract."""
 
 _MANY_ATTRIBUTES = re.compile(
-    # Tags as HTML defines them, none in scripts, style sheets and comments. Nothing is given back once
-    # it has matched, so that the search takes the same time for each character of any page. A page that is written to
-    # be read otherwise by this than by the parser meets the worker's time limit.
+    # Tags as HTML defines them, skipping scripts, style sheets and comments. Possessive quantifiers avoid backtracking,
+    # so the time is linear in the page. A page built to mislead this pattern is stopped by the worker's time limit.
     rf"""<(?:
         (?P<raw>(?i:script|style|title|textarea)) (?=[\t\n\f\r\ >]) (?![^>]*+(?<=/)>) [^<]*+
             (?:<(?!/(?i:(?P=raw))) [^<]*+)*+
@@ -50,16 +49,18 @@ _NOT_CHARSETS = frozenset({"idna", "punycode", "unicode-escape", "raw-unicode-es
 
 
 def extractor(name: str) -> Extractor:
-    """The extractor of that name. Raises MissingExtractor if its package, of the same name, is not installed."""
+    """The extractor with this name. Raises MissingExtractor if the package of that name is not installed."""
     if find_spec(name) is None:
-        raise MissingExtractor(f"extractor {name!r} needs a package that is not here: pip install 'farmwatch[{name}]'")
+        raise MissingExtractor(
+            f"extractor {name!r} needs a package that is not installed: pip install 'farmwatch[{name}]'"
+        )
     return EXTRACTORS[name]
 
 
 def extract(page: bytes | str, encoding: str, settings: MeasureSettings) -> Extraction:
     """Main text of a page: bytes in the charset `encoding` ("" or wrong: UTF-8), or text. Raises MissingExtractor."""
     run = extractor(settings.extractor)
-    # half a surrogate pair in a text would end libxml2's parsing without a word
+    # libxml2 silently stops at a lone surrogate
     html = page.encode("utf-8", "replace").decode() if isinstance(page, str) else decode(page, encoding)
     error = _refused(page, html, settings)
     if error is not None:
@@ -68,7 +69,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings) -> Extr
         found = run(html.replace("\0", ""), settings)
     except MemoryError:
         return Extraction(error=ExtractError.OUT_OF_MEMORY)
-    except Exception:  # noqa: BLE001  # third-party code on hostile input: any failure is the page's
+    except Exception:  # noqa: BLE001  # third-party code on hostile input
         return Extraction(error=ExtractError.FAILED)
     if len(found.text) * 4 > settings.max_text_bytes and len(found.text.encode()) > settings.max_text_bytes:
         return Extraction(error=ExtractError.TOO_LARGE, tried=found.tried)
@@ -76,7 +77,7 @@ def extract(page: bytes | str, encoding: str, settings: MeasureSettings) -> Extr
 
 
 def decode(page: bytes, encoding: str) -> str:
-    """Text of `page`; bytes that are invalid in the charset become U+FFFD, and an unknown charset counts as UTF-8."""
+    """Decode `page`. Invalid bytes become U+FFFD; an unknown charset counts as UTF-8."""
     try:
         name = codecs.lookup(encoding or "utf-8").name
         text = page.decode("utf-8" if name in _NOT_CHARSETS else name, "replace")
@@ -86,7 +87,7 @@ def decode(page: bytes, encoding: str) -> str:
 
 
 def _refused(page: bytes | str, html: str, settings: MeasureSettings) -> ExtractError | None:
-    """Cheap guards before parsing."""
+    """Check a page cheaply before parsing; None = accepted."""
     if len(page) > settings.max_html_bytes:
         return ExtractError.TOO_LARGE
     if not html or html.isspace():
@@ -104,17 +105,17 @@ def _refused(page: bytes | str, html: str, settings: MeasureSettings) -> Extract
 
 
 def _by_trafilatura(html: str, settings: MeasureSettings) -> Extraction:
-    from filters.extraction.trafilatura_text import by_trafilatura  # half a second: only processes that extract pay it
+    from filters.extraction.trafilatura_text import by_trafilatura  # takes half a second: import only in workers
 
     return by_trafilatura(html, settings)
 
 
 def _by_resiliparse(html: str, settings: MeasureSettings) -> Extraction:  # noqa: ARG001  # as every extractor
-    """A paragraph a line; links, code and lists are unknown (J. Bevendorff et al., "Elastic ChatNoir", ECIR 2018).
+    """One line per paragraph; links, code and lists are unknown (J. Bevendorff et al., "Elastic ChatNoir", ECIR 2018).
 
-    Its time grows with the square of how deeply `div`s are nested: the worker's time limit bounds it.
+    Its time grows with the square of the `div` nesting; the worker's time limit bounds it.
     """
-    from resiliparse.extract.html2text import extract_plain_text  # an extra that need not be installed
+    from resiliparse.extract.html2text import extract_plain_text  # optional extra
 
     plain = extract_plain_text(
         html, preserve_formatting=True, main_content=True, list_bullets=False, alt_texts=False, comments=False

@@ -1,8 +1,8 @@
-"""Parses HTML to a complete tree, or names the reason why it cannot.
+"""Parses HTML to a complete tree, or reports the reason for failing.
 
-libxml2's HTML parser stops without an error: beyond its limits (depth of 256, 10 MB of text or attribute) the tree
-ends, and text after the end tag of `html` gets a second root. Here such a document is parsed again without limits,
-further roots become the last `div`s of the body, and other failures raise. A text without an element is no HTML.
+libxml2's HTML parser stops silently: the tree ends at its limits (depth 256, 10 MB of text or attribute), and text
+after the end tag of `html` gets a second root. This module parses such a document again without limits, moves further
+roots to the end of the body as `div`s, and raises on other failures. A text without an element is not HTML.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from lxml.html import HtmlComment, HtmlElement, HtmlEntity, HTMLParser, HtmlProc
 from filters.extraction.interface import ExtractError
 
 MAX_DEPTH = 512
-"""Deepest nesting of elements that is taken. The extractors' time grows with its square, and from about 700 on they
-exceed Python's recursion limit."""
+"""Limit of element nesting. The extractors' time grows with its square, and at about 700 they exceed Python's recursion
+limit."""
 
-MAX_ROOTS = 1_000  # further root elements that are taken, one for each end tag of `html` with text behind it
+MAX_ROOTS = 1_000  # limit of further root elements: one for each end tag of `html` with text after it
 
 _ELEMENT = re.compile("<[a-zA-Z]")
-_INVALID = bytes(set(range(0x20)) - set(b"\t\n\r"))  # in XML, and so in lxml's strings
+_INVALID = bytes(set(range(0x20)) - set(b"\t\n\r"))  # not allowed in XML
 _NONCHARACTERS = ("\ufffe".encode(), "\uffff".encode())
 
 
-class Unparsed(ValueError):
+class ParseFailed(ValueError):
     """The document cannot be parsed completely; `error` is the reason."""
 
     def __init__(self, error: ExtractError) -> None:
@@ -38,7 +38,7 @@ class Unparsed(ValueError):
 
 @lru_cache
 def new_parser(huge: bool) -> HTMLParser:
-    """Trafilatura's parser; `huge`: without limits. One class for all elements saves a tenth of the time."""
+    """Create Trafilatura's parser; `huge` = without limits. One class for all elements saves a tenth of the time."""
     parser = HTMLParser(
         collect_ids=False,
         default_doctype=False,
@@ -56,9 +56,9 @@ def new_parser(huge: bool) -> HTMLParser:
 
 
 def parse(html: str, parser: Callable[[bool], HTMLParser] = new_parser) -> Any:
-    """The `html` element, without comments and characters that XML does not have. Raises Unparsed."""
+    """Parse to the `html` element, without comments and characters that XML forbids. Raises ParseFailed."""
     if not _ELEMENT.search(html):
-        raise Unparsed(ExtractError.NOT_HTML)
+        raise ParseFailed(ExtractError.NOT_HTML)
     data = html.encode("utf-8", "replace").translate(None, _INVALID)
     for character in _NONCHARACTERS:
         data = data.replace(character, b"")
@@ -66,9 +66,9 @@ def parse(html: str, parser: Callable[[bool], HTMLParser] = new_parser) -> Any:
     if stopped:
         root, stopped = _parsed(data, parser(True))
         if _depth(root) > MAX_DEPTH:
-            raise Unparsed(ExtractError.TOO_DEEP)
+            raise ParseFailed(ExtractError.TOO_DEEP)
         if stopped:
-            raise Unparsed(ExtractError.PARSER_STOPPED)
+            raise ParseFailed(ExtractError.PARSER_STOPPED)
     _gather(root)
     return root
 
@@ -77,14 +77,14 @@ def _parsed(data: bytes, parser: HTMLParser) -> tuple[Any, bool]:
     try:
         root = etree.fromstring(data, parser)
     except etree.XMLSyntaxError as error:
-        raise Unparsed(ExtractError.NO_TEXT) from error
+        raise ParseFailed(ExtractError.NO_TEXT) from error
     if root is None:
-        raise Unparsed(ExtractError.NO_TEXT)
+        raise ParseFailed(ExtractError.NO_TEXT)
     return root, any(entry.level == etree.ErrorLevels.FATAL for entry in parser.error_log)
 
 
 def _gather(root: Any) -> None:
-    """Move further roots to the end of the first root's body, a `div` each. Raises Unparsed for too many of them."""
+    """Move each further root to the end of the first root's body as a `div`. Raises ParseFailed for too many roots."""
     if root.getnext() is None:
         return
     body = root.find("body")
@@ -98,7 +98,7 @@ def _gather(root: Any) -> None:
         for element in (more, *more.findall("body")):
             element.tag = "div"
         body.append(more)
-    raise Unparsed(ExtractError.TOO_MANY_ELEMENTS)
+    raise ParseFailed(ExtractError.TOO_MANY_ELEMENTS)
 
 
 def _depth(root: Any) -> int:

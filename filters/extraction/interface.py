@@ -1,4 +1,4 @@
-"""The result of an extractor: a main text, or the reason why there is none."""
+"""The result of an extractor: a main text, or the reason for its absence."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from filters.settings import MeasureSettings
 
 
 class ExtractError(StrEnum):
-    """Why a page has no main text."""
+    """The reason for a page's missing main text."""
 
-    EMPTY = "empty"  # nothing but whitespace was sent
+    EMPTY = "empty"  # only whitespace
     NOT_HTML = "not_html"  # an image, an archive, …: binary content
     TOO_LARGE = "too_large"  # more bytes of HTML, or of main text, than the cap
     TOO_MANY_ELEMENTS = "too_many_elements"
     TOO_MANY_ATTRIBUTES = "too_many_attributes"  # of one element
-    TOO_DEEP = "too_deep"  # elements nested beyond what the extractors take, see `filters.extraction.html_tree`
-    PARSER_STOPPED = "parser_stopped"  # the parser gave up before the page's end, so an unknown part of it is lost
-    NO_TEXT = "no_text"  # parsed, and no main text found
+    TOO_DEEP = "too_deep"  # element nesting above the limit of `filters.extraction.html_tree`
+    PARSER_STOPPED = "parser_stopped"  # the parser stopped before the end of the page: an unknown part is lost
+    NO_TEXT = "no_text"  # parsed, but without a main text
     FAILED = "failed"  # the extractor raised an error
     TIMEOUT = "timeout"  # the worker was killed at the time limit
     OUT_OF_MEMORY = "out_of_memory"
@@ -27,7 +27,7 @@ class ExtractError(StrEnum):
 
 
 UNFINISHED = {ExtractError.FAILED, ExtractError.TIMEOUT, ExtractError.OUT_OF_MEMORY, ExtractError.WORKER_DIED}
-"""Errors after which the page's text is unknown: it may be unchanged."""
+"""Errors that leave the page's text unknown: it may be unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Extraction:
     """Main text and its block table, or the error.
 
     `path` is the algorithm that won: recall, precision, fallback (flat text of jusText or of the page's embedded data),
-    plain (flat text of an extractor that makes no other) or none; of flat text, links, lists and tables are unknown.
-    `link_code_share` is None where unknown. `tried` lists the modes that ran.
+    plain (flat text of an extractor without structure) or none. Links, lists and tables of flat text are unknown.
+    `link_code_share` is None if unknown. `tried` lists the modes that ran.
     """
 
     text: str = ""

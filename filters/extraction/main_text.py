@@ -23,15 +23,15 @@ _KINDS = {
 }
 _INLINE = frozenset({"hi", "ref", "del", "graphic", "a", "span", "figure"})
 _LINKS = frozenset({"ref", "a"})
-_RUNNING = frozenset({"p", "item", "cell", "head", "hi", "ref", "del"})  # elements whose children stand in a line
+_RUNNING = frozenset({"p", "item", "cell", "head", "hi", "ref", "del"})  # elements with inline children
 _PLAIN, _LINK, _CODE = 0, 1, 2
 
 
 def read(body: Any) -> tuple[str, list[Block]]:
-    """Main text and block table of an lxml element; line feeds in its text are layout. Depth costs no stack."""
+    """Read main text and block table from an lxml element. Line feeds in its text are layout. Does not recurse."""
     lines = _Lines()
     kind, mode = BlockKind.PARAGRAPH, _PLAIN
-    around: list[tuple[BlockKind, int, bool, bool]] = []  # what to go back to at the end of each open element
+    around: list[tuple[BlockKind, int, bool, bool]] = []  # the state to restore at the end of each open element
     for event, element in etree.iterwalk(body, events=("start", "end")):
         if event == "start":
             tag = element.tag
@@ -62,7 +62,7 @@ def read(body: Any) -> tuple[str, list[Block]]:
 
 
 def read_flat(body: Any) -> tuple[str, list[Block]]:
-    """The same of a flat fallback's body, whose line feeds are the line breaks of the page's text."""
+    """Read a flat fallback's body. Its line feeds are the line breaks of the page's text."""
     lines = _Lines()
     for paragraph in body:
         for line in (paragraph.text or "").split("\n"):
@@ -72,7 +72,7 @@ def read_flat(body: Any) -> tuple[str, list[Block]]:
 
 
 def _stands_in_line(element: Any, lines: _Lines) -> bool:
-    """Whether this is code or a quotation in running text: its edges are block boundaries, but no line breaks."""
+    """Whether this is code or a quotation in running text: its edges end blocks, but not lines."""
     if "\n" in (element.text or "") or any(child.tag not in _INLINE for child in element):
         return False
     parent = element.getparent()
@@ -81,7 +81,7 @@ def _stands_in_line(element: Any, lines: _Lines) -> bool:
 
 
 class _Lines:
-    """Collects pieces of text into fragments, fragments into lines; a fragment becomes a row."""
+    """Collects pieces of text into fragments and fragments into lines. A fragment becomes a row of the block table."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -94,7 +94,7 @@ class _Lines:
         return bool(self._fragments)
 
     def add(self, text: str, kind: BlockKind, mode: int) -> None:
-        """Text of one mode (plain, link, code) at the end of the line, which does not begin with whitespace alone."""
+        """Append text of one mode (plain, link, code) to the line. A line never begins with whitespace."""
         if self._open:
             self._fragments[-1][1].append((mode, text))
         elif self._fragments or not text.isspace():
@@ -123,7 +123,7 @@ class _Lines:
 
 
 def _row(kind: int, chars: int, pieces: list[tuple[int, str]]) -> Block:
-    """The row of a fragment with `chars` characters: those of neighbouring pieces of a mode are counted together."""
+    """The row of a fragment with `chars` characters; neighbouring pieces of one mode are counted together."""
     if len(pieces) == 1:
         mode = pieces[0][0]
         return Block(kind, chars, chars if mode == _LINK else 0, chars if mode == _CODE else 0)

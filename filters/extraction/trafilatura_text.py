@@ -1,6 +1,6 @@
-"""The extractor `trafilatura`: recall first, precision where links and code prevail.
+"""The extractor `trafilatura`: recall first, then precision for pages of links or code.
 
-The tree is `filters.extraction.html_tree`'s: whole, and a tenth cheaper to work on than the one that Trafilatura makes.
+It works on the tree of `filters.extraction.html_tree`: complete, and a tenth faster than Trafilatura's own tree.
 
 A. Barbaresi, "Trafilatura: a web scraping library and command-line tool for text discovery and extraction", ACL 2021.
 """
@@ -19,28 +19,28 @@ from trafilatura.settings import Extractor
 
 from filters.extraction import main_text
 from filters.extraction.blocks import link_code_share, pack
-from filters.extraction.html_tree import Unparsed, parse
+from filters.extraction.html_tree import ParseFailed, parse
 from filters.extraction.interface import ExtractError, Extraction
 from filters.settings import MeasureSettings
 
-_TRAFILATURA = threading.Lock()  # one page at a time in a process: the parser and Trafilatura's names are shared
-# The names by which Trafilatura's own code calls its parser and its flat fallbacks, see `_on`.
+_TRAFILATURA = threading.Lock()  # one page at a time per process: parser and patched names are shared
+# The names under which Trafilatura's code calls its parser and its flat fallbacks, see `_on`.
 _core: Any = trafilatura.core
 _external: Any = trafilatura.external
 
 
 def by_trafilatura(html: str, settings: MeasureSettings) -> Extraction:
-    """Main text for recall; where more than the allowed share of it is link or code, for precision."""
+    """Extract for recall. If too much of the text is link or code, extract again for precision."""
     with _TRAFILATURA:
         try:
             recall = _trafilatura(parse(html), "recall")
             if recall.link_code_share is None or recall.link_code_share <= settings.retry_link_code_share:
                 return recall
-            # The tree is used up. To parse again where it is needed costs less than a copy that 6 % of pages need.
+            # Extraction consumed the tree. Parsing again is cheaper than a copy, because only 6 % of pages need one.
             precise = _trafilatura(parse(html), "precision")
-        except Unparsed as unparsed:
+        except ParseFailed as unparsed:
             return Extraction(error=unparsed.error)
-    kept = recall if precise.error else precise  # nothing found for precision: the recall text says what the page is
+    kept = recall if precise.error else precise  # without a precise text, keep the recall text
     return Extraction(kept.text, kept.blocks, kept.path, "", kept.link_code_share, ("recall", "precision"))
 
 
@@ -60,22 +60,22 @@ def _trafilatura(tree: Any, mode: str) -> Extraction:
 
 @lru_cache
 def _options(mode: str) -> Extractor:
-    """What `bare_extraction` makes of the keywords of the same names; built once, as it formats dates each time."""
+    """The options of `bare_extraction`, built once: it would format dates for each page."""
     return Extractor(
         output_format="xml",
         recall=mode == "recall",
         precision=mode == "precision",
         comments=False,
-        links=True,  # without it links are dissolved, and their share reads 0
+        links=True,  # otherwise links are removed and their share is 0
         formatting=True,
     )
 
 
 @contextmanager
 def _on(tree: Any) -> Iterator[list[Any]]:
-    """While open, Trafilatura works on `tree` without copying it; yields the bodies of its flat fallbacks.
+    """Patch Trafilatura to work on `tree` without a copy; yields the bodies of its flat fallbacks.
 
-    The result does not say which algorithm won, so the two functions that make flat bodies are watched.
+    Trafilatura does not report which algorithm won, so this wraps its two functions that make flat bodies.
     """
     seen: list[Any] = []
     load, justext, baseline = _core.load_html, _external.justext_rescue, _core.baseline

@@ -11,7 +11,7 @@ import xxhash
 from filters.settings import MeasureSettings
 
 MEASURES_VERSION = 2
-"""Raised with every change of this package's code that changes text, block table or measures, and for a new measure."""
+"""Version of this package's code; raise it with every change of text, block table or measures, or a new measure."""
 
 _SETTINGS = (
     *("extractor", "retry_link_code_share", "max_html_bytes", "max_elements", "max_text_bytes", "tokenizer"),
@@ -22,7 +22,7 @@ _OF_EXTRACTOR = {"trafilatura": ("trafilatura", "justext", "lxml"), "resiliparse
 
 
 def feature_epoch(settings: MeasureSettings, *, version_of: Callable[[str], str] = version) -> str:
-    """Digest of the settings marked (epoch) and the versions of libraries; `version_of` raises for a missing one."""
+    """Digest of the settings marked (epoch) and the library versions. `version_of` raises for a missing library."""
     libraries = (*_LIBRARIES, *_OF_EXTRACTOR.get(settings.extractor, ()))
     meaning = {
         "measures": MEASURES_VERSION,
@@ -33,7 +33,7 @@ def feature_epoch(settings: MeasureSettings, *, version_of: Callable[[str], str]
 
 
 def epoch_settings(settings: MeasureSettings) -> dict[str, str]:
-    """Name -> value of the settings marked (epoch) that are not at their defaults."""
+    """Name -> value of the settings marked (epoch) that differ from their defaults."""
     defaults = MeasureSettings()
     return {
         f"measure.{name}": str(getattr(settings, name))

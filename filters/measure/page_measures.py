@@ -24,15 +24,15 @@ URL_CHARS = 500  # of a URL's path and query, kept as a measure
 
 
 class RawPage(msgspec.Struct, array_like=True, frozen=True):
-    """A page on its way to a worker: URL ("" = none), charset ("" = UTF-8) and the zstd-compressed decoded body."""
+    """The input of a worker: URL ("" = none), charset ("" = UTF-8) and the zstd-compressed decoded body."""
 
     url: str
     encoding: str
     body: bytes
 
 
-class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
-    """The measures of a page alone; see `Extraction` for text, blocks, path, error and tried.
+class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
+    """The measures of one page, without its site. `Extraction` explains text, blocks, path, error and tried.
 
     `measures`: tokens (whitespace words), chars (of all blocks), link_code_share, language, language_probability,
     url_path (path and query), simhash (16 hexadecimal digits); None = unknown. `quality`: see
@@ -56,8 +56,8 @@ class Measured(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
         return Chunks(np.frombuffer(self.chunk_ids, "<u8"), np.frombuffer(self.chunk_lengths, "<u2"))
 
 
-def measure_raw(page: RawPage, settings: MeasureSettings) -> Measured:
-    """Measure a page from its topic; the body is inflated up to a cap, whatever its header claims."""
+def measure_raw(page: RawPage, settings: MeasureSettings) -> PageMeasures:
+    """Measure a stored page. The body is inflated up to a cap, independent of its header."""
     try:
         html = _inflated(page.body, settings.max_html_bytes) if page.body else b""
     except zstandard.ZstdError:
@@ -68,7 +68,7 @@ def measure_raw(page: RawPage, settings: MeasureSettings) -> Measured:
 
 
 def _inflated(body: bytes, cap_bytes: int) -> bytes | None:
-    """The decoded body, or None above the cap. A size in the frame's header is believed only as an upper bound."""
+    """The decoded body, or None above the cap. The size in the frame's header is used only as an upper bound."""
     size = zstandard.get_frame_parameters(body).content_size
     if size == zstandard.CONTENTSIZE_UNKNOWN:
         with zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(io.BytesIO(body)) as reader:
@@ -77,8 +77,8 @@ def _inflated(body: bytes, cap_bytes: int) -> bytes | None:
     return zstandard.ZstdDecompressor().decompress(body) if size <= cap_bytes else None
 
 
-def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> Measured:
-    """Measure a page: extraction, block table, words, language, quality, chunks, outline. Raises MissingExtractor."""
+def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSettings) -> PageMeasures:
+    """Extract and measure a page: block table, words, language, quality, chunks, outline. Raises MissingExtractor."""
     found = extract(page, encoding, settings)
     if found.error:
         return failed(url, found.error, found.tried)
@@ -86,7 +86,7 @@ def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSetting
     language, probability = identify(found.text)
     chunks = chunk(data, settings.chunk_mode)
     outlined = outline(found.text, settings.shingles_per_site)
-    return Measured(
+    return PageMeasures(
         text=found.text,
         text_digest=xxhash.xxh3_128_hexdigest(data),
         blocks=found.blocks,
@@ -108,9 +108,9 @@ def measure(url: str, page: bytes | str, encoding: str, settings: MeasureSetting
     )
 
 
-def failed(url: str, error: str, tried: tuple[str, ...] = ()) -> Measured:
+def failed(url: str, error: str, tried: tuple[str, ...] = ()) -> PageMeasures:
     """The measures of a page without a main text."""
-    return Measured(error=str(error), tried=tried, measures={"url_path": url_path(url)})
+    return PageMeasures(error=str(error), tried=tried, measures={"url_path": url_path(url)})
 
 
 def url_path(url: str) -> str | None:

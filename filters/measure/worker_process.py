@@ -1,7 +1,7 @@
-"""A worker process: takes pages from the socket on stdin and answers with their measures, one at a time, until it ends.
+"""A worker process: reads pages from the socket on stdin and answers each with its measures.
 
-Frames are msgpack values: the settings, then pages. The first answer, b"", says that the worker is ready. If a page
-hangs when the parent is gone, the kernel's alarm ends the process.
+Frames are msgpack values: the settings, then pages. The first answer, b"", means "ready". If a page hangs after the
+parent has died, the kernel's alarm ends the process.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from filters.settings import MeasureSettings
 
 
 def main(grace_s: float = 5.0) -> None:
-    """Serve pages until the parent is gone. The alarm ends a page `grace_s` after the parent's limit."""
+    """Serve pages until the parent exits. The alarm ends a page `grace_s` after the parent's limit."""
     try:
         _serve(Connection(os.dup(0)), grace_s)
-    except (EOFError, ConnectionError):  # the parent is gone
+    except (EOFError, ConnectionError):  # the parent exited
         os._exit(0)
 
 
 def _serve(pipe: Connection, grace_s: float) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the parent decides
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent handles it
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    logging.disable(logging.CRITICAL)  # Trafilatura logs each page that it gives up
+    logging.disable(logging.CRITICAL)  # Trafilatura logs each failed page
     settings = msgspec.msgpack.decode(pipe.recv_bytes(), type=MeasureSettings)
     resource.setrlimit(resource.RLIMIT_AS, (settings.memory_bytes, settings.memory_bytes))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -51,11 +51,11 @@ def _serve(pipe: Connection, grace_s: float) -> None:
 
 
 def _load(settings: MeasureSettings) -> None:
-    """Load the extractor, its fallbacks and the language model before the first page, so that no page's time pays."""
-    for sentences in (20, 1):  # too short for its own rules, the second one tries Trafilatura's fallbacks
+    """Load the extractor, its fallbacks and the language model, so that no page's time limit includes loading."""
+    for sentences in (20, 1):  # the second text is so short that Trafilatura tries its fallbacks
         measure("", f"<html><body><p>{'Loaded by measuring a page. ' * sentences}</p></body></html>", "", settings)
     gc.collect()
-    gc.freeze()  # the models' lists of 100,000 entries would be walked by every full collection
+    gc.freeze()  # exclude the models' large lists from garbage collection
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Processes that measure pages and can be killed: the only way to bound what a hostile page costs.
+"""The extraction pool: worker processes that can be killed, the only way to bound the cost of a hostile page.
 
-Each worker has a thread here. While there are plenty of pages, the next one waits in the worker's socket, so that it
-is never idle. At a page's time limit the worker is killed and replaced.
+Each worker has a thread in this process. While there are plenty of pages, the next one is already in the worker's
+socket, so that the worker is never idle. At a page's time limit the worker is killed and replaced.
 """
 
 from __future__ import annotations
@@ -24,31 +24,31 @@ import msgspec
 from filters.errors import WorkersUnavailable
 from filters.extraction.extractor import extractor
 from filters.extraction.interface import ExtractError
-from filters.measure.page_measures import Measured, RawPage, failed
+from filters.measure.page_measures import PageMeasures, RawPage, failed
 from filters.settings import MeasureSettings
 
 COMMAND = (sys.executable, "-P", "-m", "filters.measure.worker_process")
 START_LIMIT_S = 60.0
-_STARTS_IN_A_ROW = 5  # workers that die before they are ready, until the pool gives up
-_LOOK_S = 0.05  # a worker that starts is checked this often: the others may have measured all pages
-_SENT_AHEAD_BYTES = 64 * 1024  # a larger page is not sent before its turn: it might not fit into the socket's buffer
+_STARTS_IN_A_ROW = 5  # failed starts after which the pool gives up
+_LOOK_S = 0.05  # interval of checks while a worker starts: the others may have measured all pages meanwhile
+_SENT_AHEAD_BYTES = 64 * 1024  # larger pages are not sent ahead: they may not fit into the socket's buffer
 
 
 @dataclass(slots=True)
 class _Batch:
-    """The pages of one call: still to send, answered, and those with which a worker has died."""
+    """The pages of one call: waiting, answered, and those that have lost a worker."""
 
     waiting: deque[tuple[int, RawPage]]
-    results: dict[int, Measured] = field(default_factory=dict)
-    died: set[int] = field(default_factory=set)
+    results: dict[int, PageMeasures] = field(default_factory=dict)
+    lost_worker: set[int] = field(default_factory=set)
     is_over: bool = False
 
 
 class ExtractionPool:
-    """Measures pages in worker processes; one call of `map` at a time is served. Raises MissingExtractor."""
+    """Measures pages in worker processes, one call of `map` at a time. Raises MissingExtractor."""
 
     def __init__(self, settings: MeasureSettings, *, command: Sequence[str] = COMMAND) -> None:
-        """Start `settings.workers` processes (0: one per core); `command` is what a worker runs."""
+        """Start `settings.workers` processes (0: one per core) that run `command`."""
         if command is COMMAND:
             extractor(settings.extractor)
         self._settings = settings
@@ -64,7 +64,7 @@ class ExtractionPool:
         return [worker.process.pid for worker in self._workers]
 
     def ready(self) -> bool:
-        """Whether a worker has started. Replaces workers that have ended before."""
+        """Whether a worker has started. Replaces workers that have exited."""
         if not self._ready and self._lock.acquire(blocking=False):
             try:
                 for place in range(len(self._workers)):
@@ -75,8 +75,11 @@ class ExtractionPool:
                 self._lock.release()
         return self._ready and bool(self._workers)
 
-    def map(self, pages: Sequence[RawPage]) -> list[Measured]:
-        """Results in order, errors inside; a page whose worker died is tried once more. Raises WorkersUnavailable."""
+    def map(self, pages: Sequence[RawPage]) -> list[PageMeasures]:
+        """Measure pages; results in order, errors inside. A page that lost its worker is retried once.
+
+        Raises WorkersUnavailable.
+        """
         with self._lock:
             if not self._workers:
                 raise WorkersUnavailable("the extraction pool is closed")
@@ -85,7 +88,7 @@ class ExtractionPool:
             try:
                 for one in as_completed(served):
                     one.result()
-            except BaseException:  # such as Ctrl-C: the pages under way are given up, whatever time they have left
+            except BaseException:  # such as Ctrl-C: drop the pages in progress
                 batch.is_over = True
                 for worker in self._workers:
                     worker.process.kill()
@@ -103,8 +106,8 @@ class ExtractionPool:
             self._threads.shutdown()
 
     def _serve(self, place: int, batch: _Batch) -> None:
-        """Measure waiting pages in the worker at `place` until there are none. Raises WorkersUnavailable."""
-        decoder = msgspec.msgpack.Decoder(Measured)
+        """Measure waiting pages in the worker at `place` until none is left. Raises WorkersUnavailable."""
+        decoder = msgspec.msgpack.Decoder(PageMeasures)
         sent: deque[tuple[int, RawPage]] = deque()
         while (sent or batch.waiting) and not batch.is_over:
             if not self._start(place, _LOOK_S):
@@ -127,15 +130,18 @@ class ExtractionPool:
                 sent.clear()
                 if isinstance(error, TimeoutError):
                     batch.results[number] = failed(lost.url, ExtractError.TIMEOUT)
-                elif number in batch.died:
+                elif number in batch.lost_worker:
                     batch.results[number] = failed(lost.url, ExtractError.WORKER_DIED)
                 else:
-                    batch.died.add(number)
+                    batch.lost_worker.add(number)
                     batch.waiting.appendleft((number, lost))
                 self._replace(place)
 
     def _next(self, worker: _Worker, sent: deque[tuple[int, RawPage]], batch: _Batch) -> tuple[int, RawPage] | None:
-        """The next page to send; a second one only if there are plenty, since behind a slow page it would wait."""
+        """The next page to send.
+
+        A worker gets a second page only if there are plenty: it may wait behind a slow one.
+        """
         try:
             if not sent:
                 return batch.waiting.popleft()
@@ -147,7 +153,7 @@ class ExtractionPool:
             return None
 
     def _start(self, place: int, wait_s: float) -> bool:
-        """Whether the worker at `place` has started; one that ended before is replaced. Raises WorkersUnavailable."""
+        """Whether the worker at `place` has started; a failed one is replaced. Raises WorkersUnavailable."""
         worker = self._workers[place]
         try:
             if worker.has_started(wait_s):
@@ -159,8 +165,8 @@ class ExtractionPool:
             if self._failed_starts >= _STARTS_IN_A_ROW:
                 self._failed_starts = 0
                 raise WorkersUnavailable(
-                    f"extraction workers end before they are ready ({_STARTS_IN_A_ROW} in a row, exit status "
-                    f"{worker.process.returncode}): see their message on stderr; is memory_bytes "
+                    f"extraction workers exit before they are ready ({_STARTS_IN_A_ROW} in a row, exit status "
+                    f"{worker.process.returncode}): see their output on stderr; is memory_bytes "
                     f"({self._settings.memory_bytes}) enough to start in?"
                 ) from None
         return False
@@ -171,26 +177,28 @@ class ExtractionPool:
 
 
 class _Worker:
-    """One process, which measures a page at a time."""
+    """One process that measures one page at a time."""
 
     def __init__(self, command: Sequence[str], settings: MeasureSettings) -> None:
         environment = dict(os.environ)
         home = str(Path(__file__).resolve().parents[2])
         environment["PYTHONPATH"] = os.pathsep.join(filter(None, (home, environment.get("PYTHONPATH", ""))))
         environment["OPENBLAS_NUM_THREADS"] = environment["OMP_NUM_THREADS"] = "1"
-        environment["MIMALLOC_ARENA_RESERVE"] = "16384"  # KiB; rensa's allocator would reserve the whole address space
+        environment["MIMALLOC_ARENA_RESERVE"] = (
+            "16384"  # KiB; otherwise rensa's allocator reserves the whole address space
+        )
         self._pipe, theirs = Pipe()
-        with theirs:  # a library's prints go to stderr
+        with theirs:  # prints of libraries go to stderr
             self.process = subprocess.Popen(command, stdin=theirs.fileno(), stdout=2, env=environment)
         self._limit_s = settings.time_limit_s
         self._start_by_s = time.monotonic() + START_LIMIT_S
         self._is_started = False
         self.served = 0
-        with suppress(OSError):  # `has_started` notices that it has ended
+        with suppress(OSError):  # `has_started` reports the exit
             self._pipe.send_bytes(msgspec.msgpack.encode(settings))
 
     def has_started(self, wait_s: float) -> bool:
-        """Whether it is ready, after `wait_s` at most. Raises EOFError or OSError if it has ended or is late."""
+        """Wait up to `wait_s` for the worker to be ready. Raises EOFError or OSError if it has exited or is late."""
         if not self._is_started and self._pipe.poll(wait_s):
             self._pipe.recv_bytes()
             self._is_started = True
@@ -199,11 +207,14 @@ class _Worker:
         return self._is_started
 
     def send(self, page: bytes) -> None:
-        """Send a page. Raises OSError if the worker has ended."""
+        """Send a page. Raises OSError if the worker has exited."""
         self._pipe.send_bytes(page)
 
     def receive(self) -> bytes:
-        """The answer to a page, whose time begins now. Raises TimeoutError, or EOFError or OSError as `send`."""
+        """Receive the answer to a page; its time limit starts now.
+
+        Raises TimeoutError, EOFError, or OSError as `send`.
+        """
         if not self._pipe.poll(self._limit_s):
             raise TimeoutError
         self.served += 1

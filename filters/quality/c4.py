@@ -1,18 +1,18 @@
-"""C4's line cleaning: what it keeps of a text, and what its document rules count on the way.
+"""C4's line cleaning: the kept lines of a text, and the counts of its document rules.
 
 C4 (Raffel et al., JMLR 21:140, 2020) as datatrove 0.10 does it, line by line, in this order. A line is dropped if it
 
 1. has a word of more than 1,000 characters;
 2. without citations (`[1]`, `[edit]`, `[citation needed]`) does not end in one of . ? ! " ' or ends in `...`;
 3. has fewer than 3 words with its citations;
-4. says `javascript`, or one of six phrases about policies and cookies.
+4. contains `javascript`, or one of six phrases about policies and cookies.
 
-Kept lines are stripped and without citations. The document rules drop a page with `lorem ipsum` or `{` in a line that
-passed step 3 (`{`: that has no `javascript`), or with fewer than 5 sentences in its lines. datatrove stops at the
-first such line; here all of them are counted, and the text is cleaned whatever was found.
+Kept lines are stripped and lose their citations. The document rules drop a page with `lorem ipsum` or `{` in a line
+that passed step 3 (`{`: only without `javascript`), or with fewer than 5 sentences in its kept lines. datatrove stops
+at the first such line; this module counts all of them and always cleans the text.
 
-The paper has no `'` among the end marks. DOLMa judges by the share of such lines (`filters.quality.lines`). C4's list
-of bad words is left out.
+The paper does not list `'` as an end mark. DOLMa uses the share of such lines (`filters.quality.lines`). C4's list of
+bad words is not applied.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ POLICY_PHRASES = ("terms of use", "privacy policy", "cookie policy", "uses cooki
 _CITATION = re.compile(r"\[\d*]|\[edit]|\[citation needed]")
 _TELLING = (b"lorem ipsum", b"javascript", b"{", b"cookie", b"privacy policy", b"terms of use")
 _KELVIN = "\u212a"
-"""The one character beside A to Z whose lower case is one of a to z."""
+"""The only character besides A to Z with a lower case of a to z."""
 
 
 @dataclass(frozen=True)
-class Cleaned:
+class CleanedText:
     """A text after C4's line cleaning.
 
-    `lorem_ipsum_lines` and `curly_bracket_lines` are lines that would have dropped the page. `kept` says of each line
-    of the text, cut at line feeds, whether it stands in `text` as it was; None where one does not, or where the lines
-    that C4 asks are cut otherwise.
+    `lorem_ipsum_lines` and `curly_bracket_lines` count lines that would drop the page. `kept` marks, for each line of
+    the text (cut at line feeds), whether `text` contains it unchanged; None if a kept line was changed, or if C4 cuts
+    the lines differently.
     """
 
     text: str
@@ -51,9 +51,9 @@ class Cleaned:
         return count_sentences(self.text)
 
 
-def clean(text: str) -> Cleaned:
-    """Keep of a text what C4 keeps: lines joined by a line feed. Any text is fine."""
-    # Nearly all texts have no such phrase, so lines need no check. Lower-casing ASCII alone is faster.
+def clean(text: str) -> CleanedText:
+    """Clean a text as C4 does; kept lines are joined by line feeds. Accepts any text."""
+    # Few texts contain such a phrase; the others need no check of lines. Lower-casing only ASCII is faster.
     lowered = text.encode("utf-8", "surrogatepass").lower()
     telling = any(phrase in lowered for phrase in _TELLING) or _KELVIN in text
     whole = True
@@ -82,7 +82,7 @@ def clean(text: str) -> Cleaned:
         whole = whole and len(short) == len(original)
         kept[-1] = True
         lines.append(short)
-    return Cleaned(
+    return CleanedText(
         text="\n".join(lines).strip(),
         lorem_ipsum_lines=lorem_ipsum,
         curly_bracket_lines=curly_bracket,
@@ -91,5 +91,5 @@ def clean(text: str) -> Cleaned:
 
 
 def _cut_at_line_feeds(text: str, lines: int) -> bool:
-    """Whether `splitlines`, which found so many lines, cut where `split` does; a line feed at the end would hide it."""
+    """Whether `splitlines` found the same lines as a split at line feeds; a final line feed would hide a difference."""
     return lines == text.count("\n") + 1 and not text.endswith("\n")

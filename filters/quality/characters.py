@@ -1,4 +1,4 @@
-"""The kind of each code point: one table of 2^21 numbers, looked up for a whole text at once."""
+"""A table with the kind of each code point, to look up a whole text at once."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-VISIBLE = 1  # no white space: `str.split` does not cut there; white space has no other bit, and its number is 0
-WORDLIKE = 2  # neither white space nor of PUNCTUATION: a token with one counts as a word
+VISIBLE = 1  # not white space for `str.split`; the number of white space is 0
+WORDLIKE = 2  # neither white space nor in PUNCTUATION; a token that contains one is a word
 ALPHABETIC = 4  # `str.isalpha`: a letter of any script
 SYMBOL = 8  # # or an ellipsis character: DOLMa's symbols
-CODE_SHIFT = 8  # the code point stands above the kind's eight bits: a character and its kind are one number
+CODE_SHIFT = 8  # a number holds the code point above the eight bits of its kind
 
 
 def _characters(ranges: str) -> frozenset[str]:
@@ -28,19 +28,19 @@ TERMINAL_PUNCTUATION = _characters(
     " 1173c-1173e 11944 11946 11a42-11a43 11a9b-11a9c 11c41-11c42 11ef7-11ef8 11f43-11f44 16a6e-16a6f 16af5"
     " 16b37-16b38 16b44 16e98 1bc9f 1da88"
 )
-"""What ends a sentence in any script, as datatrove 0.10 has it: 156 characters of Unicode's property Sentence_Terminal
+"""Sentence terminators of all scripts, as in datatrove 0.10: 156 characters of Unicode's property Sentence_Terminal
 (PropList.txt; later versions have more), and three Khmer signs."""
 
 PUNCTUATION = TERMINAL_PUNCTUATION | _characters(
     "0-8 b-1f 22-2d 2f 3a-3e 40 5b-60 7b-9f ab b4 bb 2013-2014 2019 201c-201e 2026 2236 2501 25ba 3001 3008-300d"
     " 3010-3011 ff05 ff08-ff09 ff0c ff11 ff1a-ff1b ff5e"
 )
-"""Characters that make no word of a token: those, ASCII's, some of other scripts, and control characters."""
+"""Characters that do not make a token a word: terminators, ASCII and other punctuation, control characters."""
 
 
 @lru_cache(maxsize=1)
 def table() -> npt.NDArray[np.uint32]:
-    """Number of each code point: the code shifted by CODE_SHIFT, and its kind; 0 for white space. Made once (.2 s)."""
+    """The table: code point -> code << CODE_SHIFT | kind; 0 for white space. Built once (.2 s)."""
     everything = [chr(code) for code in range(0x110000)]
     numbers: npt.NDArray[np.uint32] = np.arange(0x110000, dtype=np.uint32) << np.uint32(CODE_SHIFT)
     numbers |= VISIBLE | WORDLIKE
@@ -52,5 +52,5 @@ def table() -> npt.NDArray[np.uint32]:
 
 
 def numbers_of(text: str) -> npt.NDArray[np.uint32]:
-    """The table's number of each character of a text."""
+    """The numbers of a text's characters in the table."""
     return table().take(np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4"))

@@ -1,7 +1,7 @@
 """The language of a text, offline: py3langid, a fork of langid.py (M. Lui and T. Baldwin, ACL 2012).
 
-Chosen by measurement (docs/reference/languages.md). Its time goes with the bytes read, so only passages of a page are
-looked at: spread over it, since its middle may be its one quotation in another language, or its code.
+Chosen by measurement (docs/reference/languages.md). Its time is proportional to the bytes read, so it reads only
+passages, spread over the page: a single passage could be a quotation in another language, or code.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 Classify = Callable[[str], tuple[str | None, float]]
 """Text to ISO 639 code and probability."""
 
-FIRST_LOOK = (4, 80)  # passages looked at first, and characters of each
-SECOND_LOOK = (16, 150)  # where the first look leaves a doubt
-SURE = 0.95  # probability below which a second look is taken, as for a page in two languages
+FIRST_LOOK = (4, 80)  # number of passages, and characters per passage
+SECOND_LOOK = (16, 150)  # if the first look is unsure
+SURE = 0.95  # a lower probability needs a second look, for example in a page of two languages
 
 
 def identify(text: str, classify: Classify | None = None) -> tuple[str | None, float]:
@@ -30,7 +30,7 @@ def identify(text: str, classify: Classify | None = None) -> tuple[str | None, f
 
 
 def _spread(text: str, passages: int, chars: int) -> str:
-    """So many passages of so many characters, each from the middle of its equal part of the text; or all of it."""
+    """Take `count` passages from the middles of equal parts of the text, or the whole text if it is short."""
     if len(text) <= passages * chars:
         return text
     middles = (len(text) * (2 * part + 1) // (2 * passages) for part in range(passages))

@@ -1,11 +1,11 @@
-"""Shares of a text's lines and paragraphs; each corpus builder cuts and counts lines its own way.
+"""Shares of a text's lines and paragraphs. Each corpus builder cuts and counts lines differently.
 
 - Gopher quality (datatrove): `splitlines`, empty lines included; bullets are • and -, white space before them is
   skipped; ellipses are … and `...`, white space behind is skipped.
-- Gopher repetition (datatrove): lines are cut at runs of line feeds, so that at most the first and last are empty;
-  paragraphs of the stripped text at two line feeds or more. A line is a duplicate where it stood before. Divisors: all
-  lines; all characters of the text.
-- FineWeb (datatrove): cut at line feeds, lines of white space left out. Divisors: those lines; the text's characters
+- Gopher repetition (datatrove): lines are cut at runs of line feeds, so at most the first and last are empty;
+  paragraphs of the stripped text are cut at two or more line feeds. A line is a duplicate if it occurred before.
+  Divisors: all lines; all characters of the text.
+- FineWeb (datatrove): cut at line feeds, without lines of white space. Divisors: those lines; the text's characters
   without line feeds; all tokens.
 - DOLMa (gopher_v1, c4_v2): cut at line feeds, empty lines included. Bullets are * and -, at the very start; the only
   ellipsis is …, at the very end. All occurrences of a line that occurs twice are duplicates, and their characters are

@@ -1,15 +1,14 @@
-"""The quality measures of web-corpus builders: Gopher, C4, FineWeb and DOLMa, of a text and of what C4 keeps of it.
+"""The quality measures of web-corpus builders (Gopher, C4, FineWeb, DOLMa) of a text and of its C4-cleaned text.
 
 Formulas are those of datatrove 0.10 (Gopher, C4, FineWeb) and DOLMa's toolkit 1.2 (`gopher_v1`, `c4_v2`,
-`tokenizer_repetitions`); each module says how they differ. Rules and thresholds: `filters.rules.published`.
+`tokenizer_repetitions`); each module explains the differences. Rules and thresholds: `filters.rules.published`.
 
-A text is cut into tokens once, as arrays; the cleaned text is made of lines of the text, so its tokens are not cut
-again.
+A text is tokenised once, into arrays. The cleaned text consists of lines of the text, so it reuses their tokens.
 """
 
 from __future__ import annotations
 
-from filters.quality.c4 import Cleaned, clean
+from filters.quality.c4 import CleanedText, clean
 from filters.quality.lines import line_measures
 from filters.quality.names import MEASURES, TEXTS
 from filters.quality.ngrams import all_ngram_chars, most_repetitions, repeated_ngrams
@@ -20,7 +19,7 @@ __all__ = ["MEASURES", "TEXTS", "measure_quality", "measure_text"]
 
 
 def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[float | None]]:
-    """Text name -> values in the order of MEASURES, None if a text has nothing to measure; C4's three are in both."""
+    """Text name -> values in the order of MEASURES; None if a measure does not apply. Both have C4's three counts."""
     tokens = Tokens.of(text, TOKENIZERS[tokenizer])
     cleaned = clean(text)
     main = measure_text(text, tokens, cleaned)
@@ -33,8 +32,8 @@ def measure_quality(text: str, tokenizer: str = "whitespace") -> dict[str, list[
     return {"main": main, "c4": measure_text(cleaned.text, kept, cleaned)}
 
 
-def measure_text(text: str, tokens: Tokens, cleaned: Cleaned) -> list[float | None]:
-    """The measures of one text and its tokens, in the order of MEASURES; what C4 counts is what `cleaned` has."""
+def measure_text(text: str, tokens: Tokens, cleaned: CleanedText) -> list[float | None]:
+    """The measures of one text and its tokens, in the order of MEASURES; C4's counts come from `cleaned`."""
     gopher_words, dolma_words = word_measures(text, tokens)
     quality_lines, repetition_lines, fineweb, dolma_lines = line_measures(text, tokens, bool(gopher_words[4]))
     repeated = repeated_ngrams(tokens)

@@ -1,9 +1,9 @@
-"""Names: of the measures, the texts that are measured, and the languages; importing them costs no numpy."""
+"""The names of the quality measures, of the measured texts, and of the languages. Does not import numpy."""
 
 from __future__ import annotations
 
 TEXTS = ("main", "c4")
-"""Texts that are measured: the main text, and what C4's line cleaning leaves of it."""
+"""The measured texts: the main text, and the text after C4's line cleaning."""
 
 PAGE_MEASURES = frozenset(
     ["tokens", "chars", "link_code_share", "language", "language_probability", "url_path", "simhash"]
@@ -44,7 +44,7 @@ MEANINGS: dict[str, str] = {
     "fineweb_short_line_share": "lines of at most 30 characters / lines that are not empty",
     "fineweb_duplicate_line_char_share": "characters of lines that repeat an earlier one / characters",
     "fineweb_newlines_per_word": "line breaks / words",
-    # DOLMa, where its taggers count otherwise
+    # DOLMa, where its taggers count differently
     "dolma_words": "words",
     "dolma_symbol_word_share": "words with # or … / words",
     "dolma_required_words": "how often the be to of and that have with occur",
@@ -66,7 +66,7 @@ MEANINGS: dict[str, str] = {
     "dolma_repetitions": "times that the most repeated sequence of 1 to 13 words follows itself",
 }
 MEASURES = tuple(MEANINGS)
-"""Names of the measures, in the order of the values in a features record; appended, never reordered."""
+"""Names of the measures, in the order of a features record; append only, never reorder."""
 
 _CODES = """
 af am an ar as az ba be bg bn br bs ca cs cy da de dz el en eo es et eu fa fi fo fr fy ga gd gl gu ha he hi hr ht hu
@@ -76,4 +76,4 @@ arz bcl crh ext fuv gcf gcr gom grc gug guw hbo kab kik lij ltg nso pcm sdh uzs 
 """
 
 LANGUAGES = frozenset(_CODES.split())
-"""Codes of the language identifier, ISO 639: two letters where such a code exists; zxx is text in no language."""
+"""Codes of the language identifier, ISO 639: two letters if there is such a code; zxx = text in no language."""

@@ -1,21 +1,21 @@
-"""Repeated n-grams and repeated sequences, as two corpus builders count them; linear in the text, whatever it is.
+"""Repeated n-grams and repeated sequences, as two corpus builders count them; linear in the text.
 
-Gopher (Rae et al. 2021, table A1) asks for the share of characters in the most frequent 2- to 4-gram and in duplicate
-5- to 10-grams, and leaves open what a duplicate is:
+Gopher (Rae et al. 2021, table A1) uses the share of characters in the most frequent 2- to 4-gram and in duplicate
+5- to 10-grams, but does not define a duplicate:
 
-- datatrove walks over the words. An n-gram seen at an earlier step is a duplicate, and the walk continues behind it, so
-  none is counted twice; first occurrences count for nothing. N-grams are compared with their words joined without a
+- datatrove walks over the words. An n-gram seen at an earlier step is a duplicate, and the walk continues after it, so
+  no character counts twice; first occurrences do not count. N-grams are compared with their words joined without a
   space. Divisor: all characters of the text, white space included.
 - DOLMa counts all occurrences of n-grams that occur twice, overlapping or not, over the characters of all n-grams.
 
-The top n-gram is the most frequent one, of several the one first seen. Its occurrences times its characters are
-counted with the spaces between its words over the text by datatrove, without them over the words by DOLMa, and both
-count it when it occurs once.
+The top n-gram is the most frequent one; the first one wins a tie. Its occurrences times its characters are divided by
+the text (datatrove, with the spaces between its words) or by the words (DOLMa, without spaces). Both count it even if
+it occurs once.
 
 How: words are compared by their 64-bit hashes (`filters.quality.tokens`). Repeating 2-grams and 3-grams are found by
-sorting; longer ones are looked for only where both shorter ones inside repeat, which in most texts is next to nowhere.
-Joined words are another matter (`a ab` = `aa b`): hashes of the joined characters of all n-grams are sorted as well,
-and where more of them are equal than of the n-grams themselves, the characters are compared.
+sorting. A longer n-gram can only repeat if both shorter ones inside it repeat, which is rare in most texts. Joined
+words need an extra step (`a ab` = `aa b`): the hashes of the joined characters of all n-grams are sorted too, and if
+more of them are equal than of the n-grams themselves, the characters are compared.
 """
 
 from __future__ import annotations
@@ -42,17 +42,17 @@ _PAST_THE_END = np.array([0x85EBCA6B, 0xC2B2AE35, 0x27D4EB2F, 0x165667B1, 0x9E37
 _NUMBERS = np.arange(1 << _PLACE_BITS, dtype=np.uint64)
 
 Firsts = dict[int, int]
-"""Place of each n-gram that occurs twice or more -> place where that n-gram occurs first; in the order of the text."""
+"""Place of each n-gram that occurs at least twice -> place of its first occurrence; in the order of the text."""
 
 
 @dataclass(frozen=True)
-class Repeated:
-    """N-grams of a text that repeat; characters are counted without spaces.
+class NgramRepeats:
+    """The repeating n-grams of a text; characters are counted without spaces.
 
-    `top`: for each n of TOP, the most frequent n-gram's characters and how often it occurs; None in a text with fewer
-    tokens. For each n of DUPLICATE: `all_chars` of all occurrences of n-grams that occur twice or more, and
-    `walked_chars` of duplicates as datatrove walks over them. `longest`: the largest n of which an n-gram repeats, 10
-    at most; 1 if no 2-gram does.
+    `top`: for each n of TOP, the characters and the count of the most frequent n-gram; None in a text with fewer
+    tokens. For each n of DUPLICATE: `all_chars` counts all occurrences of repeating n-grams, and `walked_chars` the
+    duplicates of datatrove's walk. `longest`: the largest n with a repeating n-gram, at most 10; 1 if no 2-gram
+    repeats.
     """
 
     top: list[tuple[int, int] | None]
@@ -61,12 +61,12 @@ class Repeated:
     longest: int
 
 
-def repeated_ngrams(tokens: Tokens, piece: int = _PIECE) -> Repeated:
-    """Find them, from 2-grams to 10-grams; more than `piece` of them are worked on piece by piece."""
+def repeated_ngrams(tokens: Tokens, piece: int = _PIECE) -> NgramRepeats:
+    """Find the repeating 2-grams to 10-grams; more than `piece` of them are processed in pieces."""
     count, ends = len(tokens), tokens.ends
     top: list[tuple[int, int] | None] = [(ends[n], 1) if n <= count else None for n in TOP]
     all_chars, walked_chars = [0] * len(DUPLICATE), [0] * len(DUPLICATE)
-    pairs = 0  # occurrences of 5- to 10-grams that are not first ones
+    pairs = 0  # repeated occurrences of 5- to 10-grams
     longest, n = 1, 2
     places, grams = np.arange(count - 1), tokens.hashes[:-1]
     firsts: Firsts = {}
@@ -103,14 +103,14 @@ def repeated_ngrams(tokens: Tokens, piece: int = _PIECE) -> Repeated:
         n += 1
     if count > _LEAST and all(pairs != _joined_pairs(tokens, kind, piece) for kind in (np.uint32, np.uint64)):
         walked_chars = [_walk_joined(tokens, n) for n in DUPLICATE]
-    return Repeated(top, all_chars, walked_chars, longest)
+    return NgramRepeats(top, all_chars, walked_chars, longest)
 
 
 def _sorted(grams: Hashes) -> tuple[Counts, Counts]:
-    """Where the n-grams stand in `grams`, equal ones side by side and in order; and places in that whose next is equal.
+    """Places of the n-grams in `grams`, sorted by n-gram; and the indices in this order whose successor is equal.
 
-    In all but long texts the low bits of a hash make room for its place, because sorting numbers is faster; it is
-    multiplied before, for the last word of an n-gram may say nothing in the high bits.
+    Except in long texts, the low bits of a hash are replaced by its place, because sorting plain numbers is faster. The
+    hash is multiplied first, because the last word of an n-gram may not affect the high bits.
     """
     bits = len(grams).bit_length()
     if bits > _PLACE_BITS:
@@ -135,8 +135,7 @@ def _firsts(places: Counts, order: Counts, equal: Counts) -> Firsts:
 
 
 def _most_frequent(order: Counts, equal: Counts) -> tuple[Counts, int, int]:
-    """Where n-grams that repeat stand, in order; where the most frequent stands first, of several the first; and how
-    often it occurs."""
+    """Places of the repeating n-grams; the first place of the most frequent one (the first wins a tie); its count."""
     repeats = np.zeros(len(order), bool)
     repeats[order[equal]] = repeats[order[equal + 1]] = True
     breaks = (equal[1:] - equal[:-1] != 1).nonzero()[0]
@@ -147,7 +146,7 @@ def _most_frequent(order: Counts, equal: Counts) -> tuple[Counts, int, int]:
 
 
 def _longer(firsts: Firsts, count: int) -> Firsts:
-    """Of n-grams those of one word more: an n-gram and the one a word later, both of which repeat."""
+    """Candidates of one word more: an n-gram and the one a word later, both repeating."""
     seen: dict[int, int] = {}
     both = [
         (place, seen.setdefault(first * count + firsts[place + 1], place))
@@ -159,13 +158,13 @@ def _longer(firsts: Firsts, count: int) -> Firsts:
 
 
 def all_ngram_chars(tokens: Tokens) -> list[int]:
-    """Characters of all n-grams, spaces apart, for each n of DUPLICATE: their ends less their starts; 0 = none."""
+    """Characters of all n-grams without spaces, for each n of DUPLICATE: sum of ends less sum of starts; 0 = none."""
     ends = tokens.ends
     return [sum(ends[-n:]) - sum(ends[:n]) if len(ends) > n else 0 for n in DUPLICATE]
 
 
 def _walk(places: Iterable[tuple[int, int | str]], n: int, ends: Sequence[int]) -> int:
-    """datatrove's walk over places and their n-grams; it would step over n-grams that do not repeat one by one."""
+    """datatrove's walk, over the repeating n-grams only."""
     seen: set[int | str] = set()
     chars = free = 0
     for place, gram in places:
@@ -179,7 +178,7 @@ def _walk(places: Iterable[tuple[int, int | str]], n: int, ends: Sequence[int]) 
 
 
 def _in_pieces(places: Counts, grams: Hashes, size: int) -> Iterator[tuple[int, int]]:
-    """Places and their n-grams; a list of millions would take more memory than all else."""
+    """Yield places and their n-grams; a list of millions would take too much memory."""
     for start in range(0, len(places), size):
         piece = slice(start, start + size)
         yield from zip(places[piece].tolist(), grams[piece].tolist(), strict=True)
@@ -192,7 +191,7 @@ def _walk_joined(tokens: Tokens, n: int) -> int:
 
 
 def _joined_pairs(tokens: Tokens, kind: type[np.uint32 | np.uint64], piece: int) -> int:
-    """How many joined 5- to 10-grams equal an earlier one, or a few more by chance; half a hash costs half."""
+    """Number of joined 5- to 10-grams equal to an earlier one, or slightly more: half a hash is compared, for speed."""
     powers, inverses = inverse_powers(tokens.bounds)
     columns = len(tokens) - _LEAST + 1
     sums = np.empty(len(tokens) + len(DUPLICATE), kind)
@@ -212,10 +211,10 @@ def _joined_pairs(tokens: Tokens, kind: type[np.uint32 | np.uint64], piece: int)
 
 
 def most_repetitions(tokens: Tokens, repeating: int) -> int:
-    """How many times the most repeated sequence of 1 to 13 tokens occurs in a row; 0 if none does three times.
+    """Consecutive occurrences of the most repeated sequence of 1 to 13 tokens; 0 if none occurs three times in a row.
 
-    As DOLMa's `tokenizer_repetitions` (1.2), of the text's own tokens; a part of a period at the end does not count.
-    `repeating` is `Repeated.longest`: p tokens said three times are repeated n-grams of 2p, so most texts need no
+    As DOLMa's `tokenizer_repetitions` (1.2), on the text's own tokens; an incomplete period at the end does not count.
+    `repeating` is `NgramRepeats.longest`: p tokens three times in a row repeat n-grams of 2p, so most texts need no
     search.
     """
     times = 0

@@ -1,9 +1,9 @@
-"""Where sentences end: rules without a trained model, in one pass of a regular expression.
+"""Counts sentences by rules, without a trained model, in one pass of a regular expression.
 
-A sentence ends at the end of a line, and within a line after . ! ? or … where white space follows and then anything but
-a lower-case letter. A full stop ends none after a title (`Mr. Smith`), what a number follows (`No. 5`), or a single
-letter (`J. Smith`); `I` is a word. The corpus builders' own splitter, NLTK's Punkt, is a download; C4 asks for five
-sentences of a page only.
+A sentence ends at the end of a line. Within a line it ends after . ! ? or … if white space follows, and then anything
+but a lower-case letter. A full stop does not end a sentence after a title (`Mr. Smith`), a word like `No.` before a
+number (`No. 5`), or a single letter (`J. Smith`; `I` is a word). The corpus builders use NLTK's Punkt, which must be
+downloaded; C4 only needs to know if a page has five sentences.
 """
 
 from __future__ import annotations
@@ -11,31 +11,31 @@ from __future__ import annotations
 import re
 
 AFTER_MARK = r"""["'”’»)\]]*+[^\S\n]++(?=["'“‘«(\[¿¡]*+([^\s]))"""
-"""From a mark to the white space after it; the group is the next sentence's first character that is no quote."""
+"""From a mark to the white space after it; the group is the next sentence's first character after quotes."""
 
 _SURE_ENDS = tuple(re.compile(mark + AFTER_MARK) for mark in (r"\.(?<=[a-z]{5}\.)", "!", r"\?", "…"))
-"""Ends that no abbreviation is before: full stops behind a longer word than any of TITLES, and other marks. Each begins
-with one character, which makes the search faster."""
+"""Ends without an abbreviation: full stops after a longer word than any of TITLES, and other marks. Each begins with
+one character, which makes the search faster."""
 
 _OTHER_END = re.compile(r"\.(?<![a-z]{5}\.)" + AFTER_MARK)
 _TITLES = """
 mr mrs ms dr prof rev hon st sr gen col maj capt lt sgt gov sen rep mme mlle cf vs v e.g i.e ca
 """
 TITLES = frozenset(_TITLES.split())
-"""Words that a full stop follows within a sentence, in lower case and without that stop. `etc.`, `a.m.`, `Inc.` and
-`U.S.` end sentences as often as not and are left out."""
+"""Abbreviations within a sentence, in lower case, without their full stop. `etc.`, `a.m.`, `Inc.` and `U.S.` end
+sentences as often as not and are not listed."""
 
 _NUMBERED = """
 no nos vol vols fig figs p pp ch chap sec art jan feb mar apr jun jul aug sep sept oct nov dec
 """
 NUMBERED = frozenset(_NUMBERED.split())
-"""Words that do so where a digit follows (`no. 5`, `Jan. 5`), for many are words that end sentences too."""
+"""Abbreviations only before a digit (`no. 5`, `Jan. 5`), because many are also words that end sentences."""
 
 _LONGEST = max(map(len, TITLES | NUMBERED))
 
 
 def count_sentences(text: str) -> int:
-    """The sentences of a text; the end of a line ends one, and a line of white space has none."""
+    """Count the sentences of a text. The end of a line ends a sentence; a line of white space has none."""
     lines = [line for line in text.split("\n") if line]
     sure = "".join([follows for ends in _SURE_ENDS for follows in ends.findall(text)])
     return (
@@ -48,7 +48,7 @@ def count_sentences(text: str) -> int:
 
 
 def ends_sentence(text: str, found: re.Match[str]) -> bool:
-    """Whether a sentence ends at a mark that was found with AFTER_MARK."""
+    """Whether a sentence ends at a mark matched by AFTER_MARK."""
     follows = found[1]
     if follows.islower():
         return False
@@ -60,7 +60,7 @@ def ends_sentence(text: str, found: re.Match[str]) -> bool:
 
 
 def _abbreviated(before: str, follows: str) -> bool:
-    """Whether a full stop belongs to the last word before it; `follows` is what the next one begins with."""
+    """Whether a full stop is part of an abbreviation; `follows` is the first character of the next word."""
     words = before.split()
     if not words or before[-1].isspace():
         return False

@@ -6,8 +6,8 @@ BASE to the characters before it, the characters of tokens i to j, joined, hash 
 before i). BASE is odd, so it can be divided by. That is Rabin and Karp's rolling hash (1987) with prefix sums: any
 n-gram's hash costs one subtraction and one multiplication.
 
-Of a million different strings, two have the same hash by chance with a probability of 3e-8. On purpose they are easily
-found: a page may so seem to repeat a word that it does not.
+Among a million different strings, two have the same hash by chance with a probability of 3e-8. An attacker finds
+collisions easily, but only makes a page look more repetitive.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ Hashes: TypeAlias = npt.NDArray[np.uint64]
 Counts: TypeAlias = npt.NDArray[np.int64]
 
 Tokenizer: TypeAlias = Callable[[str], Sequence[str]]
-"""The tokens of a text, in order; none is empty or has white space in it, and those of a line depend on no other."""
+"""The tokens of a text, in order. No token is empty or contains white space; each line is tokenised independently."""
 
-BASE = 0x9E3779B97F4A7C15  # any odd number without pattern will do: the golden ratio's fraction, as Knuth has it
+BASE = 0x9E3779B97F4A7C15  # any odd number without a pattern: the fraction of the golden ratio, as in Knuth
 _WORD_OR_MARK = re.compile(r"\w+(?:['’.,\-]\w+)*+|[^\w\s]")
 
 
 def _words_and_marks(text: str) -> list[str]:
-    """Words (letters, digits, _, and ' ’ . , - between two of them) and marks, near to Unicode's annex 29."""
+    """Words (letters, digits, _, and ' ’ . , - between two of them) and marks, close to Unicode's annex 29."""
     return _WORD_OR_MARK.findall(text)
 
 
 TOKENIZERS: Mapping[str, Tokenizer] = {"whitespace": str.split, "words": _words_and_marks}
 """Setting `tokenizer` -> tokens of a text. The rules' thresholds were set with `whitespace` in DOLMa; datatrove's
-default is spaCy's English tokenizer, which cuts punctuation off as `words` does."""
+default is spaCy's English tokenizer, which separates punctuation like `words`."""
 
 
 @dataclass(eq=False)
 class Tokens:
-    """`lengths` (characters), `hashes` and `kinds` of tokens; `starts` in `spaced`, the lines spaced out, if known."""
+    """`lengths` (characters), `hashes` and `kinds` of tokens; `starts` in `spaced`, the text with spaced tokens."""
 
     text: str
     tokenize: Tokenizer
@@ -60,7 +60,7 @@ class Tokens:
 
     @classmethod
     def of(cls, text: str, tokenize: Tokenizer = str.split) -> Tokens:
-        """Cut a text. `str.split` is not called: white space is found in the array of the characters."""
+        """Tokenise a text; white space is found in the array of characters, without `str.split`."""
         spaced = text
         if tokenize is not str.split:
             spaced = "\n".join([" ".join(tokenize(line)) for line in text.split("\n")])
@@ -77,7 +77,7 @@ class Tokens:
         return cls(text, tokenize, lengths, sums * inverses[starts], kinds, edges[::2], spaced)
 
     def of_lines(self, kept: Sequence[bool], text: str) -> Tokens:
-        """The tokens of some of the text's lines (cut at line feeds), which are the lines of `text`."""
+        """The tokens of the selected lines (cut at line feeds); these lines make up `text`."""
         if self.starts is None:
             return Tokens.of(text, self.tokenize)
         lines = self.spaced.split("\n")
@@ -89,7 +89,7 @@ class Tokens:
 
     @cached_property
     def bounds(self) -> Counts:
-        """Characters before each token, white space apart, and those of all: one more than there are tokens."""
+        """Characters before each token, without white space, and the total: one more number than tokens."""
         bounds = np.zeros(len(self) + 1, np.int64)
         self.lengths.cumsum(out=bounds[1:])
         return bounds
@@ -109,7 +109,7 @@ class Tokens:
 
 
 def inverse_powers(bounds: Counts) -> tuple[Hashes, Hashes]:
-    """BASE to the bounds, and one over that."""
+    """BASE to the power of each bound, and the inverses."""
     powers, inverses = _powers(int(bounds[-1]) + 1)
     return powers[bounds], inverses[bounds]
 

@@ -1,10 +1,10 @@
 """Number, length and content of a text's words, for Gopher's quality rules and for DOLMa's.
 
-- Gopher quality (datatrove): a token counts as a word if a character of it is no punctuation; the mean length is over
-  those, all other divisors are all tokens. Symbols are # and ellipses (… or `...`) anywhere in the text, and rules on
-  them are two. The paper's rule is on the mean length; the median is measured as well.
-- DOLMa: every token is a word, and the median is its rule. A symbol is a word with # or … in it, one share for both.
-  Occurrences of stop words are counted: `the the` has two.
+- Gopher quality (datatrove): a token is a word if it has a character other than punctuation. The mean length is over
+  words, all other divisors are all tokens. Symbols are # and ellipses (… or `...`) anywhere in the text, with one rule
+  each. The paper's rule uses the mean length; the median is measured as well.
+- DOLMa: every token is a word, and the rule uses the median length. A symbol is a word that contains # or …, with one
+  share for both. All occurrences of stop words are counted: `the the` has two.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from filters.quality.lines import Share
 from filters.quality.tokens import Hashes, Tokens
 
 STOP_WORDS = ("the", "be", "to", "of", "and", "that", "have", "with")
-"""Gopher's words of any English text, in lower case as they are compared."""
+"""Gopher's stop words, in lower case."""
 
 _SLOT_BITS = 5
 
 
 def word_measures(text: str, tokens: Tokens) -> tuple[list[Share], list[Share]]:
-    """Gopher's and DOLMa's.
+    """The word measures of Gopher and DOLMa.
 
     Gopher's: words, mean and median length, # per token, ellipses per token, share with a letter, different stop words.
     DOLMa's: words, share of them with a symbol, stop words.
@@ -57,7 +57,7 @@ def word_measures(text: str, tokens: Tokens) -> tuple[list[Share], list[Share]]:
 
 @lru_cache(maxsize=1)
 def _stop_word_table() -> tuple[Hashes, np.uint64]:
-    """The stop words' hashes, each in a slot of its own, and the odd factor whose product's upper bits are the slot."""
+    """A perfect hash table of the stop words' hashes, and its odd factor: upper bits of a product = slot."""
     hashes = Tokens.of(" ".join(STOP_WORDS)).hashes
     for odd in range(0x9E3779B9, 1 << 40, 2):
         factor = np.uint64(odd)

@@ -1,6 +1,6 @@
-"""Every rule by its name: those on articles here, those of web-corpus builders in `filters.rules.published`.
+"""All rules by name: rules on articles here, rules of web-corpus builders in `filters.rules.published`.
 
-A rule only measures; `filters.rules.judgement` compares. A value of None is unknown: the outcome is n/a, and the
+A rule only measures; `filters.rules.judgement` compares. The value None means unknown: the outcome is n/a, and the
 ruleset's policy decides.
 """
 
@@ -16,10 +16,10 @@ from filters.rules.published import QUALITY_RULES
 from filters.rules.url_patterns import OTHER
 
 RULES_VERSION = 2
-"""Raised with every change of the rules' code, of `judgement`, or of `c4.clean` (which JUDGE runs where `scores`
-is "c4") that may change a verdict or the text that is scored; part of a ruleset's digest."""
+"""Version of the rules' code; part of a ruleset's digest. Raise it with every change of the rules, of `judgement` or of
+`c4.clean` (JUDGE runs it if `scores` is "c4") that may change a verdict or the scored text."""
 
-_FLAT_PATHS = ("fallback", "plain")  # extraction paths of flat text: lists and tables were dissolved
+_FLAT_PATHS = ("fallback", "plain")  # extraction paths of flat text, without lists and tables
 _LISTED = (int(BlockKind.ITEM), int(BlockKind.CELL))
 _BLOCK_CHARS = frozenset({"block_chars"})
 
@@ -54,7 +54,7 @@ def _url_kind(facts: Facts, rule: Rule) -> Value:
 
 
 def _kind(of: str, op: str, what: str, measure: Callable[[Facts, Rule], Value] | None = None, **more: Any) -> RuleKind:
-    """A rule of the users' notes unless another source is given; by default it reads `features.measures[of]`.
+    """Define a rule. Defaults: the source is the users' notes, the measure is `features.measures[of]`.
 
     Raises ValueError for a name that no page has there: such a rule could never fail a page.
     """

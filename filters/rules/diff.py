@@ -1,4 +1,4 @@
-"""The differences of two rulesets in what decides. Rulesets without a difference have the same digest."""
+"""The differences of two rulesets that affect verdicts. Rulesets without a difference have the same digest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from filters.rules.ruleset import Ruleset, rule_fields
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """One difference; None = absent. `rule` "" stands for the ruleset as a whole. Each pattern has its own."""
+    """One difference; None = absent. `rule` "" = the ruleset itself. Each pattern is a difference of its own."""
 
     rule: str
     field: str

@@ -1,10 +1,10 @@
-"""The labelled pages that a ruleset keeps, and the rules that drop the others. Verdicts in, counts out.
+"""Evaluates a ruleset on labelled pages: kept pages, and drops by rule. Verdicts in, counts out.
 
-A rule's drops are counted in three ways, since the rules of a ruleset overlap:
+The rules of a ruleset overlap, so a rule's drops are counted in three ways:
 
-- drops: pages that fail it, whatever the other rules say.
-- marginal drops: pages that fail it and pass every rule before it; over all rules they add up to the dropped pages.
-- sole drops: pages that fail it and nothing else. Disabling the rule would keep exactly these.
+- drops: pages that fail the rule.
+- marginal drops: pages that fail the rule and pass every rule before it. Their sum over all rules is the dropped pages.
+- sole drops: pages that fail only this rule. Disabling the rule would keep exactly these.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from filters.rules.judgement import ARTICLE, UNKNOWN
 from stream.schema.records import Verdict
 
 
-class Judged(NamedTuple):
+class LabelledVerdict(NamedTuple):
     """A verdict on a labelled page; `page_type` is "" for a page without a label."""
 
     page_type: str
@@ -26,7 +26,7 @@ class Judged(NamedTuple):
 
 
 class KeptShare(NamedTuple):
-    """A number of pages, and how many of them a ruleset keeps."""
+    """A number of pages, and the number that a ruleset keeps."""
 
     kept: int
     pages: int
@@ -46,7 +46,7 @@ class Pages(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RuleDrops:
-    """The drops of one rule, counted as this module says. `unknown`: pages whose measure is unknown."""
+    """The drops of one rule, see the module. `unknown`: pages with an unknown measure."""
 
     name: str
     disabled: bool
@@ -58,7 +58,7 @@ class RuleDrops:
 
 @dataclass(frozen=True, slots=True)
 class Confusion:
-    """Kept or dropped against article or not, over the labelled pages; keeping an article is a hit."""
+    """The confusion matrix over the labelled pages; keeping an article is a true positive."""
 
     articles: KeptShare
     others: KeptShare
@@ -80,7 +80,7 @@ class Confusion:
 
 @dataclass(frozen=True, slots=True)
 class RulesetEvaluation:
-    """One ruleset on labelled pages; labels and sources in the order of their names, rules in that of the ruleset."""
+    """The evaluation of one ruleset; labels and sources sorted by name, rules in the ruleset's order."""
 
     whole: KeptShare
     confusion: Confusion
@@ -89,7 +89,7 @@ class RulesetEvaluation:
     rules: list[RuleDrops]
 
 
-def evaluate(judged: Sequence[Judged]) -> RulesetEvaluation:
+def evaluate(judged: Sequence[LabelledVerdict]) -> RulesetEvaluation:
     """Count the verdicts of one ruleset. Raises ValueError for verdicts of different rulesets."""
     if len({page.verdict.digest for page in judged}) > 1:
         raise ValueError("the verdicts are of different rulesets")
@@ -106,16 +106,16 @@ def evaluate(judged: Sequence[Judged]) -> RulesetEvaluation:
     )
 
 
-def _kept_by(judged: Sequence[Judged], field: str) -> dict[str, KeptShare]:
+def _kept_by(judged: Sequence[LabelledVerdict], field: str) -> dict[str, KeptShare]:
     names = sorted({getattr(page, field) for page in judged})
     return {name: _kept([page for page in judged if getattr(page, field) == name]) for name in names}
 
 
-def _kept(judged: Sequence[Judged]) -> KeptShare:
+def _kept(judged: Sequence[LabelledVerdict]) -> KeptShare:
     return KeptShare(sum(page.verdict.verdict == ARTICLE for page in judged), len(judged))
 
 
-def _drops(judged: Sequence[Judged], number: int) -> RuleDrops:
+def _drops(judged: Sequence[LabelledVerdict], number: int) -> RuleDrops:
     rule = judged[0].verdict.rules[number]
     disabled = rule.threshold is None
     failing = [page for page in judged if rule.name in page.verdict.failed]
@@ -129,7 +129,7 @@ def _drops(judged: Sequence[Judged], number: int) -> RuleDrops:
     )
 
 
-def _pages(judged: Sequence[Judged]) -> Pages:
+def _pages(judged: Sequence[LabelledVerdict]) -> Pages:
     articles = sum(page.page_type == ARTICLE for page in judged)
     unlabelled = sum(not page.page_type for page in judged)
     return Pages(articles, len(judged) - articles - unlabelled, unlabelled)

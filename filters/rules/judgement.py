@@ -1,4 +1,4 @@
-"""The verdict of a ruleset on a page's features: the same arguments give the same verdict, anywhere."""
+"""The verdict of a ruleset on a page's features; a pure function."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ PASS, FAIL, UNKNOWN = "pass", "fail", "n/a"
 
 
 def judge(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live") -> Verdict:
-    """The verdict by all rules in order. An unknown measure is n/a, and fails where its rule's policy says so."""
+    """Judge a page by all rules in order. An unknown measure is n/a; it fails if the rule's policy is "drop"."""
     return judge_and_text(features, ruleset, now_ms=now_ms, run=run)[0]
 
 
 def judge_and_text(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run: str = "live") -> tuple[Verdict, str]:
-    """`judge`, and the text to score, whose digest is in the verdict; "" for a dropped page."""
+    """Judge a page; also return the text to score ("" for a dropped page). The verdict has its digest."""
     facts = Facts(features, ruleset.blocks, ruleset.reads)
     outcomes: list[RuleOutcome] = []
     failed: list[str] = []
@@ -59,10 +59,10 @@ def judge_and_text(features: Features, ruleset: Ruleset, *, now_ms: int = 0, run
 
 
 def scored_text(features: Features, ruleset: Ruleset) -> tuple[str, str]:
-    """The text to score if the page is an article, and its digest: the main text, or its C4-cleaned lines."""
+    """The text to score of an article, and its digest: the main text, or its C4-cleaned lines."""
     if ruleset.scores == "main":
         return features.text, features.text_digest
-    from filters.quality.c4 import clean  # few rulesets need it
+    from filters.quality.c4 import clean  # rarely needed
 
     text = clean(features.text).text
     return text, xxhash.xxh3_128_hexdigest(text.encode("utf-8", "replace"))

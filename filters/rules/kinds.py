@@ -1,4 +1,4 @@
-"""The parts of a rule: its measure, the operator by which a value passes, and the thresholds that are possible."""
+"""The parts of a rule: its measure, its operator, and its valid thresholds."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from stream.schema.records import Features
 Value = float | str | None
 Threshold = float | str | list[str] | None
 
-MOST = 10**9  # above any count, length or rate of a page; a larger threshold is a slip of the pen
+MOST = 10**9  # above any count, length or rate of a page; a larger threshold is a typo
 
-PASSES: dict[str, Callable[[Any, Any], bool]] = {  # (value, threshold) -> True when the rule passes
+PASSES: dict[str, Callable[[Any, Any], bool]] = {  # (value, threshold) -> whether the rule passes
     "==": operator.eq,
     ">=": operator.ge,
     "<=": operator.le,
@@ -32,7 +32,7 @@ PASSES: dict[str, Callable[[Any, Any], bool]] = {  # (value, threshold) -> True 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """A rule as a ruleset has it. `threshold` None disables it; the other fields belong to some rules only."""
+    """A rule of a ruleset. `threshold` None disables it; the other fields apply to some rules only."""
 
     name: str
     threshold: Threshold = None
@@ -40,11 +40,13 @@ class Rule:
     block_chars: int = 0
     min_probability: float = 0.0
     patterns: tuple[tuple[str, UrlPattern], ...] = ()
-    any_pattern: UrlPattern | None = field(default=None, compare=False)  # found where one of them is; None = not known
+    any_pattern: UrlPattern | None = field(
+        default=None, compare=False
+    )  # matches if any pattern matches; None = not available
 
 
 class Facts:
-    """Features as input of rules, under one definition of a block; values that several rules need are computed once."""
+    """Features as input of rules, under one definition of a block. Caches values that several rules need."""
 
     def __init__(self, features: Features, definition: Definition, reads: str = "main") -> None:
         self.features = features
@@ -62,22 +64,22 @@ class Facts:
 
     @cached_property
     def quality(self) -> list[float | None]:
-        """Quality measures in the order of MEASURES; those that an older epoch did not have are None."""
+        """Quality measures in the order of MEASURES; None for measures that an older epoch lacks."""
         values = self.features.quality.get(self._reads, [])
         missing = len(MEASURES) - len(values)
         return [*values, *[None] * missing] if missing > 0 else values
 
 
 Check = tuple[str, Rule, Callable[[Facts, Rule], Value], str, Threshold, Callable[[Any, Any], bool], bool]
-"""A rule prepared for judging: name, rule, measure, op, threshold, the test for a pass, whether unknown drops."""
+"""A rule prepared for judging: name, rule, measure, op, threshold, test function, whether unknown drops."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuleKind:
-    """A rule's definition: `what` is measured, in a few words, and the `source` that published the rule.
+    """A rule's definition: `what` it measures, in a few words, and the `source` that published it.
 
-    A number as threshold lies from `low` to `high`, either of which some page can pass, and is whole where `whole`; a
-    list of texts is of `items`, if any. `of` names the measure: two rules of one measure bound it from both sides.
+    A number as threshold lies between `low` and `high`, which some page can pass; `whole` = an integer. A list of texts
+    may be limited to `items`. `of` names the measure: two rules of one measure bound it from both sides.
     """
 
     measure: Callable[[Facts, Rule], Value]
@@ -101,7 +103,7 @@ class RuleKind:
         return f"{self.what} ({self.source})" if self.source else self.what
 
     def refusal(self, threshold: Any) -> str:
-        """Why this cannot be a threshold of the rule; "" where it can."""
+        """The reason for refusing this threshold; "" if it is valid."""
         if self.threshold is str:
             expected, fits = '"ok"', threshold == "ok"
         elif self.threshold is list:
@@ -116,7 +118,7 @@ class RuleKind:
         return "" if fits else f"is {as_toml(threshold)}, not {expected}"
 
     def passes_all(self, threshold: Threshold) -> bool:
-        """Whether every page that has the measure passes: 0 is least, or 1 is most."""
+        """Whether every page with the measure passes, such as "at least 0"."""
         if not isinstance(threshold, int | float):
             return False
         return (self.op == ">=" and threshold <= self.low) or (self.op == "<=" and self.high <= threshold < MOST)

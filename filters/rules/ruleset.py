@@ -1,7 +1,6 @@
-"""Rulesets: rules in an order, with thresholds, read from TOML and identified by a digest.
+"""Rulesets: ordered rules with thresholds, read from TOML and identified by a digest.
 
-A rule without a threshold is disabled; so is a rule that is not named, except `extracted`, which every ruleset begins
-with.
+A rule without a threshold is disabled, and so is an unnamed rule. Every ruleset begins with the rule `extracted`.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from filters.rules.kinds import MOST, Check, Rule
 from filters.rules.toml import printable, read_toml
 from filters.rules.url_patterns import OTHER, BadPattern, any_of, compile_pattern
 
-MOST_BYTES = 64 * 1024  # of a ruleset's file; the largest that ships has a twentieth of it
-_MOST_SHOWN = 20  # mistakes of a file
+MOST_BYTES = 64 * 1024  # of a ruleset's file; 20 times the largest shipped one
+_MOST_SHOWN = 20  # mistakes listed per file
 _LONG = 100  # characters of a name in a message
 
 T = TypeVar("T")
@@ -34,7 +33,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Ruleset:
-    """Ordered rules; `reads`: the text whose quality is judged, `scores`: the text that is scored ("main" or "c4")."""
+    """Ordered rules; `reads` = the text whose quality is judged, `scores` = the text to score ("main" or "c4")."""
 
     name: str
     description: str
@@ -58,13 +57,16 @@ class Ruleset:
 
     @cached_property
     def digest(self) -> str:
-        """16 hex digits over what decides: fields, rules in order, version of the rules' code; no names."""
+        """16 hex digits over everything that affects verdicts: fields, rules in order, code version; no names."""
         content = {"code": RULES_VERSION, **self.fields, "rules": [[r.name, rule_fields(r)] for r in self.rules]}
         return xxhash.xxh3_64_hexdigest(msgspec.json.encode(content))
 
 
 def rule_fields(rule: Rule) -> dict[str, Any]:
-    """A rule as it decides: 1 is 1.0, -0.0 is 0.0, lists are sorted; patterns keep their order: the first decides."""
+    """A rule in normal form: 1 is 1.0, -0.0 is 0.0, lists are sorted.
+
+    Patterns keep their order: the first match wins.
+    """
     found: dict[str, Any] = {"threshold": rule.threshold, "on_unknown": "drop" if rule.drop_unknown else "pass"}
     if isinstance(rule.threshold, list):
         found["threshold"] = sorted(set(rule.threshold))
@@ -84,7 +86,10 @@ def shipped_rulesets() -> list[str]:
 
 
 def load_ruleset(name_or_path: str | Path) -> Ruleset:
-    """A shipped ruleset by name, or any by the path of its file (".toml"), named as the file. Raises BadRuleset."""
+    """Load a shipped ruleset by name, or a file by its path (".toml"); the file's name is its name.
+
+    Raises BadRuleset.
+    """
     text = str(name_or_path)
     if text.endswith(".toml") or "/" in text:
         return _read(Path(text))
@@ -101,11 +106,11 @@ def _read(path: Path) -> Ruleset:
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
-        source = data.decode("utf-8-sig")  # editors of Windows begin a file with a mark
+        source = data.decode("utf-8-sig")  # Windows editors write a byte-order mark
     except OSError as error:
         raise BadRuleset(f"{path}: the ruleset cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
-        raise BadRuleset(f"{path}: the ruleset is not UTF-8, from its byte {error.start + 1} on: save it so") from error
+        raise BadRuleset(f"{path}: the ruleset is not UTF-8 (byte {error.start + 1}): save it as UTF-8") from error
     if len(data) > MOST_BYTES:
         raise BadRuleset(f"{path}: larger than {MOST_BYTES // 1024} KiB")
     return parse_ruleset(source.replace("\r\n", "\n").replace("\r", "\n"), path.stem, str(path))
@@ -132,7 +137,7 @@ class _File(msgspec.Struct):
 
 
 def parse_ruleset(source: str, name: str, where: str = "") -> Ruleset:
-    """Read a ruleset from TOML text; `where` names it in errors. Raises BadRuleset: one line for each bad rule."""
+    """Read a ruleset from TOML text; `where` names it in errors. Raises BadRuleset with one line per bad rule."""
     where = where or name
     try:
         file = _converted(read_toml(source, MOST_BYTES), _File, _File.__struct_fields__)
@@ -196,7 +201,7 @@ def _converted(table: Any, kind: type[T], known: Collection[str]) -> T:
 
 
 def _impossible(rules: Iterable[Rule]) -> list[str]:
-    """Measures that two rules bound from both sides with nothing left between."""
+    """Messages about pairs of rules that exclude every value of their measure."""
     lows: dict[str, Rule] = {}
     highs: dict[str, Rule] = {}
     for rule in rules:

@@ -1,4 +1,4 @@
-"""TOML written by users: a guard around the standard parser, and values of it in messages."""
+"""Reads TOML of users with a size limit, and formats its values for messages."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import tomllib
 from typing import Any
 
-_LONG = 60  # characters of a value that a message shows
+_LONG = 60  # characters of a value in a message
 
 
 class BadToml(ValueError):
@@ -14,7 +14,7 @@ class BadToml(ValueError):
 
 
 def read_toml(source: str, most_bytes: int) -> dict[str, Any]:
-    """Parse a TOML text of at most `most_bytes` bytes. Raises BadToml, whatever the text."""
+    """Parse a TOML text of at most `most_bytes` bytes. Raises only BadToml."""
     if len(source.encode("utf-8", "surrogatepass")) > most_bytes:
         raise BadToml(f"larger than {most_bytes // 1024} KiB")
     try:
@@ -24,14 +24,14 @@ def read_toml(source: str, most_bytes: int) -> dict[str, Any]:
 
 
 def as_toml(value: object) -> str:
-    """A value of the TOML parser for a message: one line, without characters that steer a terminal."""
+    """A TOML value for a message: one line without control characters."""
     try:
         return printable(json.dumps(value, ensure_ascii=False, default=str), _LONG)
-    except (ValueError, RecursionError):  # an integer of thousands of digits, or lists within lists
+    except (ValueError, RecursionError):  # an integer of thousands of digits, or deeply nested lists
         return "…"
 
 
 def printable(text: str, longest: int) -> str:
-    """The text with its other characters escaped; a long one is cut and ends in "…"."""
+    """The text with unprintable characters escaped; a long text is cut and ends in "…"."""
     shown = "".join([c if c.isprintable() else c.encode("unicode_escape").decode() for c in text[:longest]])
     return shown if len(text) <= longest else f"{shown}…"

@@ -1,8 +1,8 @@
-r"""Patterns that tell kinds of URL: regular expressions of RE2, whose time is linear in the URL.
+r"""URL patterns, to tell kinds of URL: regular expressions of RE2, linear in the length of the URL.
 
-Python's own regular expressions take exponential time for some pairs of pattern and URL, and a site chooses its URLs:
-one page could stop a stage for good. For the same reason RE2 has no lookaround and no backreferences; \d, \w, \s and \b
-mean ASCII. Case is ignored in every script.
+Python's regular expressions take exponential time for some pairs of pattern and URL, and sites choose their URLs: one
+page could stop a stage for good. RE2 therefore has no lookaround and no backreferences; \d, \w, \s and \b match ASCII.
+Patterns ignore case in every script.
 """
 
 from __future__ import annotations
@@ -13,38 +13,38 @@ from typing import Any
 
 from filters.rules.toml import printable
 
-MOST_BYTES = 1 << 20  # memory of one pattern; bounds the time of a search too: some 10 ms for 500 characters
-OTHER = "other"  # the kind of a URL in which no pattern is found
-_ANY_URL = "/\x01"  # what no pattern looks for
+MOST_BYTES = 1 << 20  # memory of one pattern; also bounds a search to some 10 ms per 500 characters
+OTHER = "other"  # the kind of a URL that no pattern matches
+_ANY_URL = "/\x01"  # only a pattern that matches every URL matches this
 
 
 class BadPattern(ValueError):
-    """A text is no pattern; the message says why."""
+    """A text is not a valid pattern; the message gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class UrlPattern:
-    """A compiled pattern; equal to any of the same text."""
+    """A compiled pattern; patterns with the same text are equal."""
 
     text: str
     _compiled: Any = field(compare=False, repr=False)
 
     def find(self, path: str) -> str | None:
-        """The first piece of path and query in which it is found, "" included; None where it is not. Never raises."""
+        """The first match in path and query (may be ""); None without a match. Never raises."""
         found = self._compiled.search(path.encode("utf-8", "surrogatepass"))
         return None if found is None else found.group().decode("utf-8", "replace")
 
 
 def compile_pattern(text: str) -> UrlPattern:
-    """Compile a pattern, case ignored. Raises BadPattern; also for one that matches the empty text, and so any URL."""
+    """Compile a pattern that ignores case. Raises BadPattern, also for a pattern that matches every URL."""
     pattern = _compiled(text, MOST_BYTES)
     if pattern.find("") is not None and pattern.find(_ANY_URL) is not None:
-        raise BadPattern("is found in every URL, since it matches the empty text; to match the rest write '.'")
+        raise BadPattern("matches every URL, because it matches the empty text; to match the rest write '.'")
     return pattern
 
 
 def any_of(patterns: Sequence[UrlPattern]) -> UrlPattern | None:
-    """A pattern found where one of these is, so that most URLs take one search; None for too few or too many."""
+    """One pattern that matches if any of these does: most URLs take one search. None for too few or too many."""
     if len(patterns) < 2 or any(r"\Q" in pattern.text for pattern in patterns):
         return None
     try:
@@ -54,7 +54,7 @@ def any_of(patterns: Sequence[UrlPattern]) -> UrlPattern | None:
 
 
 def _compiled(text: str, most_bytes: int) -> UrlPattern:
-    import re2  # only where a ruleset has patterns
+    import re2  # only needed if a ruleset has patterns
 
     options = re2.Options()
     options.case_sensitive = False

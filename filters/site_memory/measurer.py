@@ -1,4 +1,4 @@
-"""The features record of a page; and measuring without a log, as the command line's pipes do."""
+"""Builds features records, and measures pages without a log for the command line's pipes."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import xxhash
 import zstandard
 
 from filters.measure.epoch import feature_epoch
-from filters.measure.page_measures import Measured, RawPage, measure
+from filters.measure.page_measures import PageMeasures, RawPage, measure
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
 from filters.site_memory.memory import Likeness, SiteMemory
@@ -14,8 +14,8 @@ from filters.site_memory.rows import NoState
 from stream.schema.records import Features, Page
 
 
-def features_of(page: Page, measured: Measured, likeness: Likeness, epoch: str, now_ms: int) -> Features:
-    """The features of a page, measured at `now_ms` under the feature epoch `epoch`; the page's body is not read."""
+def features_of(page: Page, measured: PageMeasures, likeness: Likeness, epoch: str, now_ms: int) -> Features:
+    """Build the features record of a page, measured at `now_ms` under the feature epoch `epoch`."""
     return Features(
         id=page.id,
         site=page.site,
@@ -36,10 +36,10 @@ def features_of(page: Page, measured: Measured, likeness: Likeness, epoch: str, 
 
 
 class Measurer:
-    """Measures pages one by one, as a live run would. Without a pool nothing bounds the time of a hostile page."""
+    """Measures pages one by one, as a live run does. Without a pool, a hostile page may take unlimited time."""
 
     def __init__(self, settings: MeasureSettings, pool: ExtractionPool | None = None) -> None:
-        """Start without any page seen. The pool stays the caller's to close."""
+        """Start without earlier pages. The caller closes the pool."""
         self.epoch = feature_epoch(settings)
         self._settings = settings
         self._pool = pool
@@ -48,7 +48,7 @@ class Measurer:
     def measure(
         self, url: str, html: bytes | str, site: str, *, encoding: str = "", page_id: str = "", fetched_at: int = 0
     ) -> Features:
-        """Features of a page; `html`: text, or bytes in `encoding`. `page_id` defaults to a digest of the URL."""
+        """Measure a page; `html` is text, or bytes in `encoding`. `page_id` defaults to a digest of the URL."""
         page_id = page_id or xxhash.xxh3_128_hexdigest(url.encode())
         if self._pool is None:
             measured = measure(url, html, encoding, self._settings)

@@ -1,4 +1,4 @@
-"""The earlier pages of a site, with which MEASURE compares each page.
+"""The memory of a site's earlier pages; MEASURE compares each page with it.
 
 - `duplicate_share`: share of the page's bytes in chunks that earlier pages have (`filters.duplicates.chunker`).
 - `template_share`: containment of the page's 5-word shingles in those of the earlier pages: exact over those whose
@@ -7,12 +7,12 @@
   one counts; text gathered from many old pages is underrated.
 - `simhash_distance`: fewest bits in which the page's simhash differs from an earlier page's.
 
-State: one row a page, in the order in which the pages were first seen. A page fetched again keeps its place and is
-compared with the pages before it. A page without text is taken out: its row keeps the place alone, so that a page which
-comes back is not taken for a copy of its copies. A page whose extraction was given up stays as it is.
+State: one row per page, in the order of the first fetches. A page fetched again keeps its place and is compared with
+the pages before it. A page without text loses its content but keeps its place: if its text returns, it does not count
+as a copy of its copies. A page whose extraction was given up stays unchanged.
 
-Room is made before a page is put in: the oldest pages lose their chunks, or their shingles, or, beyond the number of
-pages, their row. The rows of a site are read once, then held in memory as arrays, up to a number of bytes.
+Before a page is added, the oldest pages lose their chunks, their shingles or, beyond the number of pages, their row.
+The rows of a site are read once and then kept in memory as arrays, up to a number of bytes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ import numpy as np
 from filters.duplicates.chunker import Chunks
 from filters.duplicates.shingles import Outline
 from filters.extraction.interface import UNFINISHED
-from filters.measure.page_measures import Measured
+from filters.measure.page_measures import PageMeasures
 from filters.settings import MeasureSettings
 from filters.site_memory.pages import SitePages
 from filters.site_memory.rows import HEAD, Kind, SiteKeyedState, StoredPage, read_rows, row_key, row_value
@@ -41,7 +41,7 @@ class Likeness(NamedTuple):
 
 
 class SiteMemory:
-    """Compares pages with their sites over keyed state, with the sites used last in memory. Used from one thread."""
+    """Compares pages with their sites over keyed state; caches recently used sites. Used from one thread."""
 
     def __init__(self, settings: MeasureSettings, cached_bytes: int | None = None) -> None:
         self._pages_cap = settings.pages_per_site
@@ -61,7 +61,7 @@ class SiteMemory:
     def compare(
         self, state: SiteKeyedState, partition: int, site: str, page_id: str, chunks: Chunks, outline: Outline
     ) -> Likeness:
-        """Compare a page with its site and remember it in its place. Where the state is not committed, call `drop`."""
+        """Compare a page with its site and store it. If the state is not committed, call `drop`."""
         if not len(chunks.ids) or not outline.shingle_count:
             self.take_out(state, partition, site, page_id)
             return Likeness()
@@ -95,14 +95,17 @@ class SiteMemory:
         self._shrink((partition, site))
         return likeness
 
-    def of(self, state: SiteKeyedState, partition: int, site: str, page_id: str, measured: Measured) -> Likeness:
-        """`compare` for a measured page; a page whose extraction was given up leaves the site as it is."""
+    def of(self, state: SiteKeyedState, partition: int, site: str, page_id: str, measured: PageMeasures) -> Likeness:
+        """Compare a measured page. If its extraction was given up, leave the site unchanged."""
         if measured.error in UNFINISHED:
             return Likeness()
         return self.compare(state, partition, site, page_id, measured.chunks(), measured.outline)
 
     def take_out(self, state: SiteKeyedState, partition: int, site: str, page_id: str) -> None:
-        """Remove the content of a page and keep its place. Adding it again restores all, unless a cap had cut it."""
+        """Remove the content of a page and keep its place.
+
+        Adding the page again restores it, unless a cap had cut it.
+        """
         memory = self._site(state, partition, site)
         if page_id in memory.pages and (row := memory.row(page_id)).shingle_count:
             before = memory.size_bytes
@@ -123,7 +126,10 @@ class SiteMemory:
             self._cached -= self._sites.pop(key).size_bytes
 
     def _row(self, order: int, chunks: Chunks, outline: Outline) -> StoredPage:
-        """The row of a page; beyond a cap the smallest identities, because similar pages keep the same ones."""
+        """Build the row of a page.
+
+        Beyond a cap it keeps the smallest identities, because similar pages keep the same ones.
+        """
         ids = np.unique(chunks.ids)[: self._caps["chunks"]]
         shingles = np.frombuffer(outline.shingles, "<u4")[: self._caps["shingles"]]
         sketch = np.frombuffer(outline.sketch, "<u4")

@@ -1,4 +1,4 @@
-"""The pages of one site in memory, side by side in arrays: comparing one with all of them is a few array operations."""
+"""The pages of one site as arrays, so that comparing a page with all of them takes a few array operations."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _PAGE_BYTES = 300  # of a page id and its entry in a dict
 _SITE_BYTES = 1_500  # of the objects of a site
 
 
-class Held:
-    """Identities (of chunks, or shingles) in ascending order, each with the order of the page that has it."""
+class IdentityIndex:
+    """Index of identities (of chunks or shingles), ascending, each with the order of its page."""
 
     def __init__(self, ids: Ids, orders: npt.NDArray[np.uint32]) -> None:
         by_id = np.argsort(ids, kind="stable")
@@ -27,7 +27,7 @@ class Held:
         return int(self.ids.nbytes + self.orders.nbytes)
 
     def found(self, wanted: Ids, before: int | None) -> npt.NDArray[np.bool_]:
-        """Which of `wanted` any page has, or any page before the order `before`."""
+        """Mark the identities of `wanted` that a page has; with `before`, only pages below that order count."""
         ids = self.ids if before is None else self.ids[self.orders < before]
         if not len(ids):
             return np.zeros(len(wanted), np.bool_)
@@ -51,13 +51,13 @@ class Held:
 
 
 class SitePages:
-    """The pages of a site by id, in their order; `heads` in the same order; `held` identities of all pages mixed."""
+    """The pages of a site by id, in order; `heads` has the same order; `held` indexes the identities of all pages."""
 
     def __init__(self, rows: Mapping[str, StoredPage]) -> None:
         self.pages = {page_id: row.order for page_id, row in rows.items()}
         self.heads: Heads = np.concatenate([np.empty(0, HEAD), *(row.head for row in rows.values())])
         self.held = {
-            kind: Held(
+            kind: IdentityIndex(
                 np.concatenate([np.empty(0, dtype), *(row.ids[kind] for row in rows.values())]),
                 np.repeat(self.heads["order"], self.heads[kind]),
             )
@@ -66,12 +66,12 @@ class SitePages:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the arrays, and about those of the objects around them."""
+        """Approximate size, including objects."""
         arrays = sum(held.size_bytes for held in self.held.values())
         return self.heads.nbytes + arrays + _PAGE_BYTES * len(self.pages) + _SITE_BYTES
 
     def index(self, page_id: str) -> int:
-        """The place of a page in `heads`; the end for a new page."""
+        """Index of a page in `heads`; the end for a new page."""
         order = self.pages.get(page_id)
         return len(self.heads) if order is None else int(np.searchsorted(self.heads["order"], np.uint32(order)))
 
@@ -84,7 +84,7 @@ class SitePages:
         return self.held[kind].found(ids, before)
 
     def template_share(self, index: int, row: StoredPage, shingles: Ids) -> float:
-        """Containment of a page's shingles in those of the pages before an index, see `filters.site_memory.memory`."""
+        """Containment of a page's shingles in the pages before an index, see `filters.site_memory.memory`."""
         exact = float(np.mean(self.known(index, "shingles", shingles)))
         earlier = self.heads[:index]
         sketched = earlier[earlier["shingles"] < earlier["shingle_count"]]
@@ -95,14 +95,14 @@ class SitePages:
         return max(exact, float(np.max(estimates)))
 
     def simhash_distance(self, index: int, row: StoredPage) -> float | None:
-        """Smallest Hamming distance to the pages before an index that have words; None where there is none."""
+        """Smallest Hamming distance to the pages with words before an index; None if there is none."""
         earlier = self.heads["simhash"][:index][self.heads["shingle_count"][:index] > 0]
         if not len(earlier):
             return None
         return float(np.min(np.bitwise_count(earlier ^ row.head["simhash"])))
 
     def make_room(self, index: int, row: StoredPage, kind: Kind, cap: int) -> tuple[StoredPage, set[int]]:
-        """Cut the oldest pages until `row` fits `cap`; returns the row to put in, and the indexes that lost theirs."""
+        """Cut the oldest pages until `row` fits `cap`; returns the row to store, and the indexes of the cut pages."""
         held = self.held[kind]
         if len(held.ids) + int(row.head[kind][0]) <= cap:
             return row, set()
@@ -129,7 +129,7 @@ class SitePages:
         return next(islice(self.pages, index, None)), StoredPage(head, ids)
 
     def put(self, page_id: str, row: StoredPage) -> None:
-        """Add a page, newest of all, or put it in place of what was held of it."""
+        """Add a page as the newest, or replace the page with this id."""
         index = self.index(page_id)
         if index < len(self.heads):
             self._release(index)

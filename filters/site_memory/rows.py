@@ -1,7 +1,7 @@
 """A page's row of keyed state, under `site NUL page_id`: a head, chunk identities (uint64), shingles (uint32).
 
-All is little-endian, identities ascend. An old page may have lost chunks or shingles, as the head's counts say; a page
-that was taken out has its place alone: all else in its head is 0.
+All numbers are little-endian, identities ascend. An old page may have lost chunks or shingles; the counts in the head
+show it. A page that was taken out only keeps its place: the rest of its head is 0.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Heads = npt.NDArray[np.void]
 Ids = npt.NDArray[Any]
 
 KINDS: dict[Kind, str] = {"chunks": "<u8", "shingles": "<u4"}
-"""Identities that a row holds, in this order."""
+"""Kinds of identities in a row, in this order."""
 
 
 class SiteKeyedState(Protocol):
-    """The part of `stream.processing.state.KeyedState` that is used here."""
+    """The part of `stream.processing.state.KeyedState` used here."""
 
     def put(self, key: bytes, value: bytes) -> None: ...
 
@@ -44,7 +44,7 @@ class SiteKeyedState(Protocol):
 
 
 class NoState:
-    """Keyed state of a memory that is never dropped: it stores nothing."""
+    """Keyed state that stores nothing, for a memory that is never dropped."""
 
     def put(self, key: bytes, value: bytes) -> None: ...
 
@@ -66,7 +66,7 @@ class StoredPage(NamedTuple):
 
     @property
     def shingle_count(self) -> int:
-        """Shingles of the page, whether they are in the row or not; 0 for a page that was taken out."""
+        """Shingles of the page, in the row or not; 0 for a page that was taken out."""
         return int(self.head["shingle_count"][0])
 
     def emptied(self) -> StoredPage:
@@ -91,7 +91,7 @@ def row_value(row: StoredPage) -> bytes:
 
 
 def read_rows(state: SiteKeyedState, site: str) -> dict[str, StoredPage]:
-    """All rows of a site by page id, in the order of its pages."""
+    """Read all rows of a site by page id, in the order of its pages."""
     prefix = row_key(site, "")
     rows: list[tuple[str, StoredPage]] = []
     after: bytes | None = None

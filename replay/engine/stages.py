@@ -28,9 +28,9 @@ def stage_of(
     run: Run,
     ruleset: Ruleset,
     metrics: Metrics,
-    can_ask: Callable[[], bool] = lambda: True,
+    may_request: Callable[[], bool] = lambda: True,
 ) -> Stage:
-    """The stage of a phase; what it starts ends with its `close`. JUDGE requests scores while `can_ask`.
+    """The stage of a phase; what it starts ends with its `close`. JUDGE requests scores while `may_request`.
 
     Raises as its settings do.
     """
@@ -50,7 +50,7 @@ def stage_of(
             known=known_texts(log, run.detector),
             replays=True,
             detector=run.detector,
-            can_ask=can_ask,
+            may_request=may_request,
         )
     elif phase.name == ASK:
         from filters.judge_stage import ScoreRequestStage

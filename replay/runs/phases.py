@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from filters.judge_stage import asked_store
+from filters.judge_stage import requested_store
 from replay.runs.offsets import between, processed_by, reached
 from replay.runs.topology import reads_of_run
 from stream.log.contract import CleanupPolicy, Log, Topic
@@ -122,7 +122,7 @@ def topics_of(run: Run, partitions: int) -> list[Topic]:
 
 def stores_of(run: Run) -> Sequence[str]:
     """Keyed state of a run's own."""
-    stores = [run.names().tally_store, asked_store(run.name)]
+    stores = [run.names().tally_store, requested_store(run.name)]
     return [*stores, memory_store(run.features, run.epoch)] if run.remeasures else stores
 
 

@@ -18,7 +18,7 @@ from scoring.errors import ScoringError
 from scoring.site_tally import JudgedPage
 from stream.log.contract import At, Clock, Log, wall_ms
 from stream.processing.topic_reader import records_of
-from stream.schema.control import Control, Scorers, tell_scorers
+from stream.schema.control import Control, Scorers, write_scorers
 from stream.schema.records import Features, ScoreRequest
 from stream.schema.roles import Role
 from stream.schema.runs import Run
@@ -35,7 +35,7 @@ def announce_detectors(log: Log, detectors: Sequence[str], clock: Clock = wall_m
     """
     scorers = Control(log).scorers
     if scorers is None or scorers.detectors != detectors:
-        tell_scorers(log, Scorers(detectors=list(detectors), at=clock()))
+        write_scorers(log, Scorers(detectors=list(detectors), at=clock()))
 
 
 def scored_detectors(control: Control, config: ReplaySettings) -> list[str]:

@@ -66,7 +66,7 @@ class LabelledScores:
         return -self.value if self.llm_below else self.value
 
     def flagged(self, threshold: float) -> Labels:
-        """Which texts lie strictly beyond a threshold, on the side of llm."""
+        """Mark the texts strictly beyond a threshold, on the side of llm."""
         return self.value < threshold if self.llm_below else self.value > threshold
 
     @property
@@ -94,15 +94,15 @@ class LabelledScores:
 
 
 def compared(base: str) -> Number:
-    """The number that a threshold is compared with: the built-in detector's own p_llm, the score of any other."""
+    """The number compared with a threshold: p_llm of the built-in detector, the score of any other."""
     return "p_llm" if base.split("/", 1)[0] == BUILT_IN else "score"
 
 
 def gather(rows: Sequence[ScoredLabel]) -> LabelledScores:
     """Columns of rows of one detector.
 
-    Of a detector that farmwatch does not have, the texts tell on which side llm is. Raises PooledDetectors with both
-    names, and CalibrationRefused where the detector abstained on every text, or texts of a label are missing.
+    The texts of a foreign detector determine the side of llm. Raises PooledDetectors with both names, and
+    CalibrationRefused if the detector abstained on every text, or texts of a label are missing.
     """
     bases = sorted({base_of(row.identity) for row in rows})
     if len(bases) > 1:

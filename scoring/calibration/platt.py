@@ -1,4 +1,4 @@
-r"""From a score to a probability, and whether the probability holds.
+r"""Fits a curve from score to probability, and measures its reliability.
 
 Platt (1999): logit p = slope x + offset, the pair that makes the labels most likely. Each label has half of the weight,
 so p is the probability "were half of all texts llm", whatever the mixture of the labels; targets are Platt's
@@ -45,7 +45,7 @@ class ReliabilityGroup(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reliability(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether probabilities hold, at equal weights of both labels."""
+    """The reliability of probabilities, at equal weights of both labels."""
 
     groups: list[ReliabilityGroup]
     calibration_error: float
@@ -87,7 +87,7 @@ def fit_curve(score: Numbers, llm: Labels) -> Curve:
 
 
 def cross_fitted(score: Numbers, llm: Labels, clusters: Codes) -> Numbers:
-    """p of each text by the curve of the folds that its cluster is not in."""
+    """p of each text, by the curve fitted to the folds without its cluster."""
     folds = _folds(llm, clusters)
     p = np.empty(len(score))
     for fold in range(FOLDS):
@@ -98,7 +98,7 @@ def cross_fitted(score: Numbers, llm: Labels, clusters: Codes) -> Numbers:
 
 
 def reliability(p: Numbers, llm: Labels, clusters: Codes) -> Reliability:
-    """Whether probabilities [n] hold for texts of these labels."""
+    """Measure the reliability of probabilities [n] for texts of these labels."""
     p = np.round(p, _P_PLACES)
     weights = equal_weights(llm)
     order = np.argsort(p, kind="stable")

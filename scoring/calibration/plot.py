@@ -1,4 +1,4 @@
-"""The reliability plot: p_llm beside the share that is llm, and how many texts of each label have which p_llm.
+"""Draws the reliability plot: p_llm against the share of llm, and a histogram of p_llm per label.
 
 Drawn by matplotlib (extra `plots`), without a display; the same report gives the same bytes.
 """
@@ -49,7 +49,7 @@ def draw(report: CalibrationReport) -> dict[str, bytes]:
         _draw_reliability(above, report)
         _draw_histogram(below, report)
         title = figure.suptitle(_title(report), fontsize=8.5, x=0.02, ha="left", color=_INK, linespacing=1.5)
-        title.set_parse_math(False)  # a name with two dollar signs is a name
+        title.set_parse_math(False)  # dollar signs in a name are no formula
         files = {"png": io.BytesIO(), "svg": io.BytesIO()}
         figure.savefig(files["png"], format="png", metadata={"Software": None})
         figure.savefig(files["svg"], format="svg", metadata={"Date": None, "Creator": None})

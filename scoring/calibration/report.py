@@ -1,4 +1,4 @@
-"""The report of a calibration, as `farmwatch calibrate` writes and prints it. Every share has its counts."""
+"""The report of `farmwatch calibrate`. Every share has its counts."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
 
     thresholds: ThresholdSet
     identity: str  # under which scores with this set are kept
-    fpr: float  # that was asked for
+    fpr: float  # requested
     threshold_low: float
     threshold_high: float
     knows_sites: bool  # intervals are clustered by site
@@ -44,7 +44,7 @@ class CalibrationReport(msgspec.Struct, frozen=True, kw_only=True):
     about_sites: str
 
     def rounded(self) -> CalibrationReport:
-        """This report with its measurements to SCORE_DIGITS; thresholds are scores of texts and stay as they are."""
+        """This report with measurements rounded to SCORE_DIGITS; thresholds are not rounded."""
         numbers = each_float(msgspec.to_builtins(self), lambda number: significant(number, SCORE_DIGITS))
         return msgspec.structs.replace(
             msgspec.convert(numbers, CalibrationReport),

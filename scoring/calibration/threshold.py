@@ -47,9 +47,9 @@ _TOWARD = 0.9  # sites that lie on the right side of p0, and of p1
 
 
 def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdSet, CalibrationReport]:
-    """The threshold that flags at most `fpr` of human texts to come, as a set called `name`, and its errors.
+    """Choose the threshold that flags at most `fpr` of future human texts, as the set `name`; measure its errors.
 
-    Raises BadParameters for a rate out of (0, .5], CalibrationRefused where the texts are too few or not told apart.
+    Raises BadParameters for a rate outside of (0, .5], CalibrationRefused for too few or inseparable texts.
     """
     if not 0 < fpr <= 0.5:
         raise BadParameters(f"the false-positive rate is above 0 and at most .5, not {fpr}")
@@ -106,12 +106,12 @@ def calibrate(scores: LabelledScores, name: str, fpr: float) -> tuple[ThresholdS
 
 
 def needed_human_texts(fpr: float) -> int:
-    """Human texts without which a false-positive rate of `fpr` cannot be shown with 95% confidence."""
+    """Human texts needed to show a false-positive rate of `fpr` with 95% confidence."""
     return math.ceil(math.log(0.05) / math.log1p(-fpr))
 
 
 def refuse_too_few(scores: LabelledScores, fpr: float) -> None:
-    """Raises CalibrationRefused with the available and the needed numbers."""
+    """Refuse too few texts. Raises CalibrationRefused with the available and the needed numbers."""
     rows = [
         ("human texts", int((~scores.llm).sum()), needed_human_texts(fpr)),
         ("LLM texts", int(scores.llm.sum()), LLM_TEXTS),
@@ -129,7 +129,7 @@ def refuse_too_few(scores: LabelledScores, fpr: float) -> None:
 
 
 def choose_threshold(scores: LabelledScores, fpr: float) -> float:
-    """The threshold that flags most and, of human texts to come, at most `fpr`; there are some 1/fpr of them."""
+    """The loosest threshold that flags at most `fpr` of future human texts; needs some 1/fpr human texts."""
     human = np.sort(scores.toward_llm[~scores.llm])[::-1]
     allowed = max(0, math.floor(fpr * (len(human) + 1) + 1e-9) - 1)
     return float(-human[allowed] if scores.llm_below else human[allowed])

@@ -38,28 +38,28 @@ class ErrorRates(msgspec.Struct, frozen=True):
     warning: str
 
 
-class Reading(NamedTuple):
-    """A text as the model sees it, or the reason why it does not."""
+class PreparedText(NamedTuple):
+    """A text prepared for the model, or the reason for abstaining."""
 
     words: list[bytes]  # tokens, punctuation included
     length: int  # words
     abstain: str = ""
 
 
-def read(text: str) -> Reading:
-    """Normalise, cut and tokenise a text, or say why it is not judged."""
+def prepare(text: str) -> PreparedText:
+    """Normalise, cut and tokenise a text, or give the reason for abstaining."""
     if len(text) > LONGEST_CHARS:
-        return Reading([], 0, "too_long")
+        return PreparedText([], 0, "too_long")
     words = normalise(text).split()
     if len(words) > LONGEST_WORDS:
-        return Reading([], len(words), "too_long")
+        return PreparedText([], len(words), "too_long")
     if len(words) < MIN_WORDS:
-        return Reading([], len(words), "too_short")
+        return PreparedText([], len(words), "too_short")
     kept = words[:MAX_WORDS]
     found = tokens(" ".join(kept))
     if has_few_function_words(found, len(kept)):
-        return Reading([], len(kept), "few_function_words")
-    return Reading(found, len(kept))
+        return PreparedText([], len(kept), "few_function_words")
+    return PreparedText(found, len(kept))
 
 
 def log_length(words: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -120,10 +120,10 @@ class LiteNgram:
         """One TextScore per text; `score` is the margin of the regression, `p_llm` the calibrated probability."""
         scores: list[TextScore] = []
         for start in range(0, len(texts), _BATCH):
-            scores += self._score([read(text) for text in texts[start : start + _BATCH]])
+            scores += self._score([prepare(text) for text in texts[start : start + _BATCH]])
         return scores
 
-    def _score(self, readings: Sequence[Reading]) -> list[TextScore]:
+    def _score(self, readings: Sequence[PreparedText]) -> list[TextScore]:
         """The flag follows from the rounded numbers, so a record explains it."""
         header, chosen = self.weights.header, self.thresholds
         margin = margins([reading.words for reading in readings], self.weights.vector) + header.intercept

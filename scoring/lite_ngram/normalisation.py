@@ -1,4 +1,4 @@
-"""Plain prose out of a text as it is on a page or in a data set, so that a style classifier sees style.
+"""Normalises a text of a page or a data set to plain prose, so that a style classifier sees only style.
 
 Without these cuts the strongest features are artefacts: bullets, numbering, the "Sure, here is …:" of an assistant, the
 spaced quotes of a tokenised corpus. Linear in the length: every pattern is bounded or begins at a line start.

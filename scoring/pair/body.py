@@ -1,4 +1,4 @@
-"""Bodies of language models, run faster than transformers runs them, with the same numbers.
+"""Faster bodies of language models, with the same numbers as transformers.
 
 - **Falcon's attention.** transformers always passes a causal mask, and one key and value head beside many query heads;
   no fused attention kernel takes that, so the scores [B, heads, T, T] are written out and read several times in every

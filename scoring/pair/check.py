@@ -1,4 +1,4 @@
-"""Can this machine run the configured pair? Checked before anything is loaded, in a process of its own.
+"""Checks, in a separate process and before loading, whether this machine can run the configured pair.
 
 `python -m scoring.pair.check SETTINGS`, the settings as JSON, prints a `PairCheck` as JSON. It looks at the libraries,
 both tokenizers, the device and its free memory; no weights are loaded. A process of its own, because importing torch
@@ -33,10 +33,10 @@ class PairCheck(msgspec.Struct, frozen=True):
 
 
 def refuse_unfit_pair(settings: PairSettings) -> PairCheck:
-    """Look at everything but the weights, in a process of its own.
+    """Check everything but the weights, in a separate process.
 
-    Raises what loading the models would raise: MissingExtra, UnsupportedModel, NoDevice, …; NoDevice where the
-    process fails.
+    Raises the errors of loading the models: MissingExtra, UnsupportedModel, NoDevice, …; NoDevice also if the process
+    fails.
     """
     command = [sys.executable, "-m", "scoring.pair.check", msgspec.json.encode(settings).decode()]
     why = ""
@@ -47,14 +47,14 @@ def refuse_unfit_pair(settings: PairSettings) -> PairCheck:
         found = msgspec.json.decode(done.stdout, type=PairCheck)
     except (OSError, subprocess.TimeoutExpired, msgspec.DecodeError) as error:
         why = why or str(error)
-        raise NoDevice(f"the device could not be looked at ({why}): try `nvidia-smi`, and mend the driver") from error
+        raise NoDevice(f"the device could not be checked ({why}): try `nvidia-smi`, and repair the driver") from error
     if found.error:
         raise getattr(errors, found.error)(found.message)
     return found
 
 
 def look(settings: PairSettings) -> PairCheck:
-    """In the process of its own: the findings, or the first fault."""
+    """Run the checks in the separate process; returns the findings, or the first fault."""
     try:
         from scoring.pair.models import device_named, libraries, load_tokenizers
 

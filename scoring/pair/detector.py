@@ -46,7 +46,7 @@ class PairDetector:
     def score(self, texts: Sequence[str]) -> list[TextScore]:
         """One TextScore per text.
 
-        Raises the PoisonText of a text that must be dead-lettered (`Panel` keeps it apart), DeviceLost, DeviceGone.
+        Raises the PoisonText of a text that must be dead-lettered (`DetectorSet` returns it), DeviceLost, DeviceGone.
         """
         scores = []
         for result in self.engine.read(texts):

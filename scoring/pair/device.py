@@ -1,4 +1,4 @@
-"""A batch of token ids through both models, and back as a few numbers per token.
+"""Runs a batch of token ids through both models, and returns a few numbers per token.
 
 Only the last hidden states are kept, and of these only the positions that hold a token; the vocabulary pass makes
 logits tile by tile. Padding is on the right: attention looks back only, so no token sees it and no mask is needed,

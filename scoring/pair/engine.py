@@ -1,4 +1,4 @@
-"""The pair engine: texts in, the scores of both detectors out, also when the device is full or fails.
+"""The pair engine: computes the scores of both detectors, and handles a full or failing device.
 
 A thread tokenises a slice of texts ahead. Texts are batched by length, and two batches are in flight: while one is on
 the device the next is queued. Several threads may call; they take turns at the device.
@@ -35,7 +35,7 @@ from scoring.errors import (
     PoisonText,
     UnsupportedModel,
 )
-from scoring.interface import TextScore, Work
+from scoring.interface import DetectorCounts, TextScore
 from scoring.pair.device import DeviceBatch, PairDevice
 from scoring.pair.models import PairModels, load_models
 from scoring.pair.scores import PairReading
@@ -85,7 +85,7 @@ class PairEngine:
         self._closed = False
         self._tokens = self._padding = self._out_of_memory = self._all_losses = 0
         self.batches = 0
-        """Batches that were read since the start."""
+        """Batches read since the start."""
 
     def read(self, texts: Sequence[str]) -> list[Result]:
         """One result per text, in order; PoisonText for a text that must be dead-lettered.
@@ -148,15 +148,15 @@ class PairEngine:
 
     @property
     def loaded(self) -> bool:
-        """False from the loss of the device until the models are loaded again."""
+        """Whether the models are loaded; False after a loss of the device."""
         return self._device is not None
 
     @property
-    def work(self) -> Work:
+    def work(self) -> DetectorCounts:
         """Current counts; may be called from any thread."""
         device = self._device
         used, peak, total = (0, 0, 0) if device is None else device.memory_bytes()
-        return Work(
+        return DetectorCounts(
             tokens=self._tokens,
             padding=self._padding,
             out_of_memory=self._out_of_memory,

@@ -1,4 +1,4 @@
-"""Where a language model lies on this machine, and a fingerprint of it that costs milliseconds.
+"""Finds a language model on this machine and computes its fingerprint in milliseconds.
 
 A model of the hub lies in the hub's cache, a folder of links to files; any other model is a plain folder. The
 fingerprint is a SHA-256 over the configuration, the tokenizer, the index of the weights and, of every weight file, its
@@ -38,7 +38,7 @@ _SMALL_FILE_BYTES = 64 * 1024 * 1024  # a configuration or tokenizer beyond this
 def find_model(name: str, revision: str = "") -> Path:
     """The folder of a model: `name` itself where it is one, or else the place of a hub id in the hub's cache.
 
-    Nothing is downloaded. Raises MissingModel, naming the model, where it was looked for and what to run; MissingExtra
+    Nothing is downloaded. Raises MissingModel with the model, the searched place and the remedy; MissingExtra
     where a hub id is asked for and huggingface_hub is not installed.
     """
     try:
@@ -68,7 +68,7 @@ def find_model(name: str, revision: str = "") -> Path:
         raise MissingModel(f"{name!r} is neither a model folder on this machine nor a hub id") from error
     except MissingModel:
         why = "only a part of it is there"
-    except Exception:  # noqa: BLE001  # the hub's client has many types for what it does not have
+    except Exception:  # noqa: BLE001  # the hub's client has many error types for missing models and bad ids
         why = "it is not there"
     at = f" --revision {revision}" if revision else ""
     raise MissingModel(

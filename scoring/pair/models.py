@@ -1,4 +1,4 @@
-"""Two language models of one tokenizer, loaded and checked, each as a body and a linear head.
+"""Loads and checks two language models with the same tokenizer, each as a body and a linear head.
 
 Loading refuses pairs that would silently give wrong numbers. Only safetensors are read, never pickled weights, and no
 code of a model's folder is run.
@@ -115,7 +115,7 @@ def _check_tokenizers(settings: PairSettings, first: Tokenizer, second: Tokenize
 
 @contextmanager
 def device_errors(*, on_card: bool) -> Iterator[None]:
-    """Turn the errors of a full device into OutOfDeviceMemory, and any other error of work `on_card` into DeviceLost.
+    """Translate errors of a full device into OutOfDeviceMemory, and other errors of work `on_card` into DeviceLost.
 
     torch has no one type for a lost card: torch, Triton, the driver and the libraries raise RuntimeErrors.
     """

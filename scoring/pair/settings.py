@@ -1,6 +1,6 @@
-"""Settings of the pair engine, and the identity that follows from them and from the models' small files.
+"""Settings of the pair engine, and the identity derived from them and from the models' small files.
 
-Neither torch nor weights are loaded here: machines that never run the models need identities, too.
+This module loads neither torch nor weights: machines that never run the models need identities too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Which texts were on the device when it was lost, remembered beyond the end of the process.
+"""Remembers, across restarts, the texts that were on the device when it was lost.
 
-A fault of CUDA breaks the process: nothing runs on the card until another process starts. The next process must know
-which texts were in flight, or it reads the same batch for ever. A small file keeps their digests, with the number of
-losses for which each was alone on the device. A text that was lost with others is a suspect and counts 0; it is read
-alone from then on, and forgotten once it was read.
+A fault of CUDA breaks the process: the card is unusable until another process starts. The next process must know the
+texts in flight, or it reads the same batch for ever. A small file keeps their digests, with the number of losses while
+a text was alone on the device. A text that was lost with others is a suspect with 0 losses. It is then read alone, and
+forgotten once it was read.
 
 Several processes may share the file: each merges its own changes into it. Two that write in the same moment may lose an
 entry, which costs one more loss. If the file cannot be read or written, suspects are kept in memory, and `problem` says
@@ -25,17 +25,17 @@ import numpy as np
 from scoring.thresholds.published import write_whole
 
 LOSSES_ALONE = 2
-"""A text with which the device was lost so often, nothing else being on it, is not read again."""
+"""Limit of losses of the device with a text alone on it; such a text is not read again."""
 REMEMBERED = 2_000
 _LARGEST_BYTES = 1_000_000
 _Losses = dict[Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$")], Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]]
 
 
 class Suspects:
-    """Digests of texts, each with the losses of the device when it was alone there."""
+    """Digests of texts, each with its number of losses while alone on the device."""
 
     def __init__(self, path: Path | None = None) -> None:
-        """Begin with what `path` says, where it is given and there."""
+        """Load the file at `path`, if given and present."""
         self.problem = ""
         self._path = path
         self._losses: dict[str, int] = {}
@@ -46,7 +46,7 @@ class Suspects:
         return len(self._losses)
 
     def losses(self, ids: Sequence[int]) -> int | None:
-        """How often this text lost the device alone; None for a text that is no suspect."""
+        """Losses of the device with this text alone; None if it is not a suspect."""
         return self._losses.get(_key(ids)) if self._losses else None
 
     def blame(self, texts: Iterable[Sequence[int]], *, alone: bool) -> None:
@@ -55,12 +55,12 @@ class Suspects:
         self.save()
 
     def forget(self, ids: Sequence[int]) -> None:
-        """This text was read: it leaves the file with the next `save`."""
+        """Forget a text that was read; the next `save` removes it from the file."""
         if self._losses and self._losses.pop(key := _key(ids), None) is not None:
             self._changes[key] = None
 
     def save(self) -> None:
-        """Write what has changed since the last time, beside what other processes have written."""
+        """Merge the changes since the last time into the file."""
         if not self._changes:
             return
         found = self._read()
@@ -97,7 +97,7 @@ class Suspects:
 
 
 def default_file(identity: str) -> Path:
-    """Where a pair's suspects are kept if nothing else is set: in a folder of the user's own in the temporary one."""
+    """The default file of a pair's suspects, in the user's own folder in the temporary folder."""
     digest = hashlib.blake2b(identity.encode(), digest_size=4).hexdigest()
     return Path(tempfile.gettempdir()) / f"farmwatch-{os.getuid()}" / f"pair-suspects-{digest}.json"
 

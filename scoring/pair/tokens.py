@@ -1,4 +1,4 @@
-"""From a text to the tokens that a pair of models reads, or to the reason why it reads none; and batches of such texts.
+"""Tokenises texts for a pair of models, or gives the reason for abstaining; builds batches of texts.
 
 The rules, in order; a change of them raises the version in `scoring.pair.settings.RULES`:
 
@@ -70,7 +70,7 @@ def plain_tokenizer(tokenizer: Tokenizer, max_tokens: int) -> Tokenizer:
 
 
 def _refuse_text(text: str, rules: PairSettings) -> str:
-    """Why `text` is not tokenised; empty where it is."""
+    """The reason for not tokenising `text`; "" = none."""
     if not text or text.isspace():
         return "empty"
     if len(text) > LONGEST_CHARS or (len(text) > LONGEST_WORDS and len(text.split()) > LONGEST_WORDS):
@@ -88,7 +88,7 @@ def _refuse_text(text: str, rules: PairSettings) -> str:
 
 
 def _refuse_tokens(text: str, encoding: Encoding, rules: PairSettings) -> str:
-    """Why a text with these tokens is not scored; empty where it is."""
+    """The reason for not scoring a text with these tokens; "" = none."""
     if len(encoding) < 2:
         return "one_token"
     if len(encoding) < rules.min_tokens:

@@ -1,4 +1,4 @@
-"""Is a site `mixed`: do its scores fall into two clear groups, one that reads as a model's and one that does not?
+"""Detects `mixed` sites: their scores form two clear groups, one flagged and one not.
 
 The sorted scores are cut once where the squared distances to the two groups' means are least (exact two-means in one
 dimension, by a running sum). The groups are clear when

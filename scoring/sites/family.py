@@ -1,4 +1,4 @@
-"""Which scores are on one scale: those of one family, a detector with any number type, length limit and threshold.
+"""Detector families: scores of one family are on one scale, for any number type, length limit and threshold.
 
 Numbers learned from scores (bell curves, decile weights) hold for a family, flags and verdicts for one identity.
 """
@@ -26,7 +26,7 @@ def same_family(detector: str, other: str) -> bool:
 
 
 def not_as_measured(detector: str) -> str:
-    """Why numbers measured on Binoculars with Falcon-7B do not hold for this identity or name; "" = they do.
+    """The reason that numbers of Binoculars with Falcon-7B do not apply to this identity or name; "" = they apply.
 
     They were measured in bfloat16 on the first 512 tokens: in another number type a score shifts, and on fewer tokens
     it scatters more. A bare name counts as measured. A model is known by its folder's name, which does not prove that

@@ -1,4 +1,4 @@
-"""A site method as text, with all its numbers: a run keeps the one that it began with, whatever is configured later."""
+"""Encodes a site method with its numbers as text: a run keeps its first method, independent of later settings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def method_of_text(text: str) -> StoredMethod:
 
 
 def same_method(one: str, other: str) -> bool:
-    """Whether two texts are of methods that judge alike; a text that cannot be read is like itself only."""
+    """Whether two texts describe equal methods; an unreadable text only equals itself."""
     if one == other:
         return True
     try:

@@ -34,7 +34,7 @@ class LabelledSite(NamedTuple):
     scores: list[float]
 
 
-class Trained(NamedTuple):
+class TrainingResult(NamedTuple):
     """The learned numbers, and their errors on sites left out."""
 
     deciles: DecileNumbers
@@ -46,7 +46,7 @@ class Trained(NamedTuple):
     llm_draws_wrong: float
 
 
-def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> Trained:
+def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> TrainingResult:
     """Learn from labelled sites; the sites with fewer than 15 scores are left out.
 
     Raises BadTrainingData for fewer than 5 usable sites of a label, MissingExtra without scikit-learn.
@@ -74,7 +74,7 @@ def train_sites(sites: Sequence[LabelledSite], detector: str, seed: int = 0) -> 
     llm_wrong = sum(site.llm for site in wrong)
     gaussian = _fit_gaussian(used)
     rounded = {name: round(getattr(gaussian, name), 4) for name in ("mu0", "sd0", "mu1", "sd1", "low", "high")}
-    return Trained(
+    return TrainingResult(
         deciles=_fit_deciles(used, detector, HeldOutErrors(humans, len(wrong) - llm_wrong, llms, llm_wrong)),
         gaussian=msgspec.structs.replace(gaussian, **rounded),
         gaussian_left_out=HeldOutErrors(humans, gaussian_wrong[False], llms, gaussian_wrong[True]),

@@ -1,4 +1,4 @@
-"""Rounding makes a computed number the same on every processor.
+"""Rounds computed numbers, so that they are the same on every processor.
 
 BLAS and the mathematical library choose their code by the processor, which changes the last bits of a fit or a score,
 and so a digest. So computed numbers are rounded before they are hashed, written or compared with a threshold. Two

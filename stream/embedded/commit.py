@@ -1,4 +1,4 @@
-"""The writes of a commit within its transaction: records, state and offsets, after the leases were checked."""
+"""Writes a commit in one transaction: checks the leases, then writes records, state and offsets."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from stream.embedded.database import content_checksum, fresh_id, row_checksum
-from stream.embedded.topics import Stored, row_id
+from stream.embedded.topics import StoredTopic, row_id
 from stream.embedded.writer import Placed
 from stream.log.contract import Output, StateChange, check_size
 from stream.log.errors import Fenced, UnknownTopic
@@ -18,22 +18,22 @@ _Columns = tuple[bytes, bytes | None, bytes | None, int]  # key, value (None: a 
 
 
 class Records:
-    """Outputs made ready outside of the transaction, to be inserted within it."""
+    """Outputs prepared outside of the transaction, to be inserted in it."""
 
-    def __init__(self, outputs: Sequence[tuple[Stored, Output]], now_ms: int) -> None:
+    def __init__(self, outputs: Sequence[tuple[StoredTopic, Output]], now_ms: int) -> None:
         """Raises UnknownTopic (partition out of range) or RecordTooLarge."""
         self.blobs: list[tuple[int, bytes]] = []
         self._rows = [self._row(topic, output, now_ms) for topic, output in outputs]
 
-    def _row(self, topic: Stored, output: Output, now_ms: int) -> tuple[int, _Columns, int | None, int, int]:
-        """Partition id, columns, index of the value among the blobs, its size, checksum of the content."""
+    def _row(self, topic: StoredTopic, output: Output, now_ms: int) -> tuple[int, _Columns, int | None, int, int]:
+        """Partition id, columns, index of the value in the blobs, its size, checksum of the content."""
         check_size(output)
         value, blob = output.value, None
         size = 0 if value is None else len(value)
         headers = msgspec.msgpack.encode(dict(output.headers)) if output.headers else None
         time_ms = now_ms if output.timestamp_ms is None else output.timestamp_ms
         digest = content_checksum(time_ms, output.key, headers, value)
-        # Compacted topics keep their values inline: a segment with one newest value could never be removed.
+        # Compacted topics keep values inline: otherwise one newest value would keep a whole segment.
         if value is not None and size > INLINE_BYTES and not topic.compact:
             blob = len(self.blobs)
             self.blobs.append((topic.id, value))
@@ -41,10 +41,10 @@ class Records:
         return topic.partition_id(output.partition), (output.key, value, headers, time_ms), blob, size, digest
 
     def insert(self, database: sqlite3.Connection, places: Sequence[Placed]) -> None:
-        """Give the records their offsets and insert them. Raises UnknownTopic, and writes nothing then."""
+        """Assign offsets and insert the records. Raises UnknownTopic before it writes anything."""
         following: dict[int, int] = {}
         added: dict[int, int] = {}
-        named: dict[int, tuple[int, int]] = {}  # segment -> records in it, end of the last one
+        named: dict[int, tuple[int, int]] = {}  # segment -> number of records, end of the last one
         rows = []
         for partition, columns, blob, size, digest in self._rows:
             offset = following.get(partition)
@@ -76,7 +76,7 @@ class Records:
 
 
 def check_leases(database: sqlite3.Connection, group: str, member: str, epoch: int, leases: Mapping[int, int]) -> None:
-    """Raises Fenced unless the membership and these leases (partition -> epoch) are in force, in this transaction."""
+    """Check the membership and these leases (partition -> epoch) in this transaction. Raises Fenced."""
     row = database.execute("SELECT epoch FROM members WHERE grp = ? AND name = ?", (group, member)).fetchone()
     if row is not None and row[0] != epoch:
         raise Fenced(f"another process joined group {group!r} as member {member!r}")
@@ -92,7 +92,7 @@ def check_leases(database: sqlite3.Connection, group: str, member: str, epoch: i
 
 
 def check_partitions(database: sqlite3.Connection, ids: Collection[int]) -> None:
-    """Raises UnknownTopic where one of them is no more."""
+    """Check that all of them still exist. Raises UnknownTopic."""
     marks = ", ".join("?" * len(ids))
     (found,) = database.execute(f"SELECT count(*) FROM partitions WHERE id IN ({marks})", tuple(ids)).fetchone()
     if found < len(ids):

@@ -1,7 +1,7 @@
-"""The embedded log's SQLite database: its tables, how it is opened, and the meaning of its errors.
+"""The embedded log's SQLite database: tables, opening, and translation of errors.
 
-A record's row id is `partition id << OFFSET_BITS | offset`: the records of a partition lie together and in order, a
-range of offsets is a range of row ids, and no second index is needed.
+A record's row id is `partition id << OFFSET_BITS | offset`. So the records of a partition are stored together and in
+order, and a range of offsets is a range of row ids: no second index is needed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stream.log.private_folders import make_private
 SCHEMA_VERSION = 2
 OFFSET_BITS = 40  # 10^12 records a partition, 8 million partitions
 _HEAD = struct.Struct("<qii?")  # of the checksummed bytes: timestamp, sizes of key and headers, whether a tombstone
-TIME_MS = "CASE typeof(timestamp_ms) WHEN 'integer' THEN timestamp_ms END"  # NULL where the row is damaged
+TIME_MS = "CASE typeof(timestamp_ms) WHEN 'integer' THEN timestamp_ms END"  # NULL if the row is damaged
 _MASK = (1 << 64) - 1
 _NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
 _REMEDY = "check the disk (dmesg)"
@@ -34,7 +34,7 @@ _REMEDIES: dict[int | None, str] = {
     ),
     **dict.fromkeys((errno.EMFILE, errno.ENFILE), "raise the limit of open files (ulimit -n)"),
 }
-_SPREAD = 0x9E3779B97F4A7C15  # odd, so that no two row ids give the same bits: 2^64 by the golden ratio
+_SPREAD = 0x9E3779B97F4A7C15  # 2^64 / golden ratio; odd, so distinct row ids give distinct bits
 DATABASE = "log.sqlite"
 SEGMENTS = "segments"
 
@@ -53,8 +53,8 @@ _TABLES = (
     """CREATE TABLE records (
         id INTEGER PRIMARY KEY, key BLOB NOT NULL, value BLOB, headers BLOB, timestamp_ms INTEGER NOT NULL,
         segment INTEGER, position INTEGER, size INTEGER NOT NULL, checksum INTEGER)""",
-    # Every file from before its first write on. AUTOINCREMENT: an id never names another file later, so readers may
-    # remember it; live: records that refer to it; size: bytes of it up to the last one that was committed
+    # A file is entered before its first write. AUTOINCREMENT: ids are never reused, so readers may cache them;
+    # live: number of records that refer to it; size: committed bytes
     """CREATE TABLE segments (
         id INTEGER PRIMARY KEY AUTOINCREMENT, file TEXT NOT NULL UNIQUE, live INTEGER NOT NULL,
         size INTEGER NOT NULL DEFAULT 0)""",
@@ -76,12 +76,12 @@ _TABLES = (
         slot INTEGER NOT NULL, key BLOB NOT NULL, value BLOB NOT NULL, due_at INTEGER,
         PRIMARY KEY (slot, key)) WITHOUT ROWID""",
     "CREATE INDEX state_due ON state (slot, due_at, key) WHERE due_at IS NOT NULL",
-    # taken out by `remove` and not deleted yet: the partition or slot (kind) whose rows no reader can find
+    # removed by `remove` but not deleted yet: partitions or slots (kind); no reader can find their rows
     "CREATE TABLE removed (kind TEXT, id INTEGER, PRIMARY KEY (kind, id)) WITHOUT ROWID",
 )
 
 _SETTINGS = (
-    "PRAGMA synchronous = FULL",  # a commit is on the disk when it returns
+    "PRAGMA synchronous = FULL",  # a commit is durable when it returns
     "PRAGMA wal_autocheckpoint = 2000",  # pages: 32 MiB between checkpoints
     "PRAGMA journal_size_limit = 134217728",
     "PRAGMA cache_size = -16384",  # KiB a connection
@@ -102,7 +102,7 @@ def prepare(folder: Path, lock_timeout_s: float) -> None:
 
 
 def require_readable(folder: Path, lock_timeout_s: float) -> None:
-    """Check, changing nothing, that a log is there. Raises StreamError, LogUnavailable, LogDamaged, SchemaTooNew."""
+    """Check that the log exists, without changing it. Raises StreamError, LogUnavailable, LogDamaged, SchemaTooNew."""
     with translated_errors(folder, read_only=True):
         if _size(folder / DATABASE):
             with contextlib.closing(connect(folder, lock_timeout_s, how_to_read(at_rest(folder)))) as database:
@@ -111,11 +111,11 @@ def require_readable(folder: Path, lock_timeout_s: float) -> None:
                     return
         if _holds_segments(folder):
             raise _without_database(folder)
-    raise StreamError(f"there is no log in {folder}: name another folder, or make one by `farmwatch up`")
+    raise StreamError(f"there is no log in {folder}: name another folder, or create a log with `farmwatch up`")
 
 
 def at_rest(folder: Path) -> tuple[int, int, int] | None:
-    """Inode, size and time of the last change of a database without a writer; None while its WAL holds commits."""
+    """Inode, size and modification time of a database without a writer; None while its WAL holds commits."""
     if _size(folder / f"{DATABASE}-wal"):
         return None
     found = (folder / DATABASE).stat()
@@ -123,7 +123,7 @@ def at_rest(folder: Path) -> tuple[int, int, int] | None:
 
 
 def how_to_read(rest: tuple[int, int, int] | None) -> str:
-    """How `connect` reads, changing no file: one at rest as immutable, since SQLite would make a WAL to read it."""
+    """Parameters for `connect` to read without changing a file. `immutable` if at rest: SQLite would create a WAL."""
     return "mode=ro" if rest is None else "mode=ro&immutable=1"
 
 
@@ -174,7 +174,7 @@ def _without_database(folder: Path) -> LogDamaged:
 
 
 def _enter_wal(database: sqlite3.Connection) -> None:
-    """Switch to WAL; SQLite answers "locked" at once, without waiting, when another process is switching too."""
+    """Switch to WAL. Retries, because SQLite fails at once if another process is switching too."""
     for _ in range(500):
         with contextlib.suppress(sqlite3.OperationalError):
             database.execute("PRAGMA journal_mode = WAL")
@@ -184,7 +184,7 @@ def _enter_wal(database: sqlite3.Connection) -> None:
 
 
 def connect(folder: Path, lock_timeout_s: float, how: str = "mode=rw") -> sqlite3.Connection:
-    """A connection in autocommit mode, for any thread, by one at a time. `how`: see `how_to_read`."""
+    """Open a connection in autocommit mode; any thread may use it, one at a time. `how`: see `how_to_read`."""
     database = sqlite3.connect(
         f"{(folder / DATABASE).as_uri()}?{how}",
         uri=True,
@@ -199,25 +199,25 @@ def connect(folder: Path, lock_timeout_s: float, how: str = "mode=rw") -> sqlite
 
 
 def content_checksum(timestamp_ms: int, key: bytes, headers: bytes | None, value: bytes | None) -> int:
-    """xxh3-64 of a record; the lengths tell key, headers and value apart."""
+    """xxh3-64 of a record, including the lengths of key, headers and value."""
     packed = headers or b""
     head = _HEAD.pack(timestamp_ms, len(key), len(packed), value is None)
     return xxhash.xxh3_64_intdigest(b"".join((head, key, packed, value or b"")))
 
 
 def row_checksum(content: int, id: int) -> int:
-    """The checksum in a record's row, signed as SQLite stores integers: the same content in another row has another."""
+    """The checksum in a record's row: signed for SQLite, and dependent on the row id."""
     digest = (content ^ id * _SPREAD) & _MASK
     return digest - (1 << 64) if digest >> 63 else digest
 
 
 def is_intact(checksum: object, content: int, id: int) -> bool:
-    """True for the checksum of this row. Rows of farmwatch 0.1.0 hold the checksum of the content alone."""
+    """Whether the checksum matches. Rows of farmwatch 0.1.0 have the checksum of the content only."""
     return checksum == row_checksum(content, id) or checksum == row_checksum(content, 0)  # seldom both: it is slow
 
 
 def fresh_id(database: sqlite3.Connection, table: str) -> int:
-    """An id for a row of `table` that no row ever had: other processes may remember those that were removed."""
+    """A never used id for a row of `table`: other processes may remember the ids of removed rows."""
     (number,) = database.execute(
         f"SELECT max(coalesce(max(id), 0), coalesce((SELECT value FROM meta WHERE name = ?), 0)) + 1 FROM {table}",
         (f"last {table}",),
@@ -226,7 +226,7 @@ def fresh_id(database: sqlite3.Connection, table: str) -> int:
 
 
 def keep_ids(database: sqlite3.Connection, table: str) -> None:
-    """To be called before rows of `table` are deleted, see `fresh_id`."""
+    """Remember the largest id before rows of `table` are deleted, see `fresh_id`."""
     database.execute(
         "INSERT INTO meta VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value",
         (f"last {table}", fresh_id(database, table) - 1),
@@ -235,7 +235,7 @@ def keep_ids(database: sqlite3.Connection, table: str) -> None:
 
 @contextlib.contextmanager
 def translated_errors(folder: Path, *, read_only: bool = False) -> Iterator[None]:
-    """Turn errors of the disk and of SQLite into LogUnavailable or LogDamaged, with place and remedy."""
+    """Translate errors of the disk and of SQLite into LogUnavailable or LogDamaged, with place and remedy."""
     try:
         yield
     except (sqlite3.DatabaseError, OSError) as error:
@@ -246,7 +246,7 @@ def translated_errors(folder: Path, *, read_only: bool = False) -> Iterator[None
 
 
 def translate(error: Exception, folder: Path, *, read_only: bool = False) -> Exception:
-    """The log's error for an error of SQLite or of the system; the error itself if it is neither's fault."""
+    """The log's error for an error of SQLite or of the system; any other error is returned unchanged."""
     wanted = f"read rights on the folder and on {DATABASE}" if read_only else "read and write rights on the folder"
     if isinstance(error, OSError):
         remedy = f"give this user {wanted}" if error.errno in _NO_RIGHT else _REMEDIES.get(error.errno, _REMEDY)

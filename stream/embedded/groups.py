@@ -1,7 +1,7 @@
 """Consumer groups of the embedded log: members with a heartbeat, and leases on partitions with an epoch.
 
-All that happens here happens within a write transaction, so members see each other's steps one after the other. An
-epoch is never given twice within a group: a lease that was lost and won again has another.
+Everything here runs in write transactions, so the steps of members are serialised. A group never reuses an epoch: a
+lease that was lost and regained has a new one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stream.log.shares import next_step
 
 
 class Moment(NamedTuple):
-    """The present time. A membership that ends further ahead than `latest` was renewed by a wrong clock: expired."""
+    """The present time. A membership that ends after `latest` was renewed by a wrong clock: it counts as expired."""
 
     now_ms: int
     lease_ms: int
@@ -32,7 +32,7 @@ class Moment(NamedTuple):
 
 
 def join(database: sqlite3.Connection, group: str, member: str, expires_at: int) -> int:
-    """Enter the group; leases under this name get new epochs, which fence its former holder. Returns the epoch."""
+    """Join the group; returns the epoch. Leases under this name get new epochs, which fence the previous holder."""
     database.execute("INSERT INTO groups VALUES (?, 0, 0) ON CONFLICT DO NOTHING", (group,))
     epoch = _next_epoch(database, group)
     database.execute(
@@ -49,7 +49,10 @@ def join(database: sqlite3.Connection, group: str, member: str, expires_at: int)
 def take_step(
     database: sqlite3.Connection, group: str, member: str, epoch: int, partitions: int, now: Moment
 ) -> tuple[int, dict[int, int]]:
-    """Renew the membership, remove the expired, step towards a fair share: (group's version, leases). Raises Fenced."""
+    """Renew the membership, remove expired members, and move towards a fair share.
+
+    Returns the group's version and the leases. Raises Fenced.
+    """
     row = database.execute("SELECT epoch FROM members WHERE grp = ? AND name = ?", (group, member)).fetchone()
     if row is not None and row[0] != epoch:
         raise Fenced(
@@ -75,7 +78,7 @@ def take_step(
 
 
 def beat(database: sqlite3.Connection, members: Sequence[tuple[str, str, int]], expires_at: int) -> None:
-    """Renew memberships given as (group, member, epoch), unless they were fenced or removed."""
+    """Renew memberships (group, member, epoch), except fenced or removed ones."""
     database.executemany(
         "UPDATE members SET expires_at = ? WHERE grp = ? AND name = ? AND epoch = ?",
         [(expires_at, *member) for member in members],
@@ -83,7 +86,7 @@ def beat(database: sqlite3.Connection, members: Sequence[tuple[str, str, int]], 
 
 
 def leave(database: sqlite3.Connection, group: str, member: str, epoch: int) -> None:
-    """Give up membership and leases, unless another has joined under this name."""
+    """Give up membership and leases, unless another process has joined under this name."""
     gone = database.execute(
         "DELETE FROM members WHERE grp = ? AND name = ? AND epoch = ?", (group, member, epoch)
     ).rowcount
@@ -93,7 +96,7 @@ def leave(database: sqlite3.Connection, group: str, member: str, epoch: int) -> 
 
 
 def remove_expired(database: sqlite3.Connection, group: str, now: Moment) -> int:
-    """Remove members that missed their heartbeat, and their leases; returns how many."""
+    """Remove members that missed their heartbeat, and their leases; returns their number."""
     names = database.execute(
         "SELECT name FROM members WHERE grp = ? AND expires_at NOT BETWEEN ? AND ?", (group, now.now_ms, now.latest)
     ).fetchall()
@@ -103,7 +106,7 @@ def remove_expired(database: sqlite3.Connection, group: str, now: Moment) -> int
 
 
 def members(database: sqlite3.Connection, group: str, now: Moment) -> list[str]:
-    """Names of the members that did not miss their heartbeat."""
+    """Names of the live members."""
     found = database.execute(
         "SELECT name FROM members WHERE grp = ? AND expires_at BETWEEN ? AND ? ORDER BY name",
         (group, now.now_ms, now.latest),
@@ -112,7 +115,7 @@ def members(database: sqlite3.Connection, group: str, now: Moment) -> list[str]:
 
 
 def reset(database: sqlite3.Connection, group: str, offsets: Mapping[int, int], now: Moment) -> None:
-    """Set committed offsets by partition id. Raises StreamError while the group has live members, and UnknownTopic."""
+    """Set committed offsets by partition id. Raises UnknownTopic, and StreamError while the group has live members."""
     check_idle(group, members(database, group, now), "its offsets are reset")
     check_partitions(database, offsets)
     if remove_expired(database, group, now):
@@ -121,7 +124,7 @@ def reset(database: sqlite3.Connection, group: str, offsets: Mapping[int, int], 
 
 
 def dissolve(database: sqlite3.Connection, group: str) -> None:
-    """Remove members, leases and offsets. The group's row stays, so that no epoch is ever given twice."""
+    """Remove members, leases and offsets. The group's row stays, so that epochs are never reused."""
     for table in ("members", "leases", "offsets"):
         database.execute(f"DELETE FROM {table} WHERE grp = ?", (group,))
     _touch(database, group)

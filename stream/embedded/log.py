@@ -1,8 +1,10 @@
-"""The embedded log: one folder, no server. `log.sqlite` holds topics, small records and the places of large ones,
-offsets, leases and keyed state; `segments/` large values, a file per writing process and topic.
+"""The embedded log: one folder, no server.
 
-Several processes of one machine (not: a network file system) may share a folder. Every commit is one SQLite transaction
-over outputs, state and offsets that also checks the leases it relies on; the large values it names were synced before.
+`log.sqlite` holds topics, small records, the places of large ones, offsets, leases and keyed state. `segments/` holds
+large values, in one file per writing process and topic.
+
+Several processes of one machine may share a folder (not over a network file system). Every commit is one SQLite
+transaction over outputs, state and offsets that also checks the leases. Large values are synced before it.
 """
 
 from __future__ import annotations
@@ -24,17 +26,17 @@ from stream.embedded.reader import EmbeddedState, RecordReader
 from stream.embedded.removal import clear, size_of, take_out
 from stream.embedded.retention import Retention
 from stream.embedded.time_index import Times
-from stream.embedded.topics import Stored, Topics
+from stream.embedded.topics import StoredTopic, Topics
 from stream.embedded.writer import Writer
 from stream.log.contract import NONE_NEEDED, At, Clock, Message, Output, Topic, TopicSize, check_offsets, wall_ms
 from stream.log.errors import StreamError, UnknownTopic
 
 T = TypeVar("T")
-_READ_ROWS, _READ_BYTES = 200, 8 * 1024 * 1024  # of `read`, at a time
+_READ_ROWS, _READ_BYTES = 200, 8 * 1024 * 1024  # per step of `read`
 
 
 class EmbeddedLog:
-    """See `Log`. Thread safe; a forked child opens a log of its own. A thread renews the leases of its members."""
+    """See `Log`. Thread safe; a forked child must open its own log. A thread renews the leases of the members."""
 
     forgets_offsets: ClassVar[bool] = False
 
@@ -49,10 +51,10 @@ class EmbeddedLog:
         lock_timeout_s: float = 5.0,
         read_only: bool = False,
     ) -> None:
-        """Open `folder`, which is made where it is missing; `read_only`: it must be there, and no file in it changes.
+        """Open `folder`, creating it if missing. With `read_only` it must exist, and no file in it changes.
 
-        `segment_bytes`: of a full segment; `lock_timeout_s`: how long a write waits for other processes; all have the
-        same `lease_ms`. Raises LogUnavailable, LogDamaged, SchemaTooNew.
+        `segment_bytes`: size of a full segment; `lock_timeout_s`: longest wait of a write for other processes. All
+        processes must use the same `lease_ms`. Raises LogUnavailable, LogDamaged, SchemaTooNew.
         """
         self._folder = folder.absolute()
         self._prefix = prefix
@@ -68,7 +70,7 @@ class EmbeddedLog:
         )
         self._retention = Retention(self._folder, self._writer, prefix)
         self._idle: list[RecordReader] = []
-        self._rest: tuple[int, int, int] | None = None  # of the idle readers of a log that is only read
+        self._rest: tuple[int, int, int] | None = None  # database state seen by idle readers of a read-only log
         self._members: weakref.WeakSet[EmbeddedMember] = weakref.WeakSet()
         self._lock = threading.Lock()
         self._stop = threading.Event()
@@ -86,7 +88,7 @@ class EmbeddedLog:
             return
         try:
             self._append(outputs)
-        except UnknownTopic:  # perhaps another process removed it and made it again
+        except UnknownTopic:  # another process may have removed and recreated it
             self._topics.forget()
             self._append(outputs)
 
@@ -140,7 +142,7 @@ class EmbeddedLog:
             _, end = reader.bounds([found])[At(topic, partition)]
         return self._read(found, partition, start, end if stop is None else min(stop, end))
 
-    def _read(self, topic: Stored, partition: int, start: int, stop: int) -> Iterator[Message]:
+    def _read(self, topic: StoredTopic, partition: int, start: int, stop: int) -> Iterator[Message]:
         while start < stop:
             with self._reader() as reader:
                 rows = reader.rows(topic, partition, start, stop, _READ_ROWS, _READ_BYTES)
@@ -160,7 +162,7 @@ class EmbeddedLog:
         return [end for _, end in self._bounds(topic)]
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        """The first call of a process reads up to the answer, later ones read new records only."""
+        """The first call of a process reads up to the result, later calls read new records only."""
         with self._reader() as reader:
             found = self._topics.find(reader.database, topic)
             return [
@@ -206,7 +208,7 @@ class EmbeddedLog:
                 reader.database.execute("ROLLBACK")
 
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
-        """See `Log.sizes`. The state of a store is read through for it."""
+        """See `Log.sizes`. Reads the whole state of a store."""
         with self._reader() as reader:
             found = {topic: size_of(reader.database, self._prefix, topic) for topic in topics}
         return {topic: size for topic, size in found.items() if size is not None}
@@ -220,11 +222,11 @@ class EmbeddedLog:
             for name in needed.keys() & known.keys():
                 check_offsets(name, needed[name], known[name].partitions)
                 stops |= enumerate(needed[name], known[name].base)
-            clear(reader.database, self._writer)  # the rest of an interrupted removal
+            clear(reader.database, self._writer)  # finish an interrupted removal
             return self._retention.expire(reader.database, now_ms, stops, most)
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
-        """See `Log.remove`. Segment files that another process still writes go with a later `expire`."""
+        """See `Log.remove`. A later `expire` removes segment files that another process still writes."""
         ids, freed = self._writer.run(
             lambda database, _: take_out(database, self._prefix, topics, groups, stores, self._moment())
         )
@@ -236,14 +238,14 @@ class EmbeddedLog:
         return freed
 
     def missing_segments(self) -> dict[Path, int]:
-        """Segment files that records refer to and that are gone, with the number of those records."""
+        """Missing segment files, with the number of records that refer to each."""
         with self._reader() as reader:
             rows = reader.database.execute("SELECT file, live FROM segments WHERE live > 0 ORDER BY id").fetchall()
         kept = {self._folder / SEGMENTS / file: live for file, live in rows}
         return {path: live for path, live in kept.items() if not path.exists()}
 
     def close(self) -> None:
-        """Release files and connections. Members that were not closed stay until their lease expires."""
+        """Close files and connections. Members that were not closed stay until their lease expires."""
         self._stop.set()
         self._writer.close()
         with self._lock:
@@ -255,7 +257,7 @@ class EmbeddedLog:
         with translated_errors(self._folder, read_only=self._read_only):
             rest = at_rest(self._folder) if self._read_only else None
             with self._lock:
-                if rest != self._rest:  # a writer came or went: the readers' caches are out of date
+                if rest != self._rest:  # a writer opened or closed the log: the readers' caches are stale
                     self._close_idle()
                     self._rest = rest
                 reader = self._idle.pop() if self._idle else None
@@ -292,7 +294,7 @@ class EmbeddedLog:
 
 
 def _beat(log_of: Callable[[], EmbeddedLog | None], stop: threading.Event, every_s: float) -> None:
-    """The heartbeat thread, which ends with the log. The next beat makes up for one that failed."""
+    """Run the heartbeat thread until the log closes. A failed beat is ignored: the next one renews."""
     while not stop.wait(every_s):
         log = log_of()
         if log is None:

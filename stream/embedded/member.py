@@ -10,15 +10,15 @@ from stream.embedded.commit import Records, check_leases, check_partitions, writ
 from stream.embedded.database import translated_errors
 from stream.embedded.groups import Moment, leave, take_step
 from stream.embedded.reader import EmbeddedState, RecordReader, StoredRow
-from stream.embedded.topics import Stored, Topics
+from stream.embedded.topics import StoredTopic, Topics
 from stream.embedded.writer import Placed, Writer
 from stream.log.contract import At, Commit, Message, StateReader
 from stream.log.errors import Fenced, StreamError, UnknownTopic
 from stream.log.offsets import expired, log_beyond_end, next_offset
 from stream.log.shares import Pauses, fair_part
 
-PROBE_S = 0.02  # an idle poll looks this often whether another process has committed
-_GROUP_CHECK_S = 0.25  # and this often whether a member's lease has expired
+PROBE_S = 0.02  # interval at which an idle poll looks for commits of other processes
+_GROUP_CHECK_S = 0.25  # interval of checks for expired leases
 
 
 class EmbeddedMember:
@@ -27,7 +27,7 @@ class EmbeddedMember:
     def __init__(
         self,
         identity: tuple[str, str, int],
-        subscribed: list[Stored],
+        subscribed: list[StoredTopic],
         store: str | None,
         background: Collection[str],
         *,
@@ -36,7 +36,7 @@ class EmbeddedMember:
         reader: RecordReader,
         moment: Callable[[], Moment],
     ) -> None:
-        """`identity`: group, name, and epoch of the membership; it and `store` begin with the log's prefix."""
+        """`identity` = group, name and epoch of the membership. Group and `store` include the log's prefix."""
         self.identity = identity
         self.closed = False
         self._subscribed = subscribed
@@ -54,13 +54,13 @@ class EmbeddedMember:
         self._states: dict[int, EmbeddedState] = {}
         self._pauses = Pauses()
         self._turn = 0
-        self._seen = -1  # data version of the last look
+        self._seen = -1  # data version at the last look
         self._version = -1  # of the group
         self._renewed_at: int | None = None
         self._checked_s = 0.0
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
-        """See `Member.poll`. Raises Fenced when another process joined under this name, LogDamaged, LogUnavailable."""
+        """See `Member.poll`. Raises Fenced if another process joined under this name, LogDamaged, LogUnavailable."""
         deadline = time.monotonic() + timeout_s
         messages: list[Message] = []
         is_first = True
@@ -85,14 +85,14 @@ class EmbeddedMember:
         return self._states[partition]
 
     def commit(self, commit: Commit) -> None:
-        """See `Member.commit`: one transaction, shared with other threads that commit at the same time."""
+        """See `Member.commit`. Threads that commit at the same time share one transaction."""
         if not (commit.outputs or commit.offsets or commit.state):
             return
         named = {at.partition for at in commit.offsets} | set(commit.state)
         self._require(named, state=bool(commit.state))
         try:
             self._write(commit, named)
-        except UnknownTopic:  # perhaps another process removed it and made it again
+        except UnknownTopic:  # another process may have removed and recreated it
             self._topics.forget()
             self._write(commit, named)
 
@@ -157,7 +157,7 @@ class EmbeddedMember:
                 raise Fenced(f"member {name!r} of group {group!r} does not own partition {partition}")
 
     def _look(self) -> bool:
-        """Learn of changes: the group's members and leases, and the ends of the partitions; False if there are none."""
+        """Refresh members, leases and the ends of the partitions; False if nothing changed."""
         if self.closed:
             raise StreamError(f"member {self.identity[1]!r} of group {self.identity[0]!r} is closed")
         changes = self._reader.changes()
@@ -173,7 +173,7 @@ class EmbeddedMember:
         return True
 
     def _must_step(self) -> bool:
-        """True when the group has changed, a member has expired, or our own lease is old."""
+        """Whether the group has changed, a member has expired, or the own lease is old."""
         alive = self._moment()
         if self._renewed_at is None or not 0 <= alive.now_ms - self._renewed_at < alive.lease_ms // 2:
             return True
@@ -199,8 +199,8 @@ class EmbeddedMember:
                 del self._positions[at]
         self._leases = leases
 
-    def _ready(self) -> list[tuple[Stored, int, int, int]]:
-        """(topic, partition, start, stop) of the records to read, beginning with another partition in each poll."""
+    def _ready(self) -> list[tuple[StoredTopic, int, int, int]]:
+        """(topic, partition, start, stop) of the records to read. Each poll begins with another partition."""
         owned = self._pauses.flowing(self._leases)
         names = [(topic, At(topic.name, p)) for p in owned for topic in self._subscribed if p < topic.partitions]
         if any(at not in self._positions for _, at in names):
@@ -218,7 +218,7 @@ class EmbeddedMember:
     def _begin(self, places: Sequence[At]) -> None:
         committed = self._reader.committed(self.identity[0], self._subscribed)
         if any(committed.get(at, 0) > self._bounds[at][1] for at in places):
-            self._bounds = self._reader.bounds(self._subscribed)  # another process may have written since the last look
+            self._bounds = self._reader.bounds(self._subscribed)  # other processes may have written since
         for at in places:
             first, end = self._bounds[at]
             self._positions[at] = next_offset(committed.get(at), end, first)
@@ -238,14 +238,14 @@ class EmbeddedMember:
             rows = self._reader.rows(topic, partition, start, end, fair_part(records_left, turns), cap)
             used = 0
             for row in rows:
-                room = bytes_left if used == 0 else cap  # the first record of a turn may use up the turns to come
+                room = bytes_left if used == 0 else cap  # the first record may use the budget of later turns
                 if taken and used + row.size > room:
                     break
                 taken.append(row)
                 used += row.size
                 records_left -= 1
                 positions[At(topic.name, partition)] = row.offset + 1
-            if not rows:  # compaction or retention left nothing here
+            if not rows:  # all removed by compaction or retention
                 positions[At(topic.name, partition)] = end
             bytes_left -= used
         messages = self._with_expired(self._reader.messages(taken), positions)
@@ -253,7 +253,7 @@ class EmbeddedMember:
         return messages
 
     def _with_expired(self, read: Sequence[Message], reached: Mapping[At, int]) -> list[Message]:
-        """The messages, with one for each span that retention took: up to positions, offsets have no holes."""
+        """The messages, and one for each expired span, so that the offsets up to the positions have no gap."""
         following = {at: self._positions[at] for at in reached}
         messages: list[Message] = []
 

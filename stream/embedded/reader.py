@@ -1,4 +1,4 @@
-"""Reading the embedded log: records by ranges of offsets, values inline or from segment files; keyed state."""
+"""Reads the embedded log: records by ranges of offsets, values inline or from segment files, and keyed state."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import msgspec
 
 from stream.embedded.database import DATABASE, SEGMENTS, connect, content_checksum, is_intact, translate
 from stream.embedded.segments import SegmentReader
-from stream.embedded.topics import Stored, offset_of, row_id
+from stream.embedded.topics import StoredTopic, offset_of, row_id
 from stream.log.contract import NO_HEADERS, At, Message
 from stream.log.errors import LogUnavailable, UnknownTopic
 from stream.log.sql_state import SqlState
 
 _headers = msgspec.msgpack.Decoder(dict[str, str])
-# A flipped bit may also change the type of a column: the casts give bytes and integers all the same.
+# A flipped bit may change the type of a column: the casts restore bytes and integers.
 _COLUMNS = (
     "id, CAST(coalesce(key, x'') AS BLOB), CAST(value AS BLOB), CAST(headers AS BLOB), timestamp_ms,"
     " segment, CAST(coalesce(position, -1) AS INTEGER), CAST(coalesce(size, -1) AS INTEGER), checksum"
@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 class StoredRow(msgspec.Struct):
-    """A record's row; `RecordReader.messages` fills in its value when it lies in a segment."""
+    """A record's row; `RecordReader.messages` adds a value that is in a segment."""
 
     at: At
     id: int
@@ -45,7 +45,7 @@ class StoredRow(msgspec.Struct):
         return offset_of(self.id)
 
     def message(self, place_of: Callable[[StoredRow], str]) -> Message:
-        """The record, with its damage if it differs from the written one; `place_of` gives the place of its bytes."""
+        """The record, with a description of any damage; `place_of` names the place of its bytes."""
         value, headers = self.value, NO_HEADERS
         size = 0 if value is None else len(value)
         if self.fault:
@@ -69,7 +69,7 @@ class StoredRow(msgspec.Struct):
 
 
 class EmbeddedState(SqlState):
-    """Committed state of one partition of one store (a `StateReader`). Raises LogUnavailable where it is locked."""
+    """Committed state of one partition of one store (a `StateReader`). Raises LogUnavailable if locked."""
 
     def __init__(self, database: sqlite3.Connection, folder: Path, store: str, partition: int) -> None:
         self._db = database
@@ -88,7 +88,7 @@ class EmbeddedState(SqlState):
                 self._slot = found[0]
             query = f"SELECT {columns} FROM state WHERE slot = ? AND {where}"
             return self._db.execute(query, (self._slot, *values)).fetchall()
-        except (sqlite3.DatabaseError, OSError) as error:  # as `translated_errors`, which is slow for so many reads
+        except (sqlite3.DatabaseError, OSError) as error:  # `translated_errors` is too slow for so many reads
             translated = translate(error, self.folder)
             if translated is error:
                 raise
@@ -105,12 +105,12 @@ class RecordReader:
         self._files: dict[int, str] = {}
 
     def changes(self) -> int:
-        """A number that moves when any other connection has committed; costs microseconds."""
+        """A number that changes when another connection commits; takes microseconds."""
         (version,) = self.database.execute("PRAGMA data_version").fetchone()
         return int(version)
 
-    def bounds(self, topics: Sequence[Stored]) -> dict[At, tuple[int, int]]:
-        """First kept offset and end of every partition of `topics`, in one query. Raises UnknownTopic."""
+    def bounds(self, topics: Sequence[StoredTopic]) -> dict[At, tuple[int, int]]:
+        """First retained offset and end of every partition of `topics`, in one query. Raises UnknownTopic."""
         names = {topic.id: topic.name for topic in topics}
         rows = self.database.execute(
             f"SELECT topic, partition, first, next FROM partitions WHERE topic IN ({_marks(names)})", tuple(names)
@@ -121,7 +121,7 @@ class RecordReader:
             raise UnknownTopic(f"topic {', '.join(gone)} was removed: join again once it is there again")
         return found
 
-    def committed(self, group: str, topics: Sequence[Stored]) -> dict[At, int]:
+    def committed(self, group: str, topics: Sequence[StoredTopic]) -> dict[At, int]:
         ids = {topic.base + p: At(topic.name, p) for topic in topics for p in range(topic.partitions)}
         rows = self.database.execute("SELECT partition, next FROM offsets WHERE grp = ?", (group,)).fetchall()
         return {ids[partition]: offset for partition, offset in rows if partition in ids}
@@ -130,9 +130,9 @@ class RecordReader:
         return EmbeddedState(self.database, self.folder, store, partition)
 
     def rows(
-        self, topic: Stored, partition: int, start: int, stop: int, max_records: int, max_bytes: int
+        self, topic: StoredTopic, partition: int, start: int, stop: int, max_records: int, max_bytes: int
     ) -> list[StoredRow]:
-        """Rows with start <= offset < stop, in order, up to the one with which their values reach max_bytes."""
+        """Rows with start <= offset < stop, in order, until their values reach max_bytes."""
         base, at = topic.partition_id(partition), At(topic.name, partition)
         bounds = (row_id(base, start), row_id(base, stop), max_records)
         try:
@@ -149,7 +149,7 @@ class RecordReader:
         )
 
     def _row(self, at: At, id: int) -> StoredRow | None:
-        """One row, with a fault where SQLite cannot read it; None where it is gone."""
+        """One row; with a fault if SQLite cannot read it; None if it is gone."""
         try:
             columns = self._select(_COLUMNS, (id, id + 1, 1)).fetchone()
             return None if columns is None else StoredRow(at, *columns)
@@ -159,7 +159,7 @@ class RecordReader:
             return StoredRow(at, id, b"", None, None, 0, None, -1, 0, None, f"SQLite cannot read it: {error}")
 
     def messages(self, rows: Sequence[StoredRow]) -> list[Message]:
-        """The records of these rows, damage noted, without those that retention has removed in the meantime."""
+        """The records of these rows, with any damage, without those that retention has removed meanwhile."""
         wanted: dict[int, list[StoredRow]] = {}
         for row in rows:
             if row.segment is not None:
@@ -174,7 +174,7 @@ class RecordReader:
         self.database.close()
 
     def _fill(self, segment: int, rows: Sequence[StoredRow]) -> set[int]:
-        """Read the values of one segment; returns the ids of rows that retention has removed."""
+        """Read the values of one segment; returns the ids of rows that retention has removed meanwhile."""
         if segment not in self._files:
             self._files |= self.database.execute("SELECT id, file FROM segments WHERE id = ?", (segment,)).fetchall()
         file = self._files.get(segment)

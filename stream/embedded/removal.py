@@ -1,7 +1,7 @@
-"""Removing topics, groups and stores of the embedded log, and the sizes of topics.
+"""Removes topics, groups and stores of the embedded log, and measures topics.
 
-The first transaction removes all references; the rows are deleted after it in small transactions, between which others
-write. The table `removed` names the rest after a crash.
+The first transaction removes all references. Small transactions then delete the rows, so that others can write in
+between. The table `removed` lists the rest after a crash.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stream.embedded.topics import row_id
 from stream.embedded.writer import Writer
 from stream.log.contract import TopicSize, check_idle
 
-_ROWS = 2000  # a transaction
+_ROWS = 2000  # per transaction
 _RECORDS, _STATE = "records", "state"  # kinds of removed things
 _CHANGELOG = "state."
 
@@ -30,7 +30,7 @@ def take_out(
     stores: Sequence[str],
     now: Moment,
 ) -> tuple[list[int], int]:
-    """Returns ids and bytes of the topics. Raises StreamError, and changes nothing, while a group has members."""
+    """Remove the references; returns ids and bytes of the topics. Raises StreamError while a group has members."""
     for group in groups:
         check_idle(prefix + group, members(database, prefix + group, now), "it is removed")
     ids = []
@@ -50,7 +50,7 @@ def take_out(
 
 
 def clear(database: sqlite3.Connection, writer: Writer) -> int:
-    """Delete the rows of all that was taken out, reading through `database`; returns the bytes of the state."""
+    """Delete the rows of everything removed, reading through `database`; returns the bytes of the state."""
     freed = 0
     for kind, number in database.execute("SELECT kind, id FROM removed").fetchall():
         step = partial(_clear_some, kind, number)
@@ -62,7 +62,7 @@ def clear(database: sqlite3.Connection, writer: Writer) -> int:
 
 
 def size_of(database: sqlite3.Connection, prefix: str, topic: str) -> TopicSize | None:
-    """The size of a topic; for a store's changelog, with the store's state. None where the topic does not exist."""
+    """The size of a topic; a changelog includes its store's state. None if the topic does not exist."""
     found = database.execute("SELECT id FROM topics WHERE name = ?", (prefix + topic,)).fetchone()
     if found is None:
         return None
@@ -93,7 +93,7 @@ def _take_out_topic(database: sqlite3.Connection, topic: int) -> int:
 
 
 def _clear_some(kind: str, number: int, database: sqlite3.Connection, _: object) -> tuple[bool, int]:
-    """Delete some rows; returns whether there are more, and the bytes of state among them."""
+    """Delete some rows; returns whether there are more, and the bytes of deleted state."""
     size = 0
     if kind == _RECORDS:
         bounds = (row_id(number, 0), row_id(number + 1, 0))

@@ -1,7 +1,7 @@
-"""Retention and compaction of the embedded log, in small transactions between which others write.
+"""Retention and compaction of the embedded log, in small transactions so that others can write in between.
 
-Deleted rows leave free pages in the database, which later records fill; segment files are unlinked when no record
-refers to them and no process writes them (`remove_segments`). Committed offsets are never touched.
+Later records reuse the database pages of deleted rows. `remove_segments` unlinks segment files that no record refers to
+and no process writes. Committed offsets never change.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from stream.log.contract import RECORD_CAP_BYTES
 from stream.log.errors import LogUnavailable, TooMuchExpired
 
 log = structlog.get_logger(__name__)
-TOMBSTONE_MS = 86_400_000  # a reader has this long to see a removal, as with Kafka's delete.retention.ms
-_UNNAMED_MS = 86_400_000  # so long a segment stays that holds bytes that no commit has named
-_ROWS = 2000  # a transaction
-_DIRTY_SHARE = 0.1  # compaction reads all keys of a partition once so much of it is new
-_SMALL_ROWS = 10_000  # below this it always does
-# A bit that flips may change the type of a column or make a size absurd. Such a row must not stop the others.
+TOMBSTONE_MS = 86_400_000  # readers have this long to see a tombstone, like Kafka's delete.retention.ms
+_UNNAMED_MS = 86_400_000  # age at which a segment with uncommitted bytes is removed
+_ROWS = 2000  # per transaction
+_DIRTY_SHARE = 0.1  # share of new records from which a partition is compacted
+_SMALL_ROWS = 10_000  # smaller partitions are always compacted
+# A flipped bit may change the type of a column or make a size absurd. Such a row must not stop retention.
 _SIZE = (
     "coalesce(length(key), 0) + coalesce(length(headers), 0)"
     f" + CASE WHEN typeof(size) = 'integer' AND size BETWEEN 0 AND {RECORD_CAP_BYTES} THEN size ELSE 0 END"
@@ -59,7 +59,7 @@ class Retention:
         self._prefix = prefix
 
     def expire(self, database: sqlite3.Connection, now_ms: int, needed: Mapping[int, int], most: float) -> int:
-        """See `Log.expire`; `needed` is by partition id. A partition that cannot be read is logged and left."""
+        """See `Log.expire`; `needed` is by partition id. An unreadable partition is logged and skipped."""
         partitions = [
             (topic, _Rules(*columns))
             for topic, *columns in database.execute(
@@ -95,7 +95,7 @@ class Retention:
         return freed
 
     def _attempt(self, topic: str, work: Callable[[], int]) -> int:
-        """Do `work`; where damage of the database stops it, log that and return 0. Raises LogUnavailable."""
+        """Do `work`; if the database is damaged, log it and return 0. Raises LogUnavailable."""
         try:
             return work()
         except Exception as error:
@@ -118,7 +118,7 @@ class Retention:
         return self._writer.run(apply)
 
     def _compact(self, database: sqlite3.Connection, rules: _Rules, now_ms: int) -> int:
-        """Keep the newest record of each key; remove tombstones that all had the time to see."""
+        """Keep the newest record of each key; remove tombstones after TOMBSTONE_MS."""
         dirty = rules.end - rules.cleaned
         old_tombstone = rules.tombstone_at is not None and rules.tombstone_at < now_ms - TOMBSTONE_MS
         if not old_tombstone and (dirty == 0 or self._is_mostly_clean(database, rules, dirty)):
@@ -150,7 +150,7 @@ class Retention:
         return self._delete_rows(rules, removed, waiting)
 
     def _is_mostly_clean(self, database: sqlite3.Connection, rules: _Rules, dirty: int) -> bool:
-        """True when so little is new that reading all keys of the partition is not worth it yet."""
+        """Whether too little is new to read all keys of the partition."""
         (kept,) = database.execute(
             "SELECT count(*) FROM records WHERE id >= ? AND id < ?",
             (row_id(rules.id, rules.first), row_id(rules.id, rules.end)),
@@ -177,10 +177,10 @@ class Retention:
         return freed
 
     def remove_segments(self, database: sqlite3.Connection, now_ms: int) -> None:
-        """Unlink segments to which nothing refers. A file that the database does not know stays.
+        """Unlink unreferenced segments. Files unknown to the database stay.
 
-        One that holds more than was ever committed stays for a day after its last write: a crash left the rest, or the
-        database was replaced by a backup.
+        A file with more than the committed bytes stays for a day after its last write: either a crash left the rest, or
+        the database was restored from a backup.
         """
         gone = []
         for segment, file in database.execute("SELECT id, file FROM segments WHERE live = 0").fetchall():
@@ -193,13 +193,13 @@ class Retention:
             if remove_if_unused(self._folder / SEGMENTS / file, unused):
                 gone.append((segment,))
         if gone:
-            sync_folder(self._folder / SEGMENTS)  # first the files, then the rows: no file is ever left unknown
+            sync_folder(self._folder / SEGMENTS)  # files first, then rows: no file becomes unknown
             delete = "DELETE FROM segments WHERE id = ? AND live = 0"
             self._writer.run(lambda database, _: database.executemany(delete, gone))
 
 
 def _outlived(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: int) -> Iterator[tuple[int, int]]:
-    """Old records, in steps: (offset after them, bytes so far). One without a sure time goes with the next one."""
+    """Old records in steps: (next offset, bytes so far). A record of unknown age goes with the next one."""
     before_ms = None if rules.retention_ms is None else now_ms - rules.retention_ms
     start, found, seen = rules.first, rules.first, 0
     while True:
@@ -230,7 +230,7 @@ def _count_old(database: sqlite3.Connection, rules: _Rules, now_ms: int, end: in
 
 
 def forget_records(database: sqlite3.Connection, partition: int, where: str, values: Sequence[int]) -> int:
-    """Delete records, and count them out of their segments and partition; returns their bytes."""
+    """Delete records and update the counts of their segments and partition; returns their bytes."""
     segments = database.execute(
         f"SELECT segment, count(*) FROM records WHERE {where} AND typeof(segment) = 'integer' GROUP BY segment", values
     ).fetchall()

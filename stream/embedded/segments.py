@@ -1,8 +1,8 @@
 """Segment files: large values, appended and synced before the transaction that makes them visible.
 
-Each process writes files of its own, one per topic, under a lock (flock) that the kernel drops with the process. A file
-is entered in the database before its first value. So a file may be removed once it can be locked, and the database
-knows it and has no record that refers to it. The reader of a value checks its length and its checksum.
+Each process writes its own files, one per topic, under a lock (flock) that the kernel releases with the process. A file
+is entered in the database before its first value. So a file can be removed if it can be locked, and if the database
+knows it but has no record that refers to it. Readers check the length and the checksum of a value.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _OPEN_FILES = 64
 
 
 class LogDamaged(StreamError):
-    """The database of the embedded log is not what was written, or is gone: check the disk, restore from a backup."""
+    """The database of the embedded log is corrupt or missing. The operator checks the disk and restores a backup."""
 
 
 class Segment:
     """A segment file open for appending by this process. `row` is its id in the database."""
 
     def __init__(self, folder: Path, topic: int, enter: Callable[[str], int]) -> None:
-        """Make and lock a file, and `enter` its name in the database. Raises OSError, and what `enter` raises."""
+        """Create and lock a file, and `enter` its name in the database. Raises OSError and the errors of `enter`."""
         while True:
             self.file = f"{topic}-{secrets.token_hex(8)}{SUFFIX}"
             self._path = folder / self.file
             self._fd = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
             if lock(self._fd, self._path):
                 break
-            os.close(self._fd)  # a cleaner was faster than our lock: the next name
+            os.close(self._fd)  # retention removed it before the lock: try the next name
         self.size = 0
         try:
             sync_folder(folder)
@@ -47,14 +47,14 @@ class Segment:
         except BaseException:
             self.close()
             raise
-        self.spoiled = False  # never append again: a failed sync leaves unknown which bytes are on the disk
+        self.spoiled = False  # True after a failed sync: the bytes on the disk are unknown, so never append again
 
     def append(self, values: Sequence[bytes]) -> list[int]:
-        """Write the values; returns their positions. Not durable before `sync`. After OSError none counts."""
+        """Write the values; returns their positions. Durable only after `sync`. After OSError none is valid."""
         *positions, end = accumulate(map(len, values), initial=self.size)
         rest = memoryview(b"".join(values))
         try:
-            while rest:  # a signal or a disk almost full cuts a write
+            while rest:  # a signal or an almost full disk shortens a write
                 written = os.pwrite(self._fd, rest, end - len(rest))
                 if written == 0:
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
@@ -66,13 +66,13 @@ class Segment:
         return positions
 
     def cut(self, size: int) -> None:
-        """Forget what lies behind `size`, and give its disk space back."""
+        """Truncate the file to `size`."""
         self.size = size
         with contextlib.suppress(OSError):
             os.ftruncate(self._fd, size)
 
     def sync(self) -> None:
-        """Make what was appended durable; a file that cannot be synced is spoiled. Raises OSError."""
+        """Sync the appended values; a failure marks the file as spoiled. Raises OSError."""
         try:
             os.fdatasync(self._fd)
         except OSError:
@@ -80,7 +80,7 @@ class Segment:
             raise
 
     def close(self) -> None:
-        """Close the file and give its lock back; an empty one is removed."""
+        """Close the file and release its lock; remove it if empty."""
         if self.size == 0:
             with contextlib.suppress(OSError):
                 self._path.unlink()
@@ -88,7 +88,7 @@ class Segment:
 
 
 def lock(fd: int, path: Path) -> bool:
-    """Lock an open segment for its one writer or its remover; False when another has it or the file is gone."""
+    """Lock an open segment for its writer or its removal; False if it is locked already or the file is gone."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         return path.stat().st_ino == os.fstat(fd).st_ino
@@ -97,7 +97,7 @@ def lock(fd: int, path: Path) -> bool:
 
 
 def remove_if_unused(path: Path, unused: Callable[[os.stat_result], bool]) -> bool:
-    """Unlink a segment that no process writes and that `unused`, asked under the lock, lets go; True if it is gone."""
+    """Unlink a segment if no process writes it and `unused`, called under the lock, agrees; True if it is gone."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -112,14 +112,14 @@ def remove_if_unused(path: Path, unused: Callable[[os.stat_result], bool]) -> bo
 
 
 class SegmentReader:
-    """Reads values; holds a few files open. Used by one thread at a time."""
+    """Reads values; keeps a few files open. Used by one thread at a time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._open: OrderedDict[str, int] = OrderedDict()
 
     def read(self, file: str, places: Iterable[tuple[int, int]]) -> list[bytes]:
-        """The bytes at `places` (position, size); fewer where they cannot be had. Raises FileNotFoundError, OSError."""
+        """Read the bytes at `places` (position, size); fewer if unreadable. Raises FileNotFoundError, OSError."""
         fd = self._fd(file)
         return [_read_at(fd, position, size) for position, size in places]
 
@@ -139,7 +139,7 @@ class SegmentReader:
 
 
 def _read_at(fd: int, position: int, size: int) -> bytes:
-    """Bytes of a file; none where the disk cannot give them back, or where position or size cannot be right."""
+    """Bytes of a file; empty if the disk fails, or if position or size are impossible."""
     if position < 0 or not 0 <= size <= RECORD_CAP_BYTES:
         return b""
     try:
@@ -151,7 +151,7 @@ def _read_at(fd: int, position: int, size: int) -> bytes:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable: files created and removed. Raises OSError."""
+    """Make created and removed files of a folder durable. Raises OSError."""
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

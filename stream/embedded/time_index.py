@@ -1,7 +1,7 @@
-"""Finding records by their time, without reading all of them each time.
+"""Finds records by time without reading all of them.
 
-The clock may step back, so records are not in order of time. Of each full block of offsets the greatest timestamp is
-remembered: a block whose greatest is too small is passed over. It is never too small, as records only ever leave.
+The clock may step back, so records are not in order of time. This index remembers the greatest timestamp of each full
+block of offsets, and skips blocks with a too small one. Removed records may only leave it too large.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _NONE = -(2**63)  # the greatest timestamp of no record
 
 
 class Times:
-    """Timestamps that one process knows. Thread safe; ids of partitions are never given again."""
+    """The time index of one process. Thread safe; ids of partitions are never reused."""
 
     def __init__(self) -> None:
         self._greatest: dict[int, dict[int, int]] = {}  # partition id -> first offset of a full block -> timestamp
 
     def offset_at(self, database: sqlite3.Connection, partition: int, first: int, end: int, time_ms: int) -> int:
-        """First offset in first <= offset < end whose timestamp is >= time_ms; the end if there is none."""
+        """First offset in first <= offset < end with a timestamp >= time_ms; the end if there is none."""
         oldest = first - first % _BLOCK
         known = {start: time for start, time in self._greatest.get(partition, {}).items() if start >= oldest}
         answer = end

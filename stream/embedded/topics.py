@@ -1,4 +1,4 @@
-"""Topics of the embedded log: creating them, and finding the partition ids of a name."""
+"""Topics of the embedded log: creates them, and maps names to partition ids."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stream.log.errors import UnknownTopic
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredTopic:
     """A topic in the database. Its partitions have the ids `base` .. `base + partitions - 1`."""
 
     id: int
@@ -22,7 +22,7 @@ class Stored:
     base: int
 
     def partition_id(self, partition: int) -> int:
-        """Id of one partition. Raises UnknownTopic when it is out of range."""
+        """Id of one partition. Raises UnknownTopic if it is out of range."""
         if not 0 <= partition < self.partitions:
             raise UnknownTopic(
                 f"topic {self.name!r} has {self.partitions} partitions, there is no partition {partition}"
@@ -41,40 +41,40 @@ def offset_of(row: int) -> int:
 
 
 class Topics:
-    """Topics under a prefix. What `known` remembers may be removed since: a transaction checks its partitions."""
+    """Topics under a prefix. `known` caches topics that may have been removed since; transactions check partitions."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
-        self._known: dict[str, Stored] = {}
+        self._known: dict[str, StoredTopic] = {}
 
-    def known(self, database: sqlite3.Connection, name: str) -> Stored:
-        """The topic `name`, as it was when it was found first. Raises UnknownTopic."""
+    def known(self, database: sqlite3.Connection, name: str) -> StoredTopic:
+        """The topic `name`, from the cache if possible. Raises UnknownTopic."""
         return self._known.get(name) or self.find(database, name)
 
     def forget(self) -> None:
         self._known = {}
 
-    def find(self, database: sqlite3.Connection, name: str) -> Stored:
-        """The topic `name` as it is now. Raises UnknownTopic."""
+    def find(self, database: sqlite3.Connection, name: str) -> StoredTopic:
+        """Look up the topic `name`. Raises UnknownTopic."""
         for stored in self._select(database, "t.name = ?", self._prefix + name):
             self._known[name] = stored
             return stored
         raise UnknownTopic(f"there is no topic {name!r} under prefix {self._prefix!r}: run `farmwatch topics --create`")
 
-    def all(self, database: sqlite3.Connection) -> dict[str, Stored]:
+    def all(self, database: sqlite3.Connection) -> dict[str, StoredTopic]:
         found = self._select(database, "substr(t.name, 1, ?) = ?", len(self._prefix), self._prefix)
         return {topic.name: topic for topic in found}
 
-    def _select(self, database: sqlite3.Connection, where: str, *values: object) -> list[Stored]:
+    def _select(self, database: sqlite3.Connection, where: str, *values: object) -> list[StoredTopic]:
         rows = database.execute(
             "SELECT t.id, substr(t.name, ?), t.partitions, t.compact, min(p.id)"
             f" FROM topics t JOIN partitions p ON p.topic = t.id WHERE {where} GROUP BY t.id",
             (len(self._prefix) + 1, *values),
         )
-        return [Stored(*columns) for columns in rows.fetchall()]
+        return [StoredTopic(*columns) for columns in rows.fetchall()]
 
     def create(self, database: sqlite3.Connection, topics: Sequence[Topic]) -> None:
-        """Create missing topics and bring retention up to date, within a transaction. Raises TopicMismatch."""
+        """Create missing topics and update retention, in a transaction. Raises TopicMismatch."""
         check_partitions(topics, {name: stored.partitions for name, stored in self.all(database).items()})
         for topic in topics:
             self._create_one(database, topic)

@@ -1,10 +1,9 @@
-"""Group commit: the one way by which a process changes the embedded log.
+"""Group commit: the only way for a process to change the embedded log.
 
-Callers that arrive while others are at work wait in a queue; the first of them then leads all of them as a group
-through two stages: one append and fdatasync for their large values, and one SQLite transaction. So the cost of syncing
-is shared. While a group is in its transaction, the next one already syncs its values; a third waits and grows.
-Large values are on the disk before the transaction that names them, so a crash at any instant leaves at worst bytes
-that nothing refers to.
+Concurrent callers wait in a queue. The first of them leads the whole queue as a group through two stages: one append
+and fdatasync for the large values, and one SQLite transaction. So callers share the cost of syncing. While a group is
+in its transaction, the next group already syncs its values, and later callers queue for a third. Large values are on
+the disk before the transaction that refers to them, so a crash leaves at worst unreferenced bytes.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ class _Task(Generic[T]):
     result: T | None = None
     error: BaseException | None = None
     done: bool = False
-    turn: threading.Event = field(default_factory=threading.Event)  # set when done, or when this caller has to lead
+    turn: threading.Event = field(default_factory=threading.Event)  # set when done, or when this caller must lead
 
 
 class _Group:
@@ -49,7 +48,7 @@ class _Group:
     def __init__(self, tasks: Sequence[_Task[Any]]) -> None:
         self.tasks = tasks
         self.written: list[tuple[Segment, int, int]] = []  # segment, its size before and after
-        self.retired: list[Segment] = []  # full; to be closed once the groups before are committed
+        self.retired: list[Segment] = []  # full segments; close them after the earlier groups have committed
         self.error: StreamError | None = None
 
     def spoil(self) -> None:
@@ -64,7 +63,7 @@ class _Group:
 
 
 class Writer:
-    """The writing connection and the open segments of one process; `committed` counts its transactions."""
+    """The writing connection and the open segments of one process; `committed` counts transactions."""
 
     def __init__(self, folder: Path, *, segment_bytes: int, lock_timeout_s: float, read_only: bool) -> None:
         self._folder = folder
@@ -85,16 +84,16 @@ class Writer:
         self.committed = 0
 
     def run(self, apply: Apply[T], blobs: Sequence[tuple[int, bytes]] = ()) -> T:
-        """The result of `apply(database, places)` in a transaction. It must check first and write then.
+        """Run `apply(database, places)` in a transaction; returns its result. It must check before it writes.
 
-        Its StreamError is raised, the others of its group commit without it; LogUnavailable: nothing is durable.
+        Raises its StreamError; the rest of its group commits. Raises LogUnavailable if nothing is durable.
         """
         task = _Task(apply, blobs)
         self._submit(task)
         return cast(T, task.result)
 
     def drop(self, topics: Iterable[int]) -> None:
-        """Close the segments of removed topics, so that their files may go."""
+        """Close the segments of removed topics, so that their files can be removed."""
         with self._appending:
             self._dropped.update(topics)
         self.run(lambda *_: None)  # its group retires them
@@ -115,15 +114,15 @@ class Writer:
         self._drop_connection()
 
     def check_usable(self) -> None:
-        """Raises StreamError in a forked child, and once the log is closed."""
+        """Raises StreamError in a forked child, and after the log was closed."""
         if os.getpid() != self._pid:
             raise StreamError("this log was opened by the parent process: open a log of its own after the fork")
         if self._closed:
             raise StreamError(f"the log in {self._folder} is closed")
 
     def _submit(self, task: _Task[Any], *, last: bool = False) -> None:
-        """Queue a task, and lead the queue if no other caller does. Raises the task's error."""
-        self.check_usable()  # in a forked child the mutex may be locked for ever
+        """Queue a task; lead the queue if no other caller does. Raises the task's error."""
+        self.check_usable()  # the mutex of a forked child may be locked for ever
         with self._mutex:
             self.check_usable()
             self._closed = last
@@ -139,7 +138,7 @@ class Writer:
             raise task.error
 
     def _await_turn(self, task: _Task[Any]) -> None:
-        """Wait until the task is done or has to lead; a caller that is interrupted meanwhile leaves the queue."""
+        """Wait until the task is done or must lead. An interrupted caller leaves the queue."""
         try:
             task.turn.wait()
         except BaseException:
@@ -151,13 +150,13 @@ class Writer:
             raise
 
     def _pass_lead(self) -> None:
-        """With the mutex held: the first in the queue leads next."""
+        """Let the first in the queue lead next. The caller holds the mutex."""
         self._leading = bool(self._queue)
         if self._queue:
             self._queue[0].turn.set()
 
     def _lead(self) -> None:
-        """Take all that is queued through both stages; the next group starts when this one is in its transaction."""
+        """Take the queue through both stages; the next group starts when this one is in its transaction."""
         with self._mutex:
             group, self._queue = self._queue, []
         try:
@@ -217,7 +216,7 @@ class Writer:
         return segment
 
     def _enter(self, file: str) -> int:
-        """Enter a new segment before its first write: retention removes no file that the database does not know."""
+        """Enter a new segment before its first write: retention only removes files known to the database."""
         with contextlib.closing(self._connect()) as database:
             _begin(database, self._lock_timeout_s)
             row = database.execute("INSERT INTO segments (file, live) VALUES (?, 0)", (file,)).lastrowid
@@ -232,7 +231,7 @@ class Writer:
         return database
 
     def _commit(self, group: _Group) -> None:
-        for segment in group.retired:  # values that earlier groups placed there are committed by now
+        for segment in group.retired:  # the values of earlier groups in it are committed
             segment.close()
         if group.error is None:
             try:
@@ -248,14 +247,14 @@ class Writer:
             self._news.notify_all()
 
     def _take_back(self, group: _Group) -> None:
-        """Let the next append overwrite the values of a group that failed, so that trying again fills no disk."""
+        """Let the next append overwrite the values of a failed group, so that retries do not fill the disk."""
         with self._appending:
             for segment, before, after in group.written:
                 if segment.size == after and not segment.spoiled:
                     segment.cut(before)
 
     def _transact(self, group: _Group) -> None:
-        """All tasks in one transaction. Where a fault of one caller's data spoils it, each task has one of its own."""
+        """Run all tasks in one transaction. If the data of one task breaks it, run each task in its own transaction."""
         try:
             self._transact_all(group, group.tasks)
         except Exception as error:
@@ -281,7 +280,7 @@ class Writer:
                     task.error = error
             self._end(database, group)
         except BaseException as error:
-            if not isinstance(error, Exception):  # interrupted, perhaps just after the commit: leave its values alone
+            if not isinstance(error, Exception):  # interrupted, possibly after the commit: keep the values
                 group.spoil()
             for task in tasks:
                 task.error = task.result = None
@@ -295,11 +294,11 @@ class Writer:
             database.execute("COMMIT")
         except sqlite3.Error as error:
             if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_IOERR:
-                group.spoil()  # perhaps a crash now would bring the commit back: its values must not be overwritten
+                group.spoil()  # a crash now may restore the commit: its values must not be overwritten
             raise
 
     def _roll_back(self, error: BaseException) -> None:
-        """Undo the transaction; after an error of the disk, continue on a new connection."""
+        """Roll back; after an error of the disk, use a new connection."""
         try:
             if self._database is not None and self._database.in_transaction:
                 self._database.execute("ROLLBACK")
@@ -317,7 +316,7 @@ class Writer:
 
 
 def _begin(database: sqlite3.Connection, lock_timeout_s: float) -> None:
-    """Start a write transaction. SQLite's own waiting backs off to 100 ms, which starves one of several processes."""
+    """Start a write transaction. SQLite's own wait backs off to 100 ms, which starves one of several processes."""
     deadline = time.monotonic() + lock_timeout_s
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Questions to the broker that belong to no member: topics, offsets, groups. Connects at first use, from any thread."""
+"""Requests to the broker outside of groups: topics, offsets, groups. Connects at first use, from any thread."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from kafka.admin import ConfigResource, ConfigResourceType, MemberToRemove, Offs
 from kafka.protocol.consumer import IsolationLevel
 
 from stream.kafka.client import AdminClient
-from stream.kafka.errors import translated, typed
+from stream.kafka.errors import translate_error, translated_errors
 from stream.log.errors import LogUnavailable, StreamError, UnknownTopic
 
 T = TypeVar("T")
 _RETRY_S = 0.05
-_SETTINGS_S = 1.0  # for settings to reach the broker that is asked
-_MARKERS_S = 1.0  # an open transaction of a process that died may hold the end back for longer
+_SETTINGS_S = 1.0  # for settings to reach the queried broker
+_MARKERS_S = 1.0  # the open transaction of a dead process may hold back the end for longer
 _MARKERS_RETRY_S = 0.003
 _NOT_READY = (
     kafka_errors.CoordinatorNotAvailableError,
@@ -29,15 +29,15 @@ _NOT_READY = (
 
 
 class KafkaAdmin:
-    """One admin client, made anew after an error. Topics are full names here, the log's prefix included."""
+    """One admin client, recreated after an error. Topics are full names with the log's prefix."""
 
     def __init__(self, options: Mapping[str, Any], patience_s: float) -> None:
-        """`options` of kafka-python; nothing is sent yet. Transient errors are raised after `patience_s`."""
+        """Take the `options` of kafka-python; send nothing yet. Transient errors are raised after `patience_s`."""
         self._options = options
         self._patience_s = patience_s
         self._client: AdminClient | None = None
         self._lock = threading.Lock()
-        # Open transactions of a dead process are waited for once: partition -> the end that one holds, and groups.
+        # Open transactions of a dead process are waited for only once: partition -> held end, and groups.
         self._held: dict[TopicPartition, int] = {}
         self._open: set[str] = set()
 
@@ -46,14 +46,14 @@ class KafkaAdmin:
         return {t["name"]: len(t["partitions"]) for t in described if not t["error_code"] and not t["is_internal"]}
 
     def topic_id(self, topic: str) -> str:
-        """The id that a topic got when it was created; another one after it was deleted and made again."""
+        """The id of a topic; a recreated topic has another one."""
         described = self._ask(f"look up {topic}", lambda client: client.describe_topics([topic]))
         if not described or described[0]["error_code"]:
             raise UnknownTopic(f"topic {topic} does not exist; create the topics with `farmwatch topics --create`")
         return str(described[0]["topic_id"])
 
     def create(self, topics: Mapping[str, Mapping[str, Any]]) -> None:
-        """Create topics; those that came into being meanwhile are left. Waits till each has its leaders."""
+        """Create topics, except those that exist by now. Waits until each has its leaders."""
         if not topics:
             return
 
@@ -65,7 +65,7 @@ class KafkaAdmin:
         self._ask("create topics", ask)
 
     def delete_topics(self, topics: Sequence[str]) -> None:
-        """Delete topics, those that exist, and wait until they are gone. Raises StreamError where that is refused."""
+        """Delete existing topics and wait until they are gone. Raises StreamError if the broker refuses."""
         if not topics:
             return
 
@@ -111,7 +111,7 @@ class KafkaAdmin:
         return {topic: {key: str(s["value"]) for key, s in settings.items()} for topic, settings in found.items()}
 
     def set_topic_settings(self, changes: Mapping[str, Mapping[str, str]]) -> None:
-        """Set these settings, wait a little until the broker returns them. Raises StreamError where it refuses."""
+        """Set these settings and wait until the broker returns them. Raises StreamError if the broker refuses."""
         if not changes:
             return
         resources = [ConfigResource(ConfigResourceType.TOPIC, topic, dict(keys)) for topic, keys in changes.items()]
@@ -128,7 +128,7 @@ class KafkaAdmin:
         self._await_settings({topic: keys for topic, keys in changes.items() if topic not in failed})
 
     def broker(self) -> tuple[str, dict[str, str]]:
-        """The Kafka version that the broker speaks, and its settings."""
+        """The broker's Kafka version and settings."""
 
         def ask(client: AdminClient) -> tuple[str, dict[str, str]]:
             node = client.describe_cluster()["brokers"][0]["broker_id"]
@@ -142,7 +142,7 @@ class KafkaAdmin:
         return self._offsets(dict.fromkeys(at, OffsetSpec.EARLIEST), IsolationLevel.READ_COMMITTED)
 
     def stable_end(self, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """The end below which no transaction is open; waits up to 1 s, once a transaction, for markers that are due."""
+        """The last stable offset; waits up to 1 s, once per transaction, for markers that are due."""
         written = self.written_end(at)
         give_up_at = time.monotonic() + _MARKERS_S
         while True:
@@ -158,11 +158,11 @@ class KafkaAdmin:
         return self._offsets(dict.fromkeys(at, OffsetSpec.LATEST), IsolationLevel.READ_UNCOMMITTED)
 
     def offsets_at(self, at: Sequence[TopicPartition], time_ms: int) -> dict[TopicPartition, int]:
-        """First offset whose timestamp is >= time_ms; -1 where there is none."""
+        """First offset with a timestamp >= time_ms; -1 if there is none."""
         return self._offsets(dict.fromkeys(at, time_ms), IsolationLevel.READ_COMMITTED)
 
     def committed(self, group: str, at: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
-        """Committed offsets, those there are; waits up to 1 s, for a group once, for markers that are due."""
+        """Existing committed offsets; waits up to 1 s, once per group, for markers that are due."""
         markers_until = time.monotonic() + _MARKERS_S
 
         def ask(client: AdminClient) -> Any:
@@ -187,10 +187,10 @@ class KafkaAdmin:
             if result["error"] in (kafka_errors.UnknownMemberIdError, kafka_errors.RebalanceInProgressError):
                 raise StreamError(f"group {group} has live members: stop them before its offsets are set")
             if result["error"] is not kafka_errors.NoError:
-                raise typed(result["error"](), f"reset of {group} on {at.topic}-{at.partition}")
+                raise translate_error(result["error"](), f"reset of {group} on {at.topic}-{at.partition}")
 
     def members(self, group: str) -> list[str]:
-        """Static names of the members that a group has now, of others their client's name."""
+        """Static names of a group's current members; for other members their client's name."""
 
         def ask(client: AdminClient) -> Any:
             described = client.describe_groups([group]).get(group, {})
@@ -202,7 +202,7 @@ class KafkaAdmin:
         return [str(m.get("group_instance_id") or m.get("client_id")) for m in self._ask(f"members of {group}", ask)]
 
     def delete_groups(self, groups: Sequence[str]) -> None:
-        """Delete groups with their offsets, those that exist. Raises StreamError where one has members."""
+        """Delete existing groups with their offsets. Raises StreamError if one has members."""
         if not groups:
             return
 
@@ -216,7 +216,7 @@ class KafkaAdmin:
         self._ask("delete groups", ask)
 
     def remove(self, group: str, instance: str, member_id: str) -> None:
-        """Make a static member leave, if it still is `member_id` that holds the name."""
+        """Remove a static member, if `member_id` still holds the name."""
         leaving = [MemberToRemove(member_id=member_id, group_instance_id=instance)]
         self._ask(f"leave {group}", lambda client: client.remove_group_members(group, leaving))
 
@@ -242,9 +242,9 @@ class KafkaAdmin:
         return {at: result.offset for at, result in found.items()}
 
     def _ask(self, doing: str, question: Callable[[AdminClient], T]) -> T:
-        """The answer; transient refusals are asked again for `patience_s`, over a fresh connection where it broke."""
+        """Ask the broker. Retries transient refusals for `patience_s`, over a new connection if it broke."""
         give_up_at = time.monotonic() + self._patience_s
-        with self._lock, translated(doing):
+        with self._lock, translated_errors(doing):
             while True:
                 try:
                     if self._client is None:
@@ -253,7 +253,7 @@ class KafkaAdmin:
                 except (kafka_errors.KafkaError, OSError) as error:
                     if not isinstance(error, _NOT_READY):
                         self._disconnect()
-                    lasting = isinstance(error, kafka_errors.UnknownTopicOrPartitionError)  # it says: retriable
+                    lasting = isinstance(error, kafka_errors.UnknownTopicOrPartitionError)  # "retriable" there
                     if lasting or not getattr(error, "retriable", False) or time.monotonic() > give_up_at:
                         raise
                 time.sleep(_RETRY_S)
@@ -265,7 +265,7 @@ class KafkaAdmin:
 
 
 def _check(topics: Iterable[Mapping[str, Any]], fine: type[Exception]) -> None:
-    """Raise the error of the first topic that was refused for another reason than `fine`."""
+    """Raise the error of the first refused topic, except errors in `fine`."""
     for topic in topics:
         error = kafka_errors.for_code(topic["error_code"])
         if error not in (kafka_errors.NoError, fine):

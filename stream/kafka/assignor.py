@@ -1,8 +1,8 @@
-"""Assignment of partitions: sticky and cooperative on one lead topic, mirrored onto the group's other topics.
+"""Assigns partitions: cooperative-sticky on one lead topic, mirrored onto the group's other topics.
 
-kafka-python's cooperative-sticky assignor balances each (topic, partition) by itself, so partition 3 of `hits` and of
-`decisions` may go to different members. Here the topic with the most partitions leads: it alone is balanced, and
-partition p of every other topic goes with partition p of the lead. A member thus owns p of all topics or of none.
+kafka-python's cooperative-sticky assignor balances each (topic, partition) separately, so partition 3 of `hits` and of
+`decisions` may go to different members. This assignor balances only the topic with the most partitions, the lead, and
+gives partition p of every other topic to the owner of partition p of the lead.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-_WITH_GENERATION = 2  # version of the subscription that says of which generation the owned partitions are
+_WITH_GENERATION = 2  # version of the subscription with the generation of the owned partitions
 
 
 class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kafka-python has no types
@@ -25,7 +25,7 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
     version = _WITH_GENERATION
 
     def __init__(self, counts: Mapping[str, int]) -> None:
-        """`counts`: topic -> number of partitions, which never changes; kafka-python's own view may come too late."""
+        """`counts`: topic -> number of partitions, which never changes; kafka-python may learn it too late."""
         super().__init__()
         self._counts = counts
 
@@ -44,12 +44,12 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
         )
 
     def forget(self) -> None:
-        """The membership was lost: claim nothing at the next join."""
+        """Claim nothing at the next join, because the membership was lost."""
         self.member_assignment = None
         self.generation = self.DEFAULT_GENERATION_ID
 
     def assign(self, cluster: Any, members: Sequence[Any]) -> dict[str, Any]:
-        """As the leader: balance the lead topic, then give each member the same partitions of its other topics."""
+        """Assign as the group's leader: balance the lead topic, then mirror it onto the other topics."""
         counts = {topic: self._count(topic, cluster) for member in members for topic in member.metadata.topics}
         lead = min(counts, key=lambda topic: (-counts[topic], topic))
         claims = _claims(members)
@@ -65,7 +65,7 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
             for member in members
         ]
         every = set(range(counts[lead]))
-        only_lead = SimpleNamespace(  # the sticky assignor looks at all it is shown
+        only_lead = SimpleNamespace(  # the sticky assignor would balance every topic
             topics=lambda: {lead}, partitions_for_topic=lambda topic: every if topic == lead else None
         )
         led = super().assign(only_lead, leading)
@@ -77,12 +77,12 @@ class MirroringAssignor(CooperativeStickyAssignor):  # type: ignore[misc]  # kaf
         return mirrored
 
     def _count(self, topic: str, cluster: Any) -> int:
-        """Partitions of a topic; 0 for one that this member does not read and has not heard of."""
+        """Partitions of a topic; 0 for an unknown topic."""
         return self._counts.get(topic) or len(cluster.partitions_for_topic(topic) or ())
 
 
 def _claims(members: Sequence[Any]) -> dict[str, list[int]]:
-    """member_id -> partitions it owned, of whichever topic; of two claims the one of the later generation counts."""
+    """member_id -> owned partitions of any topic; the later generation wins a conflict."""
     best: dict[int, tuple[int, str]] = {}
     for member in members:
         for owned in member.metadata.owned_partitions or ():

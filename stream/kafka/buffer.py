@@ -1,4 +1,4 @@
-"""Fetched records that a poll had no room for: they wait here in order, those of background topics apart."""
+"""A buffer for fetched records beyond a poll's limits, in order; background topics have their own queue."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stream.log.contract import Message
 
 
 class FetchBuffer:
-    """A queue of messages from which partitions may be held back or dropped."""
+    """A queue of messages; partitions can be held back or dropped."""
 
     def __init__(self, background: Collection[str] = ()) -> None:
         self._background = background
@@ -23,7 +23,7 @@ class FetchBuffer:
     def take(
         self, flowing: Container[int], max_records: int, max_bytes: int, *, background: bool = False
     ) -> list[Message]:
-        """Next messages of the `flowing` partitions within both limits, at least one if there is any."""
+        """Take the next messages of the `flowing` partitions within both limits, at least one if available."""
         waiting = self._later if background else self._live
         taken: list[Message] = []
         held: list[Message] = []

@@ -1,11 +1,11 @@
-"""The clients of kafka-python as farmwatch uses them. All private parts of it are used here alone; a test names them.
+"""Wrappers of the kafka-python clients. Only this module uses private parts of kafka-python; a test lists them.
 
 kafka-python calls a rebalance listener on its network thread, where blocking would stop the heartbeats. So the listener
-only notes what happened and holds newly won partitions back; the member follows in its own thread.
+only records the change and pauses newly assigned partitions; the member follows in its own thread.
 
-kafka-python waits for ever for the answers of a transaction, so a broker that went away would hold a stage until it
-came back. The waits here have an end. A transaction that ends without an answer is in doubt: the broker may have
-committed it. The producer is then dead; building the next one of the same transactional id settles the matter.
+kafka-python waits for ever for the answers of a transaction, so an absent broker would block a stage. The waits here
+have a limit. A transaction without an answer is in doubt: the broker may have committed it. The producer is then dead;
+building the next producer of the same transactional id settles the outcome.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from kafka.structs import MemberState
 
 from stream.kafka.assignor import MirroringAssignor
 from stream.kafka.damage import CheckedBatches
-from stream.kafka.errors import translated
+from stream.kafka.errors import translated_errors
 
 _OFFSETS_KEPT_MS = 100 * 365 * 86_400_000
-_ABORT_S = 2.0  # an abort that takes longer is left to the next producer of the same transactional id
+_ABORT_S = 2.0  # after this, the next producer of the same transactional id aborts
 
 
 class AdminClient(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has no types
-    """Where it asks for `stable` offsets, one that an open transaction may change is an error.
+    """An admin client that can ask for `stable` offsets: an offset in an open transaction is then an error.
 
-    Offsets that it sets stay for good. By default a broker forgets those of a group without members for a week;
-    version 4 of the request is the last that names a time of its own.
+    Offsets set by this client never expire. By default a broker forgets the offsets of a group without members after a
+    week; version 4 of the request is the last with a retention time.
     """
 
     stable = True
 
     def broker_version(self) -> str:
-        """The API level that the broker speaks, as a Kafka version; known once it has answered."""
+        """The broker's API level as a Kafka version; known after its first answer."""
         return ".".join(str(part) for part in self._manager.broker_version)
 
     @staticmethod
@@ -54,14 +54,14 @@ class AdminClient(KafkaAdminClient):  # type: ignore[misc]  # kafka-python has n
 
 
 class CheckedRecords(Fetcher.PartitionRecords):  # type: ignore[misc]
-    """Fetched records; those that cannot be read become records with damage, see `damage_of`."""
+    """Fetched records; unreadable ones become records with damage, see `damage_of`."""
 
     def __init__(self, fetch_offset: int, tp: TopicPartition, records: Any, **options: Any) -> None:
-        options["check_crcs"] = False  # the batches do it
+        options["check_crcs"] = False  # checked per batch
         super().__init__(fetch_offset, tp, CheckedBatches(tp, records, fetch_offset), **options)
 
     def _contains_abort_marker(self, batch: Any) -> bool:
-        # a marker that cannot be read ends a transaction all the same, and only aborted ones are waited for
+        # an unreadable marker also ends a transaction, and only aborted ones are waited for
         return bool(batch.is_marker if batch.fault else super()._contains_abort_marker(batch))
 
 
@@ -73,12 +73,12 @@ class Consumer(KafkaConsumer):  # type: ignore[misc]
         self._fetcher.PartitionRecords = CheckedRecords
 
     def next_offset(self, at: TopicPartition) -> int | None:
-        """Where the next fetch begins, transaction markers passed; None while that is not known."""
+        """The next offset to fetch, after transaction markers; None while unknown."""
         held = self._subscription.assignment.get(at)
         return None if held is None or held.position is None else int(held.position.offset)
 
     def learn_topics(self) -> None:
-        """Wait until the client knows where its topics lie, which takes it 100 ms and more if left to itself."""
+        """Fetch the metadata of the topics now; kafka-python alone would take 100 ms or more."""
         cluster = self._cluster
         patience_ms, cluster.config["retry_backoff_ms"] = cluster.config["retry_backoff_ms"], 0
         try:
@@ -91,7 +91,7 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
     """A static member of a group, on a fixed set of topics."""
 
     def __init__(self, topics: Mapping[str, int], options: Mapping[str, Any]) -> None:
-        """Connect; the group is joined by the polls. `topics`: name -> partitions. Raises errors of kafka-python."""
+        """Connect; the polls join the group. `topics`: name -> partitions. Raises errors of kafka-python."""
         self._assignor = MirroringAssignor(topics)
         self._astray: dict[TopicPartition, int] = {}
         self._noting = threading.Lock()
@@ -99,31 +99,31 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
         self._won: set[TopicPartition] = set()
         super().__init__({**options, "partition_assignment_strategy": [self._assignor]})
         self.subscribe(topics=list(topics), listener=self)
-        self.learn_topics()  # or the first join would run into a second one, when the topics' metadata comes in
+        self.learn_topics()  # otherwise the arrival of metadata would trigger a second join
 
     def fetch(self, timeout_s: float, max_records: int) -> list[Any]:
-        """Next records of held, unpaused partitions; keeps the membership. Raises LogUnavailable or Fenced."""
-        with translated(f"poll of group {self.config['group_id']}"):
+        """Fetch records of owned, unpaused partitions and keep the membership. Raises LogUnavailable or Fenced."""
+        with translated_errors(f"poll of group {self.config['group_id']}"):
             self._take_in_join()
             self._free_slot()
             try:
                 polled = self.poll(timeout_ms=max(0, int(timeout_s * 1000)), max_records=max_records)
-            except kafka_errors.NoOffsetForPartitionError as error:  # of partitions won just now: they are placed later
+            except kafka_errors.NoOffsetForPartitionError as error:  # newly assigned: positioned later
                 self.place(dict.fromkeys(error.args[0], 0))
                 return []
             except kafka_errors.OffsetOutOfRangeError as error:
                 self._astray.update(error.args[0])
                 return []
             except kafka_errors.InconsistentGroupProtocolError as error:
-                # The client raises this where a heartbeat of the generation before was refused meanwhile: kafka-python
-                # 3.0 forgets the generation that it is joining, and finds that the broker's answer is of another.
+                # Raised if a heartbeat of the previous generation was refused meanwhile: kafka-python
+                # 3.0 then forgets the generation that it is joining, and the broker's answer does not match.
                 if "SyncGroupResponse" not in str(error):
                     raise
-                return []  # the next poll joins anew
+                return []  # the next poll joins again
         return [record for records in polled.values() for record in records]
 
     def take_changes(self) -> tuple[set[TopicPartition], set[TopicPartition]]:
-        """(lost, won) since the last call, to be followed in this order; partitions lost and won again are in both."""
+        """(lost, won) since the last call, to apply in this order; a partition lost and regained is in both."""
         with self._noting:
             lost, won = self._lost, self._won
             self._lost, self._won = set(), set()
@@ -143,8 +143,8 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
             self._won |= set(assigned)
         self.hold(assigned)
 
-    def take_astray(self) -> dict[TopicPartition, int]:
-        """Positions since the last call that the broker does not have; until they are placed anew, they come again."""
+    def take_unknown_positions(self) -> dict[TopicPartition, int]:
+        """Positions outside of the broker's range since the last call; they repeat until they are reset."""
         astray, self._astray = self._astray, {}
         return {at: offset for at, offset in astray.items() if self.next_offset(at) == offset}
 
@@ -155,13 +155,13 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
         return bool(self._coordinator.stable() and not self._coordinator.rejoin_needed)
 
     def displaced(self) -> bool:
-        """True when a heartbeat was refused since another process has the name. kafka-python only stops beating."""
+        """Whether another process has taken the name. kafka-python only stops its heartbeats then."""
         coordinator = self._coordinator
         return bool(coordinator.stable() and not coordinator._heartbeat_enabled and not coordinator.rejoining)
 
     def stable_offsets(self, at: Iterable[TopicPartition], timeout_s: float) -> dict[TopicPartition, int]:
-        """Committed offsets, those there are, after open transactions on them have ended. Raises LogUnavailable."""
-        with translated(f"committed offsets of group {self.config['group_id']}"):
+        """Existing committed offsets, after open transactions on them have ended. Raises LogUnavailable."""
+        with translated_errors(f"committed offsets of group {self.config['group_id']}"):
             found = self._coordinator.fetch_committed_offsets(set(at), timeout_ms=int(timeout_s * 1000))
         return {tp: known.offset for tp, known in found.items()}
 
@@ -172,33 +172,33 @@ class GroupConsumer(Consumer, ConsumerRebalanceListener):  # type: ignore[misc]
                 self.seek(at, offset or 0)
 
     def hold(self, at: Iterable[TopicPartition]) -> None:
-        """Fetch nothing from these; those not assigned are left out."""
+        """Pause these partitions; ignores those that are not assigned."""
         self.pause(*self.assignment().intersection(at))
 
     def fetch_only(self, at: Iterable[TopicPartition]) -> None:
-        """Fetch from these, as far as they are assigned, and from no others."""
+        """Fetch only from these partitions, as far as they are assigned."""
         assigned = self.assignment()
         self.pause(*assigned.difference(at))
         self.resume(*assigned.intersection(at))
 
     def forget_membership(self) -> None:
-        """The broker said that this generation is over: join anew at the next poll, claiming nothing."""
+        """Join again at the next poll without claims, because this generation is over."""
         self._assignor.forget()
         self._coordinator.reset_generation()
 
     def _free_slot(self) -> None:
-        """Let go of records that have all been returned, so that a partition that flows again gets its own back.
+        """Clear the slot for parsed records if all were returned.
 
-        kafka-python 3.0 takes up parked records of a paused partition only while the slot for parsed records is empty.
+        kafka-python 3.0 returns the parked records of a resumed partition only while this slot is empty.
         """
         fetcher = self._fetcher
         if fetcher._next_partition_records is not None and not fetcher._next_partition_records:
             fetcher._next_partition_records = None
 
     def _take_in_join(self) -> None:
-        """Follow a join that was answered between two polls, by the steps of `join_group_async`.
+        """Complete a join that was answered between two polls, as `join_group_async` does.
 
-        kafka-python 3.0 throws such an answer away, and the next poll joins again: with short polls without end.
+        kafka-python 3.0 discards such an answer and joins again at the next poll: with short polls, for ever.
         """
         joined = self._coordinator._join_task
         if joined is None or not joined.is_done:
@@ -236,7 +236,7 @@ class ProducerRecord(NamedTuple):
 
 
 class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
-    """An idempotent producer that works in transactions only."""
+    """An idempotent producer that only writes in transactions."""
 
     alive = True  # False: build another one
     began_at = 0.0  # time.monotonic of the last transaction's begin
@@ -248,7 +248,7 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
         group: Any,
         timeout_s: float,
     ) -> list[int]:
-        """Write all as one transaction; returns the records' offsets. `group`: the consumer's group_metadata().
+        """Write everything in one transaction; returns the records' offsets. `group`: the consumer's group_metadata().
 
         After an error of kafka-python nothing is visible, unless `alive` is False: then the transaction is in doubt.
         """
@@ -268,8 +268,8 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
         except Exception as error:
             cause = self._transaction_manager.last_error or error
             self._give_up(error)
-            if isinstance(error, ValueError):  # "Unrecognized partition": the topic was made again, with more of them
-                self.kill()  # the next producer asks the broker
+            if isinstance(error, ValueError):  # "Unrecognized partition": the topic was recreated with more partitions
+                self.kill()  # the next producer refreshes its metadata
                 raise kafka_errors.UnknownTopicOrPartitionError(str(error)) from error
             raise cause from error
         return written
@@ -285,7 +285,7 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
             raise kafka_errors.KafkaTimeoutError("no answer of the transaction coordinator in time")
 
     def _give_up(self, error: Exception) -> None:
-        """Abort; without an answer the producer is dead, and its successor ends the transaction."""
+        """Abort. Without an answer the producer is dead, and its successor ends the transaction."""
         if isinstance(error, kafka_errors.KafkaTimeoutError):
             self.kill()
             return
@@ -298,11 +298,11 @@ class TransactionalProducer(KafkaProducer):  # type: ignore[misc]
 
 
 def build_producer(options: Mapping[str, Any]) -> TransactionalProducer:
-    """Connect and fence. Raises Fenced, LogUnavailable or StreamError."""
-    with translated(f"producer {options['transactional_id']}"):
+    """Connect, and fence earlier producers. Raises Fenced, LogUnavailable or StreamError."""
+    with translated_errors(f"producer {options['transactional_id']}"):
         producer = TransactionalProducer(**options)
         try:
-            producer.init_transactions()  # fences earlier ones and ends their transactions, up to max_block_ms
+            producer.init_transactions()  # fences earlier producers and ends their transactions, within max_block_ms
         except BaseException:
             producer.kill()
             raise

@@ -1,4 +1,4 @@
-"""Shared by the Kafka log and its members: address, names, settings, and the shape of records on the wire."""
+"""Shared parts of the Kafka log and its members: address, names, settings, and the format of records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stream.log.errors import UnknownTopic
 
 
 class KafkaSite:
-    """One farmwatch on one cluster: its prefix separates it from others."""
+    """One farmwatch on a cluster; its prefix separates it from others."""
 
     def __init__(self, bootstrap: str, prefix: str, state_folder: Path, settings: KafkaSettings, clock: Clock) -> None:
         self.bootstrap = bootstrap
@@ -55,7 +55,7 @@ class KafkaSite:
         return self._partitions[full]
 
     def forget(self, topics: Iterable[str]) -> None:
-        """Look up anew, when they are used next, whether these topics (full names) are there; they may be removed."""
+        """Look up these topics (full names) again at their next use, because they may have been removed."""
         gone = set(topics)
         self._partitions = {name: count for name, count in self._partitions.items() if name not in gone}
 
@@ -63,9 +63,9 @@ class KafkaSite:
         return [TopicPartition(self.full(topic), p) for p in range(self.partitions(topic))]
 
     def one(self, topic: str, partition: int) -> TopicPartition:
-        """A partition of a topic (short name). Raises UnknownTopic, also where the topic has fewer partitions."""
+        """A partition of a topic (short name). Raises UnknownTopic, also for a partition out of range."""
         if not 0 <= partition < self.partitions(topic):
-            self.forget([self.full(topic)])  # perhaps another process removed it and made it again
+            self.forget([self.full(topic)])  # another process may have removed and recreated it
         if not 0 <= partition < self.partitions(topic):
             raise UnknownTopic(f"topic {self.full(topic)!r} has {self.partitions(topic)} partitions, no {partition}")
         return TopicPartition(self.full(topic), partition)
@@ -77,7 +77,7 @@ class KafkaSite:
         return ProducerRecord(topic, partition, output.key, output.value, headers, output.timestamp_ms)
 
     def message(self, record: Any) -> Message:
-        """A record as it was read; key and header values, which other writers may leave out, are empty then."""
+        """Convert a fetched record. Missing keys and header values of other writers become empty."""
         damage = damage_of(record)
         try:
             headers = {name: (value or b"").decode() for name, value in record.headers or ()}
@@ -96,7 +96,7 @@ class KafkaSite:
         )
 
     def restore(self, states: Mapping[TopicPartition, LocalState]) -> Restore:
-        """Brings states, by changelog partition, up to all that was written: also behind open transactions."""
+        """Restore states, by changelog partition, up to everything written, including open transactions."""
         return Restore(self.reader_options, states, self.admin.written_end(list(states)), self.clock)
 
     def local_state(self, owner: Iterable[str], changelog: TopicPartition, changelog_id: str) -> LocalState:
@@ -104,7 +104,7 @@ class KafkaSite:
         return LocalState(path, changelog_id, now_ms=self.clock(), max_age_ms=LOCAL_STATE_MAX_AGE_MS)
 
     def forget_local_state(self, group: str, store: str) -> None:
-        """Delete the local state of a store, of every member of a group that ran on this machine."""
+        """Delete the local state of a store for every member of a group on this machine."""
         members = self._state_folder / instance_name(self.full(group))
         for folder in members.glob(f"*/{instance_name(store)}"):
             shutil.rmtree(folder, ignore_errors=True)

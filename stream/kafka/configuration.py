@@ -1,8 +1,7 @@
-"""The configuration of the broker and its topics: checks, which only ask, and limits held for runs.
+"""The configuration of the broker and its topics: read-only checks, and limits lifted for runs.
 
-Of a topic that a run needs all records stay: to `retention.ms` and `retention.bytes` a number is added that makes them
-endless, and taken off again later. So nothing has to be remembered elsewhere, and the operator may change a held
-topic's settings.
+A topic that a run needs keeps all records: a huge number is added to its `retention.ms` and `retention.bytes`, and
+subtracted later. So the original limits need no other storage, and the operator may change them meanwhile.
 """
 
 from __future__ import annotations
@@ -15,8 +14,8 @@ from stream.log.contract import Topic, check_offsets
 from stream.log.errors import StreamError
 
 Finding = tuple[str, bool, str]  # subject, whether it is right, the finding and its remedy
-_OLDEST = (2, 5)  # transactional offset commits are checked against the group's generation from here on (KIP-447)
-# A differing value is right where it keeps more; the rest must be as configured.
+_OLDEST = (2, 5)  # first version that checks transactional offset commits against the group's generation (KIP-447)
+# A different value is right if it keeps more; all others must match.
 _AT_LEAST = ("max.message.bytes", "delete.retention.ms")
 _LIMITS = ("group.min.session.timeout.ms", "group.max.session.timeout.ms", "transaction.max.timeout.ms")
 _POLICY = "cleanup.policy"
@@ -25,8 +24,8 @@ _COMPARED = (_POLICY, *_BASES, *_AT_LEAST)
 
 
 def check_broker(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
-    """All findings; the later questions are left out where the broker does not answer."""
-    findings = [("crc32c", True, "in C")]  # or the log would not be open
+    """All findings; stops at the first question without an answer."""
+    findings = [("crc32c", True, "in C")]  # otherwise the log would not be open
     try:
         version, broker = site.admin.broker()
         new_enough = tuple(int(part) for part in version.split(".")[:2]) >= _OLDEST
@@ -71,7 +70,7 @@ def _topics(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
 def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
     wrong = []
     for key in _COMPARED:
-        value = _own(key, found[key]) if key in found else None  # a held limit is beyond it
+        value = _own(key, found[key]) if key in found else None  # without the addition of a held topic
         if key not in wanted or value == wanted[key]:
             continue
         if key in _AT_LEAST and int(value or "0") > int(wanted[key]):
@@ -81,7 +80,7 @@ def _differences(wanted: Mapping[str, str], found: Mapping[str, str]) -> list[st
 
 
 def hold(site: KafkaSite, needed: Mapping[str, Sequence[int]]) -> None:
-    """Keep all of the topics in `needed`; the others get their own limits back. Raises StreamError, LogUnavailable."""
+    """Lift the limits of the topics in `needed`, restore those of others. Raises StreamError, LogUnavailable."""
     partitions = site.topics()
     for name in needed.keys() & partitions.keys():
         check_offsets(name, needed[name], partitions[name])
@@ -100,11 +99,11 @@ def hold(site: KafkaSite, needed: Mapping[str, Sequence[int]]) -> None:
 
 
 def _own(key: str, value: str) -> str:
-    """A topic's own value of a setting, which may be held now."""
+    """A topic's own limit, also while it is lifted."""
     base = _BASES.get(key)
     return value if base is None or int(value) < base else str(int(value) - base)
 
 
 def _held(key: str, value: str) -> str:
-    """-1 is without a limit already."""
+    """A lifted limit; -1 has no limit already."""
     return str(int(value) + _BASES[key]) if 0 <= int(value) < _BASES[key] else value

@@ -1,8 +1,8 @@
-"""Damaged batches of a topic: their offsets become records with damage, and reading continues.
+"""Reads past damaged batches: their offsets become records with damage.
 
-kafka-python raises CorruptRecordError where the CRC of a batch fails or a record of it cannot be parsed, and never gets
-past that batch. This module wraps the batches. The CRC covers all of a batch but its first offset, its size and
-its format. Where one of these is damaged, neither the broker nor kafka-python finds the next batch: the error stays.
+kafka-python raises CorruptRecordError if the CRC of a batch fails or a record cannot be parsed, and never gets past
+that batch. This module wraps the batches. The CRC covers all of a batch except its first offset, its size and its
+format. If one of these is damaged, neither the broker nor kafka-python finds the next batch, and the error persists.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LARGEST = 1 << 20  # records of a batch: one of 4.5 MiB cannot have more
 
 
 class _Damaged(NamedTuple):
-    """A record as kafka-python hands it on; `checksum`, which its own records have not, tells the damage."""
+    """A record in kafka-python's form; the extra field `checksum` describes the damage."""
 
     offset: int
     timestamp: int
@@ -36,14 +36,14 @@ def damage_of(record: Any) -> str:
 
 
 class CheckedBatches:
-    """The batches of a fetch, checked; those that cannot be read become records with damage, see `damage_of`."""
+    """The checked batches of a fetch; unreadable ones become records with damage, see `damage_of`."""
 
     def __init__(self, tp: TopicPartition, records: Any, fetch_offset: int) -> None:
         self._tp = tp
         self._records = records
         self._fetch_offset = fetch_offset
-        self._held: Any = None  # was looked at already
-        self._next = 0  # the least offset that can come
+        self._held: Any = None  # a batch read ahead
+        self._next = 0  # lower bound of the next offset
 
     def next_batch(self) -> Any:
         batch, self._held = self._held if self._held is not None else self._records.next_batch(), None
@@ -70,7 +70,7 @@ class _Batch:
         self.last_offset = last_offset
         self.next_offset = last_offset + 1
         self.is_marker = batch.is_control_batch
-        self.is_control_batch = self.is_marker and not fault  # the control bit itself may be the damage
+        self.is_control_batch = self.is_marker and not fault  # the control bit itself may be damaged
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._batch, name)
@@ -95,10 +95,10 @@ class _Batch:
 
 
 def _last_offset(batch: Any, following: Any) -> int:
-    """The last offset of a damaged batch, which says it twice: each of the two numbers may be the damage.
+    """The last offset of a damaged batch. Two fields of the batch give it, and either may be damaged.
 
-    Where they differ, the batch that follows decides; without one the smaller number is safe, and the next fetch begins
-    within the batch. Only a batch that was compacted has fewer records than offsets.
+    If they differ, the following batch decides. Without one the smaller number is safe: the next fetch begins within
+    the batch. Only a compacted batch has fewer records than offsets.
     """
     first = int(batch.base_offset)
     lasts = [first + n for n in (batch.last_offset_delta, batch.records_count - 1) if 0 <= n < _LARGEST] or [first]

@@ -1,4 +1,4 @@
-"""Errors of kafka-python as errors of the contract."""
+"""Translates errors of kafka-python into errors of the log contract."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafka import errors as kafka_errors
 from stream.kafka.settings import BATCH_CAP_BYTES
 from stream.log.errors import Fenced, LogUnavailable, RecordTooLarge, StreamError, UnknownTopic
 
-# Another member took the partitions over, or the name.
+# Another member took over the partitions, or the name.
 FENCING = (
     kafka_errors.ProducerFencedError,
     kafka_errors.InvalidProducerEpochError,
@@ -19,7 +19,7 @@ FENCING = (
     kafka_errors.IllegalGenerationError,
     kafka_errors.UnknownMemberIdError,
 )
-# Waiting does not help: the operator must act.
+# Retrying does not help: the operator must act.
 _REFUSED = (
     kafka_errors.AuthorizationError,
     kafka_errors.SaslAuthenticationFailedError,
@@ -33,26 +33,26 @@ _REFUSED = (
 )
 
 
-def typed(error: BaseException, doing: str) -> StreamError:
-    """`error` as the contract's error; `doing` names the attempt ("commit of group judge")."""
+def translate_error(error: BaseException, doing: str) -> StreamError:
+    """Translate `error` into an error of the contract; `doing` names the attempt ("commit of group judge")."""
     said = f"{doing}: {type(error).__name__}: {error}"
     if isinstance(error, StreamError):
         return error
     if isinstance(error, FENCING):
         return Fenced(said)
     if isinstance(error, kafka_errors.MessageSizeTooLargeError | kafka_errors.RecordListTooLargeError):
-        return RecordTooLarge(f"{said}; raise max.message.bytes of the topic to {BATCH_CAP_BYTES} where it is lower")
+        return RecordTooLarge(f"{said}; raise max.message.bytes of the topic to {BATCH_CAP_BYTES} if it is lower")
     if isinstance(error, kafka_errors.UnknownTopicOrPartitionError | kafka_errors.InvalidTopicError):
         return UnknownTopic(f"{said}; create the topics with `farmwatch topics --create`")
     if isinstance(error, _REFUSED):
         return StreamError(f"{said}; the broker refuses this client: check its settings and rights")
-    return LogUnavailable(f"{said}; it is tried again, check that the broker is up")
+    return LogUnavailable(f"{said}; retrying, check that the broker is up")
 
 
 @contextmanager
-def translated(doing: str) -> Iterator[None]:
-    """Turn errors of kafka-python that leave the block into the contract's."""
+def translated_errors(doing: str) -> Iterator[None]:
+    """Translate errors of kafka-python that leave the block."""
     try:
         yield
     except (kafka_errors.KafkaError, OSError) as error:
-        raise typed(error, doing) from error
+        raise translate_error(error, doing) from error

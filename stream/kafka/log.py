@@ -1,8 +1,8 @@
-"""The log on Apache Kafka: for farmwatches of more than one machine. Needs a broker of version 2.5 or later.
+"""The log on Apache Kafka, for several machines. Needs a broker of version 2.5 or later.
 
 Topics are Kafka topics, groups are consumer groups with static members, commits are transactions, and keyed state is a
-compacted changelog topic with a local copy. Everything read is read_committed. Retention is the broker's work; `expire`
-names the records to keep.
+compacted changelog topic with a local copy. All reads are read_committed. The broker applies retention; `expire` only
+sets the records to keep.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kafka import errors as kafka_errors
 from stream.kafka.client import TransactionalProducer, build_producer
 from stream.kafka.cluster import KafkaSite
 from stream.kafka.configuration import Finding, check_broker, hold
-from stream.kafka.errors import translated
+from stream.kafka.errors import translated_errors
 from stream.kafka.member import KafkaMember
 from stream.kafka.reader import read_all
 from stream.kafka.settings import KafkaSettings, configs_of, name_of, require_crc32c
@@ -44,7 +44,7 @@ from stream.log.contract import (
 from stream.log.errors import StreamError
 
 log = structlog.get_logger(__name__)
-_MARKERS_AT_END = 8  # so near to the end it is looked whether a record follows
+_MARKERS_AT_END = 8  # so near the end, check whether a record follows
 
 
 class KafkaLog:
@@ -69,7 +69,7 @@ class KafkaLog:
         self._append_lock = threading.Lock()
 
     def create(self, topics: Sequence[Topic]) -> None:
-        """Settings of existing topics stay: the operator may have changed them. `check` tells where they differ."""
+        """Settings of existing topics stay, because the operator may have changed them. `check` reports differences."""
         existing = self._site.topics()
         check_partitions(topics, existing)
         self._site.admin.create(
@@ -88,21 +88,21 @@ class KafkaLog:
         return self._site.topics()
 
     def append(self, outputs: Sequence[Output]) -> None:
-        """After LogUnavailable it may have happened all the same: a caller that tries again appends twice."""
+        """After LogUnavailable the records may have been appended: a retry may append twice."""
         if not outputs:
             return
         records = [self._site.record(output) for output in outputs]
         with self._append_lock:
             if self._producer is None or not self._producer.alive:
                 self._producer = build_producer(self._site.producer_options(self._site.full(f"append.{uuid.uuid4()}")))
-            with translated("append"):
+            with translated_errors("append"):
                 try:
                     self._producer.transact(records, {}, None, self._settings.commit_timeout_s)
-                except kafka_errors.ProducerFencedError:  # the broker ended the transaction for its age
+                except kafka_errors.ProducerFencedError:  # the broker ended an old transaction
                     self._producer.kill()
                     raise
                 except Exception:
-                    self._site.forget({record.topic for record in records})  # perhaps one was removed
+                    self._site.forget({record.topic for record in records})  # one may have been removed
                     raise
 
     def join(
@@ -134,7 +134,7 @@ class KafkaLog:
         return [found[at] for at in partitions]
 
     def end(self, topic: str) -> list[int]:
-        """The last stable offset per partition: what is visible lies below it; a transaction marker may be the last."""
+        """The last stable offset per partition. Visible records are below it; the last offset may be a marker's."""
         partitions = self._site.at(topic)
         found = self._site.admin.stable_end(partitions)
         return [found[at] for at in partitions]
@@ -146,7 +146,7 @@ class KafkaLog:
         return [self._record_from(at, found[at], end) for at, end in zip(partitions, ends, strict=True)]
 
     def _record_from(self, at: TopicPartition, found: int, end: int) -> int:
-        """`found`, but the end where only transaction markers follow: they have timestamps too."""
+        """`found`, or the end if only transaction markers follow, because markers have timestamps too."""
         if found < 0 or found >= end:
             return end
         if end - found > _MARKERS_AT_END:
@@ -173,19 +173,19 @@ class KafkaLog:
 
     @contextmanager
     def read_state(self, store: str, partition: int) -> Iterator[LocalState]:
-        """The changelog is read into a temporary file first."""
+        """Read the changelog into a temporary file first."""
         at = self._site.one(f"state.{store}", partition)
         with (
             tempfile.TemporaryDirectory(prefix="farmwatch-state-") as folder,
             closing(LocalState(Path(folder) / "state.sqlite", "", now_ms=0, max_age_ms=0)) as state,
             closing(self._site.restore({at: state})) as restore,
         ):
-            # a transaction that a killed process left open is in the way until the broker aborts it
+            # an open transaction of a killed process blocks until the broker aborts it
             restore.run(self._settings.request_timeout_s + self._settings.transaction_timeout_s)
             yield state
 
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
-        """See `Log.sizes`: bytes on disk of one replica, transaction markers among the records."""
+        """See `Log.sizes`: bytes on disk of one replica; transaction markers count as records."""
         known = self._site.topics()
         found = [topic for topic in topics if topic in known]
         sizes = self._site.admin.sizes([self._site.full(topic) for topic in found])
@@ -197,12 +197,12 @@ class KafkaLog:
         }
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:  # noqa: ARG002  # the contract's
-        """Keep the needed topics; the broker applies retention and compaction. See `stream.kafka.configuration`."""
+        """Keep the needed topics, see `stream.kafka.configuration`. The broker applies retention and compaction."""
         hold(self._site, needed)
         return 0
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
-        """See `Log.remove`. Local state that other machines have of a store is of no use any more, and stays."""
+        """See `Log.remove`. Obsolete local state on other machines stays."""
         for group in groups:
             check_idle(group, self.members(group), "it is removed")
         names = dict.fromkeys([*topics, *(f"state.{store}" for store in stores)])
@@ -217,7 +217,7 @@ class KafkaLog:
         return freed
 
     def check(self, topics: Sequence[Topic] = ()) -> list[Finding]:
-        """For `farmwatch doctor`; never raises StreamError. `topics` are those that farmwatch needs, as configured."""
+        """Findings for `farmwatch doctor`; never raises StreamError. `topics` = the configured topics."""
         return check_broker(self._site, topics)
 
     def close(self) -> None:

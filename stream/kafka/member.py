@@ -1,16 +1,16 @@
-"""A member of a consumer group on Kafka: a consumer, a transactional producer and local state that go together.
+"""A member of a consumer group on Kafka: a consumer, a transactional producer and local state.
 
-Rebalances happen inside `poll` only. A partition that was won is *pending* until it is *ready*, in this order:
+Rebalances happen only inside `poll`. A newly assigned partition is *pending* until it is *ready*:
   1. the producer fences earlier producers of this member's name and ends their transactions;
-  2. the committed offsets are asked for, which waits for open transactions of earlier owners on them;
-  3. the state is read up to everything written by then, so it holds exactly what those offsets belong to.
+  2. the member fetches the committed offsets, which waits for open transactions of earlier owners;
+  3. the member restores the state up to everything written by then, so it matches those offsets.
 
-A commit without an answer may have happened or not. All partitions then become pending again, and the three steps find
-out. A commit of outputs alone leaves no such trace: `stream.schema.control` looks up its own.
+The outcome of a commit without an answer is unknown. All partitions then become pending again, and the three steps find
+out. A commit of outputs alone leaves no such trace: `stream.schema.control` checks its own.
 
-Two members of one name share a transactional id, so the second fences the first. A partition that moved to another name
-is fenced by the group's generation, which every commit that names a partition carries: with its input offsets, or,
-where only state changed, with an offset on the changelog.
+Two members of one name share a transactional id, so the second fences the first. If a partition moved to another name,
+the group's generation fences its former owner: every commit for a partition carries the generation, with the input
+offsets or, if only state changed, with an offset on the changelog.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from kafka.structs import OffsetAndMetadata
 from stream.kafka.buffer import FetchBuffer
 from stream.kafka.client import GroupConsumer, ProducerRecord, TransactionalProducer, build_producer
 from stream.kafka.cluster import KafkaSite
-from stream.kafka.errors import FENCING, translated
+from stream.kafka.errors import FENCING, translated_errors
 from stream.kafka.ownership import Ownership
 from stream.kafka.settings import UNAVAILABLE_AFTER_S, instance_name
 from stream.kafka.state import encode_change
@@ -36,11 +36,11 @@ from stream.log.offsets import expired, log_beyond_end, next_offset
 from stream.log.shares import Pauses
 
 log = structlog.get_logger(__name__)
-# Longest single wait of a poll, so that rebalances are followed and state is restored in between.
+# Longest single wait of a poll; rebalances and restores are handled in between.
 _SLICE_S = 0.25
-_BUSY_SLICE_S = 0.05  # while there is something of that kind to do
-_NAME_CHECK_S = 5.0  # how often a member whose name was taken looks whether the name is free again
-_SURELY_FENCED = 0.9  # of the transaction timeout: a younger transaction was not ended by the broker for its age
+_BUSY_SLICE_S = 0.05  # while there is such work
+_NAME_CHECK_S = 5.0  # interval at which a fenced member checks whether its name is free
+_SURELY_FENCED = 0.9  # of the transaction timeout: the broker does not time out a younger transaction
 
 
 class KafkaMember:
@@ -55,7 +55,7 @@ class KafkaMember:
         store: str | None,
         background: Collection[str] = (),
     ) -> None:
-        """Join as `name`; where the broker is away, the polls go on trying. Raises UnknownTopic."""
+        """Join as `name`; if the broker is unavailable, the polls retry. Raises UnknownTopic."""
         self._site = site
         self._group = group
         self._topics = topics
@@ -126,14 +126,14 @@ class KafkaMember:
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
         self._pauses.add(partitions)
-        self._hold_or_let()
+        self._update_pauses()
 
     def resume(self) -> None:
         self._pauses.clear()
-        self._hold_or_let()
+        self._update_pauses()
 
     def lag(self) -> Mapping[At, int]:
-        """As `Member.lag`; where all that was delivered is committed, markers that were read past do not count."""
+        """See `Member.lag`. If everything delivered is committed, passed markers do not count."""
         positions = self._owned.positions()
         ends = self._site.admin.stable_end(list(positions))
         begun = {at: next_offset(offset, ends[at]) for at, offset in positions.items()}
@@ -151,14 +151,14 @@ class KafkaMember:
         member_id = "" if self._consumer is None else self._consumer.group_metadata().member_id
         self._disconnect()
         if member_id and not self._superseded:
-            # The broker keeps a static member's place until its session ends, unless it is removed.
+            # Unless removed, a static member keeps its place until its session ends.
             self._site.admin.remove(self._site.full(self._group), instance_name(self._name), member_id)
 
     def _open(self) -> None:
         for topic in self._topics if self._store is None else (*self._topics, f"state.{self._store}"):
             self._site.partitions(topic)
         self._producing()
-        with translated(f"join of {self._said}"):
+        with translated_errors(f"join of {self._said}"):
             topics = {self._site.full(topic): self._site.partitions(topic) for topic in self._topics}
             self._consumer = GroupConsumer(topics, self._site.member_options(self._site.full(self._group), self._name))
         self._reached_at = time.monotonic()
@@ -184,7 +184,7 @@ class KafkaMember:
         return self._consumer
 
     def _take(self, consumer: GroupConsumer, max_records: int, max_bytes: int) -> list[Message]:
-        """Out of the buffer; of background topics only when the broker, asked for it, has nothing else for us."""
+        """Take records from the buffer; background records only if the broker confirms that no other record waits."""
         flowing = self._flowing()
         messages = self._buffer.take(flowing, max_records, max_bytes)
         if messages or not flowing or not self._buffer.holds_background() or self._live_waits(consumer, flowing):
@@ -192,7 +192,7 @@ class KafkaMember:
         return self._buffer.take(flowing, max_records, max_bytes, background=True)
 
     def _live_waits(self, consumer: GroupConsumer, flowing: Collection[int]) -> bool:
-        """True when these partitions of a topic that is no background topic have more than was fetched."""
+        """Whether these partitions have unfetched records outside of background topics."""
         live = self._live(self._owned.inputs(flowing))
         ends = self._site.admin.stable_end(live)
         positions = {at: consumer.next_offset(at) for at in live}
@@ -203,7 +203,7 @@ class KafkaMember:
 
     def _fetch(self, consumer: GroupConsumer, timeout_s: float, max_records: int) -> None:
         if self._background:
-            self._hold_or_let()
+            self._update_pauses()
         try:
             records = consumer.fetch(timeout_s, max_records)
         except Fenced:
@@ -215,16 +215,17 @@ class KafkaMember:
         self._follow(consumer)
         ready = self._owned.epochs
         self._buffer.add(self._site.message(record) for record in records if record.partition in ready)
-        self._find_way(consumer)
+        self._reset_positions(consumer)
         now = time.monotonic()
         if consumer.reachable():
             self._reached_at = now
         elif now - self._reached_at > UNAVAILABLE_AFTER_S:
             raise LogUnavailable(f"{self._said}: no broker at {self._site.bootstrap}; check that it is up")
 
-    def _find_way(self, consumer: GroupConsumer) -> None:
-        """Resume where the broker lacks the offset to read: retention overtook it, or the topic was made anew."""
-        astray = {at: offset for at, offset in consumer.take_astray().items() if at.partition in self._owned.epochs}
+    def _reset_positions(self, consumer: GroupConsumer) -> None:
+        """Reset positions that the broker lacks: retention overtook them, or the topic was recreated."""
+        positions = consumer.take_unknown_positions().items()
+        astray = {at: offset for at, offset in positions if at.partition in self._owned.epochs}
         if not astray:
             return
         first = self._site.admin.beginning(list(astray))
@@ -233,12 +234,12 @@ class KafkaMember:
             place, start = At(self._site.short(at.topic), at.partition), next_offset(offset, end[at], first[at])
             if start < offset:
                 log_beyond_end(place, offset, end[at], self._group)
-            if start < first[at]:  # compaction leaves the beginning where it is
+            if start < first[at]:  # compaction does not move the beginning
                 self._buffer.add([expired(place, start, first[at], self._group, self._site.clock())])
             consumer.place({at: max(start, first[at])})
 
     def _past_markers(self, offsets: Mapping[At, int]) -> dict[At, int]:
-        """These offsets, and those of partitions at rest, past markers, which retention would report as unread."""
+        """These offsets, and offsets of idle partitions after markers: retention would report the markers as unread."""
         found = dict(offsets)
         if found:
             for at, committed in self._owned.positions().items():
@@ -249,7 +250,7 @@ class KafkaMember:
         return found
 
     def _rest(self, at: TopicPartition, done: int) -> int:
-        """`done`, or the position where only markers were read since, and all delivered records lie before it."""
+        """`done`, or the position after it if only markers are in between and all delivered records are before it."""
         position = (self._consumer and self._consumer.next_offset(at)) or 0
         if position <= done or self._owned.delivered.get(at, done) > done or self._buffer.holds(at.partition):
             return done
@@ -263,18 +264,18 @@ class KafkaMember:
             self._owned.win(won)
 
     def _make_ready(self, consumer: GroupConsumer, timeout_s: float) -> None:
-        self._producing()  # first: it ends a transaction of this name that is still open
+        self._producing()  # first, because it ends an open transaction of this name
         ready = self._owned.make_ready(consumer, timeout_s)
         if ready:
             positions = self._owned.positions()
             consumer.place({at: positions[at] for at in self._owned.inputs(ready)})
-            self._hold_or_let()
+            self._update_pauses()
 
-    def _hold_or_let(self) -> None:
+    def _update_pauses(self) -> None:
         if self._consumer is None:
             return
         flowing = self._owned.inputs(self._flowing())
-        if self._buffer.holds_background():  # enough of it: while live records flow, it would grow without end
+        if self._buffer.holds_background():  # otherwise the buffer grows without limit while live records flow
             flowing = self._live(flowing)
         self._consumer.fetch_only(flowing)
 
@@ -289,7 +290,7 @@ class KafkaMember:
     def _offsets_to_send(
         self, offsets: Mapping[At, int], state: Collection[int]
     ) -> dict[TopicPartition, OffsetAndMetadata]:
-        """The input offsets; where only state changes, one on the changelog, so that the generation is checked."""
+        """The input offsets; if only state changes, an offset on the changelog, to check the generation."""
         sent = {TopicPartition(self._site.full(at.topic), at.partition): offset for at, offset in offsets.items()}
         for partition in set(state) - {at.partition for at in offsets}:
             sent[self._owned.changelog(partition)] = self._owned.states[partition].next_offset
@@ -303,11 +304,11 @@ class KafkaMember:
         membership = consumer.group_metadata() if offsets else None
         if membership is not None and membership.generation_id < 0:
             raise Fenced(f"{self._said} is not in the group any more")
-        with translated(f"commit of {self._said}"):
+        with translated_errors(f"commit of {self._said}"):
             try:
                 return producer.transact(records, offsets, membership, self._site.settings.commit_timeout_s)
             except Exception as error:
-                own = {*self._topics, f"state.{self._store}"}  # which a rewind asks for while the broker is away
+                own = {*self._topics, f"state.{self._store}"}  # a rewind needs it while the broker is unavailable
                 self._site.forget({r.topic for r in records} - {self._site.full(topic) for topic in own})
                 self._after_failure(producer, consumer, error)
                 raise
@@ -351,6 +352,6 @@ class KafkaMember:
 
 
 def _by_another_process(error: Exception, age_s: float, transaction_timeout_s: float) -> bool:
-    """A fenced producer whose transaction is too young to have been ended by the broker was fenced by its namesake."""
+    """Whether another process fenced the producer: its transaction is too young for the broker's timeout."""
     fenced = isinstance(error, kafka_errors.ProducerFencedError | kafka_errors.InvalidProducerEpochError)
     return fenced and age_s < _SURELY_FENCED * transaction_timeout_s

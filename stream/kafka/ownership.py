@@ -1,4 +1,4 @@
-"""The partitions of a member: ready ones, those that are being made ready, and the state and offsets of each."""
+"""The partitions of a member, ready or being restored, with state and offsets of each."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from stream.log.contract import At, StateChange
 from stream.log.errors import LogUnavailable, StreamError
 
 log = structlog.get_logger(__name__)
-_OFFSETS_WAIT_S = 1.0  # for open transactions of an earlier owner; asked again in the next poll
+_OFFSETS_WAIT_S = 1.0  # wait for open transactions of an earlier owner; the next poll asks again
 _SURELY_ENDED = 2.0  # transaction timeouts, after which the broker has aborted open ones
 
 
 class Ownership:
-    """Ready partitions with their epochs, and the way from won to ready."""
+    """Ready partitions with their epochs; restores newly assigned ones."""
 
     def __init__(self, site: KafkaSite, topics: Sequence[str], *, group: str, member: str, store: str | None) -> None:
         self.epochs: dict[int, int] = {}  # ready partitions
-        self.pending: set[int] = set()  # held, not ready
-        self.delivered: dict[TopicPartition, int] = {}  # offset after the last record that a poll returned
+        self.pending: set[int] = set()  # assigned, not ready
+        self.delivered: dict[TopicPartition, int] = {}  # next offset after the last record returned by a poll
         self.states: dict[int, LocalState] = {}
         self._site = site
         self._topics = topics
@@ -37,7 +37,7 @@ class Ownership:
         self._restore: Restore | None = None
         self._restoring: frozenset[int] = frozenset()
         self._epoch = 0
-        self._waits_since: float | None = None  # for transactions that are open
+        self._waits_since: float | None = None  # start of the wait for open transactions
 
     def inputs(self, partitions: Iterable[int]) -> list[TopicPartition]:
         return [
@@ -52,7 +52,7 @@ class Ownership:
         return TopicPartition(self._changelog, partition)
 
     def positions(self) -> dict[TopicPartition, int | None]:
-        """Committed offset of every input of the ready partitions; None where there is none."""
+        """Committed offset of every input of the ready partitions; None if there is none."""
         return {at: self._offsets.get(at) for at in self.inputs(self.epochs)}
 
     def lose(self, partitions: Collection[int]) -> None:
@@ -69,13 +69,13 @@ class Ownership:
             self._end_restore()
 
     def win(self, partitions: Collection[int]) -> None:
-        """They are held now, or must be made ready again."""
+        """Mark partitions as pending: newly assigned, or to be restored again."""
         self.lose(partitions)
         self.pending |= set(partitions)
         self._waits_since = None
 
     def make_ready(self, consumer: GroupConsumer, timeout_s: float) -> list[int]:
-        """Take a step with the pending partitions; returns those that became ready. Raises LogUnavailable."""
+        """Advance the pending partitions one step; returns those that became ready. Raises LogUnavailable."""
         if self._restore is None and not self._begin(consumer):
             return []
         restore = self._restore
@@ -96,7 +96,7 @@ class Ownership:
         return ready
 
     def committed(self, offsets: Mapping[At, int], state: Mapping[int, tuple[Sequence[StateChange], int]]) -> None:
-        """Follow a durable commit; `state`: (changes, next offset). Where the local disk fails, it is restored anew."""
+        """Apply a durable commit; `state`: (changes, next offset). If the local disk fails, restore the partition."""
         for at, offset in offsets.items():
             self._offsets[TopicPartition(self._site.full(at.topic), at.partition)] = offset
         for partition, (changes, next_offset) in state.items():
@@ -107,7 +107,7 @@ class Ownership:
                 self.win([partition])
 
     def _begin(self, consumer: GroupConsumer) -> bool:
-        """Ask for the offsets, then open the states; False when an earlier owner's transaction is still open."""
+        """Fetch the offsets, then open the states; False if an earlier owner's transaction is still open."""
         partitions = sorted(self.pending)
         asked = self.inputs(partitions)
         if self._changelog is not None:
@@ -134,7 +134,7 @@ class Ownership:
         return True
 
     def _wait_on(self, partitions: Sequence[int]) -> None:
-        """An earlier transaction is open. Raises LogUnavailable where it should have ended long ago: KAFKA-20734."""
+        """Wait for an earlier transaction. Raises LogUnavailable if it should have ended long ago: KAFKA-20734."""
         now = time.monotonic()
         if self._waits_since is None:
             self._waits_since = now

@@ -1,4 +1,4 @@
-"""Reading committed records without a group: replays, audits, and the changelogs of state."""
+"""Reads committed records without a group, for replays, audits, and the changelogs of state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kafka import TopicPartition
 
 from stream.kafka.client import Consumer
 from stream.kafka.damage import damage_of
-from stream.kafka.errors import translated
+from stream.kafka.errors import translated_errors
 from stream.kafka.state import LocalState, decode_change
 from stream.log.contract import Clock
 from stream.log.errors import LogUnavailable, StreamError
@@ -23,18 +23,18 @@ _TURN_MS = 20
 _LOG_EVERY_S = 5.0
 
 Steps = dict[TopicPartition, tuple[list[Any], int]]
-"""Partition -> (its next records, the offset to go on from)."""
+"""Partition -> (its next records, the next offset)."""
 
 
 class KafkaReader:
-    """Reads partitions up to a stop, by position: the last offset may be a marker's, without a record."""
+    """Reads partitions up to a stop position; the last offset may be a marker's, without a record."""
 
     def __init__(self, options: Mapping[str, Any], ranges: Mapping[TopicPartition, tuple[int, int]]) -> None:
-        """`ranges`: partition -> (first offset to read, offset to stop before). Raises LogUnavailable."""
+        """`ranges`: partition -> (first offset, end offset, exclusive). Raises LogUnavailable."""
         self._stops = {at: stop for at, (start, stop) in ranges.items() if start < stop}
         self._consumer: Consumer | None = None
         if self._stops:
-            with translated("reader"):
+            with translated_errors("reader"):
                 self._consumer = Consumer(options)
                 try:
                     self._consumer.assign(list(self._stops))
@@ -52,7 +52,7 @@ class KafkaReader:
     def step(self, timeout_s: float, max_records: int = 2000) -> Steps:
         if self._consumer is None or not self._stops:
             return {}
-        with translated("reader"):
+        with translated_errors("reader"):
             read = self._poll(self._consumer, timeout_s, max_records)
             steps = {}
             for at, stop in list(self._stops.items()):
@@ -71,7 +71,7 @@ class KafkaReader:
             consumer.close(autocommit=False)
 
     def _poll(self, consumer: Consumer, timeout_s: float, max_records: int) -> Mapping[TopicPartition, list[Any]]:
-        """In short turns: a poll of kafka-python waits for records where a stop was passed without one."""
+        """Poll in short turns, because kafka-python waits for records after a stop without one."""
         until = time.monotonic() + timeout_s
         while True:
             left_ms = max(0, int((until - time.monotonic()) * 1000))
@@ -80,7 +80,7 @@ class KafkaReader:
                 return read
 
     def rounds(self, silence_s: float) -> Iterator[Steps]:
-        """All steps that bring something. Raises LogUnavailable after `silence_s` without one."""
+        """All steps with results. Raises LogUnavailable after `silence_s` without one."""
         moved_at = time.monotonic()
         while not self.finished:
             if steps := self.step(_STEP_S):
@@ -94,7 +94,7 @@ class KafkaReader:
 def read_all(
     options: Mapping[str, Any], ranges: Mapping[TopicPartition, tuple[int, int]], silence_s: float
 ) -> Iterator[Any]:
-    """Every record of `ranges`, in order within a partition. LogUnavailable after `silence_s` without progress."""
+    """All records of `ranges`, ordered per partition. Raises LogUnavailable after `silence_s` without progress."""
     with closing(KafkaReader(options, ranges)) as reader:
         for steps in reader.rounds(silence_s):
             for records, _ in steps.values():
@@ -107,7 +107,7 @@ def _reached(consumer: Consumer, at: TopicPartition) -> int:
 
 
 class Restore(KafkaReader):
-    """Brings local states to the end of their changelogs, a step at a time: the member keeps polling meanwhile."""
+    """Brings local states to the end of their changelogs step by step, so that the member can poll in between."""
 
     def __init__(
         self,
@@ -124,11 +124,11 @@ class Restore(KafkaReader):
         self._logged_at = time.monotonic()
 
     def advance(self, timeout_s: float) -> None:
-        """Apply records that come within `timeout_s`. Raises LogUnavailable; StreamError for a damaged changelog."""
+        """Apply records that arrive within `timeout_s`. Raises LogUnavailable; StreamError for a damaged changelog."""
         self._apply(self.step(timeout_s))
 
     def run(self, silence_s: float) -> None:
-        """All steps at once. Raises LogUnavailable after `silence_s` without progress."""
+        """Run all steps. Raises LogUnavailable after `silence_s` without progress."""
         for steps in self.rounds(silence_s):
             self._apply(steps)
 
@@ -137,8 +137,8 @@ class Restore(KafkaReader):
             state = self._states[at]
             if damage := next(filter(None, map(damage_of, records)), ""):
                 raise StreamError(
-                    f"{damage}: keyed state cannot be read back without it; bring the broker's file back from a replica"
-                    " or a backup, or remove the store's topic and read the input of its stage again"
+                    f"{damage}: keyed state cannot be restored without it; restore the broker's file from a replica"
+                    " or a backup, or remove the store's topic and read the stage's input again"
                 )
             changes = [decode_change(record.key or b"", record.value) for record in records]
             before = state.next_offset

@@ -1,4 +1,4 @@
-"""Settings of the Kafka log: one struct, and the options of kafka-python that follow from it."""
+"""Settings of the Kafka log, and the options of kafka-python derived from them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import msgspec
 from stream.log.contract import RECORD_CAP_BYTES, CleanupPolicy, Topic
 from stream.log.errors import StreamError
 
-# Room for keys, headers and batch framing around a record at the cap.
+# Room for keys, headers and framing of a record at the cap.
 BATCH_CAP_BYTES = RECORD_CAP_BYTES + 512 * 1024
 UNAVAILABLE_AFTER_S = 2.0  # without a group coordinator for this long, poll raises LogUnavailable
 TOMBSTONES_KEPT_MS = 7 * 86_400_000  # delete.retention.ms of compacted topics
 LOCAL_STATE_MAX_AGE_MS = 3 * 86_400_000  # local state untouched for longer is rebuilt; below TOMBSTONES_KEPT_MS
 
-# Kafka has times in milliseconds of 32 bits
+# Kafka's times are milliseconds of 32 bits
 _Positive = Annotated[float, msgspec.Meta(gt=0, le=2_147_483)]
 
 
@@ -50,21 +50,21 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         }
 
     def reader_options(self, bootstrap: str) -> dict[str, Any]:
-        """A consumer of committed records, without a group."""
+        """Options of a consumer of committed records, without a group."""
         return {
             **self.connection_options(bootstrap),
             "isolation_level": "read_committed",
             "enable_auto_commit": False,
             "auto_offset_reset": "earliest",
             "allow_auto_create_topics": False,
-            "fetch_max_wait_ms": 250,  # the broker holds an empty fetch this long; a record ends the wait
+            "fetch_max_wait_ms": 250,  # longest wait of an empty fetch at the broker
             "fetch_max_bytes": 4 * BATCH_CAP_BYTES,
             "max_partition_fetch_bytes": BATCH_CAP_BYTES,
             "metrics_enabled": False,
         }
 
     def member_options(self, bootstrap: str, group: str, member: str) -> dict[str, Any]:
-        """A static member of a group, which decides itself where to resume from an offset that the broker lacks."""
+        """Options of a static group member; the member itself resets offsets that the broker lacks."""
         return {
             **self.reader_options(bootstrap),
             "auto_offset_reset": "none",
@@ -76,7 +76,7 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         }
 
     def producer_options(self, bootstrap: str, transactional_id: str) -> dict[str, Any]:
-        """An idempotent, transactional producer with large batches."""
+        """Options of an idempotent, transactional producer with large batches."""
         return {
             **self.connection_options(bootstrap),
             "transactional_id": transactional_id,
@@ -84,33 +84,33 @@ class KafkaSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "acks": "all",
             "compression_type": self.compression,
             "batch_size": 1024 * 1024,
-            "linger_ms": 20,  # gathers a commit's records; its flush sends at once, so nothing waits for this
+            "linger_ms": 20,  # batches a commit's records; its flush sends at once
             "max_request_size": 2 * BATCH_CAP_BYTES,
             "max_block_ms": _ms(self.request_timeout_s),
             "delivery_timeout_ms": _ms(self.commit_timeout_s + self.request_timeout_s),
-            "retry_backoff_ms": 5,  # transactions a second depend on it (100 ms: 14/s, 5 ms: 100/s)
+            "retry_backoff_ms": 5,  # limits transactions per second (100 ms: 14/s, 5 ms: 100/s)
             "allow_auto_create_topics": False,
             "metrics_enabled": False,
         }
 
 
 def require_crc32c() -> None:
-    """Raise StreamError where kafka-python would checksum in pure Python, which is about 3700 times slower."""
+    """Raise StreamError without crc32c in C: kafka-python in pure Python is about 3700 times slower."""
     from kafka.record import util
 
     if getattr(util, "crc32c_c", None) is None:
         raise StreamError(
-            "crc32c is not installed, and without its C code Kafka is unusably slow: pip install 'farmwatch[kafka]'"
+            "crc32c is not installed; Kafka is unusably slow without its C code: pip install 'farmwatch[kafka]'"
         )
 
 
 def instance_name(name: str) -> str:
-    """`name` in the alphabet of static members (ASCII letters, digits, ".", "_", "-"), reversibly; fit for a folder."""
+    """Encode `name` reversibly for static members and folders (ASCII letters, digits, ".", "_", "-")."""
     return re.sub(r"^\.|[^A-Za-z0-9.-]", lambda found: f"_{ord(found[0]):x}_", name)
 
 
 def name_of(instance: str) -> str:
-    """The reverse of `instance_name`; a name that it cannot have made, such as a stranger's, stays."""
+    """Decode `instance_name`; other names stay unchanged."""
 
     def character(found: re.Match[str]) -> str:
         number = int(found[1], 16)
@@ -120,16 +120,16 @@ def name_of(instance: str) -> str:
 
 
 def configs_of(topic: Topic) -> dict[str, str]:
-    """The topic's settings by Kafka's names. Batches stay as they were sent ("producer")."""
+    """The topic's settings by Kafka's names. Batches keep the producer's compression."""
     common = {"max.message.bytes": str(BATCH_CAP_BYTES), "compression.type": "producer"}
     if topic.cleanup is CleanupPolicy.COMPACT:
         return {
             **common,
             "cleanup.policy": "compact",
             "delete.retention.ms": str(TOMBSTONES_KEPT_MS),
-            "segment.ms": str(86_400_000),  # the newest segment is never compacted: roll it daily, not weekly
+            "segment.ms": str(86_400_000),  # the newest segment is never compacted: roll it daily instead of weekly
             "segment.bytes": str(128 * 1024 * 1024),
-            "min.cleanable.dirty.ratio": "0.2",  # bounds how much more than the state a restore reads
+            "min.cleanable.dirty.ratio": "0.2",  # bounds the excess that a restore reads
         }
     return {
         **common,

@@ -1,8 +1,8 @@
-"""Local copy of one partition's keyed state: a SQLite file that holds the state and the changelog offset it reflects.
+"""A local copy of one partition's keyed state: a SQLite file with the state and its changelog offset.
 
-The changelog on Kafka is the truth; this file may vanish at any time and is then rebuilt. It only ever holds what was
-committed: changes are applied after their transaction, together with the offset that comes next, in one SQLite
-transaction. So a file that lags (a crash between the two) is caught up from that offset, and one that leads cannot be.
+The changelog on Kafka is the source of truth; a missing file is rebuilt. The file only holds committed changes: each is
+applied after its transaction, together with the next offset, in one SQLite transaction. A file that lags after a crash
+catches up from its offset; a file never leads.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from stream.log.errors import Fenced, LogUnavailable
 from stream.log.private_folders import make_private
 from stream.log.sql_state import STATE_TABLE, SqlState
 
-_FORMAT = 3  # a file of another one is rebuilt from the changelog
+_FORMAT = 3  # files of another format are rebuilt from the changelog
 _DUE = struct.Struct(">q")
 _NEVER_DUE = -(2**63)
 _APPLIED = "CREATE TABLE applied (changelog TEXT NOT NULL, next_offset INTEGER NOT NULL, touched_ms INTEGER NOT NULL);"
 
 
 def encode_change(change: StateChange) -> bytes | None:
-    """A change as the value of its changelog record: due time (8 bytes, big endian) and value; None deletes."""
+    """Encode a change for its changelog record: due time (8 bytes, big endian) and value; None deletes."""
     if change.value is None:
         return None
     return _DUE.pack(_NEVER_DUE if change.due_at is None else change.due_at) + change.value
 
 
 def decode_change(key: bytes, value: bytes | None) -> StateChange:
-    """The change of a changelog record."""
+    """Decode the change of a changelog record."""
     if value is None:
         return StateChange(key, None)
     due_at = _DUE.unpack_from(value)[0]
@@ -39,10 +39,10 @@ def decode_change(key: bytes, value: bytes | None) -> StateChange:
 
 
 class LocalState(SqlState):
-    """Keyed state of one partition up to a changelog offset. Reads are those of `StateReader`."""
+    """Keyed state of one partition up to a changelog offset; a `StateReader`."""
 
     def __init__(self, path: Path, changelog_id: str, *, now_ms: int, max_age_ms: int) -> None:
-        """Open, or begin anew for another changelog or after `max_age_ms`, when the broker may drop tombstones."""
+        """Open the file; reset it for another changelog, or after `max_age_ms`, when the broker may drop tombstones."""
         self._path = path
         try:
             self._db = self._open(changelog_id, now_ms, max_age_ms)
@@ -56,7 +56,7 @@ class LocalState(SqlState):
         return self._next
 
     def apply(self, changes: Iterable[StateChange], next_offset: int, now_ms: int) -> None:
-        """Apply committed changes. Raises Fenced where another process moved the file on, LogUnavailable."""
+        """Apply committed changes. Raises LogUnavailable, and Fenced if another process has changed the file."""
         try:
             self._db.execute("BEGIN IMMEDIATE")
             with self._db:
@@ -65,7 +65,7 @@ class LocalState(SqlState):
                     (next_offset, now_ms, self._next),
                 )
                 if moved.rowcount != 1:
-                    raise Fenced(f"local state {self._path} is written by another process of the same member name")
+                    raise Fenced(f"another process of the same member name writes the local state {self._path}")
                 self._write(changes)
         except sqlite3.Error as error:
             raise LogUnavailable(f"local state {self._path}: {error}; check the disk") from error
@@ -89,7 +89,7 @@ class LocalState(SqlState):
                     return db
                 db.close()
             except sqlite3.DatabaseError as error:
-                if isinstance(error, sqlite3.OperationalError):  # locked or full: not a reason to throw it away
+                if isinstance(error, sqlite3.OperationalError):  # locked or disk full: keep the file
                     raise
         for name in (self._path.name, f"{self._path.name}-wal", f"{self._path.name}-shm"):
             self._path.with_name(name).unlink(missing_ok=True)
@@ -100,11 +100,11 @@ class LocalState(SqlState):
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # The loop may be built in one thread and run in another; it is never used by two at a time.
+    # Another thread than the creating one may use it, one at a time.
     db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5)
     db.execute("PRAGMA page_size = 8192")
     db.execute("PRAGMA journal_mode = WAL")
-    db.execute("PRAGMA synchronous = NORMAL")  # after a power cut the file lags, and is caught up from the changelog
+    db.execute("PRAGMA synchronous = NORMAL")  # after a power cut the file lags and catches up from the changelog
     return db
 
 

@@ -1,6 +1,6 @@
 """The Log contract: topics of partitions, consumer groups, and one atomic commit of outputs + state + offsets.
 
-Two logs keep it: `EmbeddedLog` (one machine, no server) and `KafkaLog`. Stages never know which.
+Two logs implement it: `EmbeddedLog` (one machine, no server) and `KafkaLog`. Stages do not depend on the choice.
 The same test suite (tests/integration) runs against both.
 """
 
@@ -44,7 +44,7 @@ class CleanupPolicy(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic as it is created. `name` is without the log's prefix."""
+    """The definition of a topic. `name` is without the log's prefix."""
 
     name: str
     partitions: int
@@ -73,7 +73,7 @@ NONE_NEEDED: Mapping[str, Sequence[int]] = {}
 class Message(msgspec.Struct, frozen=True):
     """A record as read. `value` is None for a tombstone, and b"" for a damaged record, see `damage`.
 
-    One with `expired` is no record: it replaces so many offsets up to its own, see `Member.poll`.
+    A message with `expired` > 0 is not a record: it stands for that many expired offsets, see `Member.poll`.
     """
 
     topic: str
@@ -83,9 +83,9 @@ class Message(msgspec.Struct, frozen=True):
     value: bytes | None
     headers: Headers
     timestamp_ms: int
-    damage: str = ""  # file, byte and fault where the stored bytes are not what was written; "" = none
-    expired: int = 0  # how many offsets, this one the last, retention removed before the group read them
-    may_return: bool = False  # a damaged record whose file is missing: a restored file brings it back
+    damage: str = ""  # place and fault of corrupt stored bytes; "" = none
+    expired: int = 0  # number of offsets up to this one that retention removed unread
+    may_return: bool = False  # the file of a damaged record is missing and may be restored
 
 
 class Output(msgspec.Struct, frozen=True):
@@ -118,7 +118,7 @@ class Commit:
 
 
 class StateReader(Protocol):
-    """Committed keyed state of one partition, restored and readable. Keys order as bytes."""
+    """Committed keyed state of one partition. Keys order as bytes."""
 
     def get(self, key: bytes) -> bytes | None:
         """The value of key, or None."""
@@ -142,17 +142,17 @@ class Member(Protocol):
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
         """Next records of the owned, unpaused partitions; waits up to timeout_s for the first.
 
-        May change the assignment. Order holds within (topic, partition). Positions advance in memory only; `commit`
-        makes them durable, `rewind` takes them back. At least one record is returned when any is there, even above
-        max_bytes; one of a background topic only while no record of another topic waits for this member.
-        A group begins at its committed offset; at 0 where it has none; at the first kept record where its offset lies
-        beyond the end. What retention removed from there on, before or while the member reads, comes as one message
-        with `expired` in place of its records, beyond max_records where need be; what compaction removed is skipped.
+        May change the assignment. Records are ordered within (topic, partition). Positions advance in memory; `commit`
+        makes them durable, `rewind` resets them. If records are available, at least one is returned, even above
+        max_bytes; records of background topics only while no record of another topic waits for this member.
+        A group begins at its committed offset, or at 0 without one; if the offset is beyond the end, at the first
+        retained record. One message with `expired` replaces each span that retention removed unread, even beyond
+        max_records; records removed by compaction are skipped.
         Raises LogUnavailable; Fenced while another process has this member's name.
         """
 
     def assignment(self) -> Mapping[int, int]:
-        """Owned partitions, their state restored -> ownership epoch; another epoch: drop what is cached."""
+        """Owned, restored partitions -> ownership epoch. After a change of the epoch, drop caches."""
 
     def state(self, partition: int) -> StateReader:
         """Committed state of an owned partition; the group joined with a store. Raises Fenced if not owned."""
@@ -168,31 +168,31 @@ class Member(Protocol):
         """Set the positions back to the committed offsets, see `poll`."""
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
-        """Hold back these partitions (None: all, newly won ones included) while poll keeps the membership alive."""
+        """Pause these partitions (None: all, including later ones); poll still keeps the membership alive."""
 
     def resume(self) -> None:
-        """Take back every pause."""
+        """End all pauses."""
 
     def lag(self) -> Mapping[At, int]:
         """Records between committed offset and end, per owned partition (Kafka: transaction markers included)."""
 
     def close(self) -> None:
-        """Leave the group, so that others may take over at once."""
+        """Leave the group, so that others take over at once."""
 
 
 class Log(Protocol):
     """A log: created once a process, closed at its end. Methods are safe to call from several threads."""
 
-    forgets_offsets: ClassVar[bool]  # of groups that had no member for long; never those set by `reset`
+    forgets_offsets: ClassVar[bool]  # whether offsets of long idle groups expire; those set by `reset` never do
 
     def create(self, topics: Sequence[Topic]) -> None:
-        """Create the topics that are missing. Raises TopicMismatch where a partition count differs."""
+        """Create missing topics. Raises TopicMismatch if a partition count differs."""
 
     def topics(self) -> Mapping[str, int]:
         """Existing topics (without the prefix) -> number of partitions."""
 
     def append(self, outputs: Sequence[Output]) -> None:
-        """Append outside of any group, all or nothing, durable on return. Raises as `Member.commit`."""
+        """Append atomically, outside of any group; durable on return. Raises as `Member.commit`."""
 
     def join(
         self,
@@ -205,7 +205,7 @@ class Log(Protocol):
     ) -> Member:
         """Join a consumer group under a stable member name. A second live member of that name fences the first.
 
-        `background` are those of `topics` that are read only while no record of another one waits, see `Member.poll`.
+        `background` topics are read only while no record of another topic waits, see `Member.poll`.
         `store` names the group's keyed state ("frontier", …): per partition, written by `commit` only. On Kafka its
         changelog is the compacted topic "state.<store>", which must exist.
         """
@@ -217,13 +217,13 @@ class Log(Protocol):
         """Records of several partitions, below the end when the call began; on Kafka the partitions are mixed."""
 
     def beginning(self, topic: str) -> list[int]:
-        """First offset still kept, per partition."""
+        """First retained offset, per partition."""
 
     def end(self, topic: str) -> list[int]:
         """Offset after the last visible record, per partition."""
 
     def offset_at(self, topic: str, time_ms: int) -> list[int]:
-        """First offset whose timestamp is >= time_ms, per partition (the end if none); clocks may have stepped back."""
+        """First offset with a timestamp >= time_ms, per partition (the end if none); timestamps may be out of order."""
 
     def committed(self, group: str, topic: str) -> list[int | None]:
         """Committed offsets of a group, per partition."""
@@ -232,34 +232,34 @@ class Log(Protocol):
         """Set a group's committed offsets. Raises StreamError while the group has live members."""
 
     def members(self, group: str) -> list[str]:
-        """Names of a group's live members, sorted; one that died counts until its lease or session ends."""
+        """Sorted names of a group's live members; a dead member counts until its lease or session ends."""
 
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Committed state of a store in key order, outside of any group (audit)."""
 
     def read_state(self, store: str, partition: int) -> AbstractContextManager[StateReader]:
-        """Committed state of a store now, outside of any group, for one thread; Kafka reads the changelog for it."""
+        """A snapshot of a store's committed state, for one thread; Kafka reads the changelog for it."""
 
     def sizes(self, topics: Sequence[str]) -> dict[str, TopicSize]:
-        """The sizes of these topics; those that do not exist are left out."""
+        """The sizes of these topics, without missing ones."""
 
     def expire(self, now_ms: int, needed: Mapping[str, Sequence[int]] = NONE_NEEDED, most: float = 1.0) -> int:
         """Apply retention and compaction; returns the bytes freed (0 on Kafka, whose broker does it).
 
-        The age of a record dated after `now_ms` is not known: it goes with the next one behind it that is too old.
+        A record dated after `now_ms` has no known age: it expires with the next too old record after it.
 
-        `needed`: topic -> offset per partition from which on records stay, until a later call does not name them;
-        missing topics are passed over. On Kafka all of a named topic stays. Raises StreamError for a wrong number of
-        offsets. `most`: share of a topic's records that may go by age. A topic that would lose more keeps its old
-        records; TooMuchExpired names it after everything else was done (Kafka ignores `most`).
+        `needed`: topic -> first offset to keep, per partition; it holds until a later call omits the topic. Missing
+        topics are skipped. On Kafka a needed topic keeps all records. Raises StreamError for a wrong number of offsets.
+        `most`: largest share of a topic's records that may expire by age. A topic that would lose more keeps its old
+        records; TooMuchExpired names it after all other work (Kafka ignores `most`).
         """
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """Delete topics with their records, groups with their offsets, stores with state and changelog.
 
-        Returns the bytes freed, as far as known; missing ones are passed over. A topic that is created again begins
-        at offset 0; a member that reads the old one gets UnknownTopic. Raises StreamError, and removes nothing, while a
-        group has live members.
+        Returns the freed bytes, as far as known; missing ones are skipped. A recreated topic begins at offset 0; a
+        member that reads the old topic gets UnknownTopic. Raises StreamError, and removes nothing, while a group has
+        live members.
         """
 
     def close(self) -> None:
@@ -267,7 +267,7 @@ class Log(Protocol):
 
 
 def check_size(output: Output) -> None:
-    """Raises RecordTooLarge when the value of a record is above the log's cap."""
+    """Raises RecordTooLarge if a record's value exceeds the log's cap."""
     if output.value is not None and len(output.value) > RECORD_CAP_BYTES:
         raise RecordTooLarge(
             f"a record of {len(output.value)} bytes for topic {output.topic!r} is above the cap of "
@@ -276,7 +276,7 @@ def check_size(output: Output) -> None:
 
 
 def check_partitions(topics: Sequence[Topic], existing: Mapping[str, int]) -> None:
-    """Raises TopicMismatch where a topic exists with another number of partitions than is wanted."""
+    """Raises TopicMismatch if a topic exists with another number of partitions."""
     for topic in topics:
         if existing.get(topic.name, topic.partitions) != topic.partitions:
             raise TopicMismatch(
@@ -286,12 +286,12 @@ def check_partitions(topics: Sequence[Topic], existing: Mapping[str, int]) -> No
 
 
 def check_offsets(topic: str, offsets: Sequence[int], partitions: int) -> None:
-    """Raises StreamError where the offsets are not one for each partition."""
+    """Raises StreamError unless there is one offset per partition."""
     if len(offsets) != partitions:
         raise StreamError(f"topic {topic!r} has {partitions} partitions, {len(offsets)} offsets were given")
 
 
 def check_idle(group: str, members: Sequence[str], doing: str) -> None:
-    """Raises StreamError while a group has live members; `doing`: what must wait for their end."""
+    """Raises StreamError while a group has live members; `doing` names the refused action."""
     if members:
         raise StreamError(f"group {group!r} has live members ({', '.join(members)}): stop them before {doing}")

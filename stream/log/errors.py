@@ -16,7 +16,7 @@ class Fenced(StreamError):
 
 
 class LogUnavailable(StreamError):
-    """The log is away, its disk full or locked; nothing became visible. The operator brings it back or frees disk."""
+    """The log is unavailable, or its disk full or locked; nothing became visible. The operator restores it."""
 
     retriable = True
 
@@ -34,11 +34,11 @@ class TooMuchExpired(StreamError):
 
 
 class RecordTooLarge(StreamError):
-    """A record is above the log's cap; it goes to the dead letters in place of the topic."""
+    """A record exceeds the log's cap; it goes to the dead letters instead."""
 
 
 class BadRecord(StreamError):
-    """Bytes on a topic that are no record of its type; they go to the dead letters."""
+    """Bytes on a topic are not a valid record; they go to the dead letters."""
 
 
 class RecordsExpired(BadRecord):

@@ -1,4 +1,4 @@
-"""Offsets of groups: where a group resumes, records that expired unread, and offsets that a broker would forget."""
+"""Offsets of groups: where to resume, records that expired unread, and renewal of offsets on Kafka."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def expired(at: At, first: int, stop: int, group: str, now_ms: int) -> Message:
 
 
 def next_offset(committed: int | None, end: int, first: int = 0) -> int:
-    """Where a group resumes: at its committed offset, at 0 without one, at `first` where that is beyond the end.
+    """Where a group resumes: at its committed offset, at 0 without one, at `first` if the offset is beyond the end.
 
-    An offset beyond the end is of a topic that was made anew or cut: to wait there would skip records in silence.
+    An offset beyond the end belongs to a recreated or truncated topic: waiting there would silently skip records.
     """
     if committed is None:
         return 0
@@ -30,7 +30,7 @@ def next_offset(committed: int | None, end: int, first: int = 0) -> int:
 
 
 def log_beyond_end(at: At, committed: int, end: int, group: str) -> None:
-    """Log that a group reads a partition again, since its offset lies beyond the end, see `next_offset`."""
+    """Log that a group rereads a partition because its offset is beyond the end, see `next_offset`."""
     log.warning(
         "offset_beyond_end",
         group=group,
@@ -43,10 +43,10 @@ def log_beyond_end(at: At, committed: int, end: int, group: str) -> None:
 
 
 def renew_offsets(log: Log, group: str, topics: Sequence[str]) -> bool:
-    """Set the offsets of a group without members to their present values, so that they stay; True if that was done.
+    """Set the offsets of an idle group to their present values, so that they do not expire; True if done.
 
-    Kafka forgets what members committed after `offsets.retention.minutes` without a member (a week), not what was set.
-    Call it once a day: a member that joins, commits and leaves meanwhile reads records again. Raises LogUnavailable.
+    Kafka expires committed offsets after `offsets.retention.minutes` without a member (a week), but not set ones. Call
+    it once a day: a member that joins, commits and leaves in between would reread records. Raises LogUnavailable.
     """
     if not log.forgets_offsets or log.members(group):
         return False
@@ -62,7 +62,7 @@ def renew_offsets(log: Log, group: str, topics: Sequence[str]) -> bool:
             log.reset(group, topic, offsets)
         except LogUnavailable:
             raise
-        except StreamError:  # somebody joined, or the topic was removed meanwhile
+        except StreamError:  # a member joined, or the topic was removed
             continue
         renewed = True
     return renewed

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder, and those above it that are missing, with mode 0700. Raises OSError."""
+    """Create a folder and its missing parents with mode 0700. Raises OSError."""
     missing = [place for place in (folder, *folder.parents) if not place.exists()]
     for place in reversed(missing):
         place.mkdir(mode=0o700, exist_ok=True)

@@ -1,7 +1,7 @@
-"""Owners of partitions: a fair, sticky share for each live member; fair turns in a poll; pauses.
+"""Shares of partitions: a fair, sticky share for each live member; fair turns in a poll; pauses.
 
-Each member computes only its own next step: it gives up what is above its share, and takes free partitions up to it, so
-none is taken from a live member. The shares sum to the number of partitions: repeated steps end in a disjoint cover.
+Each member computes its own next step: it gives up partitions above its share, and takes free ones up to it. The shares
+sum to the number of partitions, so repeated steps assign each partition to exactly one member.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class LeaseStep(NamedTuple):
 
 
 def fair_counts(members: Collection[str], owners: Mapping[int, str], partitions: int) -> dict[str, int]:
-    """Number of partitions for each live member; the odd ones go to those that own most today, ties by name."""
+    """Number of partitions per live member; the remainder goes to the members that own most now, ties by name."""
     owned = Counter(owner for owner in owners.values() if owner in members)
     ranked = sorted(members, key=lambda name: (-owned[name], name))
     least, odd = divmod(partitions, len(ranked))
@@ -45,7 +45,7 @@ def fair_part(left: int, turns_left: int) -> int:
 
 
 class Pauses:
-    """Pauses of single partitions, or of all, newly won ones included."""
+    """Pauses of single partitions, or of all partitions including later ones."""
 
     def __init__(self) -> None:
         self._some: set[int] = set()

@@ -1,4 +1,4 @@
-"""Keyed state in a SQLite table `state (key, value, due_at)`; the logs differ in how they reach it."""
+"""Keyed state in a SQLite table `state (key, value, due_at)`; subclasses provide the access."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SqlState:
         return found[0][0] if found else None
 
     def scan(self, prefix: bytes, limit: int, after: bytes | None = None) -> list[tuple[bytes, bytes]]:
-        # One bound below: SQLite seeks to only one of two, and would read all rows of the prefix up to `after`.
+        # Only one lower bound: of two, SQLite might seek to the smaller one and read all rows up to `after`.
         where, values = ("key > ?", [after]) if after is not None and after >= prefix else ("key >= ?", [prefix])
         end = _beyond(prefix)
         if end is not None:
@@ -66,6 +66,6 @@ class MemoryState(SqlState):
 
 
 def _beyond(prefix: bytes) -> bytes | None:
-    """The smallest key above all that start with prefix; None where there is none."""
+    """The smallest key above all keys with the prefix; None if there is none."""
     trimmed = prefix.rstrip(b"\xff")
     return trimmed[:-1] + bytes([trimmed[-1] + 1]) if trimmed else None

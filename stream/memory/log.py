@@ -14,7 +14,7 @@ _MEMORY_DISK = Path("/dev/shm")  # noqa: S108  # private folders are made in it
 
 
 class MemoryLog(EmbeddedLog):
-    """An embedded log in a temporary folder, in memory where the system has such a folder. It goes with this object."""
+    """An embedded log in a temporary folder, in memory if possible. It is deleted with this object."""
 
     def __init__(self, *, clock: Clock = wall_ms, lease_ms: int = 10_000) -> None:
         folder = tempfile.mkdtemp(prefix="farmwatch-log-", dir=_MEMORY_DISK if _MEMORY_DISK.is_dir() else None)

@@ -1,4 +1,4 @@
-"""One batch of a stage in the making: records in, one `Commit` out, nothing visible in between."""
+"""Processes one batch of a stage: records in, one `Commit` out."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Batch:
         self._outputs: list[Output] = []
         self._offsets: dict[At, int] = {}
         self.meter = Meter()
-        self.outcomes: list[bool] = []  # for the breaker: whether a record failed
+        self.outcomes: list[bool] = []  # for the breaker: one per record, True = failed
         self.dead_letters = 0
-        self.heartbeats: list[int] = []  # their starts, ms
-        self.expired: list[Message] = []  # spans that retention took unread
+        self.heartbeats: list[int] = []  # start times, ms
+        self.expired: list[Message] = []  # spans that expired unread
         self.last_error: Exception | None = None
 
     def process(self, messages: Sequence[Message], prepared: Mapping[int, Any]) -> None:
@@ -70,10 +70,10 @@ class Batch:
             record, result = prepared
             with context.savepoint():
                 self._stage.process(record, result, context)
-        except Exception as error:  # its class tells whether it concerns one record
+        except Exception as error:  # the class decides whether it concerns one record
             if not concerns_one_record(error):
                 raise
-            if not message.damage or message.may_return:  # else waiting does not help: no fault of the stage
+            if not message.damage or message.may_return:  # permanent damage is not the stage's fault
                 self.outcomes.append(True)
             self.dead_letters += 1
             self.last_error = error
@@ -106,7 +106,7 @@ class Batch:
 
 
 def concerns_one_record(error: Exception) -> bool:
-    """Whether only its record goes to the dead letters: a `retriable` or `fatal` error ends the batch."""
+    """Whether the error sends only its record to the dead letters; `retriable` and `fatal` errors end the batch."""
     return not (getattr(error, "retriable", False) or getattr(error, "fatal", False))
 
 
@@ -124,7 +124,7 @@ def decoded(stage: Stage, messages: Sequence[Message]) -> dict[int, Record | Exc
 
 
 def prepare(stage: Stage, records: Mapping[int, Record | Exception]) -> dict[int, Any]:
-    """The stage's slow work: index -> (record, result) or exception. After a failure each record is prepared alone."""
+    """Run the stage's slow work: index -> (record, result) or exception. After a failure, retry record by record."""
     good = {index: record for index, record in records.items() if isinstance(record, Record)}
     prepared: dict[int, Any] = {i: r for i, r in records.items() if isinstance(r, Exception)}
     try:
@@ -142,10 +142,10 @@ def prepare(stage: Stage, records: Mapping[int, Record | Exception]) -> dict[int
 
 @dataclass(frozen=True, slots=True)
 class InFlightBatch:
-    """The messages of one batch in the order of their reading, and the stage's slow work on them."""
+    """The messages of one batch in reading order, and the stage's slow work on them."""
 
     messages: Sequence[Message]
-    epochs: Sequence[int]  # of ownership, under which the messages were read
+    epochs: Sequence[int]  # ownership epoch of each message
     work: Future[dict[int, Any]] | None  # None: there is nothing to do
     started_s: float
 
@@ -153,7 +153,7 @@ class InFlightBatch:
         return self.work is None or bool(wait([self.work], timeout=timeout_s).done)
 
     def still_owned(self, owned: Mapping[int, int]) -> tuple[list[Message], dict[int, Any]]:
-        """The messages of partitions not lost since, with their results; raises the error of the slow work."""
+        """The messages of partitions that are still owned, with results. Raises the error of the slow work."""
         prepared = self.work.result() if self.work is not None else {}
         kept: list[Message] = []
         results: dict[int, Any] = {}

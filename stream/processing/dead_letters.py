@@ -1,4 +1,4 @@
-"""Records that cannot be processed: where they go, and when too many of them stop the stage."""
+"""Dead letters: their format, and the breaker that stops a stage after too many."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ERROR_CHARS = 500  # of an error's text; it may quote crawled content
 
 
 class BreakerOpen(StreamError):
-    """Too many records fail: the stage waits. The operator reads the cause, mends stage or setting, restarts."""
+    """Too many records fail: the stage waits. The operator reads the cause, fixes it, and restarts."""
 
     retriable = True
 
@@ -23,7 +23,7 @@ _ORIGIN = {"topic": "origin-topic", "partition": "origin-partition", "offset": "
 
 
 class DeadLetter(msgspec.Struct, frozen=True, rename=_ORIGIN):
-    """A dead letter as read back: where the record came from and why it was given up."""
+    """A decoded dead letter: the origin of the record and the error."""
 
     topic: str
     partition: int
@@ -33,8 +33,8 @@ class DeadLetter(msgspec.Struct, frozen=True, rename=_ORIGIN):
     attempts: int
     key: bytes
     value: bytes | None
-    run: str = ""  # that the stage worked for; of a stage that works for none, the run that the record is of; "" = none
-    expired: int = 0  # how many offsets from `offset` on retention took before the stage read them; 0 = a single record
+    run: str = ""  # the stage's run, or else the record's; "" = none
+    expired: int = 0  # number of offsets from `offset` that expired unread; 0 = a single record
 
     @classmethod
     def read(cls, message: Message) -> DeadLetter:
@@ -47,7 +47,7 @@ class DeadLetter(msgspec.Struct, frozen=True, rename=_ORIGIN):
 
 
 def dead_letter(message: Message, stage: str, error: Exception, attempts: int, run: str = "") -> Output:
-    """The dead letter of `message`, its origin and error in the headers; one with `expired` names the first offset."""
+    """The dead letter of `message`, with origin and error in headers; for an expired span, the first offset."""
     text = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
     headers = {
         **message.headers,
@@ -72,7 +72,7 @@ class Breaker:
         self._least = least
 
     def check(self, failed: list[bool], last_error: Exception | None = None) -> None:
-        """Raise BreakerOpen, naming the last error, if too many of the last records and of those in `failed` failed."""
+        """Raise BreakerOpen with the last error if too many of the recent records, including `failed`, have failed."""
         recent = [*self._outcomes, *failed][-(self._outcomes.maxlen or 0) :]
         dead = sum(recent)
         if dead >= self._least and dead > self._share * len(recent):

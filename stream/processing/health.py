@@ -16,7 +16,7 @@ class Health:
 
 
 class Watchdog:
-    """Unhealthy when the loop does not tick, or when it has had input and got nowhere with it for `limit_s`."""
+    """Reports a stage as unhealthy if the loop does not tick, or makes no progress on its input for `limit_s`."""
 
     def __init__(self, limit_s: float, monotonic: Callable[[], float]) -> None:
         self._limit_s = limit_s
@@ -29,7 +29,7 @@ class Watchdog:
         self._ticked_at = self._monotonic()
 
     def progressed(self, *, idle: bool = False) -> None:
-        """A batch was committed; or, `idle`, there was nothing to do, or slow work moved on."""
+        """Note progress: a commit, progress of slow work, or (`idle`) no input."""
         self._progress_at = self._monotonic()
         if not idle:
             self._trouble = ""

@@ -1,4 +1,4 @@
-"""Heartbeats: records without content that travel through all stages, to measure the time that this takes."""
+"""Heartbeats: empty records that pass through all stages, to measure the latency."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ KEY = b"heartbeat"
 
 
 def is_heartbeat(message: Message) -> bool:
-    """True for a heartbeat, which carries no record; of a damaged record no header can be trusted."""
+    """Whether a message is a heartbeat; False for a damaged message, because its headers may be wrong."""
     return HEADER in message.headers and not message.damage
 
 

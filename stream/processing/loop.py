@@ -1,8 +1,7 @@
-"""The loop that runs a stage on a log: poll, prepare, process, commit; or roll back and try again.
+"""The loop that runs a stage on a log: poll, prepare, process, commit; or roll back and retry.
 
-One thread runs it; slow work of the stage runs beside it while the membership is kept alive. A stage may have several
-batches in flight (`Stage.ahead`): they are processed and committed in the order in which they were read, and a rollback
-drops them all.
+It runs in one thread; slow work of the stage runs in others while the loop keeps the membership alive. A stage may have
+several batches in flight (`Stage.ahead`). They are processed and committed in reading order; a rollback drops all.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class LoopSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     backoff_s: PositiveSeconds = 0.1  # first wait after a transient error; doubles
     backoff_cap_s: PositiveSeconds = 30.0  # longest wait
     drain_s: Seconds = 20.0  # after SIGTERM, batches in flight may take this long to be committed
-    watchdog_s: PositiveSeconds = 120.0  # with input, so long without a commit or progress of slow work is unhealthy
+    watchdog_s: PositiveSeconds = 120.0  # time with input but without progress until unhealthy
     breaker_window: PositiveCount = 200  # records looked back on
     breaker_share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 0.5  # of them in the dead letters opens the breaker
     breaker_least: PositiveCount = 20  # dead letters below which it stays closed
@@ -90,8 +89,8 @@ class StageLoop:
         return self._watchdog.health()
 
     def run(self, stop: threading.Event) -> None:
-        """Work until `stop` is set, then drain for `drain_s`. Raises an error that lasts and concerns no record."""
-        collect_rarely()
+        """Work until `stop` is set, then drain for `drain_s`. Raises permanent errors that concern no single record."""
+        raise_gc_threshold()
         try:
             while not stop.is_set() or self._ahead:
                 self.cycle(stop)
@@ -104,7 +103,7 @@ class StageLoop:
                 log.warning("leaving_failed", stage=self._stage.name, error=_line(error))
 
     def cycle(self, stop: threading.Event) -> bool:
-        """One round; True if a batch was committed. Transient errors end in a rollback and a wait."""
+        """Run one round; True if a batch was committed. After a transient error, roll back and wait."""
         try:
             committed = self._round(stop)
         except Exception as error:
@@ -120,7 +119,7 @@ class StageLoop:
         self._watchdog.ticked()
         flight = self._ahead.popleft() if self._ahead else self._read(self._stage.poll_s)
         self._follow_assignment()
-        if not self._await(flight, stop):  # stopped, and the work outlasted the drain
+        if not self._await(flight, stop):  # stopped before the work ended
             self._drop_ahead()
             return False
         self._follow_assignment()
@@ -140,7 +139,7 @@ class StageLoop:
         return commit is not None
 
     def _read(self, wait_s: float) -> InFlightBatch:
-        """Gather a batch and begin its slow work, which runs beside the loop where the stage has any."""
+        """Gather a batch and start its slow work, if any, in another thread."""
         started_s = self._monotonic()
         messages, epochs = self._gather(wait_s)
         records = decoded(self._stage, messages)
@@ -153,7 +152,7 @@ class StageLoop:
         return InFlightBatch(messages, epochs, work, started_s)
 
     def _gather(self, wait_s: float) -> tuple[list[Message], list[int]]:
-        """A batch with each record's ownership epoch; where the stage has background topics, of one poll only."""
+        """Read a batch with each record's ownership epoch; only one poll if the stage has background topics."""
         limit = min(self._settings.max_records, self._stage.max_records)
         room = self._settings.max_bytes
         messages: list[Message] = []
@@ -176,7 +175,7 @@ class StageLoop:
         return messages, epochs
 
     def _await(self, flight: InFlightBatch, stop: threading.Event) -> bool:
-        """Wait for slow work; meanwhile read ahead, then hold back. False when `stop` is set and the drain is over."""
+        """Wait for slow work; meanwhile read ahead, then pause. False if the drain after `stop` is over."""
         held = False
         while True:
             reads_ahead = not stop.is_set() and len(self._ahead) < self._stage.ahead - 1
@@ -214,7 +213,7 @@ class StageLoop:
     def _drop_ahead(self) -> None:
         for flight in self._ahead:
             if flight.work is not None:
-                flight.work.cancel()  # where it has begun, it ends unheeded
+                flight.work.cancel()  # if already running, its result is ignored
         self._ahead.clear()
 
     def _follow_assignment(self) -> None:
@@ -269,7 +268,7 @@ class StageLoop:
     def _back_off(self, stop: threading.Event, error: Exception) -> None:
         s = self._settings
         if isinstance(error, Fenced) and self._attempt == 2:
-            return  # usually a rebalance, over at once; a second one may be a namesake that holds our place
+            return  # usually a short rebalance; a second one may be a process with the same name
         doubled = s.backoff_s * 2.0 ** min(self._attempt - 2, 16)
         wait_s = s.backoff_cap_s if isinstance(error, BreakerOpen) else min(s.backoff_cap_s, doubled)
         until = self._monotonic() + wait_s * random.uniform(0.75, 1.0)  # noqa: S311  # spreads retries, hides nothing
@@ -303,8 +302,8 @@ class StageLoop:
         return self._memory.over(partition, self._member.state(partition), self._cpu.sampled)
 
 
-def collect_rarely() -> None:
-    """Look for cycles once there are 10,000 new objects, more than a batch holds: that was a tenth of CRAWL's CPU."""
+def raise_gc_threshold() -> None:
+    """Let Python's garbage collector run less often: it took a tenth of CRAWL's CPU."""
     if 0 < gc.get_threshold()[0] < _OBJECTS:
         gc.set_threshold(_OBJECTS)
 

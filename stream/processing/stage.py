@@ -1,4 +1,4 @@
-"""A stage: an object that turns records into outputs and state changes, and knows nothing of the log.
+"""The stage interface: turns records into outputs and state changes, independent of the log.
 
 The loop (stream.processing.loop) owns polling, decoding, transactions, retries and dead letters.
 """
@@ -15,8 +15,8 @@ from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Record, encode
 
-BY_REPLAY = "replay"  # header of a verdict that a replay gave: it may have requested no score of the text
-PASSED_ON = ("traceparent", "run", "feature_epoch", "ruleset")  # headers that an output takes over from its input
+BY_REPLAY = "replay"  # header of a replay's verdict: the text may have no score request
+PASSED_ON = ("traceparent", "run", "feature_epoch", "ruleset")  # headers copied from input to output
 
 
 Series = tuple[str, Mapping[str, str]]  # metric, labels
@@ -30,12 +30,14 @@ class Context:
     state: KeyedState | Any  # None for a stage without a store
     meter: Meter
     now_ms: int
-    headers: Headers = field(default_factory=lambda: NO_HEADERS)  # that the record at hand passes on; empty in a tick
+    headers: Headers = field(
+        default_factory=lambda: NO_HEADERS
+    )  # headers that the current record passes on; empty in a tick
     outputs: list[Output] = field(default_factory=list)
 
     @contextmanager
     def savepoint(self) -> Iterator[None]:
-        """Undo the changes of the `with` block where an error leaves it."""
+        """Undo the changes of the `with` block if it raises."""
         state = self.state.mark() if self.state is not None else 0
         meter, outputs = self.meter.mark(), len(self.outputs)
         try:
@@ -48,7 +50,7 @@ class Context:
             raise
 
     def emit(self, topic: str, record: Record, *, key: str | None = None, headers: Headers = NO_HEADERS) -> None:
-        """Append a record in the partition at hand; `key` defaults to its site. Raises RecordTooLarge."""
+        """Append a record in the current partition; `key` defaults to its site. Raises RecordTooLarge."""
         name = (record.site if key is None else key).encode()
         output = Output(topic, self.partition, name, encode(record), {**self.headers, **headers})
         check_size(output)
@@ -61,23 +63,23 @@ class Context:
 class Stage:
     """Base of the stages. Subclasses declare their inputs, and override `process` and other methods as needed.
 
-    `process` and `tick` raise: an error whose class says `retriable = True` rolls the batch back and tries it again,
-    one that says `fatal = True` ends the process; any other sends the record to the dead letters.
+    Errors of `process` and `tick`: with `retriable = True` on the class, the batch is rolled back and retried; with
+    `fatal = True` the process ends; any other error sends the record to the dead letters.
     """
 
     name: ClassVar[str]
-    run: str = ""  # that it works for; "" = none: its records say of which they are
+    run: str = ""  # the stage's run; "" = none, the records name theirs
     inputs: Mapping[str, type[Record]]  # topic -> its records
-    background: Collection[str] = ()  # of the inputs, those that are read only while no other one waits
+    background: Collection[str] = ()  # inputs read only while no other input waits
     forward: str | None = None  # the topic on which heartbeats travel on
     heartbeat_input: str | None = None  # the one input whose heartbeats count; None = any, "" = none
     store: str | None = None  # name of the keyed state
     poll_s: float = 0.5  # longest wait for input before the next tick
     max_records: int = 1000  # of a batch; fewer for slow stages, since a crash repeats a batch
-    ahead: int = 1  # batches whose slow work may run at once; `prepare` must stand calls from so many threads
+    ahead: int = 1  # batches with concurrent slow work: `prepare` is called from this many threads
 
     def prepare(self, records: Sequence[Record]) -> Sequence[Any]:
-        """Slow work for a batch, in a thread, without state: a result a record, an exception for a failed one."""
+        """Do slow work for a batch, in a thread, without state. Returns one result or exception per record."""
         return records
 
     def process(self, record: Any, prepared: Any, ctx: Context) -> None:
@@ -85,24 +87,24 @@ class Stage:
         raise NotImplementedError
 
     def tick(self, contexts: Mapping[int, Context]) -> None:
-        """Called once a cycle with a context per owned partition: timers, results of work that runs beside the loop."""
+        """Called once per cycle with a context per owned partition, for timers and results of background work."""
 
     def lost(self, partitions: Sequence[int]) -> None:
-        """Drop the caches of these partitions: they went to another member, or their batch was rolled back."""
+        """Drop the caches of these partitions: they were lost, or their batch was rolled back."""
 
     def on_dead_letter(self, partition: int) -> None:
-        """A record of this partition went to the dead letters: drop the caches that `process` changed."""
+        """Drop the caches that `process` changed: a record of this partition went to the dead letters."""
         self.lost([partition])
 
     def committed(self) -> None:
-        """The batch is durable: caches that were updated with it are right."""
+        """Called when the batch is durable."""
 
     def ready(self) -> bool:
-        """True when the stage can work (model loaded, helpers started); part of /readyz."""
+        """Whether the stage can work (model loaded, helpers started); part of /readyz."""
         return True
 
     def starting(self) -> bool:
-        """True while models or helpers are still being loaded, so that no progress can be expected."""
+        """Whether models or helpers are still loading, so that no progress is expected."""
         return False
 
     def advanced(self) -> int:
@@ -110,7 +112,7 @@ class Stage:
         return 0
 
     def metric_series(self, run: str) -> Iterator[Series]:  # noqa: ARG002 - for those that override it
-        """Series exported as 0 before anything happens: one that appears with its first event hides that from rates."""
+        """Series exported as 0 from the start; otherwise Prometheus rates miss the first event."""
         yield "stage_duration_seconds", {"stage": self.name}
         for topic in self.inputs:
             yield "log_records", {"topic": topic, "direction": "in"}

@@ -1,7 +1,7 @@
-"""Keyed state of a partition: committed values remembered below, changes that a batch has staged above.
+"""Keyed state of a partition: a cache of committed values, and the staged changes of a batch.
 
-Nothing is written until the loop commits `changes()`. Only its owner writes a partition's state: values that it
-has read or committed are valid until the partition may have had another owner, or a commit's outcome is not known.
+Nothing is written until the loop commits `changes()`. Only the owner writes a partition's state, so cached values are
+valid until ownership may have changed or the outcome of a commit is unknown.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from typing import Any
 
 from stream.log.contract import StateChange, StateReader
 
-_ROOM = 2000  # values of a partition, those used longest ago leave; some 24 MB for all of 24 partitions
-_VALUE_CAP_BYTES = 1024  # larger values are rare, and would take the room of many
+_ROOM = 2000  # cached values per partition (LRU); some 24 MB for 24 partitions
+_VALUE_CAP_BYTES = 1024  # larger values are not cached
 Timed = Callable[[Callable[..., Any]], Callable[..., Any]]
-_READ_PAST = 16  # staged deletions; where there are more a scan reads on
+_READ_PAST = 16  # staged deletions covered by one read of a scan
 
 
 class KeyedState:
@@ -81,7 +81,7 @@ class KeyedState:
                 del self._order[bisect.bisect_left(self._order, key)]
 
     def next_due(self) -> int | None:
-        """The earliest due time, or None; staged removals may make it early, never late."""
+        """The earliest due time, or None; may be too early after staged removals, never too late."""
         staged = [c.due_at for c in self._staged.values() if c.due_at is not None and c.value is not None]
         committed = self._committed.next_due()
         return min([*staged, *([] if committed is None else [committed])], default=None)
@@ -137,17 +137,17 @@ def _keep(values: _Values, key: bytes, value: bytes | None) -> None:
 
 
 class StateMemory:
-    """Committed values that one process remembers of the partitions that it owns."""
+    """One process's cache of committed values of its partitions."""
 
     def __init__(self) -> None:
         self._partitions: dict[int, _Values] = {}
 
     def over(self, partition: int, committed: StateReader, timed: Timed = lambda read: read) -> StateReader:
-        """The committed state of a partition, read through this memory; `timed` wraps the reads of the log."""
+        """The committed state of a partition, read through this cache; `timed` wraps the reads of the log."""
         return _Remembered(committed, self._partitions.setdefault(partition, _Values()), timed)
 
     def committed(self, state: Mapping[int, Sequence[StateChange]]) -> None:
-        """Take over the changes of a commit, by partition, to keys that were looked up: nothing else is remembered."""
+        """Apply the changes of a commit, by partition, to cached keys."""
         for partition, changes in state.items():
             values = self._partitions.setdefault(partition, _Values())
             for change in changes:
@@ -163,7 +163,7 @@ class StateMemory:
 
 
 class _Remembered:
-    """A `StateReader`; look-ups of single keys are remembered."""
+    """A `StateReader` that caches look-ups of single keys."""
 
     def __init__(self, committed: StateReader, values: _Values, timed: Timed) -> None:
         self._values = values

@@ -1,6 +1,6 @@
-"""Reading records outside of a stage's loop: a record that cannot be read is reported and left out.
+"""Reads records outside of a stage's loop; unreadable records are reported and skipped.
 
-`on_bad` gets it, else the function given to `reporting_to`; by default it is a warning in the process's log.
+`on_bad` receives them, or else the function given to `reporting_to`; the default logs a warning.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OnBad = Callable[[Message, BadRecord], None]
 
 
 def records_of(kind: type[R], messages: Iterable[Message], on_bad: OnBad | None = None) -> Iterator[tuple[Message, R]]:
-    """The records of `messages`, no heartbeats or tombstones; `on_bad` gets unreadable ones, and may raise."""
+    """The records of `messages` without heartbeats and tombstones; `on_bad` receives unreadable ones and may raise."""
     return ((message, record) for message, record in rows_of(kind, messages, on_bad) if record is not None)
 
 
@@ -38,7 +38,7 @@ def rows_of(
 
 
 def dead_letters_of(messages: Iterable[Message], on_bad: OnBad | None = None) -> Iterator[tuple[Message, DeadLetter]]:
-    """As `records_of`, of the topic of dead letters."""
+    """As `records_of`, for the topic of dead letters."""
     return _parsed(DeadLetter.read, messages, on_bad)
 
 
@@ -61,7 +61,7 @@ def report(message: Message, error: BadRecord, on_bad: OnBad | None = None) -> N
 
 @contextmanager
 def reporting_to(on_bad: OnBad) -> Iterator[None]:
-    """Within the block, and in its thread, `on_bad` gets unreadable records."""
+    """Within the block and its thread, `on_bad` receives unreadable records."""
     token = _on_bad.set(on_bad)
     try:
         yield
@@ -70,7 +70,7 @@ def reporting_to(on_bad: OnBad) -> Iterator[None]:
 
 
 class UnreadableCounter:
-    """Counts unreadable records by topic. A record that is read several times counts once."""
+    """Counts unreadable records by topic, each once."""
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}  # topic -> place and fault of the first one
@@ -81,7 +81,7 @@ class UnreadableCounter:
         self._places.setdefault(message.topic, set()).add((message.partition, message.offset))
 
     def lines(self) -> list[str]:
-        """A line a topic: how many records could not be read, where the first one is, and why."""
+        """One line per topic: number of unreadable records, and place and fault of the first one."""
         return [
             f"{counted(len(places), 'record')} of {topic} could not be read:"
             f" {'the first is ' if len(places) > 1 else ''}{self._first[topic]}; see `farmwatch doctor`"

@@ -1,7 +1,7 @@
-"""The runs on the topic `control`: read cheaply, and changed by one process at a time.
+"""The topic `control`: runs, rulesets and the alias of the live run; one writer at a time.
 
-A writer joins the group `control` under one name, which fences the writer before it, and then writes the row `writer`:
-all rows of earlier writers stand before that row. So of two writers at once, one commit is refused (`Fenced`).
+A writer joins the group `control` under one name, which fences the previous writer, and then writes the row `writer`:
+all rows of earlier writers precede it. So of two concurrent writers, one gets `Fenced`.
 """
 
 from __future__ import annotations
@@ -23,16 +23,15 @@ _GROUP = "control"
 _WRITER = "writer"
 _READ = 1  # newest schema that this code reads
 _ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
-_OF_OTHERS = ("search", "writer", "score")  # rows that say nothing of runs
+_OF_OTHERS = ("search", "writer", "score")  # rows that are not about runs
 _FENCED = (
-    "another process began to change the runs of this log: nothing of this change was written; "
-    "look at them, and try again"
+    "another process began to change the runs of this log: this change was not written; check the runs, and try again"
 )
 _LOOK_EVERY_S = 0.1
 
 
 class Scorers(msgspec.Struct, frozen=True, kw_only=True):
-    """Which detectors SCORE runs, as it said when it was started last; under `score`."""
+    """The detectors of SCORE since its last start; under `score`."""
 
     v: int = 1
     detectors: list[str]  # identities
@@ -49,7 +48,7 @@ class Control:
         self._log = log
         self._next = 0
         self._exists = False
-        self._faults: dict[bytes, BadRecord] = {}  # by key: rows that could not be read and were not replaced since
+        self._faults: dict[bytes, BadRecord] = {}  # by key: unreadable rows that have not been replaced
         self.runs: dict[str, Run] = {}
         self.rulesets: dict[str, str] = {}  # digest -> TOML text
         self.alias = Alias()
@@ -58,7 +57,10 @@ class Control:
         self.refresh()
 
     def refresh(self) -> bool:
-        """Take in new rows; True if there were any. SchemaTooNew, BadRecord while a key's newest row is unreadable."""
+        """Read new rows; True if there were any.
+
+        Raises SchemaTooNew; BadRecord while a key's newest row is unreadable.
+        """
         if not self._exists and CONTROL not in self._log.topics():
             return False
         self._exists = True
@@ -79,7 +81,7 @@ class Control:
 
     @property
     def live(self) -> Run | None:
-        """The run that is live; None while no live stage has ever begun."""
+        """The live run; None before the first start of a live stage."""
         return self.runs.get(self.alias.run)
 
     def ruleset_text(self, run: Run) -> str:
@@ -123,7 +125,7 @@ class ControlWriter:
         self._failed = False
 
     def put(self, *rows: Run | Alias | Cutover, rulesets: Sequence[tuple[str, str]] = ()) -> None:
-        """Append all or nothing. Raises as `Member.commit`; after an error it refuses every further change."""
+        """Append atomically. Raises as `Member.commit`; after an error it refuses all further changes."""
         outputs = [Output(CONTROL, 0, f"ruleset/{digest}".encode(), text.encode()) for digest, text in rulesets]
         outputs += [Output(CONTROL, 0, _key(row), msgspec.msgpack.encode(row)) for row in rows]
         self._commit(outputs)
@@ -132,25 +134,25 @@ class ControlWriter:
         self._commit([Output(CONTROL, 0, f"run/{run}".encode(), None)])
 
     def claim(self) -> None:
-        """Fence earlier writers, before anything is read. Raises as `put`."""
+        """Fence earlier writers; call it before reading. Raises as `put`."""
         self._commit([Output(CONTROL, 0, _WRITER_KEY, self._name)])
 
     def _commit(self, outputs: Sequence[Output]) -> None:
         if self._failed:
-            raise StreamError("an earlier change of the runs failed: begin anew, and read them again")
+            raise StreamError("an earlier change of the runs failed: read the runs again and start over")
         self._failed = True
         try:
             self._member.commit(Commit(outputs))
         except Fenced as error:
             raise Fenced(_FENCED) from error
         except LogUnavailable:
-            # A broker also answers so to a writer that is fenced while it commits: the topic shows the outcome.
+            # A broker gives the same answer to a writer fenced during a commit: the topic shows the outcome.
             if not self._look_up(outputs):
                 raise
         self._failed = False
 
     def _look_up(self, outputs: Sequence[Output]) -> bool:
-        """Whether they are there after all; Fenced where another took over, LogUnavailable where the log is away."""
+        """Check whether the changes were written. Raises Fenced if another writer took over, LogUnavailable."""
         give_up_at = time.monotonic() + self._look_s
         while True:
             found: dict[bytes, bytes | None] = {}  # the last row of each key
@@ -169,16 +171,16 @@ class ControlWriter:
             time.sleep(_LOOK_EVERY_S)
 
 
-def tell_scorers(log: Log, scorers: Scorers) -> None:
-    """Write which detectors SCORE runs. Only SCORE writes this row, so no fencing is needed. Raises as `Log.append`."""
+def write_scorers(log: Log, scorers: Scorers) -> None:
+    """Write the detectors of SCORE. Only SCORE writes this row, so it needs no fencing. Raises as `Log.append`."""
     log.append([Output(CONTROL, 0, _SCORERS_KEY, msgspec.msgpack.encode(scorers))])
 
 
 @contextmanager
 def exclusive(log: Log, clock: Clock = wall_ms, look_s: float = 2.0) -> Iterator[ControlWriter]:
-    """The one that may change `control`, until another begins; read a `Control` inside. Fenced, LogUnavailable.
+    """Open the only writer of `control`; read a `Control` inside. Raises Fenced, LogUnavailable.
 
-    `look_s`: how long a change without an answer is looked for; a writer that fenced this one writes its row sooner.
+    `look_s`: how long to look for a change without an answer; a writer that fenced this one writes its row sooner.
     """
     with closing(log.join(_GROUP, [CONTROL], member=_WRITER)) as member:
         writer = ControlWriter(log, member, f"{clock()} {uuid.uuid4()}".encode(), look_s)

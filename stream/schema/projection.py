@@ -1,6 +1,6 @@
-"""Projections: a record read without the fields that a reader does not need, which saves most of the decoding.
+"""Projections: structs that decode only some fields of a record, which saves most of the decoding time.
 
-A projection declares the wanted fields only; order, defaults and version come from the record. Its own default wins.
+A projection declares the needed fields; order, defaults and version come from the record. Its own defaults win.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _UNREAD = msgspec.Raw(b"\xc0")  # null
 
 
 def projection_of(record: type[Record]) -> Callable[[type[P]], type[P]]:
-    """Decorator: a class that declares some fields of `record` becomes a struct that reads them. Raises TypeError."""
+    """Class decorator: make a projection of `record` from the declared fields. Raises TypeError."""
 
     def derive(declared: type[P]) -> type[P]:
         wanted = {field.name: field for field in msgspec.structs.fields(declared)}

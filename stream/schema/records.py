@@ -38,17 +38,17 @@ class Hit(Record, frozen=True, kw_only=True):
     title: str = ""
     snippet: str = ""
     fetched_at: int = 0
-    imported: bool = False  # its page came from an archive: the crawler does not ask for it
+    imported: bool = False  # its page came from an archive: the crawler skips it
 
 
 class Page(Record, frozen=True, kw_only=True):
-    """One fetched URL, or one that was refused. `id` is the fetch id: digest of (url, visit), stable over crashes."""
+    """One fetched or refused URL. `id` is the fetch id: digest of (url, visit), stable across crashes."""
 
     page_id: str  # digest of the URL; the same on every visit
     url: str
     visit: int = 1
     outcome: str = "fetched"  # fetched | unchanged | refused | failed
-    reason: str = ""  # why refused or failed: robots, private_address, http_404, timeout, …
+    reason: str = ""  # of a refusal or failure: robots, private_address, http_404, timeout, …
     final_url: str = ""
     status: int = 0  # HTTP; 0 = no answer
     headers: dict[str, str] = {}  # content-type, last-modified, etag, x-robots-tag, …
@@ -61,12 +61,12 @@ class Page(Record, frozen=True, kw_only=True):
     duration_ms: int = 0
     found_by: str = "hit"  # hit | sitemap | link | import
     opt_out: list[str] = []  # opt-out signals seen on the page
-    hits: list[str] = []  # ids of the hits that asked for this URL
+    hits: list[str] = []  # ids of the hits with this URL
     address: str = ""  # IP address that answered; "" = none, or not known
 
 
 class Features(Record, frozen=True, kw_only=True):
-    """The measurements of a page, never a decision. `id` is the fetch id."""
+    """The measures of a page, without a decision. `id` is the fetch id."""
 
     page_id: str
     url: str
@@ -113,7 +113,7 @@ class Verdict(Record, frozen=True, kw_only=True):
 
 
 class ScoreRequest(Record, frozen=True, kw_only=True):
-    """An article's text on its way to a detector. `id` is the fetch id."""
+    """A request to score an article's text. `id` is the fetch id."""
 
     page_id: str
     url: str
@@ -152,7 +152,7 @@ class SiteState(Record, frozen=True, kw_only=True):
     scored: int = 0  # articles with a score
     abstained: int = 0
     flagged: int = 0
-    pages_used: int = 0  # scores that the decision rests on
+    pages_used: int = 0  # scores used for the decision
     llr: float = 0.0  # log-likelihood ratio, nats; of the method deciles the margin
     dropped_by: dict[str, int] = {}  # first failed rule -> pages
     sources: list[str] = []
@@ -218,7 +218,7 @@ def encode(record: Record) -> bytes:
 
 
 def decode(kind: type[R], value: bytes) -> R:
-    """Read a record of `kind`, also of an older schema. Raises SchemaTooNew or BadRecord."""
+    """Decode a record of `kind`, also of an older schema. Raises SchemaTooNew or BadRecord."""
     try:
         record: R = _decoder_of(kind).decode(value)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -232,7 +232,7 @@ def decode(kind: type[R], value: bytes) -> R:
 
 
 def read(kind: type[R], message: Message) -> R:
-    """Decode the record of a message. Raises as `decode`; BadRecord also where the log found its bytes damaged."""
+    """Decode the record of a message. Raises as `decode`, and BadRecord for damaged bytes."""
     if message.damage:
         raise BadRecord(message.damage)
     return decode(kind, message.value or b"")

@@ -1,7 +1,7 @@
 """Runs: names of their topics, groups and stores, and their rows on `control`.
 
-A run is one ruleset and one detector over the stored records. The alias `live` names the run of the live stages; one
-that becomes live resumes at the offsets of its own groups, so no record is judged twice under it or left out.
+A run is one ruleset and one detector over the stored records. The alias `live` names the run of the live stages. A run
+that becomes live resumes at the offsets of its own groups, so it judges each record exactly once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class RunNames(NamedTuple):
 
 
 def names_of(run: str, features: str = FEATURES, *, is_live: bool = False) -> RunNames:
-    """The names of a run that judges the topic `features`. Requests of the run that `is_live` are scored first."""
+    """Topics, groups and stores of a run that judges `features`. Requests of the live run are scored first."""
     of_first = run == LIVE
     end = "" if of_first else f".{run}"
     return RunNames(
@@ -76,20 +76,22 @@ def memory_store(features: str, epoch: str) -> str:
 class RunStatus:
     """The states of a run."""
 
-    RUNNING = "running"  # or broken off: nobody may be at work on it
-    DONE = "done"  # all up to its stop is judged and tallied
+    RUNNING = "running"  # or interrupted: possibly no process works on it
+    DONE = "done"  # everything up to its stop is judged and tallied
     CANCELLED = "cancelled"
     REMOVED = "removed"
 
 
 class Gap(NamedTuple):
-    """Offsets that left the log before a run read them; before its beginning, those of its window and older ones."""
+    """Offsets that expired before a run read them, including those before its start."""
 
     topic: str
     partition: int
     first: int
     last: int  # exclusive
-    kept_at: int | None = None  # gone before the run began: time (ms UTC) of the first record kept then, 0 = none was
+    kept_at: int | None = (
+        None  # expired before the start of the run: time (ms UTC) of the first record retained then, 0 = none
+    )
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,7 +105,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     epoch: str  # feature epoch of the judged features
     features: str = FEATURES  # topic that is judged
     remeasures: bool = False  # `features` is its own, measured from `pages`
-    why_source: str = ""  # why it begins at features, or at pages
+    why_source: str = ""  # reason for starting at features or at pages
     start: dict[str, list[int]] = {}  # topic -> first offsets; a topic that is not there is read from its beginning
     stop: dict[str, list[int]] = {}  # topic -> offsets to stop at; empty = it follows
     from_at: int = 0  # the window as asked for; 0 = earliest
@@ -120,7 +122,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
     articles: int | None = None  # as its rows had them when it was done last, and of these without a score
     unscored: int | None = None
     site_method: str = ""  # by which sites are judged, with its numbers, as text; "" = as configured
-    error: str = ""  # by which the last process that was at work on it ended; "" = by none
+    error: str = ""  # that ended its last process; "" = none
     measured_by: dict[str, str] = {}  # settings that make its feature epoch, where they are not the defaults
 
     @property
@@ -140,7 +142,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Alias(msgspec.Struct, frozen=True, kw_only=True):
-    """Which run is live; under `alias/live`."""
+    """The name of the live run; under `alias/live`."""
 
     v: int = 1
     run: str = LIVE
@@ -150,7 +152,7 @@ class Alias(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Cutover(msgspec.Struct, frozen=True, kw_only=True):
-    """One move of the alias; under `cutover/<number>`, for ever."""
+    """One change of the live run; under `cutover/<number>`, kept for ever."""
 
     v: int = 1
     number: int
@@ -161,5 +163,5 @@ class Cutover(msgspec.Struct, frozen=True, kw_only=True):
     from_digest: str = ""  # of the rulesets
     to_digest: str = ""
     why: str = ""
-    lag: int = 0  # records that the run had not dealt with
+    lag: int = 0  # records that the run had not processed
     back: bool = False

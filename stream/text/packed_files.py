@@ -1,4 +1,4 @@
-"""Files of lines as users have them: plain, or packed as .zst or .gz; and their lines, none longer than a cap."""
+"""Reads line files of users, plain or compressed as .zst or .gz, with a cap on the length of lines."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ZST_PIECE_BYTES = 2**10  # inflates to 32 MiB at most
 
 
 class DamagedFile(ValueError):
-    """A file is not packed as its name says, is cut short, or fails its checksum. The user packs it anew."""
+    """A compressed file is truncated, corrupt, or of another format. The user compresses it again."""
 
 
 @contextmanager
@@ -72,7 +72,7 @@ def _check_zst(raw: BinaryIO) -> None:
 
 
 def bounded_lines(stream: BinaryIO, cap_bytes: int) -> Iterator[bytes]:
-    """The lines of a stream; of one longer than `cap_bytes`, its first `cap_bytes` + 1: the rest takes no memory."""
+    """The lines of a stream; a longer line is cut to `cap_bytes` + 1 bytes, without loading the rest."""
     while line := stream.readline(cap_bytes + 1):
         if len(line) > cap_bytes and not line.endswith(b"\n"):
             while (rest := stream.readline(cap_bytes)) and not rest.endswith(b"\n"):

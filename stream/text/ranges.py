@@ -1,4 +1,4 @@
-"""Ranges of settings: the types by which settings bound their numbers, so that none is absurd or not finite.
+"""Types of bounded numbers for settings.
 
 msgspec checks them where a configuration is read, and docs/reference/configuration.md shows them.
 """

@@ -1,4 +1,4 @@
-"""Small pieces of messages: text on one line; counts, spans of time, moments, sizes and queues as people say them."""
+"""Formats parts of messages: one-line text, counts, durations, times, sizes and queues."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNITS = ((86_400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def one_line(cell: Any) -> str:
-    """A cell, or any data of a page, as text without control characters: it must not steer the operator's terminal."""
+    """Text on one line without control characters, safe for the operator's terminal."""
     if cell is None:
         return "-"
     text = f"{cell:.4g}" if isinstance(cell, float) else str(cell)

@@ -22,7 +22,7 @@ from crawler.web.urls import site_of
 from farmwatch.labels.labelled_pages import Label, LabelledPages
 from filters.duplicates.chunker import chunk, cuts
 from filters.extraction.extractor import extract
-from filters.measure.page_measures import Measured, RawPage, measure_raw
+from filters.measure.page_measures import PageMeasures, RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
 from filters.settings import MeasureSettings
@@ -70,10 +70,10 @@ class _Here(ExtractionPool):
     def __init__(self, settings: MeasureSettings) -> None:
         self._here = settings
 
-    def map(self, pages: Sequence[RawPage]) -> list[Measured]:
+    def map(self, pages: Sequence[RawPage]) -> list[PageMeasures]:
         sent = [msgspec.msgpack.decode(msgspec.msgpack.encode(page), type=RawPage) for page in pages]
         answers = [msgspec.msgpack.encode(measure_raw(page, self._here)) for page in sent]
-        return [msgspec.msgpack.decode(answer, type=Measured) for answer in answers]
+        return [msgspec.msgpack.decode(answer, type=PageMeasures) for answer in answers]
 
 
 class _Measure:

@@ -24,7 +24,7 @@ import msgspec
 import xxhash
 
 from farmwatch.config.config import Config
-from filters.judge_stage import JudgeStage, asked_store
+from filters.judge_stage import JudgeStage, requested_store
 from filters.measure.epoch import feature_epoch
 from filters.rules.judgement import ARTICLE, judge_and_text
 from filters.rules.ruleset import load_ruleset
@@ -122,7 +122,7 @@ def fill(kind: str, where: str, records: int, detector: str) -> tuple[str, int, 
     """Append features, hits and scores of `detector`: of what they are, bytes of all features, share of articles."""
     log = open_log(kind, where)
     own = [Topic(NAMES.verdicts, PARTITIONS), Topic(NAMES.sites, PARTITIONS, CleanupPolicy.COMPACT)]
-    stores = [Topic(f"state.{s}", PARTITIONS, CleanupPolicy.COMPACT) for s in (NAMES.tally_store, asked_store(RUN))]
+    stores = [Topic(f"state.{s}", PARTITIONS, CleanupPolicy.COMPACT) for s in (NAMES.tally_store, requested_store(RUN))]
     log.create([*all_topics(PARTITIONS, feature_epoch(MeasureSettings())), *own, *stores])
     base, what = base_features()
     ruleset = load_ruleset("default")

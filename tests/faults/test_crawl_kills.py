@@ -1,4 +1,4 @@
-"""kill -9 at random moments of a crawl: no URL is lost, none is published twice, and little is asked for again.
+"""kill -9 at random moments of a crawl: no URL is lost or published twice, and few requests are repeated.
 
 Only the crawler is killed, as a process of its own; the web's server is the witness of what it asked for. What is under
 way at a kill is what the server has seen and the log has no record of; nothing else may be asked for a second time.

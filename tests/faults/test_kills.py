@@ -1,4 +1,4 @@
-"""kill -9 at random moments of any role, and of the Kafka broker: in the end nothing is lost, doubled or different."""
+"""kill -9 at random moments of any role, and of the Kafka broker: the result equals that of an undisturbed run."""
 
 from __future__ import annotations
 

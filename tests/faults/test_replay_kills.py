@@ -1,4 +1,4 @@
-"""kill -9 of a replay in every phase, and up to its cutover: resumed, it ends as one that was left alone."""
+"""kill -9 of a replay in every phase and up to its cutover: after resuming, it ends like an undisturbed replay."""
 
 from __future__ import annotations
 
@@ -71,11 +71,11 @@ class Killing:
         return Command(self.folder / "replay.log", *given, records=records, dies=dies)
 
     def replay(self, name: str, dies: Dies = Dies.NEVER, records: int = 1000) -> int:
-        """Begin a run, or go on with it, until the process ends; its exit code."""
+        """Begin or resume a run until the process ends; returns its exit code."""
         return self.start(*self._arguments(name), records=records, dies=dies).code()
 
     def killed_runs(self, kills: int, longest_s: float, phases: set[str]) -> list[str]:
-        """Runs that were killed so often in all, in each of `phases` too, and that ended.
+        """Runs that were killed this many times in total, at least once in each of `phases`, and that ended.
 
         Where one ends before that, another one is begun.
         """
@@ -129,7 +129,7 @@ def world(tmp_path: Path) -> Iterator[LiveWorld]:
 
 
 def leave_unanswered(log: Log) -> None:
-    """SCORE has passed all requests of replays, and scored none: the next run asks anew."""
+    """Let SCORE pass all requests of replays without scoring: the next run requests them again."""
     log.reset("score", REPLAY_REQUESTS, log.end(REPLAY_REQUESTS))
 
 
@@ -146,7 +146,7 @@ def pages(number: int) -> list[Output]:
 
 
 def assert_same(world: LiveWorld, name: str, whole: str) -> None:
-    """A run has each verdict once and in order, the rows and the requests of one that was left alone."""
+    """Check that a run has the verdicts, rows and requests of an undisturbed run, each once and in order."""
     verdicts, rows = world.outcome(name)
     assert (verdicts, rows) == world.outcome(whole)
     assert max(Counter(verdict.id for verdict in verdicts).values()) == 1

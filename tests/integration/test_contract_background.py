@@ -31,7 +31,7 @@ def some(member: Member, most: int = 3) -> list[Message]:
 
 
 def test_live_records_go_first(world: World) -> None:
-    """Though the background topic was full before, all live records come before its first one; then it flows."""
+    """All live records come before the first background record, even if that is older."""
     member = joined(world)
     put(world, "later", *range(20))
     put(world, "live", *range(20))
@@ -40,7 +40,7 @@ def test_live_records_go_first(world: World) -> None:
 
 
 def test_a_live_record_overtakes_the_background(world: World) -> None:
-    """While the background is being read a live record comes: the very next poll returns it, and nothing else."""
+    """A live record that arrives while the background is read is returned alone by the next poll."""
     member = joined(world)
     put(world, "later", *range(40))
     for number in range(4):
@@ -50,7 +50,7 @@ def test_a_live_record_overtakes_the_background(world: World) -> None:
 
 
 def test_no_record_of_the_background_is_lost_or_doubled(world: World) -> None:
-    """However often live records come in between, each partition's background records come once and in order."""
+    """With live records in between, each partition's background records come once and in order."""
     member = joined(world)
     put(world, "later", *range(60))
     found: list[Message] = []
@@ -80,7 +80,7 @@ def test_a_rewind_takes_both_back(world: World) -> None:
 
 
 def test_paused_live_records_do_not_wait(world: World) -> None:
-    """What is held back is not waiting: the background of the other partitions flows meanwhile."""
+    """Paused live records do not block the background of other partitions."""
     member = joined(world)
     put(world, "live", 0)
     put(world, "later", 0, 1)
@@ -91,7 +91,7 @@ def test_paused_live_records_do_not_wait(world: World) -> None:
 
 
 def test_the_background_counts_as_lag(world: World) -> None:
-    """What waits there is work: lag tells it, beside that of the live topic."""
+    """Waiting background records count as lag, like those of the live topic."""
     member = joined(world)
     put(world, "later", *range(6))
     turn_over([member])
@@ -108,7 +108,7 @@ class Slow(Ahead):
 
 
 def test_a_live_request_waits_for_the_batches_in_flight_at_most(world: World) -> None:
-    """It comes while two batches of the background are worked on and many more wait: it is in the third batch."""
+    """A live request that arrives while two background batches are in flight is in the third batch."""
     world.topics("live", "later", "out", "dead-letters", partitions=1)
     put_hits(world.log, *(f"later {n}" for n in range(20)), topic="later")
     let, stop = threading.Event(), threading.Event()

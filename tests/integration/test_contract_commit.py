@@ -32,7 +32,7 @@ def visible(world: World) -> tuple[int, int | None, int]:
 
 
 def test_a_commit_is_visible_whole(world: World) -> None:
-    """Outputs, offset and state of a commit are there for another process when it returns, and not before."""
+    """Another process sees outputs, offset and state of a commit when it returns, and not before."""
     member = ready(world)
     end = world.log.end("in")[0]
     assert visible(world) == (0, None, 0)
@@ -112,7 +112,7 @@ def test_a_partition_that_is_not_owned_cannot_be_committed(world: World) -> None
 
 
 def test_rewind_goes_back_to_the_committed_offset(world: World) -> None:
-    """After rewind the records behind the committed offset come again, from the start where nothing is committed."""
+    """After rewind the records after the committed offset come again; from the start without a commit."""
     member = ready(world)
     member.rewind()
     messages = drain(member, 3)
@@ -152,7 +152,7 @@ def test_poll_keeps_to_the_number_of_records_and_to_bytes(world: World) -> None:
 
 @on_embedded
 def test_poll_takes_turns_between_partitions_and_topics(world: World) -> None:
-    """A long backlog of one partition does not hold up another partition or topic."""
+    """A long backlog of one partition does not delay another partition or topic."""
     world.topics("in", "side")
     world.log.append([record("in", 0, "k", str(n)) for n in range(500)])
     world.log.append([record("in", 1, "k", "quiet"), record("side", 0, "k", "quiet"), record("side", 1, "k", "quiet")])

@@ -65,7 +65,7 @@ def test_shares_are_sticky(world: World) -> None:
 
 
 def test_a_partition_won_again_is_read_from_its_committed_offset(world: World) -> None:
-    """What another member committed meanwhile does not come again, though it was polled here before it was lost."""
+    """Records that another member committed meanwhile do not come again, even if they were polled here before."""
     world.topics("in", partitions=2)
     world.log.append([record("in", p, "k", f"old {p}") for p in range(2)])
     first = world.owner(2, "in", name="first")

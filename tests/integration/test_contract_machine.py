@@ -122,7 +122,7 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
 
         @rule(name=names)
         def crash_and_restart(self, name: str) -> None:
-            """The process is gone without a word, and another starts under its name."""
+            """The process crashes, and another starts under its name."""
             self._join(name)
 
         @rule(name=names)
@@ -137,7 +137,7 @@ def machine(kind: type[World]) -> type[RuleBasedStateMachine]:
 
         @invariant()
         def owners_differ(self) -> None:
-            """What is on `out` is at any time a prefix of what is due: nothing came twice, nothing was left out."""
+            """`out` is always a prefix of the expected records: none twice, none missing."""
             if self.world.embedded:
                 self._check_prefix()
 

@@ -1,4 +1,4 @@
-"""The contract of all logs: what remove() removes and leaves, and what users of the old topics see."""
+"""The contract of all logs: the effect of remove(), and errors for users of removed topics."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_a_group_with_live_members_is_not_removed(world: World) -> None:
 
 
 def test_missing_ones_are_passed_over(world: World) -> None:
-    """Removing what is not there, or twice, frees nothing and raises nothing."""
+    """Removing a missing topic, or one twice, frees nothing and does not raise."""
     world.topics("a")
     assert world.log.remove() == 0
     assert world.log.remove(["nowhere"], ["nobody"], ["nothing"]) == 0

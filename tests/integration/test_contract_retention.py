@@ -1,4 +1,4 @@
-"""The contract of all logs: what retention and compaction remove, and what they leave."""
+"""The contract of all logs: records removed and kept by retention and compaction."""
 
 from __future__ import annotations
 

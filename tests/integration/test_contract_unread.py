@@ -109,7 +109,7 @@ def test_all_of_a_partition_may_be_gone(world: World) -> None:
 
 
 def test_what_was_read_and_expired_later_is_not_reported(world: World) -> None:
-    """A group that has read all has lost nothing, whatever retention takes: transaction markers are no records."""
+    """A group that has read everything loses nothing by retention: transaction markers are not records."""
     put(world, 3)
     member = world.join("a")
     found = drain(member, 3)
@@ -121,7 +121,7 @@ def test_what_was_read_and_expired_later_is_not_reported(world: World) -> None:
 
 
 def test_of_a_compacted_topic_nothing_is_unread(world: World) -> None:
-    """Compaction takes what newer records stand for: a reader gets those, and no word of the others."""
+    """A reader gets the newer records of compacted keys, without a report about the removed ones."""
     world.topics("c", partitions=1, cleanup=CleanupPolicy.COMPACT)
     for n in range(4):
         world.log.append([record("c", 0, "k", str(n))])

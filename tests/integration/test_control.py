@@ -1,4 +1,4 @@
-"""What `control` keeps of runs, on every log: read by all, changed by one at a time."""
+"""Runs on the topic `control`, on every log: read by all, changed by one process at a time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 from stream.log.contract import CleanupPolicy, Log, Topic
 from stream.log.errors import Fenced, StreamError, UnknownTopic
-from stream.schema.control import Control, Scorers, exclusive, tell_scorers
+from stream.schema.control import Control, Scorers, exclusive, write_scorers
 from stream.schema.runs import Alias, Cutover, Run, RunStatus
 from stream.schema.topics import CONTROL
 from tests.support.waiting import PATIENCE_S, wait_until
@@ -123,9 +123,9 @@ def test_of_two_at_once_one_wins(controlled: World) -> None:
     with contextlib.ExitStack() as second_ends:
         with exclusive(controlled.log) as first:
             second = second_ends.enter_context(exclusive(controlled.again()))
-            with pytest.raises(Fenced, match="nothing of this change was written"):
+            with pytest.raises(Fenced, match="this change was not written"):
                 first.put(RUN, Alias(run="mine"), rulesets=[("d", "x")])
-            with pytest.raises(StreamError, match="begin anew"):
+            with pytest.raises(StreamError, match="start over"):
                 first.put(Alias(run="mine"))
         second.put(ALIAS, CUTOVER)
     control = Control(controlled.again())
@@ -197,7 +197,7 @@ def open_at(kind: str, place: str, prefix: str) -> Log:
 
 @pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)])
 def test_after_a_killed_writer_the_next_gets_in(kind: str, tmp_path: Path) -> None:
-    """A writer that is killed while it holds `control` keeps nobody out, though its lease runs for minutes on."""
+    """A killed writer of `control` does not block the next one, even while its lease is valid."""
     place, prefix = str(tmp_path / "log"), ""
     if kind == "kafka":
         from tests.support.kafka_broker import broker
@@ -224,7 +224,7 @@ def test_what_score_runs_is_recorded_without_fencing_anybody(controlled: World) 
     assert control.scorers is None
     with exclusive(controlled.log) as writer:
         for identities in (["a/1"], ["a/1", "b/2"]):
-            tell_scorers(controlled.again(), Scorers(detectors=identities, at=7))
+            write_scorers(controlled.again(), Scorers(detectors=identities, at=7))
         writer.put(RUN)
     assert control.refresh()
     assert control.scorers == Scorers(detectors=["a/1", "b/2"], at=7)

@@ -1,4 +1,4 @@
-"""Groups that read a topic again, on every log: they are found before they begin, and it is as is said of them."""
+"""Groups that would reread a topic, on every log: they are detected before they start, with the right report."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def records(live: LiveWorld, topic: str) -> int:
     return live.log.sizes([topic])[topic].records
 
 
-def test_nothing_is_said_where_all_is_as_it_was_left(live: LiveWorld) -> None:
-    """Groups with offsets go on; CRAWL and MEASURE have made nothing here, so they begin."""
+def test_nothing_is_reported_where_all_is_as_it_was_left(live: LiveWorld) -> None:
+    """Groups with offsets resume; CRAWL and MEASURE have no outputs here, so they begin."""
     assert list(find_rereading_groups(live.log)) == []
 
 

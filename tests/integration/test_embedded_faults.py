@@ -1,4 +1,4 @@
-"""What the embedded log does when processes are killed, disks are full or bad, and others hold what it wants."""
+"""The embedded log with killed processes, full or damaged disks, and locks held by others."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def lines(process: subprocess.Popen[str]) -> Iterator[str]:
 
 @pytest.mark.kill
 def test_nothing_reported_is_lost_and_nothing_half_is_seen(log: EmbeddedLog, start: Start) -> None:
-    """A process is killed ten times amid its commits: what it reported is there once, and every commit whole or not."""
+    """A process is killed ten times during commits: each reported record is there once, each commit whole or absent."""
     dice = random.Random(7)
     reported = {"count": 0, "x": 0, "y": 0}
     for _ in range(KILLS):

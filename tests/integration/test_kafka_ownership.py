@@ -92,7 +92,7 @@ def test_a_late_heartbeat_while_joining_only_delays(world: KafkaWorld, monkeypat
 
 
 def test_what_a_dead_process_left_open_holds_nobody_up(world: KafkaWorld) -> None:
-    """Offsets and records of its last transaction do not count: those before it are returned, time and again."""
+    """Offsets and records of a dead process's open transaction do not count; polls return those before it."""
     log, prefix = world.log, world.prefix
     world.topics("in", partitions=1)
     log.append([record("in", 0, "k") for _ in range(5)])

@@ -13,7 +13,7 @@ from stream.log.contract import RECORD_CAP_BYTES, Log, Message, Output, Topic, p
 from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
-from stream.processing.loop import collect_rarely
+from stream.processing.loop import raise_gc_threshold
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Context
 from stream.schema.records import Decision, Hit, Record, encode
@@ -227,7 +227,7 @@ def test_only_a_collector_that_runs_often_is_slowed(set_by_user: int, then: int)
     before = gc.get_threshold()
     try:
         gc.set_threshold(set_by_user, 11, 12)
-        collect_rarely()
+        raise_gc_threshold()
         assert gc.get_threshold() == (then, 11, 12)
     finally:
         gc.set_threshold(*before)

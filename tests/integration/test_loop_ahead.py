@@ -1,4 +1,4 @@
-"""The loop with two batches in flight: what runs beside what, what is committed in which order, what is dropped."""
+"""The loop with two batches in flight: concurrency, order of commits, and dropped batches."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def test_a_fatal_fault_ends_the_run_and_buries_nothing(memory: MemoryLog) -> Non
 
 @pytest.mark.parametrize("in_time", [True, False])
 def test_stop_drains_both_batches_in_flight_and_reads_no_more(memory: MemoryLog, in_time: bool) -> None:
-    """Told to stop with two in flight, the loop commits both, begins no third, leaves, and closes the stage.
+    """Stopped with two in flight, the loop commits both, begins no third, leaves, and closes the stage.
 
     The drain is one for all that is in flight: past it nothing of either is committed.
     """
@@ -192,7 +192,7 @@ def test_stop_drains_both_batches_in_flight_and_reads_no_more(memory: MemoryLog,
 
 
 def test_a_crash_with_two_in_flight_costs_no_record_and_doubles_none(memory: MemoryLog) -> None:
-    """The process dies between the first commit and the second: its successor does exactly what was not committed."""
+    """The process dies between the first commit and the second: its successor repeats only the uncommitted batch."""
     put(memory, 8)
     dead = loop_on(memory, Ahead(beside_the_next))
     dead.cycle(threading.Event())  # one committed, one in flight; then nobody calls it again

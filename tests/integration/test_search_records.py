@@ -1,4 +1,4 @@
-"""What a source used and how far its round is, on every log: nothing is forgotten by a restart."""
+"""Quota and progress of a source's round, on every log: both survive a restart."""
 
 from __future__ import annotations
 

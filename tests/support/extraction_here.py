@@ -11,7 +11,7 @@ import msgspec
 import pytest
 import xxhash
 
-from filters.measure.page_measures import Measured, RawPage, measure_raw
+from filters.measure.page_measures import PageMeasures, RawPage, measure_raw
 from filters.measure.workers import ExtractionPool
 from filters.settings import MeasureSettings
 
@@ -22,7 +22,7 @@ class ExtractionHere:
     def __init__(self, settings: MeasureSettings) -> None:
         self._settings = settings
 
-    def map(self, pages: Sequence[RawPage]) -> list[Measured]:
+    def map(self, pages: Sequence[RawPage]) -> list[PageMeasures]:
         return [_measured(page, self._settings) for page in pages]
 
     def ready(self) -> bool:
@@ -44,18 +44,18 @@ def remember_extraction(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 class _RememberingPool(ExtractionPool):
-    def map(self, pages: Sequence[RawPage]) -> list[Measured]:
+    def map(self, pages: Sequence[RawPage]) -> list[PageMeasures]:
         found = super().map(pages)
         _known.update({_key(page, self._settings): one for page, one in zip(pages, found, strict=True)})
         return found
 
 
 _Key = tuple[str, str, bytes, MeasureSettings]
-_known: dict[_Key, Measured] = {}
+_known: dict[_Key, PageMeasures] = {}
 _LIMITS = MeasureSettings()
 
 
-def _measured(page: RawPage, settings: MeasureSettings) -> Measured:
+def _measured(page: RawPage, settings: MeasureSettings) -> PageMeasures:
     key = _key(page, settings)
     if key not in _known:
         _known[key] = measure_raw(page, settings)

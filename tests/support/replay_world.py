@@ -31,7 +31,7 @@ from stream.processing.heartbeat import HEADER, KEY, is_heartbeat
 from stream.processing.loop import LoopSettings, StageLoop
 from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
-from stream.schema.control import Control, ControlWriter, Scorers, exclusive, tell_scorers
+from stream.schema.control import Control, ControlWriter, Scorers, exclusive, write_scorers
 from stream.schema.records import Features, Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.runs import Alias, Cutover, Run, names_of
 from stream.schema.topics import FEATURES, HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS, all_topics
@@ -123,7 +123,7 @@ class LiveWorld:
         """SCORE was started with these, and scores by them from now on."""
         self.detectors = detectors
         self._score_starts += 1
-        tell_scorers(self.log, Scorers(detectors=list(detectors), at=self._score_starts))
+        write_scorers(self.log, Scorers(detectors=list(detectors), at=self._score_starts))
 
     def feed(self, features: Sequence[Features], *, header: bool = True) -> None:
         """Hits and features of these pages, and a heartbeat behind them in each partition."""

@@ -33,7 +33,7 @@ from farmwatch.labels.evaluation_tables import Table, tables_of
 from farmwatch.labels.evaluation_tables import report as evaluation_report
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
 from filters.extraction.blocks import Definition
-from filters.rules.evaluation import Judged, evaluate
+from filters.rules.evaluation import LabelledVerdict, evaluate
 from filters.rules.judgement import judge
 from filters.rules.kinds import Rule
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
@@ -333,7 +333,12 @@ def shipped(measured: Sequence[LabelledPage]) -> list[Table]:
     names = shipped_rulesets()
     rulesets = [load_ruleset(name) for name in names]
     evaluations = [
-        evaluate([Judged(page.label.page_type, page.label.source, judge(page.features, ruleset)) for page in measured])
+        evaluate(
+            [
+                LabelledVerdict(page.label.page_type, page.label.source, judge(page.features, ruleset))
+                for page in measured
+            ]
+        )
         for ruleset in rulesets
     ]
     return tables_of(evaluation_report(names, rulesets, evaluations), details=True)

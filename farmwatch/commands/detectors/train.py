@@ -17,7 +17,7 @@ from scoring.thresholds.published import write_whole
 from stream.text.user_errors import Exit, FarmwatchError, UsageError
 
 if TYPE_CHECKING:
-    from scoring.sites.training import Trained
+    from scoring.sites.training import TrainingResult
 
 _ARTICLE_WORDS = 150
 
@@ -103,7 +103,7 @@ def train_sites(
     return file.end()
 
 
-def _print(found: Trained, out: Path) -> None:
+def _print(found: TrainingResult, out: Path) -> None:
     numbers = found.deciles
     put(
         f"{numbers.human_sites} human and {numbers.llm_sites} llm sites, {numbers.pages} scores of {numbers.detector};"

@@ -17,7 +17,7 @@ from farmwatch.labels.fetches import LabelledFetches
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
 from farmwatch.terminal.jsonl import STDIN
 from farmwatch.terminal.messages import Advance, counting, message, put, put_json, put_table
-from filters.rules.evaluation import Judged, evaluate
+from filters.rules.evaluation import LabelledVerdict, evaluate
 from filters.rules.judgement import judge
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from stream.text.user_errors import FarmwatchError, UsageError
@@ -53,14 +53,14 @@ def evaluate_rulesets(
     """
     named = rulesets or shipped_rulesets()
     loaded = [load_ruleset(name) for name in named]
-    judged: list[list[Judged]] = [[] for _ in loaded]
+    judged: list[list[LabelledVerdict]] = [[] for _ in loaded]
     with (
         _labelled(labels, source or [], common, jobs) as (pages, measured),
         counting(len(pages.labels), "pages") as bar,
     ):
         for page in measured(bar):
             for verdicts, ruleset in zip(judged, loaded, strict=True):
-                verdicts.append(Judged(page.label.page_type, page.label.source, judge(page.features, ruleset)))
+                verdicts.append(LabelledVerdict(page.label.page_type, page.label.source, judge(page.features, ruleset)))
     if not judged[0]:
         raise FarmwatchError(f"{labels}: no usable page")
     found = report(named, loaded, [evaluate(verdicts) for verdicts in judged])

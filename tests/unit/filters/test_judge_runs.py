@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from filters.judge_stage import JudgeStage, asked_store
+from filters.judge_stage import JudgeStage, requested_store
 from filters.known_scores import KnownScores
 from filters.measure.workers import ExtractionPool
 from filters.measure_stage import MeasureStage
@@ -36,7 +36,7 @@ def new_log(run: str = RUN, topic: str = FEATURES) -> MemoryLog:
     """A log of one partition with the topics of a run beside the live ones."""
     log = MemoryLog(clock=lambda: 7)
     names = names_of(run, topic)
-    own = {names.features, names.verdicts, f"state.{asked_store(run)}"} - {FEATURES}
+    own = {names.features, names.verdicts, f"state.{requested_store(run)}"} - {FEATURES}
     topics = [*all_topics(1, "e"), *(Topic(name, 1) for name in own)]
     log.create(topics)
     return log
@@ -142,7 +142,7 @@ def test_a_replay_asks_only_while_it_can() -> None:
     log = new_log()
     answers = iter([False, True, True])
     put(log, FEATURES, features(1, text="x"), features(2, text="x"), features(3))
-    work(log, replays(can_ask=lambda: next(answers)))
+    work(log, replays(may_request=lambda: next(answers)))
     assert len(messages(log, f"verdicts.{RUN}")) == 3
     assert asked(log) == [("f2", "x"), ("f3", "3")]
 

@@ -1,4 +1,4 @@
-"""MEASURE as the loop runs it: what it emits, keeps and counts, and what a rollback takes back."""
+"""MEASURE in the loop: its outputs, memory and counts, and rollbacks."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_rolled_back_batch_is_measured_the_same_again(stage: MeasureStage, artic
 
 
 def test_gauges_tell_what_is_in_memory(pool: ExtractionPool, article: str, new_state: NewState) -> None:
-    """After a commit the gauges say how many sites and bytes are held; lost partitions are not."""
+    """After a commit the gauges show the sites and bytes in memory, without lost partitions."""
     metrics = Metrics()
     stage = MeasureStage(SETTINGS, pool=pool, metrics=metrics)
     run(stage, [page(1, article)], new_state())

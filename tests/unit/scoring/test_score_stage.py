@@ -11,7 +11,7 @@ import pytest
 
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import CannotScore, DeviceLost, PoisonText
-from scoring.interface import MEASURES, Detector, TextScore, Work
+from scoring.interface import MEASURES, Detector, DetectorCounts, TextScore
 from scoring.pair.detector import PairDetector
 from scoring.pair.scores import PairReading
 from scoring.score_stage import ScoreStage
@@ -101,9 +101,11 @@ class FakeEngine:
         return len(self.read_texts)
 
     @property
-    def work(self) -> Work:
+    def work(self) -> DetectorCounts:
         tokens = sum(len(text) for texts in self.read_texts for text in texts)
-        return Work(tokens=tokens, padding=3 * self.batches, lost=self.lost, batch_tokens=2048, peak_bytes=2000)
+        return DetectorCounts(
+            tokens=tokens, padding=3 * self.batches, lost=self.lost, batch_tokens=2048, peak_bytes=2000
+        )
 
 
 def pair_detectors(engine: Any) -> list[PairDetector]:
@@ -232,7 +234,7 @@ def test_when_the_first_batch_fails_the_second_reads_the_text_itself() -> None:
 
 
 def test_canary_pages_are_always_read_anew() -> None:
-    """They measure the live path, so neither the memory nor a twin in the batch answers for them."""
+    """Canary pages measure the live path, so neither the cache nor an equal text in the batch replaces the reading."""
     desk = Desk()
     site = "novels.5f0c2a91d3b7e604.12.20405.human.canary.invalid"
     desk.run(request(1, "d1", "x"))
@@ -251,7 +253,7 @@ def test_canary_pages_are_not_in_the_histogram_of_scores() -> None:
 
 
 def test_a_poison_text_is_buried_alone() -> None:
-    """What an engine gives in place of a reading becomes that record's error; neighbours are scored; it is not kept."""
+    """An engine's exception becomes that record's error and is not cached; the other records are scored."""
     desk = Desk(*pair_detectors(FakeEngine()), FakeDetector())
     desk.run(request(1, "d1", "x"), request(2, "d2", "bad"), request(3, "d3", "y"))
     desk.run(request(4, "d2", "bad"))
@@ -402,7 +404,7 @@ def test_detectors_that_cannot_be_had_end_the_process(load: Any, said: str) -> N
 
 
 def test_closing_lets_go_of_whoever_waits_for_the_detectors() -> None:
-    """A process that stops while large models are loaded does not wait for them."""
+    """A process that stops while large models load does not wait for them."""
     release = threading.Event()
 
     def load() -> list[Detector]:

@@ -36,7 +36,7 @@ def log() -> MemoryLog:
 
 
 def put_article(log: MemoryLog, site: str, number: int, digest: str, visit: int = 1) -> None:
-    """What JUDGE writes for an article; the text is flagged."""
+    """JUDGE's records for an article with a flagged text."""
     names: dict[str, Any] = {
         "id": f"{site}/{number}v{visit}",
         "site": site,
@@ -92,7 +92,7 @@ def through(metrics: Metrics) -> float:
 
 
 class Card(FakeDetector):
-    """Fails as often as told before it scores anything."""
+    """Fails a given number of times before it scores."""
 
     def __init__(self, *faults: Exception) -> None:
         super().__init__()

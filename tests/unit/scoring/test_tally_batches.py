@@ -104,7 +104,7 @@ def work(log: Log, stage: TallyStage, metrics: Metrics | None = None) -> None:
 
 
 def in_batches(records: Sequence[Record], sizes: Iterable[int]) -> MemoryLog:
-    """What the live stage makes of batches of these sizes."""
+    """The live stage's outputs for batches of these sizes."""
     log = memory_log()
     stage = TallyStage(DETECTOR, SETTINGS)
     with loop_of(log, stage) as loop:
@@ -161,7 +161,7 @@ def test_a_batch_leaves_the_rows_that_its_records_leave_one_by_one(records: list
 
 
 def stored(log: MemoryLog) -> dict[bytes, object]:
-    """What TALLY keeps, but for the reason of a decision: of a batch only the end decides."""
+    """TALLY's state without the reasons of decisions, because only the end of a batch decides."""
     found: dict[bytes, object] = {}
     for key, value in log.scan_state("tally", 0):
         if b"\0" in key:
@@ -321,7 +321,7 @@ def test_a_score_that_comes_late_makes_no_old_round_new() -> None:
 
 
 def test_a_replay_counts_scores_under_its_own_run() -> None:
-    """A score carries the run that asked for it; a replay that folds it counts it as its own work."""
+    """A score carries the run that requested it; a replay that folds it counts it under its own run."""
     log, metrics = memory_log(), Metrics()
     log.append(list(outputs(articles("a.example", 2), NAMES.verdicts)))
     work(log, TallyStage(DETECTOR, SETTINGS, RUN, names=NAMES, decides=False), metrics)
@@ -338,7 +338,7 @@ def test_a_row_passes_on_what_its_last_record_carries() -> None:
 
 
 class Away(Exception):
-    """What passes."""
+    """A transient error."""
 
     retriable = True
 

@@ -1,4 +1,4 @@
-"""What TALLY reads of a verdict, and what it keeps of a site: bounded, with stable bytes."""
+"""The fields that TALLY reads of a verdict, and its state of a site: bounded, with stable bytes."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def interleaved(topics: Sequence[Sequence[Record]], rng: random.Random) -> list[
 def test_the_row_is_independent_of_the_interleaving(
     topics: tuple[Sequence[Record], Sequence[Record], Sequence[Record]], seed: int
 ) -> None:
-    """Whatever the interleaving of the three topics, the last row is the same in everything but its time."""
+    """For every interleaving of the three topics, the last row is the same except for its time."""
     rng = random.Random(seed)
     in_turn = Desk(sprt=SPRT).feed(*topics[0], *topics[1], *topics[2])
     mixed = Desk(sprt=SPRT).feed(*interleaved(topics, rng))

@@ -131,7 +131,7 @@ def test_articles_that_score_gives_no_score_are_unscored(world: CutoverWorld, as
     """A replay whose detector SCORE does not run has not asked, or was passed over: nothing is lost, it is told."""
     run = world.begin("r1", ruleset="default")
     stage = JudgeStage(
-        load_ruleset("default"), run="r1", names=run.names(), replays=True, detector="gone/1", can_ask=lambda: asks
+        load_ruleset("default"), run="r1", names=run.names(), replays=True, detector="gone/1", may_request=lambda: asks
     )
     world.work("judge.r1", stage)
     if asks:
@@ -171,7 +171,7 @@ def test_a_request_that_the_live_judge_lost_is_broken(world: CutoverWorld) -> No
     """A replay may have asked for nothing. Of what comes once it is live each article has its request."""
     run = world.begin("r1", ruleset="default")
     ruleset = load_ruleset("default")
-    world.work("judge.r1", JudgeStage(ruleset, run="r1", names=run.names(), replays=True, can_ask=lambda: False))
+    world.work("judge.r1", JudgeStage(ruleset, run="r1", names=run.names(), replays=True, may_request=lambda: False))
     cut_over(world.log, CutoverRequest("r1", "me", partial=True))
     world.features(3)  # of which two are articles
     world.work("judge.r1", JudgeStage(ruleset, run="r1", names=run.names(is_live=True), known=_AllKnown()))

@@ -22,7 +22,7 @@ from replay.runs.topology import lag_by_group
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Output, Topic
 from stream.processing.heartbeat import beat
-from stream.schema.control import Control, Scorers, tell_scorers
+from stream.schema.control import Control, Scorers, write_scorers
 from stream.schema.records import SiteState, encode
 from stream.schema.runs import Alias, Cutover, RunStatus
 from stream.schema.topics import PAGES
@@ -396,7 +396,7 @@ def test_a_detector_that_score_does_not_run_is_warned_of(
     world: LiveWorld, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, runs: str, configured: list[str], said: str
 ) -> None:
     """Its missing scores would never come, so that is said at the begin, with what to do."""
-    tell_scorers(world.log, Scorers(detectors=[runs], at=1))
+    write_scorers(world.log, Scorers(detectors=[runs], at=1))
     monkeypatch.setattr("replay.runs.scores.detector_identities", lambda _: configured)
     ran = replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine")
     assert f"warning: SCORE runs {runs}, not fake/1: texts without its score are not requested" in ran.err

@@ -1,4 +1,4 @@
-"""Everything of a page reaches its tree, or the page has an error: what makes libxml2 stop, and what it sets aside."""
+"""Every part of a page reaches its tree, or the page has an error: parser stops, text after the root element."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lxml import etree
 from lxml.html import HtmlElement
 from trafilatura.utils import load_html
 
-from filters.extraction.html_tree import MAX_DEPTH, Unparsed, new_parser, parse
+from filters.extraction.html_tree import MAX_DEPTH, ParseFailed, new_parser, parse
 from filters.extraction.interface import ExtractError
 
 END = "<p>the end of the page</p>"
@@ -67,14 +67,14 @@ def test_page_that_stops_the_parser_is_read_to_its_end(html: str) -> None:
 @pytest.mark.parametrize("depth", [MAX_DEPTH + 1, 2_000, 3_000, 40_000])
 def test_page_nested_too_deeply_is_named(depth: int) -> None:
     """Beyond the limit a page is refused with this error, with any amount of text before it."""
-    with pytest.raises(Unparsed) as refused:
+    with pytest.raises(ParseFailed) as refused:
         parse(page(END + nested(depth)))
     assert refused.value.error == ExtractError.TOO_DEEP
 
 
 def test_page_that_stops_the_parser_all_the_same_is_named() -> None:
     """Where the parser gives up even without its limits, the page is refused by name: an unknown part of it is lost."""
-    with pytest.raises(Unparsed) as refused:
+    with pytest.raises(ParseFailed) as refused:
         parse(page("<p>" + "a" * 10_000_100 + "</p>" + END), lambda _: new_parser(huge=False))
     assert refused.value.error == ExtractError.PARSER_STOPPED
 
@@ -130,7 +130,7 @@ def test_any_text_is_one_tree_or_an_error(pieces: list[str]) -> None:
     """Any pieces of HTML in any order give one root or a named error."""
     try:
         root = parse("".join(pieces))
-    except Unparsed as refused:
+    except ParseFailed as refused:
         assert refused.error in list(ExtractError)
     else:
         assert root.tag == "html" and root.getnext() is None and root.getprevious() is None

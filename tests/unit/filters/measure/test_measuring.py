@@ -1,4 +1,4 @@
-"""What is measured on one page, and what two features records need to be comparable."""
+"""The measures of one page, and the feature epoch that makes records comparable."""
 
 from __future__ import annotations
 

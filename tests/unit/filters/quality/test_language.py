@@ -1,4 +1,4 @@
-"""Which language a text is in: passages in many languages, quotations, hostile texts, and the labelled pages."""
+"""Language identification: passages in many languages, quotations, hostile texts, and the labelled pages."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ def test_words_and_marks_are_tokens_of_their_own() -> None:
     ids=["one word", "no space", "all distinct", "one line", "line feeds", "citations", "long words", "marks", "stops"],
 )
 def test_hostile_texts_are_measured_in_linear_time(text: str, tokenizer: str) -> None:
-    """Sizes at which quadratic work would not come back."""
+    """Sizes for which a quadratic algorithm would not finish."""
     assert len(measure_quality(text, tokenizer)["main"]) == len(MEASURES)
 
 

@@ -1,4 +1,4 @@
-"""Where sentences end, by example."""
+"""The ends of sentences, by example."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an evaluation counts, on verdicts whose answer is known."""
+"""The counts of an evaluation, on verdicts with known results."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from filters.rules.evaluation import Confusion, Judged, KeptShare, Pages, evaluate
+from filters.rules.evaluation import Confusion, KeptShare, LabelledVerdict, Pages, evaluate
 from stream.schema.records import RuleOutcome, Verdict
 
 pytestmark = pytest.mark.xdist_group("labelled")
@@ -46,7 +46,7 @@ def test_drops_are_counted_in_three_ways() -> None:
     """A page that fails two rules is a drop of both, a marginal drop of the first, and a sole drop of neither."""
     pages = [("article", "a", verdict("min_tokens", "url_kind")), ("forum", "a", verdict("url_kind"))]
     pages += [("", "b", verdict("min_tokens")), ("article", "a", verdict())]
-    found = evaluate(list(starmap(Judged, pages)))
+    found = evaluate(list(starmap(LabelledVerdict, pages)))
     extracted, tokens, url_kind = found.rules
     assert [rule.name for rule in found.rules] == list(RULES)
     assert extracted.drops == extracted.marginal == extracted.sole == Pages(0, 0, 0)
@@ -58,7 +58,7 @@ def test_pass_rates_stand_per_label_and_source() -> None:
     """Pages without a page_type count for their source and the whole, and for no label."""
     pages = [("article", "b", verdict()), ("article", "b", verdict("url_kind"))]
     pages += [("forum", "a", verdict("url_kind")), ("", "a", verdict())]
-    found = evaluate(list(starmap(Judged, pages)))
+    found = evaluate(list(starmap(LabelledVerdict, pages)))
     assert found.whole == KeptShare(2, 4)
     assert found.labels == {"article": KeptShare(1, 2), "forum": KeptShare(0, 1)}
     assert found.sources == {"a": KeptShare(1, 2), "b": KeptShare(1, 2)}
@@ -70,7 +70,7 @@ def test_an_unknown_measure_is_counted_and_drops_where_the_policy_says_so() -> N
     """n/a is counted whether or not the page is dropped for it; a rule without a threshold has none, it is disabled."""
     dropped = verdict("min_tokens", unknown=("min_tokens",), disabled=("url_kind",))
     kept = verdict(unknown=("min_tokens",), disabled=("url_kind",))
-    found = evaluate([Judged("article", "a", dropped), Judged("forum", "a", kept)])
+    found = evaluate([LabelledVerdict("article", "a", dropped), LabelledVerdict("forum", "a", kept)])
     _, tokens, url_kind = found.rules
     assert tokens.unknown == Pages(1, 1, 0) and tokens.drops == tokens.sole == Pages(1, 0, 0)
     assert not tokens.disabled
@@ -97,12 +97,12 @@ def test_what_cannot_be_said_is_none() -> None:
 def test_verdicts_of_two_rulesets_are_refused() -> None:
     """Counts over different rules would mean nothing."""
     with pytest.raises(ValueError, match="different rulesets"):
-        evaluate([Judged("", "a", verdict()), Judged("", "a", verdict(digest="other"))])
+        evaluate([LabelledVerdict("", "a", verdict()), LabelledVerdict("", "a", verdict(digest="other"))])
 
 
 judged_pages = st.lists(
     st.builds(
-        lambda page_type, source, failed: Judged(page_type, source, verdict(*failed)),
+        lambda page_type, source, failed: LabelledVerdict(page_type, source, verdict(*failed)),
         st.sampled_from(["", "article", "forum", "product"]),
         st.sampled_from(["a", "b"]),
         st.sets(st.sampled_from(RULES)),
@@ -111,7 +111,7 @@ judged_pages = st.lists(
 
 
 @given(judged_pages)
-def test_sums_agree(judged: list[Judged]) -> None:
+def test_sums_agree(judged: list[LabelledVerdict]) -> None:
     """Sources add up to the whole; marginal drops to the dropped pages; a sole drop is marginal, a marginal a drop."""
     found = evaluate(judged)
     assert found.whole.pages == len(judged) == sum(kept.pages for kept in found.sources.values())
@@ -126,7 +126,7 @@ def test_sums_agree(judged: list[Judged]) -> None:
 
 
 @given(judged_pages, st.sampled_from(RULES))
-def test_disabling_a_rule_keeps_its_sole_drops(judged: list[Judged], rule: str) -> None:
+def test_disabling_a_rule_keeps_its_sole_drops(judged: list[LabelledVerdict], rule: str) -> None:
     """The pages kept without the rule are those kept with it and its sole drops."""
     found = evaluate(judged)
     without = sum(not set(page.verdict.failed) - {rule} for page in judged)

@@ -1,4 +1,4 @@
-"""Each rule on pages made for it, and what a ruleset makes of unknown measures."""
+"""Each rule on pages made for it, and the policy for unknown measures."""
 
 from __future__ import annotations
 

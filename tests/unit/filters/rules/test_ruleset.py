@@ -1,4 +1,4 @@
-"""Rulesets are validated where they are read, and identified by what they decide."""
+"""Rulesets are validated when read, and identified by everything that affects verdicts."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_files_of_other_systems(tmp_path: Path) -> None:
     ruleset = load_ruleset(path)
     assert (ruleset.name, ruleset.digest) == ("mine", parse_ruleset(MINIMAL, "other").digest)
     path.write_text(MINIMAL, encoding="utf-16")
-    with pytest.raises(BadRuleset, match=r"mine\.toml: the ruleset is not UTF-8, from its byte 1 on: save it so$"):
+    with pytest.raises(BadRuleset, match=r"mine\.toml: the ruleset is not UTF-8 \(byte 1\): save it as UTF-8$"):
         load_ruleset(path)
     with pytest.raises(BadRuleset, match=r"zero: larger than 64 KiB$"):
         load_ruleset("/dev/zero")

@@ -1,4 +1,4 @@
-"""What two rulesets decide otherwise is listed, and no difference means one digest."""
+"""The differences of two rulesets are listed; without a difference their digests are equal."""
 
 from __future__ import annotations
 

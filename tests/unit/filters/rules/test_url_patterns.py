@@ -44,8 +44,8 @@ def test_a_piece_that_is_found_is_named() -> None:
         ("(" * 50_000, "missing ): (((("),
         ("\x1b[", r"missing ]: ["),
         ("(?\x1b)", r"(?\x1b"),
-        ("", "is found in every URL"),
-        ("(?:/shop)?$", "is found in every URL"),
+        ("", "matches every URL"),
+        ("(?:/shop)?$", "matches every URL"),
         (".*", "to match the rest write '.'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What is remembered of a site: three comparisons, replacement, eviction, and memory that may be dropped any time."""
+"""The memory of a site: three comparisons, replacement, eviction, and a cache that may be dropped at any time."""
 
 from __future__ import annotations
 

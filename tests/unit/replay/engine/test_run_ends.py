@@ -140,7 +140,7 @@ def _replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> tuple[int, 
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--set", "measure.extractor=resiliparse"], Exit.UNAVAILABLE, "needs a package that is not here"),
+        (["--set", "measure.extractor=resiliparse"], Exit.UNAVAILABLE, "needs a package that is not installed"),
         (["--set", "measure.extractor=nope"], Exit.USAGE, "expected trafilatura or resiliparse"),
         (["--detector", "binoculars/a+b@2/bf16/512/none"], Exit.UNAVAILABLE, "cannot judge sites"),
         (["--detector", "nope"], Exit.USAGE, "nope"),

@@ -77,7 +77,7 @@ def normal(human: int, llm: int, apart: float = 2.0, seed: int = 0, **more: obje
     st.booleans(),
 )
 def test_no_more_human_texts_are_flagged_than_allowed(found: list[int], fpr: float, below: bool) -> None:
-    """For any scores, ties included, and both directions: the observed share is at most the one asked for.
+    """For any scores, ties included, and both directions: the observed share is at most the requested one.
 
     And the threshold is the loosest: one score further, more than floor(fpr (n + 1)) - 1 would be flagged.
     """
@@ -247,7 +247,7 @@ def test_abstentions_are_counted_by_label_and_not_measured() -> None:
 
 
 def test_a_foreign_detector_tells_its_direction_by_its_scores() -> None:
-    """Of a detector that farmwatch does not have, llm is where most LLM texts are."""
+    """For a foreign detector, llm is the side of most LLM texts."""
     rows = [ScoredLabel("other/1/none", llm, float(not llm)) for llm in (True, False)] * 5
     assert gather(rows).llm_below
     assert not gather([row._replace(llm=not row.llm) for row in rows]).llm_below

@@ -1,4 +1,4 @@
-"""From score to probability: the curve finds the law that made the labels, and reliability tells when it does not."""
+"""From score to probability: the curve recovers the law of the labels, and reliability shows if it does not."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scoring.detectors.registry import detector_names, load_detectors
 from scoring.errors import BadWeights, UnknownDetector
-from scoring.lite_ngram.detector import LiteNgram, read
+from scoring.lite_ngram.detector import LiteNgram, prepare
 from scoring.settings import ScoreSettings
 from tests.support.paths import ROOT
 from tests.support.prose import PROSE
@@ -79,7 +79,7 @@ def test_weights_and_reading_belong_together() -> None:
 
 
 def test_only_the_first_700_words_are_read() -> None:
-    """What follows the calibrated length changes nothing."""
+    """Text after the calibrated length has no effect."""
     first, second = DETECTOR.score([PROSE * 17, PROSE * 17 + "Delve into the vibrant tapestry. " * 100])
     assert first == second
 
@@ -87,7 +87,7 @@ def test_only_the_first_700_words_are_read() -> None:
 @settings(max_examples=100)
 @given(st.lists(st.text() | st.sampled_from([PROSE * 4, PROSE * 9, PROSE.upper() * 5]), max_size=6))
 def test_any_texts_in_any_batch(texts: list[str]) -> None:
-    """Whatever the texts, each gets the score that it gets alone."""
+    """In any batch, each text gets the same score as alone."""
     together = DETECTOR.score(texts)
     assert together == [DETECTOR.score([text])[0] for text in texts]
 
@@ -105,7 +105,7 @@ def test_repeated_rubbish_is_taken(piece: str, times: int) -> None:
 )
 def test_reading_is_linear(piece: str) -> None:
     """Markup that invites backtracking is read to the end at 900,000 characters; quadratic work would hang."""
-    assert read(piece * (900_000 // len(piece))).abstain
+    assert prepare(piece * (900_000 // len(piece))).abstain
 
 
 def test_documentation_prose_is_never_flagged() -> None:

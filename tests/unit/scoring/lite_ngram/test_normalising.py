@@ -43,7 +43,7 @@ def test_typography_and_markup(text: str, plain: str) -> None:
     ],
 )
 def test_preambles_are_cut(preamble: str) -> None:
-    """What an assistant or a data set says before the text is cut."""
+    """Preambles of an assistant or a data set are cut."""
     assert normalise(preamble + "The sea was calm.") == "The sea was calm."
 
 

@@ -223,7 +223,7 @@ def test_texts_that_are_not_scored() -> None:
 
 @pytest.mark.data
 def test_published_error_rates_are_those_of_the_data(shared: Path) -> None:
-    """The figures of the warning are counted anew on the real page scores."""
+    """The figures of the warning are recomputed on the real page scores."""
     import csv
 
     with (shared / "data" / "scores" / "page_scores.csv").open() as file:

@@ -98,7 +98,7 @@ def texts(*lengths: int) -> list[list[int]]:
 
 
 def firsts(results: Sequence[Result]) -> list[float]:
-    """What the fake device gave each text."""
+    """The results of the fake device by text."""
     return [result.binoculars if isinstance(result, PairReading) else -1 for result in results]
 
 

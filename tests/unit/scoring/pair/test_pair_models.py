@@ -262,7 +262,7 @@ def test_faults_are_found_without_loading_weights(pairs: dict[str, Pair]) -> Non
 def test_faults_are_raised_as_their_own_class(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str, kind: type[Exception], said: str
 ) -> None:
-    """What loading would raise is raised; a process that dies is a fault of the device, with the last line it wrote."""
+    """Errors of loading are raised; a dead process is a fault of the device, with its last line of output."""
     python = tmp_path / "python"
     python.touch(0o755)
     python.write_text(f"#!/bin/sh\n{script}\n")

@@ -32,7 +32,7 @@ def test_the_next_process_knows_what_this_one_learned(tmp_path: Path) -> None:
 
 
 def test_two_processes_write_beside_each_other(tmp_path: Path) -> None:
-    """What another process has written meanwhile stays, and is known from then on."""
+    """Changes that another process has written meanwhile are kept and loaded."""
     path = tmp_path / "suspects.json"
     one, other = Suspects(path), Suspects(path)
     one.blame([[1, 2]], alone=True)
@@ -69,7 +69,7 @@ def test_a_broken_file_is_told_and_not_used(content: bytes) -> None:
 
 @pytest.mark.parametrize("place", ["file/below", "folder"])
 def test_a_file_that_cannot_be_is_told(tmp_path: Path, place: str) -> None:
-    """Without a place to write the process remembers by itself, and says why no other will."""
+    """Without a writable file the process keeps suspects in memory, and reports the reason."""
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     found = Suspects(tmp_path / place)

@@ -1,4 +1,4 @@
-"""What a pair of models reads of a text, and when it does not."""
+"""The tokens that a pair of models reads of a text, and its abstentions."""
 
 from __future__ import annotations
 

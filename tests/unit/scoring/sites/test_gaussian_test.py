@@ -22,7 +22,7 @@ def pages(*scores: float) -> list[PageScore]:
 
 
 def step(score: float, test: GaussianTest = TEST) -> float:
-    """What a page with this score adds."""
+    """The step of a page with this score."""
     found = test.step_of(PageScore(None, score))
     assert found is not None
     return found

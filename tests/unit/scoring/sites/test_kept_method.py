@@ -41,7 +41,7 @@ _GAUSSIAN = _numbers(GaussianParams, **dict.fromkeys(("mu0", "sd0", "mu1", "sd1"
 @settings(max_examples=200)
 @given(numbers=_SPRT | _GAUSSIAN, close_after_ms=st.integers(0, 2**53))
 def test_what_is_accepted_comes_back(numbers: SprtParams | GaussianParams | None, close_after_ms: int) -> None:
-    """Whatever numbers a method accepts, its text gives the same method and digest again."""
+    """For all accepted numbers, a method's text gives the same method and digest again."""
     if numbers is None:
         return
     method = (SiteTest if isinstance(numbers, SprtParams) else GaussianTest)(numbers, close_after_ms)  # type: ignore[arg-type]

@@ -116,7 +116,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("case", BROKEN)
 def test_a_broken_file_is_refused_with_its_name(case: str, tmp_path: Path) -> None:
-    """Whatever is wrong, the error names the file and what to do, and never takes a part of it."""
+    """Every error names the file and the remedy; a broken file is never used in part."""
     path = tmp_path / "thresholds.json"
     body, word = BROKEN[case]
     path.write_bytes(body)

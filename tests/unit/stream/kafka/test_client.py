@@ -88,7 +88,7 @@ def test_a_reader_that_cannot_begin_leaves_no_connection(monkeypatch: pytest.Mon
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_name_reads_back(name: str) -> None:
-    """Whatever is in it."""
+    """Every name survives a round trip."""
     assert name_of(instance_name(name)) == name
 
 

@@ -1,4 +1,4 @@
-"""What the Kafka log makes of batches that cannot be read, without a broker."""
+"""Unreadable batches in the Kafka log, without a broker."""
 
 from __future__ import annotations
 

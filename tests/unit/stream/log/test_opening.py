@@ -47,6 +47,6 @@ def test_prefixes_keep_logs_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("url", ["", "memory:", "sqlite:", "kafka:", "kafka:host", "redis:host:1", "/a/path"])
 def test_other_urls_are_refused_with_the_forms(url: str) -> None:
-    """What is no log's URL raises StreamError that shows the forms."""
+    """A URL of no log raises StreamError with the valid forms."""
     with pytest.raises(StreamError, match=r"sqlite:DIR"):
         open_log(url)

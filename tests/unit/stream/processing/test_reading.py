@@ -50,7 +50,7 @@ def test_tombstones_are_rows_without_a_record() -> None:
 
 
 def test_a_reader_may_refuse() -> None:
-    """What `on_bad` raises ends the reading."""
+    """An error of `on_bad` ends the reading."""
 
     def refuse(_: Message, error: BadRecord) -> None:
         raise error
@@ -60,7 +60,7 @@ def test_a_reader_may_refuse() -> None:
 
 
 def test_by_default_each_bad_record_is_a_warning() -> None:
-    """Where nobody asked for them, bad records are logged with topic, partition, offset and reason."""
+    """By default, bad records are logged with topic, partition, offset and reason."""
     with capture_logs() as logged:
         assert len(list(records_of(Decision, MIXED))) == 2
     assert [event["offset"] for event in logged] == BAD

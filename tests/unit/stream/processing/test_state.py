@@ -37,7 +37,7 @@ def committed(rows: list[StateChange]) -> tuple[MemoryState, Model]:
 
 
 def due_of(model: Model, now_ms: int) -> list[tuple[bytes, bytes, int]]:
-    """What is due by the model."""
+    """Due keys of the model."""
     found = [(due_at, key, value) for key, (value, due_at) in model.items() if due_at is not None and due_at <= now_ms]
     return [(key, value, due_at) for due_at, key, value in sorted(found)]
 
@@ -120,7 +120,7 @@ def test_a_look_up_is_always_what_is_committed(steps: list[bytes | list[tuple[by
 
 
 def test_a_second_look_up_asks_nobody() -> None:
-    """What was looked up once is answered from memory, a missing key too, and as the last commit has left it."""
+    """A second look-up is answered from the cache, also for missing keys, and includes later commits."""
     committed, memory = MemoryState(), StateMemory()
     assert [memory.over(0, committed).get(key) for key in (b"read", b"written")] == [None, None]
     memory.committed({0: [StateChange(b"written", b"1")]})
@@ -130,7 +130,7 @@ def test_a_second_look_up_asks_nobody() -> None:
 
 
 def test_what_may_have_changed_is_forgotten() -> None:
-    """A partition that was lost is read anew, and all of them after a commit that failed."""
+    """The cache of a lost partition is dropped, and the whole cache after a failed commit."""
     states, memory = [MemoryState(), MemoryState()], StateMemory()
 
     def look_up_after(value: bytes) -> list[bytes | None]:

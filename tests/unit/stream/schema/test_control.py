@@ -1,4 +1,4 @@
-"""What `control` refuses to read, and how little it asks of the log."""
+"""Rows of `control` that are refused, and its requests to the log."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_fields_that_are_not_known_are_passed_over(log: _Log) -> None:
 
 
 def test_a_refresh_without_news_asks_for_the_end_only(log: _Log) -> None:
-    """Live stages refresh every second: while nothing is new one question is asked, and nothing is read."""
+    """Live stages refresh every second: without new rows, one request for the end and no read."""
     control = Control(log)
     log.asked.clear()
     assert not control.refresh()
@@ -157,7 +157,7 @@ def test_a_change_that_got_lost_is_reported(forgetful: _Log) -> None:
     with exclusive(forgetful, look_s=0.0) as writer:
         with pytest.raises(LogUnavailable, match="no answer"):
             writer.put(Alias(run="a"))
-        with pytest.raises(StreamError, match="begin anew"):
+        with pytest.raises(StreamError, match="start over"):
             writer.put(RUN)
     assert (Control(forgetful).alias, Control(forgetful).runs) == (Alias(), {})
 
@@ -179,5 +179,5 @@ def test_who_is_fenced_without_an_answer_is_reported(forgetful: _Log) -> None:
     with exclusive(forgetful, look_s=0.0) as writer:
         append(forgetful, b"writer", b"another")
         append(forgetful, b"alias/live", msgspec.msgpack.encode(Alias(run="a")))
-        with pytest.raises(Fenced, match="nothing of this change was written"):
+        with pytest.raises(Fenced, match="this change was not written"):
             writer.put(Alias(run="a"))

@@ -126,7 +126,7 @@ def test_milliseconds_and_seconds_are_told_apart(at_ms: int) -> None:
     )
 )
 def test_nothing_outside_the_range_is_accepted(value: object) -> None:
-    """Whatever is given: a time within the range, or ValueError in printable characters."""
+    """Every input gives a time within the range, or ValueError in printable characters."""
     try:
         assert EARLIEST_MS <= read_time(value, NOW_MS) <= NOW_MS + AHEAD_MS
     except ValueError as error:

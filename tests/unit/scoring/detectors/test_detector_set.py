@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scoring.detectors.panel import Panel, compared
+from scoring.detectors.detector_set import DetectorSet, compared
 from scoring.detectors.testing import FakeDetector
 from scoring.errors import BadParameters
 from scoring.interface import TextScore
@@ -18,7 +18,7 @@ BASE = "a+b@12345678/float32/512"
 
 
 class Engine:
-    """Abstains from everything, and notes what it was asked."""
+    """Abstains from everything, and records its inputs."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
@@ -34,12 +34,12 @@ def pair(engine: Any, measure: Any, thresholds: ThresholdSet | None = None) -> P
 
 
 def test_two_measures_of_one_pair_read_a_text_once() -> None:
-    """The engine is asked once for both; each says its own of it, in the order of the detectors."""
+    """The engine reads once for both; each detector gives its own score, in order."""
     engine = Engine()
-    panel = Panel([FakeDetector(), pair(engine, "binoculars"), pair(engine, "fast-detectgpt")])
-    scores = panel.score(["LLM", "x"])
+    detectors = DetectorSet([FakeDetector(), pair(engine, "binoculars"), pair(engine, "fast-detectgpt")])
+    scores = detectors.score(["LLM", "x"])
     assert engine.asked == [["LLM", "x"]]
-    assert panel.identities == ["fake/1", f"binoculars/{BASE}/uncalibrated", f"fast-detectgpt/{BASE}/uncalibrated"]
+    assert detectors.identities == ["fake/1", f"binoculars/{BASE}/uncalibrated", f"fast-detectgpt/{BASE}/uncalibrated"]
     abstained = [TextScore(abstain="too_short", tokens=tokens) for tokens in (3, 1)]
     assert [row[0].flag for row in scores if isinstance(row[0], TextScore)] == [True, False]
     assert [row[1:] for row in scores] == [(said, said) for said in abstained]
@@ -48,7 +48,7 @@ def test_two_measures_of_one_pair_read_a_text_once() -> None:
 def test_two_pairs_are_no_panel() -> None:
     """One engine reads for all pair detectors, so a second one is refused: its scores would be of the first."""
     with pytest.raises(BadParameters, match="share one engine"):
-        Panel([pair(Engine(), "binoculars"), pair(Engine(), "fast-detectgpt")])
+        DetectorSet([pair(Engine(), "binoculars"), pair(Engine(), "fast-detectgpt")])
 
 
 @pytest.mark.parametrize(("number", "expected"), [("score", 2.0), ("p_llm", 0.25)])

@@ -1,6 +1,6 @@
-"""Several detectors side by side over the same texts, so that a change of detector can be looked at before it is made.
+"""Runs several detectors on the same texts, to compare them before a switch.
 
-Scores of two detectors are never pooled. Two measures of one pair of models share its engine, and its readings.
+Scores of two detectors are never pooled. Two measures of one pair of models share its engine and its readings.
 """
 
 from __future__ import annotations
@@ -12,21 +12,19 @@ from operator import attrgetter
 import msgspec
 
 from scoring.errors import BadParameters, PoisonText, PooledDetectors
-from scoring.interface import Detector, TextScore, Work
+from scoring.interface import Detector, DetectorCounts, TextScore
 from scoring.pair.detector import PairDetector
 
-Said = TextScore | Exception
+TextResult = TextScore | Exception
 """A detector's score of a text; an exception for a text that must be dead-lettered."""
-_WARM_UP = (
-    "The first text that a detector reads costs more than all that come after it, and nobody should wait for it. "
-)
+_WARM_UP = "The first text that a detector reads takes longer than all later ones, so this one is read at the start. "
 
 
-class Panel:
-    """Detectors of different identities over the same texts, those of pairs on one engine; calls from any thread."""
+class DetectorSet:
+    """Several detectors for the same texts; detectors on pairs share one engine. Thread safe."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:
-        """Raises BadParameters for none, or for pairs on two engines; PooledDetectors where two have one identity."""
+        """Raises BadParameters without detectors or with two engines, PooledDetectors if two have the same identity."""
         if not detectors:
             raise BadParameters("no detector was given")
         self.identities = [detector.identity for detector in detectors]
@@ -36,7 +34,7 @@ class Panel:
                     f"two detectors are {identity} and {identity}: their scores could not be told apart"
                 )
         self.numbers = [compared(detector) for detector in detectors]
-        """Of each detector: from a score to the number that its threshold is compared with."""
+        """Per detector: the function from a score to the number compared with its threshold."""
         self._detectors = detectors
         engines = {id(found.engine): found.engine for found in detectors if isinstance(found, PairDetector)}
         if len(engines) > 1:  # or the scores of one would stand under the other's identity
@@ -45,13 +43,13 @@ class Panel:
         self._lock = threading.Lock()
         self._tokens = self._poison = self._calls = 0
 
-    def score(self, texts: Sequence[str]) -> list[tuple[Said, ...]]:
-        """Per text, in order, the score of each detector, in the order of `identities`.
+    def score(self, texts: Sequence[str]) -> list[tuple[TextResult, ...]]:
+        """Score each text, in order, with each detector, in the order of `identities`.
 
-        Raises the errors of a call as a whole: DeviceLost (worth a retry), DeviceGone.
+        Raises DeviceLost (worth a retry) or DeviceGone for the call as a whole.
         """
         read = self._engine.read(texts) if self._engine else []
-        columns: list[Sequence[Said]] = []
+        columns: list[Sequence[TextResult]] = []
         for detector in self._detectors:
             if isinstance(detector, PairDetector):
                 columns.append([detector.judge(result) for result in read])
@@ -66,16 +64,16 @@ class Panel:
         return list(zip(*columns, strict=True))
 
     def warm_up(self) -> None:
-        """Score something with each: this compiles kernels and does the other work of a first use."""
+        """Score a sample text with each detector, which compiles kernels and does other work of a first use."""
         if self._engine:
             self._engine.warm_up()
         for detector in self._detectors:
             if not isinstance(detector, PairDetector):
                 detector.score([_WARM_UP * 20])
 
-    def work(self) -> Work:
+    def work(self) -> DetectorCounts:
         """The counts so far; may be called from any thread."""
-        work = self._engine.work if self._engine else Work()
+        work = self._engine.work if self._engine else DetectorCounts()
         return msgspec.structs.replace(work, tokens=work.tokens + self._tokens, poison=self._poison)
 
     def advanced(self) -> int:
@@ -92,7 +90,7 @@ class Panel:
 
 
 def compared(detector: object) -> Callable[[TextScore], float | None]:
-    """The number of a score that this detector's threshold is compared with: its p_llm, or its score."""
+    """The function from a score to the number compared with this detector's threshold: p_llm or score."""
     thresholds = getattr(detector, "thresholds", None)
     if thresholds is None:
         return lambda scored: scored.score if scored.p_llm is None else scored.p_llm

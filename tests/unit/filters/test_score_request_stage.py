@@ -44,7 +44,7 @@ class Desk:
                 yield ArticleText(verdict.site, verdict.text_digest, verdict.id)
 
     def known(self) -> KnownScores:
-        """What is scored or asked for by now."""
+        """Texts with a score or a request."""
         texts = [*self.scored, *(f"{request.site} {request.text_digest}" for request in self.requests())]
         return KnownScores(DETECTOR, lambda _: [(0, 0, f"{text}:{DETECTOR}".encode()) for text in texts])
 
@@ -53,7 +53,7 @@ class Desk:
         return records(self.log, REPLAY_REQUESTS, ScoreRequest)
 
     def asked(self) -> list[str]:
-        """Ids of the fetches that were asked for."""
+        """Ids of the requested fetches."""
         return [request.id for request in self.requests()]
 
     def loop(self, *faults: Exception) -> StageLoop:
@@ -88,7 +88,7 @@ def test_it_asks_for_each_unasked_text_once_a_site() -> None:
 
 
 def test_whoever_begins_anew_asks_for_what_is_left() -> None:
-    """A member that is fenced in its midst has asked whole batches; the next one, from the start, asks for the rest."""
+    """A member fenced in the middle has requested whole batches; the next one requests the rest."""
     desk = Desk(*[page(number) for number in range(8)])
     first = desk.loop()
     cycle(first, 2)
@@ -108,7 +108,7 @@ def test_a_batch_that_is_rolled_back_asks_once() -> None:
 
 
 def test_what_is_unasked_is_counted_by_text() -> None:
-    """The count is of texts; what was taken still counts until the partition is looked at anew."""
+    """Texts are counted, including taken ones until the partition is read again."""
     articles = [ArticleText("a", "t1", "f1"), ArticleText("a", "t1", "f2"), ArticleText("b", "t1", "f3")]
     unasked = UnrequestedTexts(
         lambda partition: articles if partition == 1 else [], lambda: KnownScores("d/1", lambda _: ())
