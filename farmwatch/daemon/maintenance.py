@@ -21,7 +21,7 @@ from farmwatch.config.settings import UpSettings
 from farmwatch.daemon.kept_answer import LARGE, KeptAnswer, keep_answer
 from farmwatch.daemon.rate_series import SeriesKeeper
 from farmwatch.daemon.review_labels import read_review
-from replay.runs.retention import needed, renew_idle
+from replay.runs.retention import offsets_to_keep, renew_idle
 from replay.runs.run_rules import RunRules
 from replay.runs.site_table import SiteTable, counts_of
 from replay.runs.topology import lag_of, reads_of_live
@@ -174,7 +174,9 @@ class Upkeep:
             return f"the clock moved by {look.moved_s / 3600:+.1f} hours"
         now_ms = int(look.wall_s * 1000)
         try:
-            freed = self.log.expire(now_ms, needed(self.log, control, now_ms), most=1.0 if look.is_confirmed else _MOST)
+            freed = self.log.expire(
+                now_ms, offsets_to_keep(self.log, control, now_ms), most=1.0 if look.is_confirmed else _MOST
+            )
         except TooMuchExpired as error:
             return str(error)
         if freed:
@@ -265,13 +267,13 @@ class Upkeep:
     def _rows(self) -> list[SiteState]:
         """The rows of the detector, the ruleset and the site method in force, and those that are not judged yet."""
         ruleset = self.live.ruleset
-        in_force = {(ruleset.name, ruleset.digest), ("", "")}
+        find_rules = {(ruleset.name, ruleset.digest), ("", "")}
         self._table.refresh()
         return [
             row
             for row in self._table.rows()
             if row.detector == self.live.run.detector
-            and (row.ruleset, row.digest) in in_force
+            and (row.ruleset, row.digest) in find_rules
             and (not has_verdict(row) or (row.method, row.method_digest) == self.method)
         ]
 

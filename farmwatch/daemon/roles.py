@@ -65,9 +65,9 @@ def build_stage(
     run, names = live.run.name, live.names
     if role is Role.MEASURE:
         from filters.measure_stage import MeasureStage
-        from replay.runs.lookup import measured_by
+        from replay.runs.lookup import measuring_run
 
-        return MeasureStage(config.measure, run=measured_by(names.features), names=names, metrics=metrics)
+        return MeasureStage(config.measure, run=measuring_run(names.features), names=names, metrics=metrics)
     if role is Role.JUDGE:
         from filters.judge_stage import JudgeStage
         from replay.live.score_backlog import backlog, scores_of_backlog
@@ -176,8 +176,8 @@ class _Process:
     def _upkeep(self, log: Log, live: RunRules) -> Iterator[None]:
         ended = threading.Event()
         method = site_method_of(self.config, live.run)
-        in_force = method.name, method.digest
-        upkeep = Upkeep(log, self.config.up, self.config.rate, self.metrics, live, in_force)
+        find_rules = method.name, method.digest
+        upkeep = Upkeep(log, self.config.up, self.config.rate, self.metrics, live, find_rules)
         thread = threading.Thread(target=upkeep.run, args=(ended,), name="upkeep", daemon=True)
         thread.start()
         try:

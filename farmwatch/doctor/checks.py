@@ -23,7 +23,7 @@ from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subj
 from farmwatch.terminal.messages import message
 from filters.errors import BadRuleset, FiltersError
 from filters.rules.ruleset import Ruleset
-from replay.live.live_run import live_or_begun
+from replay.live.live_run import ensure_live_run
 from replay.runs.site_table import read_sites, ruleset_of, short_ruleset
 from scoring.errors import ScoringError
 from scoring.rates.canary import is_canary
@@ -132,7 +132,7 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
             create_topics(log, config)
             if known:
                 _tell_missing(log.topics().keys() - known)
-            live = live_or_begun(log, config) if Role.JUDGE in roles or Role.TALLY in roles else None
+            live = ensure_live_run(log, config) if Role.JUDGE in roles or Role.TALLY in roles else None
             require_fit(config, roles, log)
             if live is not None:
                 with suppress(StreamError):  # a line to read, which stops nothing
@@ -155,17 +155,17 @@ def _tell_missing(created: Collection[str]) -> None:
         )
 
 
-def _tell_other_rulesets(rows: Sequence[SiteState], in_force: Ruleset) -> None:
+def _tell_other_rulesets(rows: Sequence[SiteState], find_rules: Ruleset) -> None:
     """One line of the sites whose rows are of another ruleset: they are not judged anew by themselves."""
     judged = (row for row in rows if row.ruleset and not is_canary(row.site))
-    others = Counter(ruleset_of(row) for row in judged if row.digest != in_force.digest)
+    others = Counter(ruleset_of(row) for row in judged if row.digest != find_rules.digest)
     if not others:
         return
     sites = ", ".join(f"{counted(count, 'site')} by {ruleset}" for ruleset, count in others.most_common())
     message(
         one_line(
             f"judged before: {sites}; each keeps its row until a page of it is judged by"
-            f" {short_ruleset(in_force.name, in_force.digest)}"
+            f" {short_ruleset(find_rules.name, find_rules.digest)}"
         )
     )
 

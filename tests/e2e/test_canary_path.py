@@ -222,8 +222,8 @@ def test_gauges_and_series_tell_of_it(world: World) -> None:
     method = site_method(world.config.tally, world.detector.identity)
     ruleset = load_ruleset(world.config.judge.ruleset)
     run = Run(name="live", ruleset=ruleset.name, digest=ruleset.digest, detector=world.detector.identity, epoch="e")
-    in_force = (RunRules(run, ruleset.source), (method.name, method.digest))
-    upkeep = Upkeep(world.log, world.config.up, world.config.rate, world.metrics, *in_force, lambda: world.now_s)
+    find_rules = (RunRules(run, ruleset.source), (method.name, method.digest))
+    upkeep = Upkeep(world.log, world.config.up, world.config.rate, world.metrics, *find_rules, lambda: world.now_s)
     upkeep.look()
     page = generate_latest(world.metrics.registry).decode()
     assert 'farmwatch_canary_sites{truth="human",verdict="llm"} 1.0' in page
