@@ -1,4 +1,4 @@
-"""The settings that runs take. The configuration of a process has them all."""
+"""The settings that runs need; the configuration of a process provides them."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ if TYPE_CHECKING:
 
 
 class ReplaySettings(Protocol):
-    """Sections of the configuration: of the stages that a run goes through, of the loop, and of the rate."""
+    """Sections of the configuration: for the stages of a run, the loop, and the rate."""
 
     @property
     def measure(self) -> MeasureSettings:
-        """Of MEASURE."""
+        """Settings of MEASURE."""
 
     @property
     def judge(self) -> JudgeSettings:
-        """Of JUDGE."""
+        """Settings of JUDGE."""
 
     @property
     def score(self) -> ScoreSettings:
-        """Of SCORE."""
+        """Settings of SCORE."""
 
     @property
     def tally(self) -> TallySettings:
-        """Of TALLY."""
+        """Settings of TALLY."""
 
     @property
     def loop(self) -> LoopSettings:
-        """Of the loop that runs a stage."""
+        """Settings of the loop that runs a stage."""
 
     @property
     def rate(self) -> RateSettings:
-        """Of the rate."""
+        """Settings of the rate."""

@@ -1,1 +1,1 @@
-"""The result of a run, proved from the log."""
+"""Audits the result of a run against the log."""

@@ -1,17 +1,19 @@
-"""`farmwatch audit`: the result, proved from the log itself, partition by partition.
+"""`farmwatch audit`: proves the result from the log, partition by partition.
 
-Each hit is fetched or refused with a reason, each fetched page has one features record, each features record one
-verdict (of each ruleset that judged it), each article one score or one reason, each site one row that says exactly what
-follows from its hits, verdicts and scores, and the rate is that of these rows. What a stage has not read yet is
-`waiting`; what retention took is `expired`, a row that rests on it `unprovable`; a dead letter of the stage is a
-reason. Anything else is broken. A record that retention removed before a stage read it is lost.
+Each hit is fetched or refused with a reason. Each fetched page has one features record. Each features record has one
+verdict (for each ruleset that judged it). Each article has one score or one reason. Each site has one row that follows
+exactly from its hits, verdicts and scores. The rate is that of these rows.
 
-A live JUDGE requests a score of each article that has none, so an article without either is broken. A replay asks only
-while SCORE runs its detector: an article that it judged (its verdict says so in a header) may be `unscored`, and so may
-one whose request names a detector, which SCORE passes over where it runs others.
+A record that a stage has not read yet is `waiting`; one that retention removed is `expired`; a row that depends on
+expired records is `unprovable`; a dead letter of the stage is a reason. Anything else is broken. A record that
+retention removed before a stage read it is lost.
 
-Verdicts and rows are those of one run. Of a run that is not live only its own steps are looked at, and only its window:
-the records from where it began up to where it stops.
+A live JUDGE requests a score for each article that has none, so an article without either is broken. A replay requests
+scores only while SCORE runs its detector, so an article of a replay (its verdict has a header) may be `unscored`. The
+same holds if its request names a detector: SCORE skips the request if it runs others.
+
+Verdicts and rows are those of one run. For a run that is not live, only its own steps are audited, and only its window:
+from its start to its stop.
 """
 
 from __future__ import annotations
@@ -25,19 +27,19 @@ from crawler.errors import UnusableUrl
 from crawler.frontier.report import queued_pages
 from crawler.web.urls import page_id
 from farmwatch.audit.partition_reader import PartitionReader
-from farmwatch.audit.report import AuditReport, AuditStep, Broken, RateRows
-from farmwatch.audit.rows import Evidence, Methods, recomputed
+from farmwatch.audit.report import AuditReport, AuditStep, BrokenRecord, RateRows
+from farmwatch.audit.rows import Evidence, Methods, check_row
 from farmwatch.audit.scope import (
     CRAWLED,
     JUDGED,
     MEASURED,
     SCORED,
     TALLIED,
-    Audited,
+    AuditScope,
     R,
     Requests,
     StoredRecord,
-    audited_run,
+    find_scope,
 )
 from farmwatch.config.config import Config
 from scoring.site_tally import JudgedPage
@@ -47,24 +49,24 @@ from stream.schema.records import Features, Hit, Page, Record, Score, ScoreReque
 from stream.schema.runs import LIVE
 from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
-_IMPORT = "import"  # Page.found_by of what came from an archive
-_NO_PAGE = frozenset({"refused", "failed"})  # outcomes of visits that got no page; one that is unchanged had one before
+_IMPORT = "import"  # Page.found_by of an imported page
+_NO_PAGE = frozenset({"refused", "failed"})  # outcomes of visits without a page; an unchanged page had one before
 
 
 def audit(log: Log, run: str = "", config: Config | None = None, clock: Clock = wall_ms) -> AuditReport:
-    """Read the whole log and account for every record, of a run or of the live one. Memory: ids of one partition.
+    """Read the whole log and account for every record of a run (default: the live run).
 
-    `config` tells the rate's settings, and the site method where the run keeps none. Raises NotFound for a run that is
-    not there, or has no topics yet.
+    Holds the ids of one partition in memory. `config` has the settings of the rate, and the site method if the run has
+    none. Raises NotFound for an unknown run or one without topics.
     """
     config = config or Config()
-    audited = audited_run(log, Control(log), run)
-    report = AuditReport({name: AuditStep(name) for name in audited.steps})
-    methods, rates = Methods(audited.run, config), RateRows()
+    scope = find_scope(log, Control(log), run)
+    report = AuditReport({name: AuditStep(name) for name in scope.steps})
+    methods, rates = Methods(scope.run, config), RateRows()
     for partition in range(log.topics()[HITS]):
-        reader = PartitionReader(log, partition, report, audited, clock())
-        _Partition(log, reader, report, audited, methods, rates).audit()
-    if not audited.is_live:  # SCORE works for other runs, too
+        reader = PartitionReader(log, partition, report, scope, clock())
+        _Partition(log, reader, report, scope, methods, rates).audit()
+    if not scope.is_live:  # SCORE also serves other runs
         report.waiting["score"] = report.steps[SCORED].waiting
     report.rates = rates.checks(config.rate, clock())
     return report
@@ -72,18 +74,18 @@ def audit(log: Log, run: str = "", config: Config | None = None, clock: Clock = 
 
 @dataclass(frozen=True, slots=True)
 class _Partition:
-    """All of some sites: their hits, pages, features, verdicts, scores and rows share a partition number."""
+    """The hits, pages, features, verdicts, scores and rows of some sites: they share a partition number."""
 
     log: Log
     reader: PartitionReader
     report: AuditReport
-    audited: Audited
+    scope: AuditScope
     methods: Methods
     rates: RateRows
 
     def audit(self) -> None:
-        """Account for the partition while stages work on it: what is made of a record is read before the record."""
-        names, steps, read = self.audited.names, self.audited.steps, self.reader.records
+        """Account for the partition while stages work on it: results are read before their sources."""
+        names, steps, read = self.scope.names, self.scope.steps, self.reader.records
         queued = set(queued_pages(self.log, self.reader.partition)) if CRAWLED in steps else set()
         rows, unreadable = self.reader.rows(names.sites)
         scores = list(read(SCORES, Score))
@@ -100,7 +102,7 @@ class _Partition:
             self._hits_to_pages(hits, pages, queued)
         if MEASURED in steps:
             fetched = [page for page in pages if page.record.outcome == "fetched"]
-            fetched = self._in_window("measure", PAGES, fetched) if self.audited.run.remeasures else fetched
+            fetched = self._in_window("measure", PAGES, fetched) if self.scope.run.remeasures else fetched
             self._one_to_one(MEASURED, PAGES, "measure", fetched, names.features, features)
         judged = self._in_window("judge", names.features, features)
         self._one_to_one(JUDGED, names.features, "judge", judged, names.verdicts, verdicts)
@@ -120,7 +122,7 @@ class _Partition:
             self._site_to_row(site, rows.get(site), sites.get(site))
 
     def _in_window(self, stage: str, topic: str, records: list[StoredRecord[R]]) -> list[StoredRecord[R]]:
-        """Those that a stage reads for the run."""
+        """The records that a stage reads for the run."""
         begin, end = self.reader.window(stage, topic)
         return [record for record in records if begin <= record.offset < end]
 
@@ -135,13 +137,13 @@ class _Partition:
             if wanted in seen:
                 continue
             seen.add(wanted)
-            page = (imported if hit.record.imported else crawled).get(wanted)  # an import has its page from the start
+            page = (imported if hit.record.imported else crawled).get(wanted)  # an import has its page at once
             if page is not None and page.outcome in _NO_PAGE:
                 if wanted in queued:
-                    page = None  # it was refused once, and is visited again
+                    page = None  # refused once, queued for another visit
                 else:
                     step.reasons[page.reason] += 1
-            unread = self.reader.unread("crawl", HITS, hit.offset)  # counted as waiting already
+            unread = self.reader.is_unread("crawl", HITS, hit.offset)  # already counted as waiting
             if page is None and wanted in queued and not unread:
                 self.report.waiting["crawl"] += 1
             waiting = wanted in queued or unread
@@ -158,32 +160,32 @@ class _Partition:
     ) -> None:
         step = self.report.steps[name]
         done = {r.record.id for r in results}
-        # a log of before there were runs may have verdicts of several rulesets under the first
-        of_first = self.audited.run.name == LIVE
+        # in a log from before runs existed, the first run may have verdicts of several rulesets
+        of_first = self.scope.run.name == LIVE
         self._refuse_twice(name, results, _own_id if of_first else lambda record: record.id)
         sources = set()
         for source in upstream:
             sources.add(source.record.id)
-            waiting = self.reader.unread(stage, topic, source.offset)
+            waiting = self.reader.is_unread(stage, topic, source.offset)
             self._account(step, stage, topic, source, source.record.id in done, waiting, downstream)
         if not self._expired(topic):
             for result in results:
                 if result.record.id not in sources and not self.reader.is_damaged(topic, result.record.site):
-                    self._break(name, result.record, f"{downstream} has it, {topic} does not")
+                    self._break(name, result.record, f"in {downstream}, but not in {topic}")
 
     def _articles_to_scores(
         self, articles: list[StoredRecord[JudgedPage]], requests: Requests, scores: list[StoredRecord[Score]]
     ) -> None:
         step = self.report.steps[SCORED]
-        detector = self.audited.run.detector
+        detector = self.scope.run.detector
         by_others = {(s.record.site, s.record.text_digest) for s in scores}
         scored = {
             (s.record.site, s.record.text_digest): s.record for s in scores if detector in ("", s.record.detector)
         }
-        asked = Counter(article.record.id for article in articles)  # once for each ruleset that judged the fetch
-        if self.audited.alone or not (self._expired(SCORE_REQUESTS) or self._expired(REPLAY_REQUESTS)):
-            # other runs may have asked for the fetch, or its text, as well: then it has a score for each request
-            wanted = requests.of_fetch | asked
+        expected = Counter(article.record.id for article in articles)  # one for each ruleset that judged the fetch
+        if self.scope.is_only_run or not (self._expired(SCORE_REQUESTS) or self._expired(REPLAY_REQUESTS)):
+            # other runs may have requested the same fetch or text: then it has a score for each request
+            wanted = requests.of_fetch | expected
             self._refuse_twice(step.name, scores, lambda s: (s.fetch_id, s.detector), lambda s: wanted[s.fetch_id])
         for article in articles:
             text = article.record.site, article.record.text_digest
@@ -191,16 +193,16 @@ class _Partition:
             if score is not None and score.abstain:
                 step.reasons[score.abstain] += 1
             request = requests.of(article.record)
-            waiting = request is not None and self.reader.unread("score", request[0], request[1].offset)
-            is_dead = request is not None and self.reader.dead("score", request[0], request[1].offset)
+            waiting = request is not None and self.reader.is_unread("score", request[0], request[1].offset)
+            is_dead = request is not None and self.reader.is_dead("score", request[0], request[1].offset)
             accounted = score is not None or waiting or is_dead
             if not accounted and (text in by_others or _may_be_unscored(article, request)):
                 step.records += 1
                 step.done += 1
                 step.reasons["unscored"] += 1
-            elif request is None:  # written in one transaction with the verdict, and kept for a shorter time
+            elif request is None:  # it was written with the verdict, and expires earlier
                 self._account(
-                    step, "judge", self.audited.names.verdicts, article, score is not None, False, SCORE_REQUESTS
+                    step, "judge", self.scope.names.verdicts, article, score is not None, False, SCORE_REQUESTS
                 )
             else:
                 topic, kept = request
@@ -210,11 +212,11 @@ class _Partition:
         return self.reader.beginning(topic) > 0
 
     def _site_to_row(self, site: str, row: SiteState | None, evidence: Evidence | None) -> None:
-        step, reader, verdicts = self.report.steps[TALLIED], self.reader, self.audited.names.verdicts
-        found = recomputed(site, row, evidence or Evidence(), self.methods, self.audited, reader)
+        step, reader, verdicts = self.report.steps[TALLIED], self.reader, self.scope.names.verdicts
+        found = check_row(site, row, evidence or Evidence(), self.methods, self.scope, reader)
         wrong = found.wrong
         if found.is_proved and evidence is None:
-            wrong = "the log has nothing of this site"
+            wrong = "the log has no record of this site"
         step.records += 1
         if found.is_proved and not wrong:
             step.done += 1
@@ -228,7 +230,7 @@ class _Partition:
             step.dead += 1
         else:
             step.broken += 1
-            self.report.broken.append(Broken(step.name, site, site, wrong))
+            self.report.broken.append(BrokenRecord(step.name, site, site, wrong))
             self.rates.add(row, None if evidence is None else found.row)
             return
         if row is not None:
@@ -240,17 +242,19 @@ class _Partition:
         step.records += 1
         if done:
             step.done += 1
-        elif self.reader.dead(stage, topic, kept.offset):
+        elif self.reader.is_dead(stage, topic, kept.offset):
             step.dead += 1
         elif waiting:
             step.waiting += 1
-        elif self.reader.excuses(downstream, kept.record.site, _text_of(kept.record) or kept.record.id):
+        elif self.reader.may_be_unreadable(downstream, kept.record.site, _text_of(kept.record) or kept.record.id):
             step.done += 1
         elif kept.timestamp_ms < self.reader.kept_since(downstream):
             step.expired += 1
         else:
             step.broken += 1
-            self.report.broken.append(Broken(step.name, kept.record.id, kept.record.site, f"nothing in {downstream}"))
+            self.report.broken.append(
+                BrokenRecord(step.name, kept.record.id, kept.record.site, f"nothing in {downstream}")
+            )
 
     def _refuse_twice(
         self,
@@ -259,7 +263,7 @@ class _Partition:
         key: Callable[[R], Hashable],
         wanted: Callable[[R], int] = lambda _: 1,
     ) -> None:
-        """Break each key that stands there more often than `wanted`, and than once."""
+        """Report each key with more than `wanted` records (at least one)."""
         seen: Counter[Hashable] = Counter()
         for result in results:
             record = result.record
@@ -270,11 +274,11 @@ class _Partition:
 
     def _break(self, step: str, record: Record, how: str) -> None:
         self.report.steps[step].broken += 1
-        self.report.broken.append(Broken(step, record.id, record.site, how))
+        self.report.broken.append(BrokenRecord(step, record.id, record.site, how))
 
 
 def _best(pages: Iterable[Page]) -> dict[str, Page]:
-    """Page id -> its last visit, or the last one that had a page: what was fetched once is not undone by a failure."""
+    """Page id -> its last visit with a page, else its last visit: a later failure does not undo a fetch."""
     found: dict[str, Page] = {}
     for page in pages:
         if page.outcome not in _NO_PAGE or page.page_id not in found or found[page.page_id].outcome in _NO_PAGE:
@@ -283,22 +287,22 @@ def _best(pages: Iterable[Page]) -> dict[str, Page]:
 
 
 def _own_id(record: Record) -> Hashable:
-    """What stands once on its topic: a record, and of verdicts one for each ruleset."""
+    """The key that is unique on its topic: the record id; for verdicts, id and ruleset."""
     return (record.id, record.digest) if isinstance(record, JudgedPage) else record.id
 
 
 def _may_be_unscored(article: StoredRecord[JudgedPage], request: tuple[str, StoredRecord[ScoreRequest]] | None) -> bool:
-    """Whether a replay has not asked, or SCORE may have passed over a request that names a detector."""
+    """Whether the article may lack a score: no request yet, or a request for another detector."""
     return article.by_replay if request is None else bool(request[1].record.detector)
 
 
 def _text_of(record: Record) -> str:
-    """A site's text is requested and scored once, however many of its pages and visits have it."""
+    """The digest of a text that is requested and scored once per site; "" for other records."""
     return record.text_digest if isinstance(record, JudgedPage | ScoreRequest) else ""
 
 
 def _page_of(hit: Hit) -> str:
     try:
         return page_id(hit.url)
-    except UnusableUrl:  # CRAWL has dead-lettered it
+    except UnusableUrl:  # CRAWL dead-lettered it
         return hit.id

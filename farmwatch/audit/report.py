@@ -1,4 +1,4 @@
-"""What an audit found: counts per step, what breaks them, what waits, and the rate as it follows from the log."""
+"""The result of an audit: counts per step, broken and waiting records, and the recomputed rate."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from scoring.rates.split_rates import RateLine, Versions, rate_lines
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
-_ANY = ""  # a name that no site has: its domain is not known
+_ANY = "-"  # a site name; a rate only needs to know whether it is a canary
 
 
 @dataclass(frozen=True, slots=True)
-class Broken:
-    """One id that breaks a step, and how: missing, twice, or disagrees."""
+class BrokenRecord:
+    """A record that breaks a step: missing, duplicated or different."""
 
     step: str
     id: str
@@ -28,7 +28,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRecord:
-    """A record that cannot be read. `state` is the count of its step that it is in: dead, waiting, expired, …"""
+    """An unreadable record. `state` names its count in the step: dead, waiting, expired, …"""
 
     step: str
     topic: str
@@ -39,12 +39,12 @@ class UnreadableRecord:
 
     @property
     def text(self) -> str:
-        """The record by its place, with the reason."""
+        """The record with its place and the reason."""
         return f"{self.topic}/{self.partition} offset {self.offset}: {self.why} ({self.state})"
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class ExpiredOffsets:
     """Offsets that retention removed before a stage read them."""
 
     stage: str
@@ -55,7 +55,7 @@ class Lost:
 
     @property
     def text(self) -> str:
-        """What was lost, and for whom."""
+        """The lost offsets, and the stage."""
         return (
             f"{self.topic}/{self.partition}: {counted(self.records, 'record')} from offset {self.offset} on"
             f" {'was' if self.records == 1 else 'were'} removed by retention before {self.stage.upper()} read them"
@@ -64,9 +64,9 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class RateCheck:
-    """A rate as `farmwatch rate` computes it from the rows, and from rows that were recomputed; None = no such rows.
+    """A rate as `farmwatch rate` computes it: from the stored rows, and from recomputed rows; None = no such rows.
 
-    `taken` of its rows could not be recomputed: they count as they stand in both.
+    `taken` rows could not be recomputed: their stored values count in both.
     """
 
     versions: Versions
@@ -76,20 +76,20 @@ class RateCheck:
 
     @property
     def ok(self) -> bool:
-        """Both are the same."""
+        """Whether both rates are equal."""
         return self.rows == self.recomputed
 
     @property
     def text(self) -> str:
-        """Both in one line."""
-        said = f"share recomputed from the log: {_share(self.recomputed)}"
-        said += " (as the rows say)" if self.ok else f"; the rows say {_share(self.rows)}"
-        return said + (f"; {counted(self.taken, 'row')} could not be recomputed" if self.taken else "")
+        """Both rates in one line."""
+        text = f"share recomputed from the log: {_share(self.recomputed)}"
+        text += " (as in the stored rows)" if self.ok else f"; the stored rows give {_share(self.rows)}"
+        return text + (f"; {counted(self.taken, 'row')} could not be recomputed" if self.taken else "")
 
 
 @dataclass(slots=True)
 class AuditStep:
-    """Counts of one step: every record that went in is done, dead, waiting, expired, unprovable or broken."""
+    """Counts of one step: every input record is done, dead, waiting, expired, unprovable or broken."""
 
     name: str
     records: int = 0
@@ -97,36 +97,36 @@ class AuditStep:
     dead: int = 0
     waiting: int = 0
     expired: int = 0
-    unprovable: int = 0  # rows whose evidence is not all in the log any more
+    unprovable: int = 0  # rows with missing evidence
     unreadable: int = 0  # of `records`
     broken: int = 0
-    reasons: Counter[str] = field(default_factory=Counter)  # of what is done without a page or a score
+    reasons: Counter[str] = field(default_factory=Counter)  # why records are done without a page or a score
 
 
 @dataclass(slots=True)
 class AuditReport:
-    """The counts per step, what breaks them, and what waits."""
+    """The counts per step, and the broken, waiting, unreadable and lost records."""
 
     steps: dict[str, AuditStep]
-    broken: list[Broken] = field(default_factory=list)
-    waiting: Counter[str] = field(default_factory=Counter)  # stage -> records that it has not dealt with
+    broken: list[BrokenRecord] = field(default_factory=list)
+    waiting: Counter[str] = field(default_factory=Counter)  # stage -> unprocessed records
     unreadable: list[UnreadableRecord] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)
+    lost: list[ExpiredOffsets] = field(default_factory=list)
     rates: list[RateCheck] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
-        """Nothing is lost, doubled or in disagreement."""
+        """Whether nothing is lost, duplicated or different."""
         return not self.broken and not self.lost and all(rate.ok for rate in self.rates)
 
     @property
     def settled(self) -> bool:
-        """Nothing waits: every stage has dealt with all its inputs."""
+        """Whether nothing waits."""
         return not self.waiting.total() and all(step.waiting == 0 for step in self.steps.values())
 
     @property
     def text(self) -> str:
-        """The whole in one line."""
+        """The report in one line."""
         if not self.ok:
             unreadable = sum(record.state == "broken" for record in self.unreadable)
             missing, lost = len(self.broken) - unreadable, sum(lost.records for lost in self.lost)
@@ -152,7 +152,7 @@ def _share(line: RateLine | None) -> str:
 
 
 class RateRows:
-    """Gathers rows of both kinds. Rows that count alike are one object, so that a site takes a few bytes."""
+    """Collects stored and recomputed rows. Rows with equal counts share one object to save memory."""
 
     def __init__(self) -> None:
         self._rows: list[SiteState] = []
@@ -161,23 +161,23 @@ class RateRows:
         self._alike: dict[tuple[object, ...], SiteState] = {}
 
     def add(self, row: SiteState | None, recomputed: SiteState | None) -> None:
-        """A site's row, None where there is none, and what the log makes of it, None for a row of nothing."""
+        """Add the stored row of a site (None = no row) and the recomputed row (None = no evidence)."""
         if row is not None:
             self._rows.append(self._slim(row))
         if recomputed is not None:
             self._recomputed.append(self._slim(recomputed))
 
     def take(self, row: SiteState) -> None:
-        """A row that counts as it stands: it cannot be recomputed now."""
+        """Add a row that cannot be recomputed now."""
         self.add(row, row)
         self._taken[row.digest, row.detector, row.method_digest] += 1
 
     def checks(self, settings: RateSettings, now_ms: int) -> list[RateCheck]:
         """The rates, one for each ruleset, detector and site method."""
-        said, found = (_by_versions(rows, settings, now_ms) for rows in (self._rows, self._recomputed))
+        stored, found = (_by_versions(rows, settings, now_ms) for rows in (self._rows, self._recomputed))
         return [
-            RateCheck(v, said.get(v), found.get(v), self._taken[v.digest, v.detector, v.site_method_digest])
-            for v in sorted({*said, *found})
+            RateCheck(v, stored.get(v), found.get(v), self._taken[v.digest, v.detector, v.site_method_digest])
+            for v in sorted({*stored, *found})
         ]
 
     def _slim(self, row: SiteState) -> SiteState:

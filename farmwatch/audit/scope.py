@@ -1,4 +1,4 @@
-"""What an audit looks at: a run with its groups and steps, records with their places, requests by what was asked."""
+"""The scope of an audit: a run with its groups and steps, and records with their offsets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from replay.runs.lookup import FIRST_RUN, find_run, measured_by
+from replay.runs.lookup import FIRST_RUN, find_run, measuring_run
 from replay.runs.topology import reads_of_live
 from scoring.site_tally import JudgedPage
 from stream.log.contract import Log
@@ -21,19 +21,19 @@ from stream.text.user_errors import NotFound
 
 R = TypeVar("R", bound=Record)
 
-CRAWLED, MEASURED, JUDGED, SCORED, TALLIED = OF_LIVE = (
+CRAWLED, MEASURED, JUDGED, SCORED, TALLIED = LIVE_STEPS = (
     "hits -> pages",
     "pages -> features",
     "features -> verdicts",
     "articles -> scores",
     "sites -> rows",
 )
-OF_RUNS = (JUDGED, SCORED, TALLIED)
+RUN_STEPS = (JUDGED, SCORED, TALLIED)
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRecord(Generic[R]):
-    """A record with where and when it stands on its topic."""
+    """A record with its offset and time on its topic."""
 
     record: R
     offset: int
@@ -42,76 +42,76 @@ class StoredRecord(Generic[R]):
 
 
 class Requests:
-    """Score requests: by fetch and text; and by site and text, since a replay asks once for a site's text."""
+    """Score requests by fetch and text, and by site and text: a replay requests a text once per site."""
 
     def __init__(self) -> None:
         self.of_fetch: Counter[str] = Counter()
         self._found: dict[tuple[str, str, bool], tuple[str, StoredRecord[ScoreRequest]]] = {}
 
     def add(self, topic: str, request: StoredRecord[ScoreRequest]) -> None:
-        """Take in one more, of the topic."""
+        """Add a request of the topic."""
         record = request.record
         self.of_fetch[record.id] += 1
         self._found[record.id, record.text_digest, True] = topic, request
         self._found[record.site, record.text_digest, False] = topic, request
 
     def of(self, article: JudgedPage) -> tuple[str, StoredRecord[ScoreRequest]] | None:
-        """The request that an article waits for, and its topic."""
+        """The topic and request that an article waits for."""
         of_fetch = self._found.get((article.id, article.text_digest, True))
         return of_fetch or self._found.get((article.site, article.text_digest, False))
 
 
 @dataclass(frozen=True, slots=True)
-class Audited:
-    """The run that is audited."""
+class AuditScope:
+    """The audited run."""
 
     run: Run
     is_live: bool
     names: RunNames
     steps: Sequence[str]
-    alone: bool  # the log has no other run
+    is_only_run: bool  # the log has no other run
 
     @property
     def groups(self) -> Mapping[str, str]:
-        """Stage -> group, of the stages that work for one run."""
+        """Stage -> group, of the stages that serve one run."""
         names = self.names
         return {"measure": names.measure_group, "judge": names.judge_group, "tally": names.tally_group}
 
     @property
     def reads(self) -> Mapping[str, Sequence[str]]:
-        """Stage -> topics that it reads, while the run is live."""
+        """Stage -> topics that it reads while the run is live."""
         of_group = {group: stage for stage, group in self.groups.items()}
         return {of_group.get(group, group): topics for group, topics in reads_of_live(self.names).items()}
 
     @property
     def own_reads(self) -> Mapping[str, Sequence[str]]:
-        """The same of the stages whose work is audited: all of them where the run is live."""
+        """Stage -> topics, of the audited stages; all stages if the run is live."""
         own = {"judge", "tally", *(("measure",) if self.run.remeasures else ())}
         return {stage: topics for stage, topics in self.reads.items() if self.is_live or stage in own}
 
     @property
     def works_for(self) -> Mapping[str, str]:
-        """Stage -> run that it works for; the others work for none."""
+        """Stage -> name of the run that it serves; other stages serve all runs."""
         run = self.run.name
-        return {"measure": measured_by(self.names.features), "judge": run, "tally": run}
+        return {"measure": measuring_run(self.names.features), "judge": run, "tally": run}
 
     def step_of(self, topic: str) -> str:
-        """The step that a record of the topic goes into."""
+        """The step that reads records of the topic."""
         into = {HITS: CRAWLED, PAGES: MEASURED, self.names.features: JUDGED, self.names.verdicts: SCORED}
         step = into.get(topic, SCORED if topic.startswith("score.") else TALLIED)
         return step if step in self.steps else TALLIED
 
 
-def audited_run(log: Log, control: Control, name: str) -> Audited:
-    """The run of that name, or the live one. Raises NotFound where it is not there, or has no topics yet."""
+def find_scope(log: Log, control: Control, name: str) -> AuditScope:
+    """The scope for this run (default: the live run). Raises NotFound if it is unknown or has no topics."""
     run = find_run(control, name) if name else control.live or FIRST_RUN
     is_live = run.name == control.alias.run
     names = run.names(is_live=is_live)
     missing = [topic for topic in (names.features, names.verdicts, names.sites) if topic not in log.topics()]
     if missing:
         raise NotFound(f"run {run.shown} has no topic {missing[0]} yet: nothing to audit")
-    steps = OF_LIVE if is_live else (MEASURED, *OF_RUNS) if run.remeasures else OF_RUNS
-    return Audited(run, is_live, names, steps, len(control.runs) <= 1)
+    steps = LIVE_STEPS if is_live else (MEASURED, *RUN_STEPS) if run.remeasures else RUN_STEPS
+    return AuditScope(run, is_live, names, steps, len(control.runs) <= 1)
 
 
 _UNREAD = msgspec.Raw(b"\xc0")
@@ -119,7 +119,7 @@ _HEAVY = ("body", "text", "blocks", "rules", "failed", "measures", "quality", "h
 
 
 def slim(record: R) -> R:
-    """The record without what is large: an audit needs none of it in memory."""
+    """The record without its large fields, to save memory."""
     heavy = {
         name: _UNREAD if isinstance(value, msgspec.Raw) else type(value)()
         for name in _HEAVY

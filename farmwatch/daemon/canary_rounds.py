@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from replay.live.live_run import ROUND_KEY, sent_last
+from replay.live.live_run import ROUND_KEY, last_canary_round
 from stream.log.contract import partition_of
 from stream.processing.canary_expiry import expire_canary, expired_canaries
 from stream.processing.stage import Context
@@ -65,7 +65,7 @@ class CanaryRounds:
 
     def _is_late(self, ctx: Context) -> bool:
         begun = self._number(ctx) * self.every_s * 1000
-        if begun <= sent_last(ctx.state):
+        if begun <= last_canary_round(ctx.state):
             return False
         if ctx.partition not in self._before:
             self._before[ctx.partition] = self.sent_before(ctx.partition)

@@ -21,7 +21,7 @@ from farmwatch.config.settings import UpSettings
 from farmwatch.daemon.rate_cache import LARGE, CachedRate, store_rate
 from farmwatch.daemon.rate_series import SeriesWriter
 from farmwatch.daemon.review_labels import read_review
-from replay.runs.retention import needed, renew_idle
+from replay.runs.retention import offsets_to_keep, renew_idle
 from replay.runs.run_rules import RunRules
 from replay.runs.site_table import SiteTable, counts_of
 from replay.runs.topology import lag_of, reads_of_live
@@ -182,7 +182,7 @@ class Maintenance:
         now_ms = int(clock.wall_s * 1000)
         most = 1.0 if clock.is_confirmed else _UNCONFIRMED_SHARE
         try:
-            freed = self.log.expire(now_ms, needed(self.log, control, now_ms), most=most)
+            freed = self.log.expire(now_ms, offsets_to_keep(self.log, control, now_ms), most=most)
         except TooMuchExpired as error:
             return str(error)
         if freed:

@@ -66,9 +66,9 @@ def build_stage(
     run, names = live.run.name, live.names
     if role is Role.MEASURE:
         from filters.measure_stage import MeasureStage
-        from replay.runs.lookup import measured_by
+        from replay.runs.lookup import measuring_run
 
-        return MeasureStage(config.measure, run=measured_by(names.features), names=names, metrics=metrics)
+        return MeasureStage(config.measure, run=measuring_run(names.features), names=names, metrics=metrics)
     if role is Role.JUDGE:
         from filters.judge_stage import JudgeStage
         from replay.live.score_backlog import backlog, scores_of_backlog

@@ -23,7 +23,7 @@ from farmwatch.doctor.check_result import CheckResult, CheckState, Results, Subj
 from farmwatch.terminal.messages import message
 from filters.errors import BadRuleset
 from filters.rules.ruleset import Ruleset
-from replay.live.live_run import live_or_begun
+from replay.live.live_run import ensure_live_run
 from replay.runs.site_table import read_sites, ruleset_of, short_ruleset
 from scoring.errors import ScoringError
 from scoring.rates.canary import is_canary
@@ -144,7 +144,7 @@ def prepare(config: Config, roles: Sequence[Role]) -> None:
             create_topics(log, config)
             if known:
                 _warn_missing(log.topics().keys() - known)
-            live = live_or_begun(log, config) if Role.JUDGE in roles or Role.TALLY in roles else None
+            live = ensure_live_run(log, config) if Role.JUDGE in roles or Role.TALLY in roles else None
             require_fit(config, roles, log)
             if live is not None:
                 with suppress(StreamError):

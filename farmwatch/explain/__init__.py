@@ -1,1 +1,1 @@
-"""Why a page was kept or dropped."""
+"""Explains why a page was kept or dropped."""

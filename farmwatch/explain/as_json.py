@@ -1,4 +1,4 @@
-"""An explanation as one JSON object, with the names of the pipes."""
+"""An explanation as one JSON object, with the field names of the pipes."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from filters.settings import MeasureSettings
 from stream.schema.records import Features, Score
 
 _SCORE = ("detector", "score", "p_llm", "flag", "abstain", "tokens")
-_EXACT = 2**53  # whole numbers up to here are what they look like
+_EXACT = 2**53  # floats up to here are exact integers
 _LIMITS = {
     "too_large": ("max_html_bytes", "max_text_bytes"),
     "too_many_elements": ("max_elements",),
     "timeout": ("time_limit_s",),
     "out_of_memory": ("memory_bytes",),
 }
-"""Extraction error -> the settings of MEASURE, one of which was the limit."""
+"""Extraction error -> settings of MEASURE that may be its limit."""
 
 
 def as_json(found: PageExplanation) -> dict[str, Any]:
-    """All that is known, with the fields of `judge`; numbers without a fraction are whole numbers."""
+    """The whole explanation, with the fields of `judge`; whole numbers have no fraction."""
     features, repeats, other = found.features, found.repeats, found.other_score
     verdict = verdict_line(found.verdict)
     answer = {
@@ -65,7 +65,7 @@ def as_json(found: PageExplanation) -> dict[str, Any]:
 
 
 def quality_by_name(features: Features) -> dict[str, dict[str, float | None]]:
-    """Text -> measure -> value; measures newer than the record are None; {} for a record without any."""
+    """Text -> measure -> value. Measures newer than the record are None; {} for a record without quality measures."""
     return {
         text: dict(zip(MEASURES, (*values, *[None] * (len(MEASURES) - len(values))), strict=False))
         for text, values in features.quality.items()
@@ -73,7 +73,7 @@ def quality_by_name(features: Features) -> dict[str, dict[str, float | None]]:
 
 
 def _more_of(found: PageExplanation, outcome: dict[str, Any]) -> dict[str, Any]:
-    """Whether a rule of the verdict decides at all, its other fields, and the pattern found in the URL."""
+    """Whether a rule of the verdict is in force, its other fields, and its pattern found in the URL."""
     rule = found.rules.get(outcome["name"])
     match = None if rule is None else url_match(found.features, rule)
     return {
@@ -88,12 +88,12 @@ def _score(score: Score) -> dict[str, Any]:
 
 
 def limits(error: str, settings: MeasureSettings) -> dict[str, float]:
-    """Settings that an extraction error speaks of, by path, with the values configured here."""
+    """The settings that may have caused an extraction error, with their configured values."""
     return {f"measure.{name}": getattr(settings, name) for name in _LIMITS.get(error, ())}
 
 
 def _whole(value: Any) -> Any:
-    """Measures are stored as floats, counts too: JSON shows 382, not 382.0."""
+    """Whole floats as integers: stored counts are floats, and JSON shows 382, not 382.0."""
     if isinstance(value, dict):
         return {name: _whole(part) for name, part in value.items()}
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Why a page was kept or dropped: features, every rule, what repeats, the score; from the log, or a file of HTML."""
+"""Explains a page of the log or an HTML file: features, every rule, repeats and score."""
 
 from __future__ import annotations
 
@@ -37,35 +37,35 @@ _FIRST_RUN = names_of(LIVE)
 
 @dataclass(frozen=True, slots=True)
 class OtherScore:
-    """A score of another text of the page than the one that the shown verdict scores."""
+    """A score of another text of the page than the one that the verdict scores."""
 
     score: Score
     text: str  # main | c4
-    kept_by: tuple[str, str]  # name and digest of the ruleset that kept the page; "" = it was another page of the site
+    kept_by: tuple[str, str]  # name and digest of the ruleset that kept the page; "" = another page of the site
 
 
 @dataclass(frozen=True, slots=True)
 class PageExplanation:
-    """A page's features and verdict, with their evidence.
+    """The features and the verdict of a page, with their evidence.
 
-    `score` is of the text that the verdict scores: None if no detector has read it yet, or the page is no article;
-    `other_score` then has the score of another text. `rules` and `reads` are empty if the verdict is by another ruleset
-    than the given one. `repeats` is None for a page without a main text, and for a file.
+    `score` belongs to the text that the verdict scores; None if it has no score yet, or the page is no article. Then
+    `other_score` has the score of another text. `rules` and `reads` are empty if the verdict is by another ruleset than
+    the given one. `repeats` is None for a page without a main text, and for a file.
     """
 
     features: Features
     verdict: Verdict
     score: Score | None
     source: str  # log | file
-    judged: str  # live: the verdict stands in the log; now: it was made for this explanation
-    settings: MeasureSettings  # as configured here
+    judged: str  # live: verdict from the log; now: judged for this explanation
+    settings: MeasureSettings  # the configured ones
     rules: Mapping[str, Rule]
     reads: str  # text whose quality measures are judged: main | c4
-    scored: str  # text that is scored: main | c4; "" where the verdict does not tell
-    scored_text: str  # "" then
+    scored: str  # scored text: main | c4; "" = unknown
+    scored_text: str  # "" = unknown
     other_score: OtherScore | None = None
     repeats: Repeats | None = None
-    differs: str = ""  # why the passages do not add up to the recorded share; "" where they do
+    differs: str = ""  # why the repeats differ from the recorded share; "" = they do not
 
 
 def explain_url(
@@ -75,20 +75,20 @@ def explain_url(
     settings: MeasureSettings,
     *,
     live: bool,
-    configured: Callable[[], str],
+    detector_identity: Callable[[], str],
     names: RunNames = _FIRST_RUN,
 ) -> PageExplanation:
-    """Explain a page of the log. `live` takes the verdict in the log, if there is one; else the page is judged now.
+    """Explain a page of the log. `live` uses the verdict in the log, if there is one; otherwise the page is judged now.
 
-    `names` has the topics of the run. `configured` names the detector whose score is chosen among several. Raises
-    UnusableUrl, NotFound; the latter says what is known of the page.
+    `names` has the topics of the run. `detector_identity` gives the detector whose score is preferred. Raises
+    UnusableUrl, and NotFound with the known facts about the page.
     """
     found = find_page(log, url, settings.pages_per_site, names.features)
     features = found.features
     verdicts = verdicts_of(log, found, names.verdicts)
     recorded = next((verdict for verdict in reversed(verdicts) if verdict.id == features.id), None) if live else None
     verdict = recorded or judge(features, ruleset)
-    score, other = _scores(log, found, verdict, verdicts, configured)
+    score, other = _scores(log, found, verdict, verdicts, detector_identity)
     repeats = None
     if not features.extract_error:
         repeats = Repeats(features.text, settings.chunk_mode)
@@ -104,18 +104,18 @@ def explain_url(
         judged="now" if recorded is None else "live",
         other_score=other,
         repeats=repeats,
-        differs="" if repeats is None else _differs(repeats, features, settings),
+        differs="" if repeats is None else _share_difference(repeats, features, settings),
     )
 
 
 def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detector, url: str = "") -> PageExplanation:
-    """Measure, judge and score a file of HTML as if it were the page at `url`. Raises UnusableUrl, FarmwatchError."""
+    """Measure, judge and score an HTML file as if it were the page at `url`. Raises UnusableUrl, FarmwatchError."""
     site = site_of(url) if url else ""
     try:
         with binary_input(file) as stream:
             html = stream.read()
     except FarmwatchError as error:
-        raise FarmwatchError(f"{error}; for a page of the log give its whole URL, such as https://{file}") from error
+        raise FarmwatchError(f"{error}; for a page of the log, give the full URL, such as https://{file}") from error
     settings = msgspec.structs.replace(config.measure, workers=1)
     encoding = read_bom(html)[0] or html_body_declared_encoding(html) or ""
     with closing(ExtractionPool(settings)) as pool:
@@ -131,14 +131,14 @@ def explain_file(file: Path, config: Config, ruleset: Ruleset, detector: Detecto
 def _explanation(
     features: Features, verdict: Verdict, ruleset: Ruleset, settings: MeasureSettings, **found: Any
 ) -> PageExplanation:
-    at_hand = verdict.digest == ruleset.digest
+    is_given = verdict.digest == ruleset.digest
     name, text = _text_scored(features, verdict, ruleset)
     return PageExplanation(
         features,
         verdict,
         settings=settings,
-        rules={rule.name: rule for rule in ruleset.rules} if at_hand else {},
-        reads=ruleset.reads if at_hand else "",
+        rules={rule.name: rule for rule in ruleset.rules} if is_given else {},
+        reads=ruleset.reads if is_given else "",
         scored=name,
         scored_text=text,
         **found,
@@ -146,21 +146,21 @@ def _explanation(
 
 
 def _scores(
-    log: Log, found: FoundPage, verdict: Verdict, verdicts: Sequence[Verdict], configured: Callable[[], str]
+    log: Log, found: FoundPage, verdict: Verdict, verdicts: Sequence[Verdict], detector_identity: Callable[[], str]
 ) -> tuple[Score | None, OtherScore | None]:
-    """The score of the text that the verdict scores; without one, the newest of another text."""
+    """The score of the text that the verdict scores; without one, the newest score of another text."""
     main = found.features.text_digest
     kept = [known for known in reversed(verdicts) if known.verdict == ARTICLE]
     texts = [known.text_digest for known in kept if known.id == found.features.id]
     scores = scores_of(log, found, {verdict.text_digest, main, *texts})
     if verdict.verdict == ARTICLE and verdict.text_digest in scores:
-        return _chosen(scores[verdict.text_digest], configured), None
+        return _preferred_score(scores[verdict.text_digest], detector_identity), None
     text = next((digest for digest in (*texts, main) if digest in scores), None)
     if text is None:
         return None, None
     by = next((known for known in kept if known.text_digest == text), None)
     other = OtherScore(
-        _chosen(scores[text], configured),
+        _preferred_score(scores[text], detector_identity),
         "main" if text == main else "c4",
         (by.ruleset, by.digest) if by is not None else ("", ""),
     )
@@ -168,33 +168,33 @@ def _scores(
 
 
 def _text_scored(features: Features, verdict: Verdict, ruleset: Ruleset) -> tuple[str, str]:
-    """Name of the text that is scored, and the text; for another ruleset its digest tells which one it was."""
+    """Name and content of the scored text; for another ruleset, found by the text digest."""
     if verdict.digest == ruleset.digest:
         return ruleset.scores, scored_text(features, ruleset)[0]
     if verdict.text_digest == features.text_digest:
         return "main", features.text
-    if not verdict.text_digest:  # dropped, by a ruleset that does not score main texts
+    if not verdict.text_digest:  # dropped by a ruleset that does not score main texts
         return "", ""
     return "c4", clean(features.text).text
 
 
-def _chosen(scores: Sequence[Score], configured: Callable[[], str]) -> Score:
-    """The configured detector's score, else the newest."""
+def _preferred_score(scores: Sequence[Score], detector_identity: Callable[[], str]) -> Score:
+    """The score of the configured detector, else the newest."""
     if len(scores) > 1:
-        identity = configured()
+        identity = detector_identity()
         scores = [score for score in scores if score.detector == identity] or scores
     return scores[-1]
 
 
-def _differs(repeats: Repeats, features: Features, settings: MeasureSettings) -> str:
+def _share_difference(repeats: Repeats, features: Features, settings: MeasureSettings) -> str:
     recorded = features.measures.get("duplicate_share")
     if not isinstance(recorded, float | int) or not repeats.size_bytes:
         return ""
     shown = repeats.repeated_bytes / repeats.size_bytes
     if abs(shown - recorded) < 1e-9:
         return ""
-    said = f"recorded when measured: {recorded:.1%}, the log now shows {shown:.1%}: "
+    text = f"recorded when measured: {recorded:.1%}, the log now shows {shown:.1%}: "
     if features.epoch != feature_epoch(settings):
-        return f"{said}measured with other settings than those configured here (epoch {features.epoch})"
+        return f"{text}measured with other settings (epoch {features.epoch})"
     cap = f"MEASURE remembers the newest {settings.chunk_ids_per_site:,} chunks of a site"
-    return f"{said}earlier pages have left the log, or {cap}"
+    return f"{text}earlier pages have left the log, or {cap}"

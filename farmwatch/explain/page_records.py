@@ -1,4 +1,4 @@
-"""Records of one page in the log: its newest features, the earlier pages of its site, its verdicts and scores."""
+"""Finds the records of a page in the log: its newest features, earlier pages of its site, verdicts and scores."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from stream.text.wording import one_line
 
 @projection_of(Features)
 class _Head(Record, frozen=True, kw_only=True):
-    """The start of a features record, which costs nothing to read beside the text."""
+    """The fields before the text of a features record, which are cheap to read."""
 
     page_id: str
     url: str
@@ -31,7 +31,7 @@ class _Head(Record, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class FoundPage:
-    """A page's newest features; `earlier` are the offsets of the records that it was compared with, ascending."""
+    """The newest features of a page; `earlier` has the ascending offsets of the pages that it was compared with."""
 
     features: Features
     partition: int
@@ -41,10 +41,10 @@ class FoundPage:
 
 
 def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) -> FoundPage:
-    """The newest features of a page, under any spelling of its URL. Raises UnusableUrl, NotFound; the latter says why.
+    """The newest features of a page, under any spelling of its URL. Raises UnusableUrl, and NotFound with the reason.
 
     `topic` has the features: a run may have measured its own. MEASURE compared the page with at most `pages_per_site`
-    pages of the site. Their texts are not held here.
+    pages of the site.
     """
     site = site_of(url)
     topics = log.topics()
@@ -60,18 +60,18 @@ def find_page(log: Log, url: str, pages_per_site: int, topic: str = FEATURES) ->
         if head.page_id in spellings:
             for _, features in records_of(Features, [found]):
                 newest[head.page_id] = found.offset, features
-        if head.extract_error not in UNFINISHED:  # an unfinished visit changes nothing
+        if head.extract_error not in UNFINISHED:  # MEASURE ignores unfinished visits
             visits.append((found.offset, head))
     wanted = next((page for page in spellings if page in newest), None)
     if wanted is None:
         near = get_close_matches(normalise(url), sorted(urls.values()), 3)
-        raise NotFound(_why_not(log, partition, site, spellings, normalise(url), near))
+        raise NotFound(_explain_missing(log, partition, site, spellings, normalise(url), near))
     offset, features = newest[wanted]
     return FoundPage(features, partition, offset, _earlier(visits, features, offset, pages_per_site), topic)
 
 
 def earlier_pages(log: Log, found: FoundPage) -> Iterator[Features]:
-    """The features of the pages that this one was compared with, in the order of the log, one at a time."""
+    """The features of the pages that this page was compared with, in log order, read one at a time."""
     if not found.earlier:
         return
     wanted = set(found.earlier)
@@ -80,7 +80,7 @@ def earlier_pages(log: Log, found: FoundPage) -> Iterator[Features]:
 
 
 def verdicts_of(log: Log, found: FoundPage, topic: str = VERDICTS) -> list[Verdict]:
-    """All verdicts of a run on the page, in the order of the log."""
+    """All verdicts of a run on the page, in log order."""
     verdicts = records_of(Verdict, _of_site(log, topic, found.partition, found.features.site))
     return [verdict for _, verdict in verdicts if verdict.page_id == found.features.page_id]
 
@@ -99,15 +99,15 @@ def scores_of(log: Log, found: FoundPage, text_digests: Collection[str]) -> dict
 
 
 def _earlier(visits: Sequence[tuple[int, _Head]], features: Features, until: int, pages_per_site: int) -> list[int]:
-    """Offsets of the newest texts of the pages that MEASURE compared this page with, at offset `until`.
+    """Offsets of the texts that MEASURE compared this page with, at offset `until`.
 
-    MEASURE remembers a site per feature epoch. A page gets its place with its first text. It keeps the place when it is
-    fetched again, with its newest text or none, and is compared with the pages before it. A new page displaces
-    the oldest.
+    MEASURE remembers the pages of a site per feature epoch. A page gets its place with its first text and keeps it when
+    it is fetched again, with its newest text or none. It is compared with the pages before it. A new page displaces the
+    oldest.
     """
     if features.extract_error:
         return []
-    places: OrderedDict[str, int | None] = OrderedDict()  # page -> offset of its newest text, if it has one still
+    places: OrderedDict[str, int | None] = OrderedDict()  # page -> offset of its newest text, if any
     for offset, visit in visits:
         if visit.epoch != features.epoch or offset > until:
             continue
@@ -122,23 +122,25 @@ def _earlier(visits: Sequence[tuple[int, _Head]], features: Features, until: int
 
 
 def _of_site(log: Log, topic: str, partition: int, site: str) -> Iterator[Message]:
-    """A site's records: their key is the site, or the site, a space and more."""
+    """Records of a site: their key is the site, or begins with the site and a space."""
     key = site.encode()
     return (message for message in log.read(topic, partition) if message.key.partition(b" ")[0] == key)
 
 
 def _spellings(url: str) -> dict[str, str]:
-    """Page id -> URL: as given, then with or without the slash at the end of its path."""
+    """Page id -> URL: as given, then with the final slash of the path added or removed."""
     address, mark, query = normalise(url).partition("?")
     other = address.removesuffix("/") if address.endswith("/") else f"{address}/"
     return {page_id(spelling): spelling for spelling in (url, f"{other}{mark}{query}")}
 
 
-def _why_not(log: Log, partition: int, site: str, wanted: Mapping[str, str], url: str, near: Sequence[str]) -> str:
+def _explain_missing(
+    log: Log, partition: int, site: str, wanted: Mapping[str, str], url: str, near: Sequence[str]
+) -> str:
     pages = [page for _, page in records_of(Page, _of_site(log, PAGES, partition, site)) if page.page_id in wanted]
     if not pages:
-        others = f"; near it are: {', '.join(map(one_line, near))}" if near else ""
-        return f"{url}: not in the log: no hit asked for it, or it was not fetched yet, or retention took it{others}"
+        others = f"; similar URLs: {', '.join(map(one_line, near))}" if near else ""
+        return f"{url}: not in the log: it has no hit, was not fetched yet, or expired{others}"
     page = pages[-1]
     if page.outcome == "fetched":
         return f"{url}: fetched, and not measured yet"

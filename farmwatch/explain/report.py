@@ -1,4 +1,4 @@
-"""An explanation in words: verdict and rules, what repeats, the score, and on request every measure."""
+"""An explanation as text: verdict and rules, repeats, the score, and on request every measure."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from stream.schema.records import Score
 from stream.schema.runs import shown_run
 from stream.text.wording import counted, moment, one_line
 
-_PASSAGES = 8  # repeated passages that are shown without --all
-_FLAT = "which of it is links, lists or tables is unknown"
+_PASSAGES = 8  # repeated passages shown without --all
+_FLAT = "links, lists and tables in it are unknown"
 TEXTS = {"main": "main text", "c4": "main text cleaned as C4 does"}
-"""Texts by their names."""
+"""Name -> description of a text."""
 
 PATHS = {
-    "recall": "the mode that takes in all that may be main text (recall)",
-    "precision": "the mode that leaves out what is doubtful: too much of recall's text was links or code (precision)",
+    "recall": "the inclusive mode (recall)",
+    "precision": "the strict mode, because too much of the text of recall was links or code (precision)",
     "fallback": f"flat fallback: {_FLAT}",
     "plain": f"plain text: {_FLAT}",
     "none": "no main text",
@@ -30,49 +30,49 @@ PATHS = {
 """Extraction paths in words."""
 
 ERRORS = {
-    "empty": "nothing but white space was sent",
-    "not_html": "it is not HTML: without any element, or an image, an archive or another binary file",
+    "empty": "the page is only white space",
+    "not_html": "it is not HTML: it has no element, or is a binary file",
     "too_large": "more bytes, of HTML or of main text, than the cap",
     "too_many_elements": "more elements than the cap",
     "too_many_attributes": "an element with more attributes than any real page has",
-    "too_deep": "elements are nested deeper than the parser takes",
-    "parser_stopped": "the parser gave up before its end, and an unknown part is lost",
-    "no_text": "it was parsed, and no main text was found",
+    "too_deep": "elements are nested too deeply for the parser",
+    "parser_stopped": "the parser stopped early; an unknown part is lost",
+    "no_text": "no main text was found",
     "failed": "the extractor failed on it",
-    "timeout": "extraction took longer than the time limit and was ended",
-    "out_of_memory": "extraction needed more memory than its limit",
+    "timeout": "extraction exceeded its time limit",
+    "out_of_memory": "extraction exceeded its memory limit",
     "worker_died": "the process that extracted it died",
 }
 """Extraction errors in words."""
 
 
 def show(found: PageExplanation, *, everything: bool = False) -> None:
-    """Print an explanation for people. Text of the page is printed on one line, without control characters."""
+    """Print an explanation. Page text is printed on one line, without control characters."""
     features, verdict = found.features, found.verdict
     first = f", first by {verdict.first_failed}" if verdict.first_failed else ""
     name = features.url if found.source == "log" else ", as ".join(filter(None, (features.page_id, features.url)))
-    _say(f"{name}: {verdict.verdict}{first}")
+    _print(f"{name}: {verdict.verdict}{first}")
     judged = shown_run(verdict.run) if found.judged == "live" else found.judged
     fetched = f", fetched {moment(features.fetched_at)}" if features.fetched_at else ""
-    _say(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; features of epoch {features.epoch}{fetched}")
-    _say(f"extraction: {extraction(features.extract_path, features.extract_error, found.settings)}")
+    _print(f"ruleset {verdict.ruleset} {verdict.digest}, judged {judged}; features of epoch {features.epoch}{fetched}")
+    _print(f"extraction: {extraction(features.extract_path, features.extract_error, found.settings)}")
     put("")
     put_rules(found)
     put("")
     if found.reads == "c4":
-        _say(f"read text: quality rules read the {TEXTS['c4']}")
-    _say(text_line(found))
+        _print(f"quality rules read the {TEXTS['c4']}")
+    _print(text_line(found))
     for line in _repeats_lines(found, everything=everything):
-        _say(line)
+        _print(line)
     for line in score_lines(found):
-        _say(line)
+        _print(line)
     if everything:
         put("")
         _put_measures(found)
 
 
-def _say(line: str) -> None:
-    """A line that may hold text of the page, broken to the width of a terminal and indented."""
+def _print(line: str) -> None:
+    """Print a line that may contain page text, wrapped to the terminal width with an indent."""
     begins = len(line) - len(line.lstrip(" "))
     put_wrapped(one_line(line), " " * (begins + 2))
 
@@ -95,7 +95,7 @@ def _repeats_lines(found: PageExplanation, *, everything: bool) -> Iterator[str]
     measures = found.features.measures
     share, distance = measures.get("template_share"), measures.get("simhash_distance")
     if distance is None and not share:
-        return  # the first page of a site has nothing near it
+        return  # the first page of a site has no near-duplicates
     near = []
     if isinstance(share, float | int):
         near.append(f"{share:.1%} of the 5-word shingles are on earlier pages")
@@ -128,7 +128,7 @@ def _put_measures(found: PageExplanation) -> None:
     put("")
     quality = quality_by_name(found.features)
     if not quality:
-        _say("quality: not in this record: it has no main text, or is older than the quality measures")
+        _print("quality: not in this record (no main text, or older than the quality measures)")
         return
     rows = [
         (name, *(plain(quality.get(text, {}).get(name)) for text in quality_names.TEXTS))
@@ -138,16 +138,18 @@ def _put_measures(found: PageExplanation) -> None:
 
 
 def extraction(path: str, error: str, settings: MeasureSettings) -> str:
-    """How the main text was found, or why none was, and which setting is the limit."""
+    """How the main text was found, or why there is none, and the setting that was the limit."""
     words = PATHS.get(path, path)
     if not error:
         return words
-    told = " or ".join(f"{name} is {value}" for name, value in limits(error, settings).items())
-    return f"{words}: {ERRORS.get(error, error.replace('_', ' '))} ({error})" + (f"; here {told}" if told else "")
+    limits_text = " or ".join(f"{name} is {value}" for name, value in limits(error, settings).items())
+    return f"{words}: {ERRORS.get(error, error.replace('_', ' '))} ({error})" + (
+        f"; here {limits_text}" if limits_text else ""
+    )
 
 
 def text_line(found: PageExplanation) -> str:
-    """The text that is scored, or would be."""
+    """The text that is or would be scored."""
     text = found.scored_text if found.scored else found.features.text
     words = counted(len(text.split()), "word")
     size = f"{words}, {counted(len(text), 'character')}, {counted(len(text.encode('utf-8', 'replace')), 'byte')}"
@@ -155,11 +157,11 @@ def text_line(found: PageExplanation) -> str:
         return f"scored text: {TEXTS[found.scored]}, {size}"
     if found.scored:
         return f"text: {TEXTS[found.scored]}, {size}; scored of articles only"
-    return f"text: {TEXTS['main']}, {size}; this ruleset scores another, and of articles only"
+    return f"text: {TEXTS['main']}, {size}; this ruleset scores another text, and only of articles"
 
 
 def score_lines(found: PageExplanation) -> Iterator[str]:
-    """The score of this verdict's text; where there is none, why, and what the log has instead."""
+    """The score of the text of this verdict; without one, the reason and the scores of other texts."""
     other = found.other_score
     if found.score is not None:
         yield f"score: {_score(found, found.score)}"
@@ -171,7 +173,7 @@ def score_lines(found: PageExplanation) -> Iterator[str]:
         yield f"score: none yet of the {TEXTS[found.scored]}"
     if other is not None:
         ruleset, digest = other.kept_by
-        by = f", as ruleset {ruleset} {digest} kept the page" if ruleset else ""
+        by = f", kept by ruleset {ruleset} {digest}" if ruleset else ""
         yield f"  the log has one of the {TEXTS[other.text]}{by}: {_score(found, other.score)}"
 
 
@@ -186,7 +188,7 @@ def _score(found: PageExplanation, score: Score) -> str:
 
 
 def flagged_above(identity: str) -> str:
-    """The threshold of the detector that scored: the last part of its identity, as in lite-ngram/1a2b3c4d/p0.95."""
+    """The threshold of the detector, the last part of its identity, as in lite-ngram/1a2b3c4d/p0.95."""
     last = identity.rpartition("/")[2]
     is_threshold = last.startswith("p") and last[1:].replace(".", "", 1).isdigit()
     return f" (flagged above {last[1:]})" if is_threshold else ""

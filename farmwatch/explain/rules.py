@@ -1,4 +1,4 @@
-"""The rules of an explanation: a table with value, condition and outcome, and what failed with its meaning."""
+"""The rules of an explanation: a table with value, condition and outcome, and the meaning of failed rules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN_CHARS = 100  # of a passage, of a pattern, and of its match
 
 
 class UrlMatch(NamedTuple):
-    """The kind of a URL, the first pattern that is found in its path and query, and the match."""
+    """The kind of a URL, the first pattern found in its path and query, and the match."""
 
     kind: str
     pattern: str
@@ -35,12 +35,12 @@ def put_rules(found: PageExplanation) -> None:
     put_table(("rule", "value", "passes when", "outcome"), rows, styles=styles)
     reading = [rule.name for rule in verdict.rules if rule.name in RULES and RULES[rule.name].of in MEASURES]
     if reading and not features.quality and not features.extract_error:
-        put_wrapped("the record is older than the quality measures: they are unknown until the page is fetched again")
+        put_wrapped("the record has no quality measures: they are unknown until the page is fetched again")
     for rule_of_set in found.rules.values():
         match = url_match(features, rule_of_set)
         if match is not None:
             pattern, piece = shortened(match.pattern), shortened(match.found)
-            why = f'{match.kind}, for its pattern {pattern} is found in the URL: "{piece}"'
+            why = f'{match.kind}, because the URL matches {pattern}: "{piece}"'
             put_wrapped(one_line(f"{rule_of_set.name}: {why}"), "  ")
     if verdict.failed:
         put("")
@@ -51,7 +51,7 @@ def put_rules(found: PageExplanation) -> None:
 
 
 def url_match(features: Features, rule: Rule) -> UrlMatch | None:
-    """The pattern of the rule that decides the kind of the page's URL; None where none is found or the URL unknown."""
+    """The pattern that decides the kind of the page's URL; None if no pattern matches or the URL is unknown."""
     path = features.measures.get("url_path")
     if not isinstance(path, str):
         return None
@@ -63,13 +63,13 @@ def url_match(features: Features, rule: Rule) -> UrlMatch | None:
 
 
 def fields_of(rule: Rule) -> dict[str, float]:
-    """The fields beside the threshold that shape the rule's measure, without those that are 0: they change nothing."""
+    """The non-zero fields of a rule, beside its threshold, that affect its measure."""
     named = sorted(RULES[rule.name].fields - {"patterns"})
     return {name: value for name in named if (value := getattr(rule, name))}
 
 
 def shown_value(rule: RuleOutcome) -> str:
-    """A value with the digits that show on which side of the threshold it is."""
+    """A value with enough digits to show its side of the threshold."""
     value, threshold = rule.value, rule.threshold
     if not isinstance(value, float | int) or not isinstance(threshold, float | int):
         return plain(value)
@@ -81,7 +81,7 @@ def shown_value(rule: RuleOutcome) -> str:
 
 
 def plain(value: Any) -> str:
-    """A measure or threshold in words: counts whole, the unknown named."""
+    """A measure or threshold as text: whole counts, "unknown" for None."""
     if value is None:
         return "unknown"
     if isinstance(value, list):
@@ -90,14 +90,14 @@ def plain(value: Any) -> str:
 
 
 def _condition(outcome: RuleOutcome, rule: Rule | None) -> str:
-    """When the rule passes, and what else of the ruleset goes into its value."""
+    """The condition of the rule, with the other fields that affect its value."""
     condition = "-" if outcome.threshold is None else f"{outcome.op} {plain(outcome.threshold)}"
     fields = {} if rule is None else fields_of(rule)
     return condition + (f" ({', '.join(f'{name} {plain(value)}' for name, value in fields.items())})" if fields else "")
 
 
 def _outcome(rule: RuleOutcome, *, drops: bool) -> tuple[str, str]:
-    """Words and style of an outcome; what drops the page is in capitals."""
+    """Text and style of an outcome; capitals mark what drops the page."""
     if rule.threshold is None:
         return "disabled", "dim"
     if rule.outcome == "n/a":
@@ -106,7 +106,7 @@ def _outcome(rule: RuleOutcome, *, drops: bool) -> tuple[str, str]:
 
 
 def _number(value: float, digits: int = 3) -> str:
-    """A number without exponent: whole ones whole, others with `digits` significant digits."""
+    """A number without exponent: whole numbers whole, others with `digits` significant digits."""
     if not math.isfinite(value) or float(value).is_integer():
         return f"{value:.0f}"
     text = f"{value:.{max(1, digits - 1 - math.floor(math.log10(abs(value))))}f}"

@@ -1,4 +1,4 @@
-"""Compare two runs of a log: everything that `Comparison` holds, found by reading each topic once."""
+"""Compares two runs of a log; each topic is read once."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from replay.compare.comparison import SITES_NAMED, Comparison, JudgedShare, RuleChange, Side
 from replay.compare.flips import sample_of
-from replay.compare.run_pair import Chosen, choose
-from replay.compare.site_changes import DirectFit, DirectPair, Drawing, PairedSites
+from replay.compare.run_pair import ComparedRun, find_compared_run
+from replay.compare.site_changes import BootstrapSettings, DirectFit, DirectPair, PairedSites
 from replay.compare.site_rows import SiteRows, read_site_rows
-from replay.compare.verdict_join import Joined, join
+from replay.compare.verdict_join import VerdictJoin, join
 from replay.runs.overview import LIVE_NOW
 from replay.runs.window import run_window
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
@@ -28,13 +28,13 @@ from stream.schema.records import RuleOutcome
 from stream.schema.vocabulary import HUMAN, LLM, UNCLASSIFIABLE, UNDECIDED
 from stream.text.wording import counted
 
-NO_THRESHOLD = "no threshold"  # the condition of a rule that is disabled
-_MANY = 0.01  # share of fetches judged by one run only, above which differences also come from the windows
+NO_THRESHOLD = "no threshold"  # the condition of a disabled rule
+_OTHER_WINDOW_SHARE = 0.01  # of fetches judged by one run only; above it the windows cause differences too
 CHANGES = ("share", "site_rate", "site_rate_decided", "article_share", "flagged_share")
 
 
 class ComparisonRequest(NamedTuple):
-    """What is asked of a comparison beside the two runs."""
+    """The parameters of a comparison beside the two runs."""
 
     sample: int
     seed: int
@@ -42,7 +42,7 @@ class ComparisonRequest(NamedTuple):
 
 
 class _Rated(NamedTuple):
-    """A run's sites, and the rate that `farmwatch rate` gives of them."""
+    """The site rows of a run, with the rate that `farmwatch rate` computes from them."""
 
     found: SiteRows
     direct: DirectFit
@@ -51,24 +51,24 @@ class _Rated(NamedTuple):
     correction: Correction
 
 
-def compare(log: Log, a: str, b: str, asked: ComparisonRequest, settings: RateSettings, now_ms: int) -> Comparison:
-    """What the runs `a` and `b` say of the same pages and sites, and what that does to the rate.
+def compare(log: Log, a: str, b: str, request: ComparisonRequest, settings: RateSettings, now_ms: int) -> Comparison:
+    """Compare the verdicts and the rates of the runs `a` and `b`.
 
-    Raises NotFound for a run that is not there or has judged nothing, and as `Log.read`.
+    Raises NotFound for an unknown run or one without verdicts, and as `Log.read`.
     """
     control = Control(log)
-    runs = choose(log, control, a), choose(log, control, b)
-    joined = join(log, runs, seed=asked.seed, sample=asked.sample)
+    runs = find_compared_run(log, control, a), find_compared_run(log, control, b)
+    joined = join(log, runs, seed=request.seed, sample=request.sample)
     rated = _rated(log, runs[0], settings, now_ms), _rated(log, runs[1], settings, now_ms)
-    direct = DirectPair(rated[0].direct, rated[1].direct, *_known_pairs(rated[0].canaries, rated[1].canaries))
+    direct = DirectPair(rated[0].direct, rated[1].direct, *_canary_pairs(rated[0].canaries, rated[1].canaries))
     sites = PairedSites(rated[0].found.rows, rated[1].found.rows)
-    apart = joined.flips or joined.changed_reasons or joined.pages.only_in_a or joined.pages.only_in_b
-    identical = _one_by_construction(runs, rated) and not apart and sites.equal
-    drawing = Drawing(asked.seed, asked.resamples, settings.confidence, identical)
+    differ = joined.flips or joined.changed_reasons or joined.pages.only_in_a or joined.pages.only_in_b
+    identical = _same_inputs(runs, rated) and not differ and sites.equal
+    bootstrap = BootstrapSettings(request.seed, request.resamples, settings.confidence, identical)
     of_a, of_b = (one.correction.errors for one in rated)
     errors = None if of_a is None or of_b is None else RunErrors(of_a, of_b, shared=settings.errors is not None)
     names = [*CHANGES[:2], *(["site_rate_corrected"] if errors is not None else []), *CHANGES[2:]]
-    strata, sample = sample_of(log, joined, runs, asked.sample)
+    strata, sample = sample_of(log, joined, runs, request.sample)
     first = _side(runs[0], rated[0], sites, 0, joined)
     second = _side(runs[1], rated[1], sites, 1, joined)
     return Comparison(
@@ -79,15 +79,15 @@ def compare(log: Log, a: str, b: str, asked: ComparisonRequest, settings: RateSe
         pages=joined.pages,
         sites=sites.cells,
         rules=_rules(runs, joined),
-        only_in_a=_only(runs[0].newest.rules, runs[1].newest.rules),
-        only_in_b=_only(runs[1].newest.rules, runs[0].newest.rules),
-        changes=sites.changes(names, drawing, direct, errors),
-        groups=sites.groups(drawing, direct),
+        only_in_a=_rules_only_in(runs[0].newest.rules, runs[1].newest.rules),
+        only_in_b=_rules_only_in(runs[1].newest.rules, runs[0].newest.rules),
+        changes=sites.changes(names, bootstrap, direct, errors),
+        groups=sites.groups(bootstrap, direct),
         strata=strata,
         sample=sample,
-        sample_size=asked.sample,
-        seed=asked.seed,
-        resamples=asked.resamples,
+        sample_size=request.sample,
+        seed=request.seed,
+        resamples=request.resamples,
         confidence=settings.confidence,
         notes=[*_notes(first, second, runs, joined), *_correction_notes(rated)],
         other_windows=_other_windows(runs, joined),
@@ -95,7 +95,7 @@ def compare(log: Log, a: str, b: str, asked: ComparisonRequest, settings: RateSe
     )
 
 
-def _rated(log: Log, run: Chosen, settings: RateSettings, now_ms: int) -> _Rated:
+def _rated(log: Log, run: ComparedRun, settings: RateSettings, now_ms: int) -> _Rated:
     found = read_site_rows(log, run.names.sites, run.newest.digest, run.run.detector)
     correction = errors_in_force(settings, found.canaries, now_ms, found.rows.values())
     canaries = recent_canaries(settings, found.canaries, now_ms)
@@ -112,8 +112,8 @@ def _rated(log: Log, run: Chosen, settings: RateSettings, now_ms: int) -> _Rated
     return _Rated(found, direct, judged, canaries, correction)
 
 
-def _known_pairs(a: CanarySummary, b: CanarySummary) -> list[PairedCells]:
-    """Of human and of LLM canaries, what both runs found of each."""
+def _canary_pairs(a: CanarySummary, b: CanarySummary) -> list[PairedCells]:
+    """The cells of both runs for each canary: human canaries, then LLM canaries."""
     pairs: list[PairedCells] = []
     for truth in (HUMAN_TRUTH, LLM_TRUTH):
         of_a, of_b = ({row.site: (row.scored, row.flagged) for row in run.rounds[truth]} for run in (a, b))
@@ -121,9 +121,10 @@ def _known_pairs(a: CanarySummary, b: CanarySummary) -> list[PairedCells]:
     return pairs
 
 
-def _one_by_construction(runs: tuple[Chosen, Chosen], rated: tuple[_Rated, _Rated]) -> bool:
-    """Whether the same features were judged by the same rules, the sites by the same scores and method, and the rates
-    are corrected alike: each run has its own canaries.
+def _same_inputs(runs: tuple[ComparedRun, ComparedRun], rated: tuple[_Rated, _Rated]) -> bool:
+    """Whether both runs have the same features, rules, detector, site method and correction of rates.
+
+    The correction is compared because each run has its own canaries.
     """
     a, b = (
         (run.newest.digest, run.names.features, one.found.detector, one.found.site_method, one.correction.errors)
@@ -132,7 +133,7 @@ def _one_by_construction(runs: tuple[Chosen, Chosen], rated: tuple[_Rated, _Rate
     return a == b
 
 
-def _side(run: Chosen, rated: _Rated, sites: PairedSites, number: int, joined: Joined) -> Side:
+def _side(run: ComparedRun, rated: _Rated, sites: PairedSites, number: int, joined: VerdictJoin) -> Side:
     kinds = dict.fromkeys((LLM, HUMAN, UNDECIDED, UNCLASSIFIABLE), 0)
     for row in rated.found.rows.values():
         kinds[row.verdict] += 1
@@ -159,7 +160,7 @@ def _side(run: Chosen, rated: _Rated, sites: PairedSites, number: int, joined: J
     )
 
 
-def _rules(runs: tuple[Chosen, Chosen], joined: Joined) -> list[RuleChange]:
+def _rules(runs: tuple[ComparedRun, ComparedRun], joined: VerdictJoin) -> list[RuleChange]:
     of_a, of_b = ({rule.name: rule for rule in run.newest.rules} for run in runs)
     return [
         RuleChange(
@@ -174,25 +175,25 @@ def _rules(runs: tuple[Chosen, Chosen], joined: Joined) -> list[RuleChange]:
 
 
 def condition(rule: RuleOutcome | None) -> str:
-    """What a page must meet, such as ">= 50"; "" where there is no such rule."""
+    """The condition that a page must meet, such as ">= 50"; "" without the rule."""
     if rule is None:
         return ""
     return NO_THRESHOLD if rule.threshold is None else f"{rule.op} {value_text(rule.threshold)}"
 
 
 def value_text(value: Any) -> str:
-    """A value or a threshold as people read it."""
+    """A value or a threshold as text."""
     if isinstance(value, list):
         return ", ".join(map(str, value))
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _only(rules: list[RuleOutcome], others: list[RuleOutcome]) -> list[str]:
+def _rules_only_in(rules: list[RuleOutcome], others: list[RuleOutcome]) -> list[str]:
     there = {rule.name for rule in others if rule.threshold is not None}
     return [rule.name for rule in rules if rule.threshold is not None and rule.name not in there]
 
 
-def _notes(a: Side, b: Side, runs: tuple[Chosen, Chosen], joined: Joined) -> Iterator[str]:
+def _notes(a: Side, b: Side, runs: tuple[ComparedRun, ComparedRun], joined: VerdictJoin) -> Iterator[str]:
     for name, side in (("A", a), ("B", b)):
         if side.progress:
             yield f"{name}, the run {side.run}, is not done: {side.progress}; its numbers will change"
@@ -200,15 +201,15 @@ def _notes(a: Side, b: Side, runs: tuple[Chosen, Chosen], joined: Joined) -> Ite
         if side.unscored:
             yield (
                 f"{name} has {side.unscored:,} of {counted(side.articles, 'article')} without a score so far"
-                f" ({side.unscored / side.articles:.1%}): they count neither as llm nor as human, and its site verdicts"
-                " and its rate change when their scores come"
+                f" ({side.unscored / side.articles:.1%}): they count neither as llm nor as human; new scores will"
+                " change its site verdicts and its rate"
             )
     if joined.pages.only_in_a or joined.pages.only_in_b:
         yield (
             f"{joined.pages.only_in_a:,} fetches were judged in A only and {joined.pages.only_in_b:,} in B only"
-            f" (windows {run_window(runs[0].run)} and {run_window(runs[1].run)}): no table of pages has them, and site"
-            " verdicts and rates rest on all pages of each run"
-            f"{_one_window(runs, joined) if _other_windows(runs, joined) else ''}"
+            f" (windows {run_window(runs[0].run)} and {run_window(runs[1].run)}): the tables of pages omit them; site"
+            " verdicts and rates use all pages of each run"
+            f"{_same_window_commands(runs, joined) if _other_windows(runs, joined) else ''}"
         )
     if a.detector != b.detector:
         yield (
@@ -216,28 +217,28 @@ def _notes(a: Side, b: Side, runs: tuple[Chosen, Chosen], joined: Joined) -> Ite
             " have changed by the detector alone"
         )
     if a.site_method != b.site_method:
-        yield f"two site methods, {a.site_method or '-'} and {b.site_method or '-'}: sites may have changed by it alone"
+        yield f"two site methods, {a.site_method or '-'} and {b.site_method or '-'}: sites may differ for this alone"
     if a.epoch != b.epoch:
-        yield f"two feature epochs, {a.epoch} and {b.epoch}: pages may have changed by what was measured alone"
+        yield f"two feature epochs, {a.epoch} and {b.epoch}: pages may differ because of the features alone"
     for name, side in (("A", a), ("B", b)):
         if side.other_verdicts or side.other_sites:
             yield (
-                f"left out of {name}, since they are of another ruleset, detector or site method than {side.ruleset}"
+                f"left out of {name}, because they have another ruleset, detector or site method than {side.ruleset}"
                 f" {side.digest}: {counted(side.other_verdicts, 'verdict')}, {counted(side.other_sites, 'site')}"
             )
     if not joined.pages.common:
-        yield "no fetch was judged by both runs: there is nothing to compare page by page"
+        yield "no fetch was judged by both runs: pages cannot be compared"
 
 
-def _other_windows(runs: tuple[Chosen, Chosen], joined: Joined) -> bool:
-    """Whether the runs were asked for other windows, and much of what one has judged the other has not."""
+def _other_windows(runs: tuple[ComparedRun, ComparedRun], joined: VerdictJoin) -> bool:
+    """Whether the runs have different windows, and many fetches were judged by only one run."""
     pages = joined.pages
     alone = pages.only_in_a + pages.only_in_b
-    return run_window(runs[0].run) != run_window(runs[1].run) and alone > _MANY * (pages.common + alone)
+    return run_window(runs[0].run) != run_window(runs[1].run) and alone > _OTHER_WINDOW_SHARE * (pages.common + alone)
 
 
-def _one_window(runs: tuple[Chosen, Chosen], joined: Joined) -> str:
-    """The commands after which the same fetches are compared: the run of more fetches once more, on the other's."""
+def _same_window_commands(runs: tuple[ComparedRun, ComparedRun], joined: VerdictJoin) -> str:
+    """The commands that replay the run with more fetches on the window of the other."""
     more, fewer = runs if joined.pages.only_in_a >= joined.pages.only_in_b else runs[::-1]
     rules, first = "", ""
     if more.state != LIVE_NOW:  # a replay has the ruleset of the live run by default

@@ -1,8 +1,7 @@
-"""All that `farmwatch compare A B` finds, as one value: the terminal, `--json` and the HTML report show no other.
+"""The result of `farmwatch compare A B`, used by the terminal, `--json` and the HTML report.
 
-Differences are B - A. Shares lie in [0, 1]; times are milliseconds UTC. A number of
-`docs/explanation/compare.md` is the field of the same name. Texts, URLs and names of sites are those of crawled pages,
-thus hostile: escape them where they are shown.
+Differences are B - A. Shares lie in [0, 1]; times are milliseconds UTC. The numbers in `docs/explanation/compare.md`
+have the names of these fields. Texts, URLs and site names come from crawled pages and are hostile: escape them.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ import msgspec
 from scoring.rates.direct_share import DirectShare
 
 SITE_KINDS = ("llm", "human", "undecided", "unclassifiable", "absent")  # absent: the run has no row of the site
-OTHER_WINDOWS = "of different windows"  # beside a difference where `other_windows`
-SITES_NAMED = 100  # sites with another verdict that are named; how many there are is in the table of sites
+OTHER_WINDOWS = "of different windows"  # mark of a difference if `other_windows`
+SITES_NAMED = 100  # largest number of sites with different verdicts that are listed
 IN, OUT = "in", "out"  # a page that became an article, and one that was thrown out
 
 
 class JudgedShare(msgspec.Struct, frozen=True, kw_only=True):
-    """The share by site verdicts alone. None where there is nothing to divide by."""
+    """The share by site verdicts alone. None if the denominator is 0."""
 
     share: float | None = None
     low: float | None = None
@@ -30,18 +29,18 @@ class JudgedShare(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One of the two runs, and what it counts. Pages and articles of `sites`, scored by `detector` only."""
+    """One of the two runs, and its counts. Pages and articles of `sites`; scores of `detector` only."""
 
     run: str
     ruleset: str
     digest: str  # of the ruleset
     detector: str  # identity
-    epoch: str  # feature epoch of what was judged; "" = not known
+    epoch: str  # feature epoch; "" = unknown
     site_method: str  # such as "sprt 1f2e3d4c"
     state: str  # running | done | cancelled; "live" for the run that the alias names
-    progress: str  # how far it is, in words; "" = all is judged
-    from_at: int = 0  # the window that was asked for; 0 = from the beginning
-    to_at: int = 0  # 0 = without an end
+    progress: str  # unfinished work as text; "" = none
+    from_at: int = 0  # the window; 0 = from the beginning
+    to_at: int = 0  # 0 = no end
     verdicts: int  # fetches judged by this ruleset, canaries left out
     other_verdicts: int  # fetches judged last by another ruleset: left out of everything
     sites: int
@@ -54,9 +53,9 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
     articles: int
     scored: int  # articles with a usable score
     abstained: int  # articles on which the detector abstained
-    unscored: int  # articles without a score so far: neither llm nor human, and never counted as zero
-    flagged: int  # scored articles taken for LLM text
-    estimate: DirectShare  # both as `farmwatch rate` has them
+    unscored: int  # articles without a score so far: neither llm nor human
+    flagged: int  # scored articles classified as LLM text
+    estimate: DirectShare  # both as in `farmwatch rate`
     judged: JudgedShare
 
     @property
@@ -66,7 +65,7 @@ class Side(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
-    """One share in both runs, and its difference with an interval in which whole sites vary.
+    """One share in both runs, and its difference with an interval over whole sites.
 
     `name`: share (the direct estimate), site_rate (llm of classifiable sites, uncorrected), site_rate_corrected,
     site_rate_decided (llm of llm + human), article_share (articles of pages), flagged_share (flagged of scored ones).
@@ -74,18 +73,18 @@ class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     title: str
-    a: float | None  # None: nothing to divide by
+    a: float | None  # None: the denominator is 0
     b: float | None
-    difference: float | None  # b - a; None where one of them is
+    difference: float | None  # b - a; None if one of them is None
     low: float | None
     high: float | None
     a_part: int  # numerator and denominator; of a corrected rate before the correction, of the direct estimate rounded
     a_whole: int
     b_part: int
     b_whole: int
-    sites: int  # that count in the denominator of either run
-    moved: int  # of them those whose contribution differs
-    remark: str = ""  # what must be known beside it, in words
+    sites: int  # in the denominator of either run
+    moved: int  # sites whose contribution differs
+    remark: str = ""  # a remark that must be shown with it
 
     @property
     def leaves_out_zero(self) -> bool:
@@ -94,16 +93,16 @@ class ShareChange(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def text(self) -> str:
-        """The change in words."""
+        """The change as text."""
         if self.difference is None or self.low is None or self.high is None:
             return f"{self.title}: {self.remark or 'nothing to compare'}"
-        said = f"{self.title}: {percent(self.a)} to {percent(self.b)}, {points(self.difference)} points"
-        said += f" (interval {points(self.low)} to {points(self.high)})"
-        return f"{said}; {self.remark}" if self.remark else said
+        text = f"{self.title}: {percent(self.a)} to {percent(self.b)}, {points(self.difference)} points"
+        text += f" (interval {points(self.low)} to {points(self.high)})"
+        return f"{text}; {self.remark}" if self.remark else text
 
 
 class PageTable(msgspec.Struct, frozen=True, kw_only=True):
-    """Fetches that both runs judged, by verdict; and those that only one of them judged, which are in no cell."""
+    """Fetches judged by both runs, by verdict; fetches judged by only one run are in no cell."""
 
     both_articles: int
     a_only_article: int  # thrown out by B
@@ -114,7 +113,7 @@ class PageTable(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def common(self) -> int:
-        """Fetches that both judged."""
+        """Fetches judged by both runs."""
         return self.both_articles + self.a_only_article + self.b_only_article + self.both_dropped
 
 
@@ -125,18 +124,18 @@ class SiteCells(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def changed(self) -> int:
-        """Sites with another verdict."""
+        """Sites with different verdicts."""
         return sum(count for at, row in enumerate(self.counts) for other, count in enumerate(row) if at != other)
 
     @property
     def llm_table(self) -> list[list[int]]:
-        """llm against all else among sites that both could classify: rows A llm, A not; columns B llm, B not."""
+        """llm against the rest, for sites classifiable in both runs: rows A llm, A not; columns B llm, B not."""
         c = self.counts
         return [[c[0][0], c[0][1] + c[0][2]], [c[1][0] + c[2][0], sum(c[1][1:3]) + sum(c[2][1:3])]]
 
 
 class SiteFlip(msgspec.Struct, frozen=True, kw_only=True):
-    """A site with another verdict in B than in A; `absent` where a run has no row of it."""
+    """A site with different verdicts in A and B; `absent` if a run has no row of it."""
 
     site: str
     verdict_a: str
@@ -148,19 +147,18 @@ class SiteFlip(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleChange(msgspec.Struct, frozen=True, kw_only=True):
-    """What one rule has to do with the flips.
+    """The flips that one rule caused.
 
-    A page that became an article was let in by the rules of A that it failed; a page that was thrown out, by the rules
-    of B that it fails.
+    Rules of A let a page in that failed them before; rules of B throw a page out that fails them now.
     """
 
     rule: str
-    threshold_a: str  # such as ">= 50", "no threshold"; "" = the ruleset does not have the rule
+    threshold_a: str  # such as ">= 50", "no threshold"; "" = not in the ruleset
     threshold_b: str
-    let_in_first: int  # became articles; this rule of A had thrown them out as the first
-    let_in_only: int  # of those that failed it under A: no other rule of A failed
-    let_in_any: int  # became articles and failed it under A
-    thrown_first: int  # the same of pages thrown out, and rules of B
+    let_in_first: int  # became articles; this rule of A was the first to fail
+    let_in_only: int  # became articles; this rule of A was the only one to fail
+    let_in_any: int  # became articles; this rule of A failed
+    thrown_first: int  # the same for pages thrown out, by rules of B
     thrown_only: int
     thrown_any: int
 
@@ -178,7 +176,7 @@ class GroupChange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FailedRule(msgspec.Struct, frozen=True, kw_only=True):
-    """A rule that a page fails: its value on the page, and the condition that it does not meet."""
+    """A rule that a page fails: its value on the page, and its condition."""
 
     name: str
     value: float | str | None  # None = unknown
@@ -199,14 +197,14 @@ class Flip(msgspec.Struct, frozen=True, kw_only=True):
     verdict_b: str
     failed_a: list[FailedRule]
     failed_b: list[FailedRule]
-    text: str | None  # main text; None = its features are no longer in the log
+    text: str | None  # main text; None = its features expired
     text_digest: str  # of the whole text
     fetched_at: int
-    text_cut: int = 0  # characters at the end of the text that are left out
+    text_cut: int = 0  # characters cut off at the end
 
 
 class Stratum(msgspec.Struct, frozen=True, kw_only=True):
-    """Flips of one kind by one rule, and how many of them are in the sample."""
+    """Flips of one kind by one rule, and their number in the sample."""
 
     kind: str
     rule: str
@@ -215,7 +213,7 @@ class Stratum(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """What two runs say of the same pages and sites."""
+    """The comparison of two runs over the same pages and sites."""
 
     v: int = 1
     at: int  # when it was made
@@ -231,17 +229,17 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     groups: list[GroupChange]
     strata: list[Stratum]
     sample: list[Flip]
-    sample_size: int  # as asked for
+    sample_size: int  # as requested
     seed: int
     resamples: int
     confidence: float
-    notes: list[str]  # what must be known before the numbers are read, in words
-    other_windows: bool = False  # so much was judged by one run only that no share differs by the rules alone
-    changed_sites: list[SiteFlip] = []  # with another verdict, those with most articles first; at most SITES_NAMED
+    notes: list[str]  # remarks to read before the numbers
+    other_windows: bool = False  # differences also come from different windows
+    changed_sites: list[SiteFlip] = []  # sites with different verdicts, most articles first; at most SITES_NAMED
 
 
 def remarks_of(rows: Iterable[tuple[str, ShareChange]]) -> dict[str, list[str]]:
-    """Remark -> names of the rows that it applies to, so that each is shown once."""
+    """Remark -> names of its rows, so that each remark is shown once."""
     found: dict[str, list[str]] = {}
     for name, change in rows:
         for remark in dict.fromkeys(filter(None, change.remark.split("; "))):
@@ -256,5 +254,5 @@ def points(value: float) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share in words; "-" where there is nothing to divide by."""
+    """A share as text; "-" for None."""
     return "-" if value is None else f"{value:.1%}"

@@ -1,7 +1,7 @@
 """A reproducible sample of flips, with their verdicts and texts.
 
 Each kind of flip is a stratum: in or out, by the first rule that failed. The strata take turns, the largest first, each
-with its next page in the random order of the seed, until the sample is full: so a rule that flips few pages is seen,
+with its next page in the random order of the seed, until the sample is full. So rules with few flips are represented
 too. `Stratum` has the number of flips of each, as weights.
 """
 
@@ -13,38 +13,39 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from replay.compare.comparison import FailedRule, Flip, Stratum
-from replay.compare.run_pair import Chosen
-from replay.compare.verdict_join import FlipPlace, Joined
+from replay.compare.run_pair import ComparedRun
+from replay.compare.verdict_join import FlipPlace, VerdictJoin
 from replay.compare.verdict_join import FlipStratum as Key
 from stream.log.contract import Log, Message, partition_of
 from stream.processing.topic_reader import records_of
 from stream.schema.records import Features, Record, Verdict
 
-LARGEST = 1000  # flips in a sample: each is held with its text
-TEXT_CAP_CHARACTERS = 200_000  # of a flip's text: what `farmwatch label` shows of one; hostile pages have megabytes
-_CLOCKS_MS = 60_000  # by which the clock of a fetch may be ahead of the log's
-_LOOKUPS = 32  # of times in a topic: each may read all of its times
-_READERS = 16  # of a partition's verdicts: each may be a new connection
-_NEAR = 1000  # records that are sooner read over than leapt over
+MAX_SAMPLE = 1000  # flips; each is in memory with its text
+TEXT_CAP_CHARACTERS = 200_000  # of a text, as in `farmwatch label`; hostile pages have megabytes
+_CLOCK_SKEW_MS = 60_000  # between a fetch and the log
+_LOOKUPS = 32  # of offsets by time: each may read all times of a topic
+_READERS = 16  # reads of a partition: each may be a new connection
+_MIN_SKIP = 1000  # records; a shorter gap is read
 
 
 class _Id(Record, frozen=True, kw_only=True):
-    """The fetch id, which is all that most records are asked for."""
+    """The fetch id alone: most records are read for it only."""
 
 
 class PageText(NamedTuple):
-    """The main text of a fetch up to the cap, how many characters are cut off, and the digest of the whole text."""
+    """The main text of a fetch up to the cap, the number of characters cut off, and the digest of the whole text."""
 
     text: str
     cut: int
     digest: str
 
 
-def sample_of(log: Log, joined: Joined, runs: tuple[Chosen, Chosen], size: int) -> tuple[list[Stratum], list[Flip]]:
-    """The strata, largest first, and `size` flips of them in turn, fewer where there are fewer. Raises as `Log.read`.
+def sample_of(
+    log: Log, joined: VerdictJoin, runs: tuple[ComparedRun, ComparedRun], size: int
+) -> tuple[list[Stratum], list[Flip]]:
+    """The strata, largest first, and up to `size` flips of them in turn. Raises as `Log.read`.
 
-    Texts are those that B judged; where B's features are gone, those that A did. A flip of which retention has taken a
-    verdict meanwhile is left out.
+    Texts are those that B judged; if the features of B expired, those of A. Flips with an expired verdict are left out.
     """
     order = sorted(joined.flips, key=lambda key: (-joined.flips[key], key))
     turns = list(_in_turn(order, joined, size))
@@ -66,7 +67,7 @@ def sample_of(log: Log, joined: Joined, runs: tuple[Chosen, Chosen], size: int) 
     return strata, flips
 
 
-def _in_turn(order: list[Key], joined: Joined, size: int) -> Iterator[tuple[Key, FlipPlace]]:
+def _in_turn(order: list[Key], joined: VerdictJoin, size: int) -> Iterator[tuple[Key, FlipPlace]]:
     waiting = deque((key, deque(joined.places.get(key, ()))) for key in order)
     left = size
     while waiting and left:
@@ -78,7 +79,7 @@ def _in_turn(order: list[Key], joined: Joined, size: int) -> Iterator[tuple[Key,
 
 
 def _verdicts(log: Log, topic: str, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], Verdict]:
-    """(partition, offset) -> verdict, of those that are in the log still."""
+    """(partition, offset) -> verdict, of those still in the log."""
     return {
         (partition, message.offset): verdict
         for partition in sorted({partition for partition, _ in places})
@@ -89,9 +90,9 @@ def _verdicts(log: Log, topic: str, places: Collection[tuple[int, int]]) -> dict
 
 
 def _records(log: Log, topic: str, partition: int, offsets: Sequence[int]) -> Iterator[Message]:
-    """The records at these offsets, which ascend, by at most _READERS readers: only wide gaps are leapt over."""
+    """The records at these ascending offsets, with at most _READERS reads: small gaps are read over."""
     wanted = set(offsets)
-    far = max(_NEAR, (offsets[-1] - offsets[0]) // _READERS)
+    far = max(_MIN_SKIP, (offsets[-1] - offsets[0]) // _READERS)
     first = offsets[0]
     for offset, following in zip(offsets, (*offsets[1:], None), strict=True):
         if following is None or following - offset > far:
@@ -129,10 +130,10 @@ def _failed(verdict: Verdict) -> list[FailedRule]:
 
 
 def texts_of(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, PageText]:
-    """Fetch id -> text of the verdict's page, of those that are in the log still.
+    """Fetch id -> text of the page, of those still in the log.
 
-    Features stand behind their fetch's time. So each partition is read once, from the earliest fetch that is wanted on,
-    and what lies before the next wanted one is leapt over, as far as few times that are looked up tell where it begins.
+    Features are appended after the time of their fetch. So each partition is read once, starting at the earliest wanted
+    fetch. Long stretches before the next wanted fetch are skipped, with the offsets of a few times.
     """
     found: dict[str, PageText] = {}
     if topic not in log.topics() or not verdicts:
@@ -140,7 +141,7 @@ def texts_of(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, PageTex
     partitions = log.topics()[topic]
     times = sorted({verdict.fetched_at for verdict in verdicts})
     times = times[:: -(-len(times) // _LOOKUPS)]
-    offsets = [log.offset_at(topic, max(0, time - _CLOCKS_MS)) for time in times]
+    offsets = [log.offset_at(topic, max(0, time - _CLOCK_SKEW_MS)) for time in times]
     starts: dict[int, dict[str, int]] = {}
     for verdict in verdicts:
         partition = partition_of(verdict.site, partitions)
@@ -161,5 +162,5 @@ def texts_of(log: Log, topic: str, verdicts: list[Verdict]) -> dict[str, PageTex
                 if not wanted or min(wanted.values()) > at:
                     break
             else:
-                break  # the end: what is still wanted is no longer there
+                break  # the end: the remaining texts expired
     return found

@@ -1,4 +1,4 @@
-"""A comparison as one HTML file to keep and to pass on: no script, and nothing that is loaded from anywhere.
+"""Renders a comparison as one self-contained HTML file without scripts.
 
 The template `report.html` escapes every value. Its Content Security Policy (https://www.w3.org/TR/CSP3/) forbids
 scripts and requests, so even a mistake in escaping could not run a page's script or tell a site about the reader.
@@ -32,15 +32,15 @@ from scoring.rates.split_rates import UNKNOWN
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 TEXT_CAP_CHARACTERS = 20_000  # of a flip's text: a browser opens the report at once
 _LONGEST = 300  # characters of a threshold, which may be a list of patterns
-_EDGE = 4.0  # percent of a plot's width that is left free at each side
-_TICKS = 4  # about as many
+_EDGE = 4.0  # margin at each side of a plot, percent of its width
+_TICKS = 4  # approximate number
 _KEPT = "\n\u200c\u200d"  # joiners are part of how some scripts are written
 
 Row = tuple[str, ShareChange]
 
 
 def render(found: Comparison, version: str = "unknown") -> str:
-    """The whole report, by this version of farmwatch. Values of crawled pages are text in it, and nothing else."""
+    """The whole report. Values of crawled pages appear only as text."""
     template = _environment().get_template("report.html")
     return template.render(found=found, interval=f"{found.confidence:.0%}", version=version).lstrip() + "\n"
 
@@ -58,13 +58,13 @@ class Scale(NamedTuple):
 
 
 def scale(changes: Iterable[ShareChange]) -> Scale | None:
-    """A scale that holds 0 and every interval; None where there is no difference at all."""
+    """A scale that includes 0 and every interval; None if there is no difference."""
     ends = [end for one in changes for end in (one.low, one.difference, one.high) if end is not None]
     if not ends:
         return None
     low, high = min(0.0, *ends), max(0.0, *ends)
     if high - low < 1e-9:
-        low, high = -0.01, 0.01  # no change at all: one point to each side
+        low, high = -0.01, 0.01  # no change: one point to each side
     rough = (high - low) / _TICKS
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(nice * power for nice in (1, 2, 2.5, 5, 10) if nice * power >= rough * (1 - 1e-9))
@@ -73,7 +73,7 @@ def scale(changes: Iterable[ShareChange]) -> Scale | None:
 
 
 def plain(text: str) -> str:
-    """The text without characters that steer the display: controls and changes of direction become U+FFFD.
+    """The text without characters that control the display: controls and direction changes become U+FFFD.
 
     See Unicode TR9, 2.1 to 2.4.
     """
@@ -136,7 +136,7 @@ def _environment() -> Environment:
 
 
 def _by_share(groups: Sequence[GroupChange]) -> Iterator[tuple[str, str, list[Row]]]:
-    """(heading, what the groups are by, rows) of each share."""
+    """(heading, grouping, rows) of each share."""
     titles = {(group.by, change.name): change.title for group in reversed(groups) for change in group.changes}
     for by, name in dict.fromkeys((group.by, change.name) for group in groups for change in group.changes):
         changes = [(group.group, change) for group in groups if group.by == by for change in group.changes]
@@ -165,7 +165,7 @@ def _moment(ms: int) -> str:
 
 
 def _is_web_url(url: Any) -> bool:
-    """Whether it may be a link: http or https, with a host and no hidden character."""
+    """Whether it is safe as a link: http or https, with a host and no hidden character."""
     if not (url.isprintable() and url.lower().startswith(("http://", "https://"))):
         return False
     try:

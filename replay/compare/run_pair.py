@@ -1,4 +1,4 @@
-"""The two runs that are compared: by name, by ruleset, and how far each of them is."""
+"""Finds the two runs of a comparison: names, newest verdict and progress."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ from stream.schema.records import Verdict
 from stream.schema.runs import LIVE, Run, RunNames, RunStatus
 from stream.text.user_errors import NotFound
 
-_LITTLE = 0.01  # of its records: lag of a run that follows, above which the comparison notes it
+_NOTED_LAG_SHARE = 0.01  # of its records; a comparison notes a larger lag of a run that follows
 _DONE = {MEASURE: "measured", JUDGE: "judged", TALLY: "tallied"}
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
-    """A run, where it writes, and its newest verdict, which has the ruleset that is compared."""
+class ComparedRun:
+    """A run, its topics, and its newest verdict, whose ruleset is the one compared."""
 
     run: Run
     names: RunNames
     state: str  # see `state_of`
     newest: Verdict
-    progress: str  # how far it is, in words; "" = all is judged and tallied
+    progress: str  # unfinished work as text; "" = none
 
 
-def choose(log: Log, control: Control, name: str) -> Chosen:
-    """The run that a command line means by `name`.
+def find_compared_run(log: Log, control: Control, name: str) -> ComparedRun:
+    """The run with this name or alias, for a comparison.
 
-    Raises NotFound: as `find_run`, and for a run without a verdict.
+    Raises NotFound as `find_run`, and for a run without a verdict.
     """
     run = FIRST_RUN if name == LIVE and not control.runs else find_run(control, name)
     names = run.names(is_live=run.name == control.alias.run)
@@ -43,12 +43,12 @@ def choose(log: Log, control: Control, name: str) -> Chosen:
     newest = _newest(log, names.verdicts)
     if newest is None:
         so_far = f" ({progress})" if progress else ""
-        raise NotFound(f"the run {run.shown} has judged nothing yet{so_far}: wait for it; `farmwatch runs` shows it")
-    return Chosen(run, names, state_of(log, control, run), newest, progress)
+        raise NotFound(f"the run {run.shown} has judged nothing yet{so_far}; `farmwatch runs` shows its progress")
+    return ComparedRun(run, names, state_of(log, control, run), newest, progress)
 
 
 def _newest(log: Log, topic: str) -> Verdict | None:
-    """The verdict that was given last: what it says of the ruleset holds, whatever judged before it."""
+    """The newest verdict: its ruleset is the one of the run now."""
     if topic not in log.topics():
         return None
     spans = list(enumerate(zip(log.beginning(topic), log.end(topic), strict=True)))
@@ -61,19 +61,19 @@ def _newest(log: Log, topic: str) -> Verdict | None:
 
 
 def _progress(log: Log, control: Control, run: Run) -> str:
-    """What is not measured, judged or tallied yet, in words. A run that follows is always a little behind."""
+    """The unfinished work, as text. A small lag of a run that follows is left out."""
     if run.state == RunStatus.DONE or not {run.source, run.names().verdicts} <= log.topics().keys():
         return ""
-    advances = progress_of(log, run).advances
+    advances = progress_of(log, run).phases
     if run.follows:
         behind, done = sum(lag_by_group(log, control, run).values()), sum(advance.done for advance in advances)
-        said = [f"{behind:,} records behind the live topics"] if behind > done * _LITTLE else []
+        parts = [f"{behind:,} records behind the live topics"] if behind > done * _NOTED_LAG_SHARE else []
     else:
-        said = [
+        parts = [
             f"{_DONE[advance.phase]} {advance.done:,} of {advance.total:,} records ({advance.done / advance.total:.0%})"
             for advance in advances
             if not advance.is_done
         ]
-    if said and run.state == RunStatus.CANCELLED:
-        said.insert(0, "cancelled")
-    return "; ".join(said)
+    if parts and run.state == RunStatus.CANCELLED:
+        parts.insert(0, "cancelled")
+    return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""What two runs say of the same sites: who stands where, and how each share changes; over all sites and in groups."""
+"""Compares the sites of two runs: verdict changes and share changes, in total and by group."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from stream.text.wording import counted
 
 _KIND = {kind: number for number, kind in enumerate(SITE_KINDS)}
 _ABSENT = ComparedSite("absent", 0, 0, 0, 0, 0, (), 0)
-_LLM, _HUMAN, _UNDECIDED = range(3)  # the first of SITE_KINDS, which are classifiable
+_LLM, _HUMAN, _UNDECIDED = range(3)  # the classifiable kinds
 _COLUMNS = ("pages", "articles", "scored", "abstained", "flagged", "unscored")
 
 TITLES = {
@@ -38,8 +38,8 @@ TITLES = {
 }
 
 
-class Drawing(NamedTuple):
-    """How intervals are found; `same`: the runs are one by construction and differ nowhere."""
+class BootstrapSettings(NamedTuple):
+    """Parameters of the intervals; `same`: both runs have the same inputs and results."""
 
     seed: int
     resamples: int
@@ -51,7 +51,7 @@ DirectFit = tuple[DirectShare, Fit | None]
 
 
 class DirectPair(NamedTuple):
-    """The direct estimate of each run, and the sites of known truth that they rest on."""
+    """The direct estimate of each run, and the sites of known truth that they use."""
 
     a: DirectFit
     b: DirectFit
@@ -60,10 +60,10 @@ class DirectPair(NamedTuple):
 
 
 class PairedSites:
-    """The sites that either run has a row of, as columns."""
+    """The sites with a row in either run, as columns."""
 
     def __init__(self, a: dict[str, ComparedSite], b: dict[str, ComparedSite]) -> None:
-        """Put rows side by side."""
+        """Pair the rows by site."""
         self._sites = sites = sorted(a.keys() | b.keys())
         self._rows = [(a.get(site, _ABSENT), b.get(site, _ABSENT)) for site in sites]
         self._kinds = [
@@ -84,7 +84,7 @@ class PairedSites:
         return SiteCells(counts=counts.reshape(size, size).tolist())
 
     def changed(self, most: int) -> list[SiteFlip]:
-        """Sites with another verdict, those with most articles first, then by name; at most so many."""
+        """Sites with different verdicts, most articles first, then by name; at most `most`."""
         apart = np.flatnonzero(self._kinds[0] != self._kinds[1])
         column = _COLUMNS.index("articles")
         articles = np.maximum(self._sums[0][apart, column], self._sums[1][apart, column])
@@ -113,19 +113,19 @@ class PairedSites:
         return bool((self._kinds[0] == self._kinds[1]).all() and (self._sums[0] == self._sums[1]).all())
 
     def changes(
-        self, names: Iterable[str], drawing: Drawing, direct: DirectPair, errors: RunErrors | None = None
+        self, names: Iterable[str], bootstrap: BootstrapSettings, direct: DirectPair, errors: RunErrors | None = None
     ) -> list[ShareChange]:
-        """How these shares change over all sites; the corrected rate where there are `errors`."""
+        """The changes of these shares over all sites; the corrected rate needs `errors`."""
         everything = np.arange(len(self._rows))
         return [
-            self._share_change(everything, drawing, direct)
+            self._share_change(everything, bootstrap, direct)
             if name == "share"
-            else self._change(name, everything, drawing, errors if name == "site_rate_corrected" else None)
+            else self._change(name, everything, bootstrap, errors if name == "site_rate_corrected" else None)
             for name in names
         ]
 
-    def groups(self, drawing: Drawing, direct: DirectPair) -> list[GroupChange]:
-        """The share of LLM sites and of articles of each source, and of each band of ranks."""
+    def groups(self, bootstrap: BootstrapSettings, direct: DirectPair) -> list[GroupChange]:
+        """The share of LLM sites and of articles, for each source and each band of ranks."""
         found: dict[tuple[str, str], list[int]] = {}
         for number, (a, b) in enumerate(self._rows):
             for source in dict.fromkeys((*a.sources, *b.sources)) or (UNKNOWN,):
@@ -145,20 +145,20 @@ class PairedSites:
                     unscored_a=unscored[0],
                     unscored_b=unscored[1],
                     changes=[
-                        self._share_change(members, drawing, self._part(members, drawing, direct)),
-                        self._change("article_share", members, drawing),
+                        self._share_change(members, bootstrap, self._part(members, bootstrap, direct)),
+                        self._change("article_share", members, bootstrap),
                     ],
                 )
             )
         return groups
 
     def _sum(self, members: NDArray[np.int64], column: str) -> tuple[int, int]:
-        """Of these sites, in A and in B."""
+        """The sum of a column over these sites, in A and in B."""
         a, b = (int(sums[members, _COLUMNS.index(column)].sum()) for sums in self._sums)
         return a, b
 
-    def _part(self, members: NDArray[np.int64], drawing: Drawing, of_all: DirectPair) -> DirectPair:
-        """The direct estimates of some of the sites: all sites say how often a kind of site is flagged."""
+    def _part(self, members: NDArray[np.int64], bootstrap: BootstrapSettings, of_all: DirectPair) -> DirectPair:
+        """The direct estimates of some of the sites; error rates come from all sites."""
         if len(members) == len(self._rows):
             return of_all
         pairs = self._cells(members)
@@ -168,7 +168,7 @@ class PairedSites:
             for pair, sites in pairs.items():
                 if pair[run][0]:
                     cells[pair[run]] += sites
-            parts.append(direct_share(cells, confidence=drawing.confidence, whole=fit))
+            parts.append(direct_share(cells, confidence=bootstrap.confidence, whole=fit))
         return DirectPair(parts[0], parts[1], {}, {})
 
     def _cells(self, members: NDArray[np.int64]) -> Counter[tuple[Cell, Cell]]:
@@ -176,8 +176,10 @@ class PairedSites:
         a, b = (map(tuple, sums[members][:, columns].astype(int).tolist()) for sums in self._sums)
         return Counter(zip(a, b, strict=True))
 
-    def _share_change(self, members: NDArray[np.int64], drawing: Drawing, direct: DirectPair) -> ShareChange:
-        """The change of the direct estimate; none where a run has no share."""
+    def _share_change(
+        self, members: NDArray[np.int64], bootstrap: BootstrapSettings, direct: DirectPair
+    ) -> ShareChange:
+        """The change of the direct estimate; no difference if a run has no share."""
         (a, fit_a), (b, fit_b) = direct.a, direct.b
         pairs = self._cells(members)
         pairs.pop((NO_CELL, NO_CELL), None)
@@ -188,35 +190,40 @@ class PairedSites:
         ends: dict[str, float | None] = {"a": a.share, "b": b.share, "difference": None, "low": None, "high": None}
         if fit_a is not None and fit_b is not None and a.share is not None and b.share is not None:
             found = Interval(0.0, 0.0, 0.0)
-            if not drawing.same:
-                found = share_change(fit_a, fit_b, pairs, direct.human, direct.llm, drawing.confidence)
+            if not bootstrap.same:
+                found = share_change(fit_a, fit_b, pairs, direct.human, direct.llm, bootstrap.confidence)
             ends |= {"difference": b.share - a.share, "low": round(found.low, 9), "high": round(found.high, 9)}
-            remarks = _remarks(parts, sites, moved, drawing.same)
+            remarks = _remarks(parts, sites, moved, bootstrap.same)
         else:
             lacking = {run: share.text for run, share in (("A", a), ("B", b)) if share.share is None}
             remarks = [f"no difference: {run}: {text}" for run, text in lacking.items()]
         return _row("share", ends, parts, sites, moved, [*remarks, *self._unscored(members)])
 
     def _change(
-        self, name: str, members: NDArray[np.int64], drawing: Drawing, errors: RunErrors | None = None
+        self, name: str, members: NDArray[np.int64], bootstrap: BootstrapSettings, errors: RunErrors | None = None
     ) -> ShareChange:
         sums = self._paired_sums(name)[members]
-        stream = xxhash.xxh3_64_intdigest(name.encode())  # the same sites have the same interval in a group as over all
-        rng = np.random.default_rng([drawing.seed, stream])
+        stream = xxhash.xxh3_64_intdigest(name.encode())  # so a group of all sites has the interval of the total
+        rng = np.random.default_rng([bootstrap.seed, stream])
         found = paired_change(
-            sums, rng, resamples=drawing.resamples, confidence=drawing.confidence, errors=errors, same=drawing.same
+            sums,
+            rng,
+            resamples=bootstrap.resamples,
+            confidence=bootstrap.confidence,
+            errors=errors,
+            same=bootstrap.same,
         )
         parts = [int(part) for part in sums.sum(axis=0)]
         sites = int(((sums[:, 1] > 0) | (sums[:, 3] > 0)).sum())
         moved = int((sums[:, :2] != sums[:, 2:]).any(axis=1).sum())
         ends: dict[str, float | None] = dict.fromkeys(("difference", "low", "high"))
         ends |= {"a": _share(parts[0], parts[1]), "b": _share(parts[2], parts[3])} if found is None else found._asdict()
-        remarks = _remarks(parts, sites, moved, drawing.same)
+        remarks = _remarks(parts, sites, moved, bootstrap.same)
         remarks += [] if name == "article_share" else self._unscored(members)
         return _row(name, ends, parts, sites, moved, remarks)
 
     def _unscored(self, members: NDArray[np.int64]) -> list[str]:
-        """What no rate of these sites has in it yet, in words."""
+        """A remark on unscored articles of these sites."""
         unscored, articles = self._sum(members, "unscored"), self._sum(members, "articles")
         if not any(unscored):
             return []
@@ -253,15 +260,15 @@ def _share(part: int, whole: int) -> float | None:
 def _remarks(parts: Sequence[int], sites: int, moved: int, same: bool) -> list[str]:
     empty = [run for run, whole in (("A", parts[1]), ("B", parts[3])) if not whole]
     if empty:
-        return [f"no difference: {' and '.join(empty)} {'has' if len(empty) == 1 else 'have'} nothing to divide by"]
+        return [f"no difference: {' and '.join(empty)} {'has' if len(empty) == 1 else 'have'} no denominator"]
     if same:
         return ["one run twice: nothing can differ"]
-    said = []
+    remarks = []
     if sites < FEWEST_SITES:
-        said.append(f"only {counted(sites, 'site')}: too few for an interval to be trusted")
+        remarks.append(f"only {counted(sites, 'site')}: too few for a reliable interval")
     if not moved:
-        said.append("no site differs here, which does not show that none would")
-    return said
+        remarks.append("no site differs here, but others might")
+    return remarks
 
 
 @lru_cache(maxsize=4096)

@@ -1,4 +1,4 @@
-"""The newest rows of a run's sites: of each only what is compared, and only those that may be counted together."""
+"""The newest rows of the sites of a run: the compared fields of rows with one ruleset, detector and site method."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from stream.schema.vocabulary import UNCLASSIFIABLE
 
 
 class ComparedSite(NamedTuple):
-    """What a run says of a site."""
+    """The compared fields of a site row."""
 
     verdict: str
     pages: int
@@ -35,7 +35,7 @@ class ComparedSite(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SiteRows:
-    """Rows of one ruleset, detector and site method; canaries whole and apart."""
+    """Rows of one ruleset, detector and site method; canaries separately, with all fields."""
 
     rows: dict[str, ComparedSite]
     canaries: list[SiteState]

@@ -1,12 +1,12 @@
-"""The verdicts of two runs joined on the fetch id: the 2x2, what each rule did, and where the flips stand in the log.
+"""Joins the verdicts of two runs on the fetch id: the 2x2 table, flips by rule, and the offsets of flips.
 
-Both topics have the pages of a site in the same partition, so one partition is joined at a time. Of a verdict 20 bytes
-are held: a 64-bit digest of its fetch id, its offset, and a number for which rules failed. Of two verdicts on one fetch
-the newer counts; of a fetch that another ruleset judged last, none.
+Both topics have the pages of a site in the same partition, so partitions are joined one at a time. A verdict takes 20
+bytes: a 64-bit digest of its fetch id, its offset, and a code for the rules that failed. If a fetch has two verdicts,
+the newer one counts. If the newest verdict of a fetch is by another ruleset, the fetch is left out.
 
-The digest has the sample's seed in it, so its order is a random order of the fetches, and the same whenever the seed is
-the same: a sample is the first flips in that order. Two fetches of a partition have one digest with a probability of
-n^2 / 2^65: 3 in 10^8 for a million.
+The digest includes the seed of the sample, so its order is a random order of the fetches that the seed reproduces. A
+sample takes the first flips in that order. Two fetches of a partition collide with a probability of n^2 / 2^65: 3 in
+10^8 for a million.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from filters.rules.judgement import ARTICLE
 from replay.compare.comparison import IN, OUT, PageTable
-from replay.compare.run_pair import Chosen
+from replay.compare.run_pair import ComparedRun
 from scoring.rates.canary import is_canary
 from stream.log.contract import Log
 from stream.processing.topic_reader import records_of
@@ -34,14 +34,14 @@ _OTHER = -1  # code of a verdict by another ruleset
 
 
 class VerdictOutcome(NamedTuple):
-    """What a verdict says: the rules that failed, in the ruleset's order; none of an article."""
+    """The outcome of a verdict: the failed rules in the order of the ruleset; none for an article."""
 
     article: bool
     failed: tuple[str, ...]
 
 
 class FlipPlace(NamedTuple):
-    """A flip: its place in the random order, and where its two verdicts stand."""
+    """A flip: its place in the random order, and the offsets of its two verdicts."""
 
     key: int
     partition: int
@@ -50,7 +50,7 @@ class FlipPlace(NamedTuple):
 
 
 class FlipStratum(NamedTuple):
-    """Flips of one kind (in, out) by the first rule that failed: of A where the page came in, of B where it went."""
+    """Flips of one kind (in, out) by the first failed rule: of A for pages let in, of B for pages thrown out."""
 
     kind: str
     rule: str
@@ -58,7 +58,7 @@ class FlipStratum(NamedTuple):
 
 @dataclass
 class RuleCounts:
-    """Flips by rule: those that it was the first to fail, the only one, or one of several."""
+    """Flips by rule, where the rule was the first to fail, the only one, or one of several."""
 
     first: Counter[str] = field(default_factory=Counter)
     only: Counter[str] = field(default_factory=Counter)
@@ -73,13 +73,13 @@ class RuleCounts:
             self.any[rule] += pages
 
     def of(self, rule: str, way: str) -> dict[str, int]:
-        """The counts of one rule, under the names that they have in a `RuleChange` of this way."""
+        """The counts of one rule, under their field names in a `RuleChange` of this direction."""
         return {f"{way}_{name}": getattr(self, name)[rule] for name in ("first", "only", "any")}
 
 
 @dataclass
-class Joined:
-    """What the two runs say of the same fetches."""
+class VerdictJoin:
+    """The joined verdicts of two runs."""
 
     let_in: RuleCounts = field(default_factory=RuleCounts)  # by rules of A
     thrown_out: RuleCounts = field(default_factory=RuleCounts)  # by rules of B
@@ -87,7 +87,7 @@ class Joined:
     places: dict[FlipStratum, list[FlipPlace]] = field(default_factory=dict)  # the first ones in the random order
     verdicts: list[int] = field(default_factory=lambda: [0, 0])  # of A and of B
     other_verdicts: list[int] = field(default_factory=lambda: [0, 0])  # by other rulesets
-    changed_reasons: int = 0  # dropped by both, and other rules failed
+    changed_reasons: int = 0  # dropped by both, by different rules
     both_judged: Counter[tuple[bool, bool]] = field(default_factory=Counter)  # (article in A, in B) -> fetches
 
     @property
@@ -122,13 +122,14 @@ class _Column(NamedTuple):
     offsets: NDArray[np.int64]
 
 
-def join(log: Log, runs: tuple[Chosen, Chosen], *, seed: int, sample: int) -> Joined:
-    """Join the verdicts of A and B that are by the rulesets of these runs; canaries are left out.
+def join(log: Log, runs: tuple[ComparedRun, ComparedRun], *, seed: int, sample: int) -> VerdictJoin:
+    """Join the verdicts of A and B by the rulesets of these runs; canaries are left out.
 
-    `sample` is how many flips of each stratum keep their places. Raises UnknownTopic, LogUnavailable, SchemaTooNew.
+    `sample` is the number of flips per stratum whose places are kept. Raises UnknownTopic, LogUnavailable,
+    SchemaTooNew.
     """
-    codes: dict[VerdictOutcome, int] = {}  # numbers for outcomes: pages fail in few ways
-    joined = Joined()
+    codes: dict[VerdictOutcome, int] = {}  # outcome -> code; there are few different outcomes
+    joined = VerdictJoin()
     for partition in range(log.topics()[runs[0].names.verdicts]):
         columns = []
         for number, run in enumerate(runs):
@@ -181,14 +182,14 @@ def _column(log: Log, topic: str, partition: int, digest: str, seed: int, known:
         codes.append(known.setdefault(VerdictOutcome(article, failed), len(known)) if is_own else _OTHER)
         offsets.append(message.offset)
     column = _Column(np.array(keys, np.uint64), np.array(codes, np.int32), np.array(offsets, np.int64))
-    order = np.argsort(column.keys, kind="stable")  # the newest of a fetch is its last
+    order = np.argsort(column.keys, kind="stable")  # the newest verdict of a fetch comes last
     ordered = column.keys[order]
     last = order[np.flatnonzero(np.append(ordered[1:] != ordered[:-1], True))] if len(order) else order
     return _Column(column.keys[last], column.codes[last], column.offsets[last])
 
 
 def _pairs(a: NDArray[np.int32], b: NDArray[np.int32]) -> Iterator[tuple[int, int, int]]:
-    """(code of A, code of B, how often) of what occurs."""
+    """(code of A, code of B, number) of each combination."""
     pairs, numbers = np.unique(a.astype(np.int64) << 32 | b.astype(np.int64), return_counts=True)
     for pair, number in zip(pairs.tolist(), numbers.tolist(), strict=True):
         yield pair >> 32, pair & 0xFFFFFFFF, number

@@ -1,4 +1,4 @@
-"""A member of a run's group that reads up to the stops and waits for live.
+"""A group member that reads up to the stops of a run and waits for the live run.
 
 Offsets have gaps (transaction markers, compaction), so a position may be below the stop with no record in between. The
 owner of the partition checks this and commits the stop. The committed offsets then show to every process, and to
@@ -18,18 +18,18 @@ from stream.log.contract import At, Commit, Log, Member, Message, StateReader
 from stream.schema.runs import Gap
 from stream.schema.topics import SCORES
 
-_LOOK_S = 0.2  # between checks for a gap before the stop, and longest wait of a poll below stops
-_ENDLESS = sys.maxsize  # the stop of a topic that has none
-_ALIVE_S = 1.0  # while the replay waits, how often the membership is kept alive
+_CHECK_S = 0.2  # between checks for a gap before the stop; longest poll below stops
+_ENDLESS = sys.maxsize  # the stop of a topic without one
+_ALIVE_S = 1.0  # between polls that keep the membership alive while the replay waits
 
 
 @dataclass(eq=False)
 class BoundedMember:
-    """See `Member`. It gives nothing at or beyond `stops`; without stops it only waits for live.
+    """A `Member` that delivers nothing at or beyond `stops`; without stops it only waits for the live run.
 
-    Heartbeats pass, so that their offsets are committed; the stages of a replay drop them. Records that expired unread
-    do not pass: `on_gap` records them, perhaps more than once, before a commit hides them. A dead letter would count
-    them twice. `on_advance` gets the offsets of each commit.
+    Heartbeats are delivered, so that their offsets are committed; the stages of a replay drop them. Records that
+    expired unread are not delivered: `on_gap` records them, perhaps more than once, before a commit hides them. A dead
+    letter would count them twice. `on_advance` gets the number of committed offsets.
     """
 
     member: Member  # of `group`, joined with `topics`
@@ -43,30 +43,30 @@ class BoundedMember:
     on_advance: Callable[[int], None] = lambda _: None
     monotonic: Callable[[], float] = time.monotonic
     _owned: Mapping[int, int] = field(default_factory=dict)
-    _next: dict[At, int] = field(default_factory=dict)  # committed, of what is owned
-    _given: dict[At, int] = field(default_factory=dict)  # position behind what was given to the loop
+    _next: dict[At, int] = field(default_factory=dict)  # committed offsets of owned partitions
+    _delivered: dict[At, int] = field(default_factory=dict)  # position after the last delivered record
     _done: set[int] = field(default_factory=set)
-    _held: set[int] | None = field(default_factory=set)  # partitions that the loop holds back; None = all
-    _looked_s: float = float("-inf")
+    _held: set[int] | None = field(default_factory=set)  # partitions that the loop has paused; None = all
+    _checked_s: float = float("-inf")
     _kept_s: float = float("-inf")
 
     def poll(self, timeout_s: float, max_records: int, max_bytes: int) -> list[Message]:
         if self._held is not None and self.throttle is not None and self.throttle.hold(timeout_s):
             self._keep_alive()
             return []
-        messages = self.member.poll(min(timeout_s, _LOOK_S) if self.stops else timeout_s, max_records, max_bytes)
+        messages = self.member.poll(min(timeout_s, _CHECK_S) if self.stops else timeout_s, max_records, max_bytes)
         self._follow_assignment()
-        given = []
+        delivered = []
         for message in messages:
             at = At(message.topic, message.partition)
             if message.expired:
                 self._pass_expired(at, message.offset + 1 - message.expired, message.offset + 1)
             elif message.offset < self._stop(at):
-                given.append(message)
-                self._given[at] = message.offset + 1
-        if not given and self.stops and self._held is not None:
+                delivered.append(message)
+                self._delivered[at] = message.offset + 1
+        if not delivered and self.stops and self._held is not None:
             self._pass_gaps()
-        return given
+        return delivered
 
     def assignment(self) -> Mapping[int, int]:
         return self.member.assignment()
@@ -76,16 +76,16 @@ class BoundedMember:
 
     def commit(self, commit: Commit) -> None:
         self.member.commit(commit)
-        gone = 0
+        advanced = 0
         for at, offset in commit.offsets.items():
-            gone += offset - self._next.get(at, offset)
+            advanced += offset - self._next.get(at, offset)
             self._next[at] = offset
-        self._hold_done()
-        if gone > 0:
-            self.on_advance(gone)
+        self._pause_done()
+        if advanced > 0:
+            self.on_advance(advanced)
 
     def rewind(self) -> None:
-        self._given.clear()
+        self._delivered.clear()
         self.member.rewind()
 
     def pause(self, partitions: Iterable[int] | None = None) -> None:
@@ -97,8 +97,8 @@ class BoundedMember:
             self.member.pause(self._held)
 
     def resume(self) -> None:
-        self._held = set()  # what is done stays held
-        self._let()
+        self._held = set()  # finished partitions stay paused
+        self._apply_pauses()
 
     def lag(self) -> Mapping[At, int]:
         """Unprocessed records up to the stops, per owned partition."""
@@ -117,7 +117,7 @@ class BoundedMember:
         if owned == self._owned:
             return
         self._owned = dict(owned)
-        self._given = {at: offset for at, offset in self._given.items() if at.partition in owned}
+        self._delivered = {at: offset for at, offset in self._delivered.items() if at.partition in owned}
         committed = {topic: self.log.committed(self.group, topic) for topic in self.topics}
         self._next = {
             At(topic, partition): offsets[partition] or 0
@@ -126,9 +126,9 @@ class BoundedMember:
             if partition < len(offsets)
         }
         self._done = set()
-        self._hold_done()
+        self._pause_done()
 
-    def _hold_done(self) -> None:
+    def _pause_done(self) -> None:
         """Pause partitions whose topics are all at their stops."""
         if not self.stops:
             return
@@ -136,9 +136,9 @@ class BoundedMember:
         done = set(self._owned) - open_ones
         if done != self._done:
             self._done = done
-            self._let()
+            self._apply_pauses()
 
-    def _let(self) -> None:
+    def _apply_pauses(self) -> None:
         self.member.resume()
         if self._held is None:
             self.member.pause()
@@ -146,11 +146,11 @@ class BoundedMember:
             self.member.pause(self._done | self._held)
 
     def _pass_gaps(self) -> None:
-        """Commit the stop where no record is left before it."""
+        """Commit the stop if no record is left before it."""
         now = self.monotonic()
-        if now - self._looked_s < _LOOK_S:
+        if now - self._checked_s < _CHECK_S:
             return
-        self._looked_s = now
+        self._checked_s = now
         passed = {
             at: self._stop(at)
             for at, offset in self._next.items()
@@ -162,20 +162,20 @@ class BoundedMember:
             self.commit(Commit(offsets=passed))
 
     def _pass_expired(self, at: At, first: int, last: int) -> None:
-        """Report offsets that expired unread. They count as done unless records before them wait for a commit."""
+        """Report offsets that expired unread. They count as done unless earlier records wait for a commit."""
         done = self._next.get(at, 0)
         self._report_gap(at, max(first, done), min(last, self._stop(at)))
-        if self._given.get(at, 0) <= done < last:
+        if self._delivered.get(at, 0) <= done < last:
             self._next[at] = last
-            self._hold_done()
+            self._pause_done()
 
     def _report_gap(self, at: At, first: int, last: int) -> None:
-        if first < last and at.topic != SCORES:  # compaction takes no score away
+        if first < last and at.topic != SCORES:  # compaction loses no score
             self.on_gap(Gap(at.topic, at.partition, first, last))
 
     def _is_gap(self, at: At, offset: int) -> bool:
-        """Whether no record is left up to the stop; False, unread, while given records wait for their commit."""
-        if self._given.get(at, offset) > offset:
+        """Whether no record is left before the stop. False while delivered records wait for their commit."""
+        if self._delivered.get(at, offset) > offset:
             return False
         return next(iter(self.log.read(at.topic, at.partition, offset, self._stop(at))), None) is None
 
@@ -186,4 +186,4 @@ class BoundedMember:
         self._kept_s = now
         self.member.pause()
         self.member.poll(0, 1, 1)
-        self._let()
+        self._apply_pauses()

@@ -1,7 +1,7 @@
-"""A run's row: begun, resumed, ended, cancelled.
+"""Updates the row of a run: begun, resumed, finished, cancelled.
 
-Topics and first offsets are written before the row, so a row has all that its run needs. A process that died before
-has left only topics, which the next attempt finds.
+Topics and first offsets are written before the row, so a row is always complete. A process that dies in between leaves
+topics that the next attempt reuses.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 import msgspec
 
 from replay.engine.plan import Plan, with_later_end
-from replay.runs.control_update import ControlUpdate, change, change_run
+from replay.runs.control_update import ControlUpdate, update_control, update_run
+from replay.runs.gaps import gaps_of, merge_gaps
 from replay.runs.lookup import ever_live, run_named
-from replay.runs.missing import gaps_of, merge_gaps
-from replay.runs.offsets import reached
+from replay.runs.offsets import is_at_stops
 from replay.runs.phases import is_done, phases_of, progress_of, topics_of
 from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Clock, Log, wall_ms
@@ -26,26 +26,24 @@ _ERROR_CHARS = 300
 
 
 class RunAlreadyBegun(RunRefused):
-    """Another process began a run of this name at the same time. Plan again: that resumes it, or is refused."""
+    """Another process began a run of this name at the same time. Plan again to join it."""
 
 
 def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
     """Write the row of a new or a resumed run; returns it.
 
-    A resumed run takes in the scores that came since, and gets the end that is asked for, if that is later. What left
-    the log unread is written to the row. Raises RunRefused where another process has removed the run or put it live
-    meanwhile, RunAlreadyBegun where it has begun one of the name; Fenced, LogUnavailable.
+    A resumed run uses the scores that arrived since, and the requested end if that is later. Its row gets the gaps of
+    expired records. Raises RunRefused if another process removed the run or made it live in the meantime,
+    RunAlreadyBegun if another process began it; Fenced, LogUnavailable.
     """
 
-    def decide(control: Control) -> ControlUpdate:
+    def make_update(control: Control) -> ControlUpdate:
         name = plan.run.name
         if control.alias.run == name:
-            raise RunRefused(f"the run {name} has become live meanwhile: the daemon continues it")
+            raise RunRefused(f"the run {name} has become live: the daemon continues it")
         if plan.is_new:
             if name in control.runs:
-                raise RunAlreadyBegun(
-                    f"another process has begun a run {name} meanwhile: run it again to share its work"
-                )
+                raise RunAlreadyBegun(f"another process has just begun the run {name}: repeat the command to join it")
             log.create(topics_of(plan.run, log.topics()[FEATURES]))
             for phase in phases_of(plan.run):
                 for topic in set(phase.topics) & plan.run.start.keys():
@@ -61,79 +59,79 @@ def begin(log: Log, plan: Plan, clock: Clock = wall_ms) -> Run:
         done = progress_of(log, row)
         return ControlUpdate(msgspec.structs.replace(row, began_done=done.done, began_effort=done.effort))
 
-    row = change(log, decide)
+    row = update_control(log, make_update)
     assert row is not None
     return row
 
 
 def record_features_end(log: Log, name: str) -> Run:
-    """Write the end of the features that a run has measured to its row, once MEASURE is at its stops; returns the row.
+    """Write the end of the measured features to the run's row, once MEASURE is at its stops; returns the row.
 
-    More may come on their topic: another run that judges them may follow, or become live. Raises as `finish`.
+    The topic may grow later: another run that judges it may follow, or become live. Raises as `finish`.
     """
 
-    def decide(_: Control, run: Run) -> Run:
+    def make_update(_: Control, run: Run) -> Run:
         measure = phases_of(run)[0]
-        if run.follows or run.features in run.stop or not reached(log, measure.group, measure.stops(log, run)):
+        if run.follows or run.features in run.stop or not is_at_stops(log, measure.group, measure.stops(log, run)):
             return run
         return msgspec.structs.replace(run, stop={**run.stop, run.features: log.end(run.features)})
 
-    return change_run(log, name, decide)
+    return update_run(log, name, make_update)
 
 
 def record_error(log: Log, name: str, error: Exception) -> None:
-    """Write down the error that ended a process at work on a run. Raises as `finish`."""
-    said = one_line(f"{type(error).__name__}: {error}")[:_ERROR_CHARS]
+    """Write the error that ended a process to the run's row. Raises as `finish`."""
+    text = one_line(f"{type(error).__name__}: {error}")[:_ERROR_CHARS]
 
-    def decide(_: Control, run: Run) -> Run:
-        return msgspec.structs.replace(run, error=said) if run.state == RunStatus.RUNNING else run
+    def make_update(_: Control, run: Run) -> Run:
+        return msgspec.structs.replace(run, error=text) if run.state == RunStatus.RUNNING else run
 
-    change_run(log, name, decide)
+    update_run(log, name, make_update)
 
 
 def record_gap(log: Log, name: str, gap: Gap) -> None:
-    """Write down records that left the log before a run had read them. Raises as `finish`."""
-    change_run(log, name, lambda _, run: msgspec.structs.replace(run, gaps=merge_gaps([*run.gaps, gap])))
+    """Write records that expired before the run read them to the run's row. Raises as `finish`."""
+    update_run(log, name, lambda _, run: msgspec.structs.replace(run, gaps=merge_gaps([*run.gaps, gap])))
 
 
 def finish(log: Log, name: str, clock: Clock = wall_ms) -> Run:
     """Mark a run as done if it is, with its counts; returns the row.
 
-    Raises NotFound where it was removed; Fenced, LogUnavailable.
+    Raises NotFound if it was removed; Fenced, LogUnavailable.
     """
     run = run_named(Control(log), name)
     if run.state != RunStatus.RUNNING or run.follows or not is_done(log, run):
         return run
-    # Counted before `control` is changed: it takes as long as there are rows, and the processes of a run end together.
+    # Counted before the update of `control`: counting is slow, and the processes of a run end together.
     counts = counts_of(read_rows(log, run.names().sites))
 
-    def decide(_: Control, now: Run) -> Run:
-        # One that was resumed meanwhile has another end, of which these are not the counts.
+    def make_update(_: Control, now: Run) -> Run:
+        # A run that was resumed in the meantime has another end and other counts.
         if now.state != RunStatus.RUNNING or (now.created_at, now.stop) != (run.created_at, run.stop):
             return now
         ended = msgspec.structs.replace(now, state=RunStatus.DONE, ended_at=clock(), error="")
         return msgspec.structs.replace(ended, articles=counts.articles, unscored=counts.unscored)
 
-    return change_run(log, name, decide)
+    return update_run(log, name, make_update)
 
 
 def cancel(log: Log, name: str, clock: Clock = wall_ms) -> Run:
-    """Mark a run as cancelled: processes at work on it end within seconds.
+    """Mark a run as cancelled: its processes end within seconds.
 
-    Raises NotFound, and RunRefused where there is nothing to cancel: also for a run that was live, which holds what a
-    cutover back to it needs.
+    Raises NotFound, and RunRefused if there is nothing to cancel. A run that was live cannot be cancelled, because a
+    cutover may go back to it.
     """
 
-    def decide(control: Control, run: Run) -> Run:
+    def make_update(control: Control, run: Run) -> Run:
         if control.alias.run == name:
-            raise RunRefused(f"the run {run.shown} is live: `farmwatch cutover` puts another one in its place")
+            raise RunRefused(f"the run {run.shown} is live: make another run live first, with `farmwatch cutover`")
         if name in ever_live(control):
             raise RunRefused(
-                f"the run {run.shown} was live and `farmwatch cutover {run.shown}` can make it live again, so it is"
-                " not cancelled. To stop a process that replays it, press Ctrl-C or send SIGTERM"
+                f"the run {run.shown} was live and `farmwatch cutover {run.shown}` can make it live again, so it"
+                " cannot be cancelled. To stop a process that replays it, press Ctrl-C or send SIGTERM"
             )
         if run.state != RunStatus.RUNNING:
             raise RunRefused(f"the run {run.shown} is {run.state}: there is nothing to cancel")
         return msgspec.structs.replace(run, state=RunStatus.CANCELLED, ended_at=clock())
 
-    return change_run(log, name, decide)
+    return update_run(log, name, make_update)

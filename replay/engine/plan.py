@@ -1,4 +1,4 @@
-"""What a replay is to do: from a command line, the configuration and the log to a row of a run; nothing is written."""
+"""Plans a replay: builds the row of a run from command line, configuration and log. Writes nothing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from replay.runs.configured import (
 )
 from replay.runs.control_update import operator
 from replay.runs.lookup import FIRST_RUN, resolve_name, run_named
-from replay.runs.offsets import reached
+from replay.runs.offsets import is_at_stops
 from replay.runs.phases import phases_of
 from replay.runs.run_rules import rules_of
 from replay.runs.window import FOLLOW, NOW, Window, read_window, run_window, stops_of, window_text
@@ -42,12 +42,12 @@ _UNFIT = re.compile(r"[^a-z0-9]+")
 
 
 class OtherParameters(UsageError):
-    """A run of this name was begun with other parameters. The operator takes another name, or leaves them out."""
+    """The run of this name has other parameters. The operator takes another name, or omits the parameters."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayRequest:
-    """What the command line says; None = it does not."""
+    """The request from the command line; None = not given."""
 
     ruleset: str | None = None
     detector: str | None = None
@@ -64,53 +64,54 @@ class Plan:
     run: Run
     ruleset: Ruleset
     is_new: bool
-    later_window: Window | None = None  # a resumed run is extended to its end, if that is later
+    later_window: Window | None = None  # a resumed run is extended to its end
 
 
-def plan(log: Log, control: Control, config: ReplaySettings, asked: ReplayRequest, clock: Clock = wall_ms) -> Plan:
-    """What is asked for, as a plan.
+def plan(log: Log, control: Control, config: ReplaySettings, request: ReplayRequest, clock: Clock = wall_ms) -> Plan:
+    """Build the plan for a request.
 
     Raises UsageError, RunRefused, NotFound, BadRuleset, OutsideRetention, and as `site_method_to_keep`.
     """
-    if asked.ruleset is None and asked.detector is None and asked.name is None:
-        raise UsageError("name what is to be replayed: --ruleset, --detector, or by --name a run to resume")
-    known = control.runs.get(FIRST_RUN.name if asked.name == FIRST else asked.name or "")
-    is_new = known is None or asked.name == FIRST_RUN.name
-    if is_new and asked.name is not None and (asked.name in RESERVED or not RUN_NAME.fullmatch(asked.name)):
+    if request.ruleset is None and request.detector is None and request.name is None:
+        raise UsageError("name a --ruleset or a --detector to replay, or a run to resume with --name")
+    known = control.runs.get(FIRST_RUN.name if request.name == FIRST else request.name or "")
+    is_new = known is None or request.name == FIRST_RUN.name
+    if is_new and request.name is not None and (request.name in RESERVED or not RUN_NAME.fullmatch(request.name)):
         raise UsageError(
-            f"--name {one_line(asked.name)[:60]!r}: a run is named by 1 to 40 letters a-z, digits and hyphens, a hyphen"
-            f" not first; {', '.join(sorted(RESERVED))} have other meanings"
+            f"--name {one_line(request.name)[:60]!r}: a name has 1 to 40 letters a-z, digits and hyphens, and no"
+            f" hyphen first; {', '.join(sorted(RESERVED))} are reserved"
         )
-    begin, now_ms = asked.begin and resolve_name(control, asked.begin), clock()
-    ruleset = None if asked.ruleset is None else load_ruleset(asked.ruleset)
-    detector = asked.detector
+    begin, now_ms = request.begin and resolve_name(control, request.begin), clock()
+    ruleset = None if request.ruleset is None else load_ruleset(request.ruleset)
+    detector = request.detector
     if detector is not None and "/" in detector:
         refuse_bad_identity(detector)
     elif detector is not None:
         detector = identity_of(config, detector)
-    given = _Given(asked, ruleset, detector, read_window(begin, asked.end, control.runs, now_ms))
+    resolved = _ResolvedRequest(request, ruleset, detector, read_window(begin, request.end, control.runs, now_ms))
     if known is None or is_new:
-        return _plan_new(log, control, config, given, now_ms)
-    return _plan_resumed(control, known, given)
+        return _plan_new(log, control, config, resolved, now_ms)
+    return _plan_resumed(control, known, resolved)
 
 
-class _Given(NamedTuple):
-    """A request with what its words mean; None = it does not say."""
+class _ResolvedRequest(NamedTuple):
+    """A request with its names resolved; None = not given."""
 
-    asked: ReplayRequest
+    request: ReplayRequest
     ruleset: Ruleset | None
     detector: str | None  # identity
     window: Window
 
 
-def _plan_resumed(control: Control, run: Run, given: _Given) -> Plan:
+def _plan_resumed(control: Control, run: Run, resolved: _ResolvedRequest) -> Plan:
     if run.state == RunStatus.REMOVED:
         raise RunRefused(
-            f"the run {run.shown} is being removed: end it by `farmwatch runs rm {run.shown}`, or name another"
+            f"the run {run.shown} is being removed: finish that with `farmwatch runs rm {run.shown}`, or take"
+            " another name"
         )
     if control.alias.run == run.name:
         raise RunRefused(f"the run {run.shown} is live: the daemon (`farmwatch up`) continues it")
-    different = "; ".join(_differences(run, given))
+    different = "; ".join(_differences(run, resolved))
     if different:
         raise OtherParameters(
             f"the run {run.shown} was begun with other parameters: {different}. Take another --name, or give only"
@@ -120,15 +121,15 @@ def _plan_resumed(control: Control, run: Run, given: _Given) -> Plan:
     if ruleset.digest != run.digest:
         raise RunRefused(
             f"the run {run.shown} was begun with the ruleset {run.ruleset} {run.digest}, which this version of"
-            f" farmwatch reads as {ruleset.digest}: one run is not judged in two ways; begin another one"
+            f" farmwatch reads as {ruleset.digest}. A run has one ruleset: begin another run"
         )
-    return Plan(run, ruleset, is_new=False, later_window=None if given.asked.end is None else given.window)
+    return Plan(run, ruleset, is_new=False, later_window=None if resolved.request.end is None else resolved.window)
 
 
 def with_later_end(log: Log, run: Run, window: Window | None) -> Run:
-    """The run up to the end of a window: what came since it ended, or all that comes. An earlier end changes nothing.
+    """The run, extended to the end of a window. An earlier end changes nothing.
 
-    Take the row as it stands when it is written: another process may have given it an end meanwhile.
+    Pass the row as it is when it is written: another process may have extended it.
     """
     if window is None or run.follows:
         return run
@@ -138,38 +139,38 @@ def with_later_end(log: Log, run: Run, window: Window | None) -> Run:
     later = {topic: [max(pair) for pair in zip(run.stop[topic], end, strict=True)] for topic, end in ends.items()}
     stop = {**run.stop, **later}
     if run.remeasures and later[PAGES] != run.stop[PAGES]:
-        stop.pop(run.features, None)  # more will be measured: `record_features_end` writes its end then
+        stop.pop(run.features, None)  # `record_features_end` writes it after MEASURE
     return msgspec.structs.replace(run, stop=stop, to_at=max(run.to_at, window.to_at))
 
 
-def _differences(run: Run, given: _Given) -> list[str]:
-    asked, ruleset, detector, window = given
+def _differences(run: Run, resolved: _ResolvedRequest) -> list[str]:
+    request, ruleset, detector, window = resolved
     found = []
     if ruleset is not None and ruleset.digest != run.digest:
         found.append(f"--ruleset is {ruleset.name} {ruleset.digest}, the run has {run.ruleset} {run.digest}")
     if detector not in (None, run.detector):
         found.append(f"--detector is {detector}, the run has {run.detector}")
-    if asked.begin is not None and window.from_at != run.from_at:
+    if request.begin is not None and window.from_at != run.from_at:
         found.append(f"--from is {window_text(window.from_at, 1).split(' .. ')[0]}, the run has {run_window(run)}")
-    ends_sooner = run.follows or (asked.end != NOW and window.to_at < run.to_at)
-    if asked.end not in (None, FOLLOW) and ends_sooner:
-        found.append(f"--to is {asked.end}, the run has {run_window(run)}")
+    ends_sooner = run.follows or (request.end != NOW and window.to_at < run.to_at)
+    if request.end not in (None, FOLLOW) and ends_sooner:
+        found.append(f"--to is {request.end}, the run has {run_window(run)}")
     return found
 
 
-def _plan_new(log: Log, control: Control, config: ReplaySettings, given: _Given, now_ms: int) -> Plan:
-    asked, ruleset, detector, window = given
-    if asked.name is not None and ruleset is None and detector is None:
+def _plan_new(log: Log, control: Control, config: ReplaySettings, resolved: _ResolvedRequest, now_ms: int) -> Plan:
+    request, ruleset, detector, window = resolved
+    if request.name is not None and ruleset is None and detector is None:
         try:
-            run_named(control, asked.name)
+            run_named(control, request.name)
         except NotFound as error:
-            raise NotFound(f"{error}. A new run is begun by --ruleset or --detector") from None
+            raise NotFound(f"{error}. To begin a new run, give --ruleset or --detector") from None
     if FEATURES not in log.topics():
-        raise NotFound("the log has no topics yet: nothing was crawled that could be replayed")
+        raise NotFound("the log has no topics yet: there is nothing to replay")
     live = control.live
     ruleset = ruleset or (load_configured_ruleset(config) if live is None else rules_of(control, live).ruleset)
     detector = detector or (live or FIRST_RUN).detector or tally_identity(config)
-    name = asked.name or _free_name(control.runs, ruleset)
+    name = request.name or _free_name(control.runs, ruleset)
     epoch = feature_epoch(config.measure)
     source = choose_source(log, control, window, epoch)
     stop = {source.topic: source.offsets.stop, HITS: stops_of(log, HITS, window), SCORES: log.end(SCORES)}
@@ -188,7 +189,7 @@ def _plan_new(log: Log, control: Control, config: ReplaySettings, given: _Given,
         to_at=window.to_at,
         created_at=now_ms,
         created_by=operator(),
-        why=asked.why,
+        why=request.why,
         gaps=source.offsets.gaps,
         site_method=site_method_to_keep(config, detector),
         measured_by=epoch_settings(config.measure),
@@ -203,14 +204,14 @@ def _free_name(runs: Mapping[str, Run], ruleset: Ruleset) -> str:
 
 
 def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
-    """Raises what would end the run later: what MEASURE has not, and TALLY cannot read.
+    """Check early for errors that would end the run later: a missing extractor, an unreadable site method.
 
-    That is MissingExtractor, and as `require_site_method`, `refuse_other_epoch`.
+    Raises MissingExtractor, and as `require_site_method` and `refuse_other_epoch`.
     """
     run = plan.run if plan.is_new else with_later_end(log, plan.run, plan.later_window)
     require_site_method(config, run)
     measure = phases_of(run)[0]
-    if run.remeasures and (plan.is_new or run.follows or not reached(log, measure.group, measure.stops(log, run))):
+    if run.remeasures and (plan.is_new or run.follows or not is_at_stops(log, measure.group, measure.stops(log, run))):
         from filters.extraction.extractor import extractor
 
         extractor(config.measure.extractor)
@@ -218,13 +219,13 @@ def refuse_unfit(log: Log, config: ReplaySettings, plan: Plan) -> None:
 
 
 def refuse_other_epoch(config: ReplaySettings, run: Run) -> None:
-    """Raises UsageError where this configuration would measure in another feature epoch than the run began with."""
+    """Raises UsageError if this configuration measures in another feature epoch than that of the run."""
     epoch = feature_epoch(config.measure)
     if epoch != run.epoch:
         raise UsageError(
             f"the run {run.shown} measures pages in the feature epoch {run.epoch}, with {_settings(run.measured_by)};"
             f" this configuration is {epoch}, with {_settings(epoch_settings(config.measure))}. Use the settings, and"
-            " the version of farmwatch and its libraries, that it began with, or begin another run"
+            " the versions of farmwatch and its libraries, of the run, or begin another run"
         )
 
 

@@ -16,7 +16,7 @@ _EVERY_S = 10.0  # between lines where there is no terminal
 
 
 class ProgressLine:
-    """Shows the progress of a replay on `stream`; called from one thread at a time."""
+    """Shows the progress of a replay on `stream`; used by one thread at a time."""
 
     def __init__(self, run: str, stream: TextIO | None = None, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._run = run
@@ -41,7 +41,7 @@ class ProgressLine:
             self._stream.flush()
 
     def clear(self) -> None:
-        """Clear the line, so that the next message has its own."""
+        """Clear the line before another message."""
         if self._drawn:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
@@ -51,11 +51,11 @@ class ProgressLine:
 def line_of(run: str, status: ReplayStatus) -> str:
     """`v5-1: judge 12000 of 100000, 23%, 3412/s, 1 min left, waits for live (measure 120)`.
 
-    Of a run that has caught up and follows: `v5-1: follows, 12000 read, 3 behind`, by offsets of `features`.
+    A run that follows new records: `v5-1: follows, 12000 read, 3 behind`, in offsets of `features`.
     """
     current = status.progress.current
     if status.follows:
-        read = next((advance.done for advance in status.progress.advances if advance.phase == JUDGE), 0)
+        read = next((advance.done for advance in status.progress.phases if advance.phase == JUDGE), 0)
         parts = [f"{run}: follows", f"{read} read", f"{behind_of(status.progress)} behind"]
     else:
         parts = [f"{run}: {current.phase} {current.done} of {current.total}", f"{status.progress.share:.0%}"]
@@ -69,8 +69,8 @@ def line_of(run: str, status: ReplayStatus) -> str:
 
 
 def behind_of(progress: RunProgress) -> int:
-    """Offsets up to the present ends that are not dealt with; what a later phase waits for is counted in it once.
+    """Unprocessed offsets up to the present ends; offsets that wait for an earlier phase count once.
 
-    They are at hand each second; which of them are records takes reading, see `replay.runs.topology`.
+    Offsets cost nothing to read each second. Counting records is expensive, see `replay.runs.topology`.
     """
-    return max((advance.total - advance.done for advance in progress.advances), default=0)
+    return max((advance.total - advance.done for advance in progress.phases), default=0)

@@ -1,7 +1,7 @@
-"""Runs a replay: its phases one after another as ordinary stage loops, in threads that the main one watches.
+"""Runs a replay: its phases one after another as ordinary stage loops, in threads that the main thread watches.
 
-The log keeps all durable state: offsets of the run's groups, their state, the row in `control`. A new process
-therefore resumes the work of a killed one, and several processes share the partitions.
+The log keeps all durable state: offsets and state of the run's groups, and the row in `control`. So a new process can
+resume the run of a killed one, and several processes can share its partitions.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from replay.engine.plan import refuse_other_epoch
 from replay.engine.stages import RECORDS, loop_settings, stage_of
 from replay.engine.throttle import LiveFirstThrottle, LiveLag
 from replay.runs.lookup import names_of_live
-from replay.runs.offsets import Stops, reached
-from replay.runs.phases import ASK, MEASURE, Phase, RunProgress, ask_phase, phases_of, progress_of
+from replay.runs.offsets import Stops, is_at_stops
+from replay.runs.phases import MEASURE, REQUESTS, Phase, RunProgress, phases_of, progress_of, request_phase
 from replay.runs.scores import count_unrequested, is_scored
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
@@ -39,17 +39,17 @@ from stream.text.user_errors import FarmwatchError
 from stream.text.wording import counted
 
 _log = structlog.get_logger()
-_RATE_S = 30.0  # time over which rate and ETA are taken
+_RATE_S = 30.0  # averaging time of rate and ETA
 
 
 @dataclass(slots=True)
 class Tempo:
-    """How often a replay checks what, and how much it does in one go."""
+    """How often a replay checks its environment, and how much it processes at a time."""
 
-    look_s: float = 0.2  # between checks for a stop and for the end of a phase
-    control_s: float = 1.0  # and of `control`, what SCORE runs, the lag of live and the progress
-    records: int = RECORDS  # of a batch of JUDGE or TALLY
-    most_owed_s: float = 10.0  # longest wait for live in one go
+    check_s: float = 0.2  # between checks for a stop and for the end of a phase
+    control_s: float = 1.0  # between checks of `control`, the detectors of SCORE, the lag of live and the progress
+    records: int = RECORDS  # in a batch of JUDGE or TALLY
+    max_wait_s: float = 10.0  # longest single wait for live
 
 
 class Ending(enum.Enum):
@@ -74,18 +74,18 @@ class ReplayStatus:
 
 
 class Pace:
-    """Rate and ETA from looks at the progress."""
+    """Rate and ETA from samples of the progress."""
 
     def __init__(self) -> None:
-        self._looks: list[tuple[float, str, int, float]] = []
+        self._samples: list[tuple[float, str, int, float]] = []
 
-    def look(self, now_s: float, progress: RunProgress) -> tuple[float | None, float | None]:
-        """(records of the phase a second, seconds left) over the last half minute; None where it is not known."""
+    def update(self, now_s: float, progress: RunProgress) -> tuple[float | None, float | None]:
+        """(records of the phase per second, seconds left) over the last half minute; None = unknown."""
         current = progress.current
-        self._looks.append((now_s, current.phase, current.done, progress.effort))
-        self._looks = [look for look in self._looks if now_s - look[0] <= _RATE_S]
-        first_s, _, _, effort = self._looks[0]
-        of_phase = [look for look in self._looks if look[1] == current.phase]
+        self._samples.append((now_s, current.phase, current.done, progress.effort))
+        self._samples = [look for look in self._samples if now_s - look[0] <= _RATE_S]
+        first_s, _, _, effort = self._samples[0]
+        of_phase = [look for look in self._samples if look[1] == current.phase]
         spent = progress.effort - effort
         eta_s = progress.effort_left * (now_s - first_s) / spent if spent > 0 else None
         passed_s = now_s - of_phase[0][0]
@@ -111,15 +111,15 @@ class Replay:
     tempo: Tempo = field(default_factory=Tempo)
     _loops: Sequence[StageLoop] = ()
     _ending: Ending | None = None
-    _begins_anew: bool = False
+    _restarts_phases: bool = False
     _control: Control | None = None
-    _is_scored: bool = False  # SCORE runs the detector, as of the last look
-    _looked_s: float = float("-inf")
+    _is_scored: bool = False  # SCORE runs the detector, as of the last check
+    _checked_s: float = float("-inf")
     _pace: Pace = field(default_factory=Pace)
-    _asks: bool = False  # at work on ASK
-    _follows: bool = False  # all phases side by side
-    _asked: bool = False  # for what SCORE was to be asked
-    _scorers: Scorers | None = None  # by what SCORE said that it runs, then
+    _is_requesting: bool = False  # the request pass is running
+    _follows: bool = False  # all phases at once
+    _has_requested: bool = False  # the request pass has run
+    _requested_of: Scorers | None = None  # the detectors of SCORE at that time
 
     def __post_init__(self) -> None:
         self._live = None if self.full_speed else LiveLag(self.log, self.monotonic)
@@ -128,13 +128,13 @@ class Replay:
             self.metrics.touch("replay_records", run=self.row.name, phase=phase.name)
 
     def run(self) -> Ending:
-        """Work until the run is done, or the process is asked to stop.
+        """Work until the run is done or `stop` is set.
 
-        Raises as the stages and `StageLoop.run` do; that is written to the run's row.
+        Raises as the stages and `StageLoop.run`; the error is also written to the run's row.
         """
         try:
             while self._ending is None:
-                self._look()
+                self._check()
                 self._run_phases()
         except Exception as error:
             with suppress(StreamError, FarmwatchError):  # the log may be what failed
@@ -155,7 +155,7 @@ class Replay:
         return Health(True, bool(found) and all(health.ready for health in found), "ok" if found else "between phases")
 
     def _run_phases(self) -> None:
-        """Each phase once up to its stops, then what is left to request; a run that follows goes on from there."""
+        """Run each phase to its stops, then the request pass. A run without an end then follows new records."""
         for phase in phases_of(self.row):
             self._run_phase(phase)
             if phase.name == MEASURE and self._ending is None:
@@ -174,36 +174,36 @@ class Replay:
         if self._ending is not None:
             return
         stops = phase.stops(self.log, self.row)
-        if not reached(self.log, phase.group, stops):
+        if not is_at_stops(self.log, phase.group, stops):
             if phase.name == MEASURE:
-                refuse_other_epoch(self.config, self.row)  # more pages may be there than when it began
+                refuse_other_epoch(self.config, self.row)  # there may be more pages than at its begin
             self._run_loops([(phase, stops)])
 
     def _request_scores(self) -> None:
         """Request scores for unscored texts without a request, if SCORE runs the detector.
 
-        The log alone says which texts these are, so a pass that was killed requests no text twice. Texts that lose
-        their request meanwhile wait until the run is resumed.
+        The log shows which texts these are, so an interrupted pass requests no text twice. Texts that lose their
+        request in the meantime wait until the run is resumed.
         """
         control = Control(self.log)
         if self._ending is not None or not self._may_request(control):
             return
-        self._asked, self._scorers = True, control.scorers
-        phase = ask_phase(self.row)
-        while texts := count_unrequested(self.log, self.row, lambda: not self._look()):
+        self._has_requested, self._requested_of = True, control.scorers
+        phase = request_phase(self.row)
+        while texts := count_unrequested(self.log, self.row, lambda: not self._check()):
             if self._begin_pass(phase):
-                self.on_message(f"{counted(texts, 'text')} without a score and without a request: requesting")
-                self._asks = True
+                self.on_message(f"{counted(texts, 'text')} without a score and without a request: requesting scores")
+                self._is_requesting = True
                 self._run_phase(phase)
-                self._asks = False
+                self._is_requesting = False
                 return
-            self.on_message("waits: another process of the run requests scores, or was killed while it did")
+            self.on_message("waiting: another process of the run requests scores, or was killed while doing so")
             self.stop.wait(self.tempo.control_s)
-            while self._look() and self.log.members(phase.group):
+            while self._check() and self.log.members(phase.group):
                 self.stop.wait(self.tempo.control_s)
 
     def _begin_pass(self, phase: Phase) -> bool:
-        """Set the offsets of a request pass to the begin; False where the group has members."""
+        """Reset the offsets for a request pass; False if the group has members."""
         topic = self.row.features
         kept, start = self.log.beginning(topic), phase.starts(self.log, self.row)[topic]
         try:
@@ -216,18 +216,18 @@ class Replay:
 
     def _may_request(self, control: Control) -> bool:
         """Whether SCORE runs the detector, and it has announced detectors since the last pass."""
-        is_new = not self._asked or control.scorers != self._scorers
+        is_new = not self._has_requested or control.scorers != self._requested_of
         return is_new and is_scored(control, self.config, self.row.detector)
 
     def _follow(self) -> None:
-        """All phases side by side, without an end; until SCORE comes to run the detector."""
-        self.on_message("caught up; it follows new records until it is cancelled, stopped or made live")
+        """Run all phases at once without an end, until SCORE starts to run the detector."""
+        self.on_message("caught up; follows new records until it is cancelled, stopped or made live")
         self._follows = True
         self._run_loops([(phase, {}) for phase in phases_of(self.row)])
-        self._follows = self._begins_anew = False
+        self._follows = self._restarts_phases = False
 
     def _run_loops(self, phases: Sequence[tuple[Phase, Stops]]) -> None:
-        """Run the loops of these phases in threads, until all are at their stops, one fails, or the replay ends."""
+        """Run the loops of these phases in threads until all are at their stops, one fails, or the replay ends."""
         ends = threading.Event()
         self._loops = []
         try:
@@ -241,8 +241,8 @@ class Replay:
         with ThreadPoolExecutor(len(self._loops)) as pool:
             running = [pool.submit(loop.run, ends) for loop in self._loops]
             try:
-                look_s = self.tempo.look_s
-                while not wait(running, look_s, FIRST_EXCEPTION).done and self._look() and not self._at_stops(phases):
+                check_s = self.tempo.check_s
+                while not wait(running, check_s, FIRST_EXCEPTION).done and self._check() and not self._at_stops(phases):
                     pass
             finally:
                 ends.set()
@@ -251,8 +251,8 @@ class Replay:
 
     def _at_stops(self, phases: Sequence[tuple[Phase, Stops]]) -> bool:
         try:
-            return all(stops and reached(self.log, phase.group, stops) for phase, stops in phases)
-        except StreamError:  # a loop at work raises what stays
+            return all(stops and is_at_stops(self.log, phase.group, stops) for phase, stops in phases)
+        except StreamError:  # a lasting error is raised by a loop
             return False
 
     def _loop(self, phase: Phase, stops: Stops) -> StageLoop:
@@ -271,7 +271,7 @@ class Replay:
         if self._live is not None:
             on_wait = partial(metrics.count, "replay_yield_seconds", run=run)
             throttle = LiveFirstThrottle(
-                self._live, on_wait=on_wait, monotonic=self.monotonic, most_owed_s=tempo.most_owed_s
+                self._live, on_wait=on_wait, monotonic=self.monotonic, max_wait_s=tempo.max_wait_s
             )
         member = BoundedMember(
             joined,
@@ -280,33 +280,33 @@ class Replay:
             phase.topics,
             stops,
             throttle=throttle,
-            on_gap=lambda gap: None if phase.name == ASK else record_gap(self.log, run, gap),  # JUDGE has read it
+            on_gap=lambda gap: None if phase.name == REQUESTS else record_gap(self.log, run, gap),  # JUDGE has read it
             on_advance=partial(metrics.count, "replay_records", run=run, phase=phase.name),
             monotonic=self.monotonic,
         )
         return StageLoop(stage, member, metrics=metrics, settings=loop_settings(self.config, tempo.records))
 
-    def _look(self) -> bool:
-        """Check for a stop, and now and then `control` and the lag of live; whether the work at hand goes on."""
+    def _check(self) -> bool:
+        """Check for a stop and, less often, `control` and the lag of live. Returns whether to continue."""
         if self.stop.is_set():
             self._ending = self._ending or Ending.STOPPED
         now_s = self.monotonic()
-        if now_s - self._looked_s >= self.tempo.control_s:
-            self._looked_s = now_s
+        if now_s - self._checked_s >= self.tempo.control_s:
+            self._checked_s = now_s
             try:
                 control = self._control or Control(self.log)
                 if control.refresh() or self._control is None:
                     self._is_scored = is_scored(control, self.config, self.row.detector)
                 self._control = control
-                self._look_at_row(control)
+                self._check_row(control)
                 if self._live is not None:
-                    self._live.look(names_of_live(control))
+                    self._live.refresh(names_of_live(control))
                 self._report()
-            except Exception as error:  # noqa: BLE001 - the loops at work raise what stays
+            except Exception as error:  # noqa: BLE001 - a lasting error is raised by a loop
                 _log.warning("replay_watch_failed", error=f"{type(error).__name__}: {error}"[:300])
-        return self._ending is None and not self._begins_anew
+        return self._ending is None and not self._restarts_phases
 
-    def _look_at_row(self, control: Control) -> None:
+    def _check_row(self, control: Control) -> None:
         row = control.runs.get(self.row.name)
         if row is None or row.state == RunStatus.REMOVED:
             self._ending = Ending.REMOVED
@@ -315,13 +315,13 @@ class Replay:
         elif control.alias.run == self.row.name:
             self._ending = Ending.LIVE
         elif self._follows and self._may_request(control):
-            self._begins_anew = True  # the phases, up to the present ends, and ASK with them
+            self._restarts_phases = True  # the phases, up to the present ends, and the request pass
 
     def _report(self) -> None:
         run = self.row
-        progress = progress_of(self.log, run, asks=self._asks)
-        rate, eta_s = self._pace.look(self.monotonic(), progress)
-        for advance in progress.advances:
+        progress = progress_of(self.log, run, requesting=self._is_requesting)
+        rate, eta_s = self._pace.update(self.monotonic(), progress)
+        for advance in progress.phases:
             self.metrics.set("replay_records_expected", advance.total, run=run.name, phase=advance.phase)
         if eta_s is not None:
             self.metrics.set("replay_eta_seconds", eta_s, run=run.name)

@@ -1,7 +1,7 @@
-"""Where a run begins: at features, or at pages, because the features that are kept mean something else.
+"""Chooses where a run begins: at features, or at pages if the stored features have another feature epoch.
 
-A rule change reads features: no HTML, no extraction. Features of another epoch (another extractor, other chunks) mean
-something else than this configuration measures, so nothing that is judged by them would hold for the live run.
+A rule change reads features: no HTML, no extraction. Features of another epoch (another extractor, other chunks) are
+measured differently from this configuration, so their verdicts would not hold for the live run.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from replay.runs.offsets import between, first_record, last_record
-from replay.runs.window import Window, WindowOffsets, kept, offsets_of, refuse_deleted, stops_of, window_text
+from replay.runs.window import Window, WindowOffsets, offsets_of, refuse_deleted, retained_range, stops_of, window_text
 from stream.log.contract import Log, Message
 from stream.processing.topic_reader import records_of
 from stream.schema.control import Control
@@ -20,15 +20,15 @@ from stream.schema.topics import FEATURES, PAGES
 from stream.text.user_errors import NotFound
 from stream.text.wording import moment
 
-_SPREAD = 16  # records looked at between the first and the last of each partition, over all of them
+_SPREAD = 16  # records sampled between the first and the last of each partition, over all partitions
 
 
 class NothingToReplay(NotFound):
-    """The window has no record. The operator takes another one."""
+    """The window has no record. The operator chooses another window."""
 
 
 class RunSource(NamedTuple):
-    """The topic that a run begins with, its window there, and why that one."""
+    """The topic that a run begins with, its window on that topic, and the reason."""
 
     topic: str
     offsets: WindowOffsets
@@ -36,72 +36,74 @@ class RunSource(NamedTuple):
 
 
 def choose_source(log: Log, control: Control, window: Window, epoch: str) -> RunSource:
-    """Features whose window is of the feature epoch `epoch`, of the run that the window names or of live; else pages.
+    """The features of the window if they are all of feature epoch `epoch`; otherwise the pages.
 
-    Epochs are looked up in samples: first and last record of each partition, and some in between. Raises
-    NothingToReplay, OutsideRetention.
+    The features are those of the run that the window names, or of the live run. Epochs are sampled: first and last
+    record of each partition, and some in between. Raises NothingToReplay, OutsideRetention.
     """
-    said = []
+    reasons = []
     there = log.topics()
     candidates = _candidates(window, control.live)
     for topic in [topic for topic in candidates if topic in there]:
         runs = control.runs.values()
-        measured_by = next((run for run in runs if run.remeasures and run.features == topic), None)
-        if measured_by and not _can_cut(measured_by, window, is_live=measured_by.name == control.alias.run):
-            said.append(f"{topic} was measured anew up to {moment(measured_by.ended_at)}: no time before can cut it")
+        measuring_run = next((run for run in runs if run.remeasures and run.features == topic), None)
+        if measuring_run and not _can_cut(measuring_run, window, is_live=measuring_run.name == control.alias.run):
+            reasons.append(
+                f"{topic} was measured again until {moment(measuring_run.ended_at)}: an earlier end has no offset there"
+            )
             continue
-        offsets = _cut(log, topic, window, measured_by)
+        offsets = _cut(log, topic, window, measuring_run)
         epochs = set(_epochs(_samples(log, topic, offsets)))
         if not epochs:
-            said.append(f"{topic} has none in the window")
+            reasons.append(f"{topic} has no record in the window")
         elif epochs == {epoch}:
             return RunSource(topic, offsets, f"{topic} is of the feature epoch {epoch}, as this configuration measures")
         elif len(epochs) == 1:
-            said.append(f"{topic} is of the feature epoch {epochs.pop()}, this configuration measures {epoch}")
+            reasons.append(f"{topic} is of the feature epoch {epochs.pop()}, this configuration measures {epoch}")
         else:
-            said.append(f"{topic} has several feature epochs in the window ({', '.join(sorted(epochs))})")
-    why = "; ".join(said) or "there are no features"
+            reasons.append(f"{topic} has several feature epochs in the window ({', '.join(sorted(epochs))})")
+    why = "; ".join(reasons) or "there are no features"
     offsets = offsets_of(log, PAGES, window) if PAGES in there else WindowOffsets([], [], [])
     if between(offsets.start, offsets.stop) == 0:
-        spans = "; ".join(kept(log, topic)[1] for topic in (*candidates, PAGES))
-        asked = window_text(window.from_at, window.to_at)
-        raise NothingToReplay(f"nothing to replay in the window {asked}: {why}; {spans}")
+        spans = "; ".join(retained_range(log, topic)[1] for topic in (*candidates, PAGES))
+        text = window_text(window.from_at, window.to_at)
+        raise NothingToReplay(f"nothing to replay in the window {text}: {why}; {spans}")
     return RunSource(PAGES, offsets, why)
 
 
-def _can_cut(measured_by: Run, window: Window, *, is_live: bool) -> bool:
-    """Whether a window can be found in features that a run has measured anew: they stand at the time of that.
+def _can_cut(measuring_run: Run, window: Window, *, is_live: bool) -> bool:
+    """Whether the window has offsets in features that a run measured again; they are stored at the time of that run.
 
-    It can where the window is that of the run, or begins with the earliest and ends after; where the run has followed
-    until it became live, only all that is there can be taken.
+    It has if the window is that of the run, or begins with the earliest record and ends after the run. If the run
+    followed new records until it became live, only the window of all records has.
     """
-    if measured_by.state == RunStatus.RUNNING and not measured_by.ended_at:
+    if measuring_run.state == RunStatus.RUNNING and not measuring_run.ended_at:
         return is_live and not window.from_at and (window.follows or window.to_end)
-    if window.of is not None and window.of.name == measured_by.name:
+    if window.run is not None and window.run.name == measuring_run.name:
         return True
-    return not window.from_at and (window.follows or window.to_at > measured_by.ended_at)
+    return not window.from_at and (window.follows or window.to_at > measuring_run.ended_at)
 
 
-def _cut(log: Log, topic: str, window: Window, measured_by: Run | None) -> WindowOffsets:
-    if measured_by is None or window.of is None or window.of.name != measured_by.name:
+def _cut(log: Log, topic: str, window: Window, measuring_run: Run | None) -> WindowOffsets:
+    if measuring_run is None or window.run is None or window.run.name != measuring_run.name:
         return offsets_of(log, topic, window)
     start = [0] * log.topics()[topic]
-    refuse_deleted(log, measured_by, topic, start)
-    if window.to_at != measured_by.to_at:
+    refuse_deleted(log, measuring_run, topic, start)
+    if window.to_at != measuring_run.to_at:
         return WindowOffsets(start, stops_of(log, topic, window), [])
-    return WindowOffsets(start, measured_by.stop.get(topic) or log.offset_at(topic, measured_by.ended_at), [])
+    return WindowOffsets(start, measuring_run.stop.get(topic) or log.offset_at(topic, measuring_run.ended_at), [])
 
 
 def _candidates(window: Window, live: Run | None) -> list[str]:
-    """Topics of features that may serve, best first."""
+    """Features topics that may serve, best first."""
     features = FEATURES if live is None else live.features
-    of = window.of
+    of = window.run
     measured = of is not None and (of.state == RunStatus.DONE or not of.remeasures)
     return list(dict.fromkeys((of.features if of is not None and measured else features, features)))
 
 
 def _samples(log: Log, topic: str, window: WindowOffsets) -> Iterator[Message]:
-    """The first and the last record of each partition in the window, and some in even steps between."""
+    """The first and the last record of each partition in the window, and some at even steps in between."""
     steps = 1 + _SPREAD // max(1, len(window.start))
     for partition, (first, last) in enumerate(zip(window.start, window.stop, strict=True)):
         if first < last:
@@ -112,10 +114,10 @@ def _samples(log: Log, topic: str, window: WindowOffsets) -> Iterator[Message]:
 
 
 def _epochs(messages: Iterable[Message]) -> Iterator[str]:
-    """Of features records: a header says it, and else the record itself. One that cannot be read says none."""
+    """Epochs of features records: from the header, else from the record. Unreadable records are skipped."""
     for message in messages:
-        said = message.headers.get("feature_epoch")
-        if said is not None and not message.damage:
-            yield said
+        epoch = message.headers.get("feature_epoch")
+        if epoch is not None and not message.damage:
+            yield epoch
         else:
             yield from (features.epoch for _, features in records_of(Features, [message]))

@@ -1,4 +1,4 @@
-"""The stage of each phase, built for a run that is not live."""
+"""Builds the stage of each phase of a replay."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 
 from filters.rules.ruleset import Ruleset
 from replay.runs.configured import site_method_of
-from replay.runs.phases import ASK, JUDGE, MEASURE, Phase
+from replay.runs.phases import JUDGE, MEASURE, REQUESTS, Phase
 from replay.runs.scores import known_texts, unrequested_texts
 from replay.settings import ReplaySettings
 from stream.log.contract import Log
@@ -17,7 +17,7 @@ from stream.processing.metrics import Metrics
 from stream.processing.stage import Stage
 from stream.schema.runs import Run
 
-RECORDS = 4000  # of a batch of JUDGE or TALLY: a commit costs a few ms however much it holds
+RECORDS = 4000  # in a batch of JUDGE or TALLY: a commit costs a few ms, whatever its size
 _BATCH_BYTES = 24 * 1024 * 1024
 
 
@@ -30,7 +30,7 @@ def stage_of(
     metrics: Metrics,
     may_request: Callable[[], bool] = lambda: True,
 ) -> Stage:
-    """The stage of a phase; what it starts ends with its `close`. JUDGE requests scores while `may_request`.
+    """The stage of a phase. Its `close` ends what it started. JUDGE requests scores while `may_request` is true.
 
     Raises as its settings do.
     """
@@ -52,7 +52,7 @@ def stage_of(
             detector=run.detector,
             may_request=may_request,
         )
-    elif phase.name == ASK:
+    elif phase.name == REQUESTS:
         from filters.judge_stage import ScoreRequestStage
 
         stage = ScoreRequestStage(
@@ -67,7 +67,7 @@ def stage_of(
 
 
 def loop_settings(config: ReplaySettings, records: int = RECORDS) -> LoopSettings:
-    """Those of [loop], with larger batches: nobody waits for a single record of a replay."""
+    """The settings of [loop] with larger batches: latency does not matter in a replay."""
     loop = config.loop
     return msgspec.structs.replace(
         loop, max_records=max(loop.max_records, records), max_bytes=max(loop.max_bytes, _BATCH_BYTES)

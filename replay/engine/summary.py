@@ -1,4 +1,4 @@
-"""What a replay came to: pages, articles, sites by verdict, the share beside the live one, and what to do next."""
+"""The result of a replay: pages, articles, sites by verdict, its share beside the live share, and the next step."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import asdict
 
 import msgspec
 
+from replay.runs.gaps import gaps_of, missing_records, records_in
 from replay.runs.lookup import FIRST_RUN
-from replay.runs.missing import gaps_of, missing_records, records_in
 from replay.runs.overview import STOPPED, WAS_LIVE, state_of
 from replay.runs.scores import requests_wait, scored_detectors
 from replay.runs.site_table import Counts, counts_of, read_rows, short_ruleset
-from replay.runs.window import at_least
+from replay.runs.window import round_up_to_second
 from replay.settings import ReplaySettings
 from scoring.rates.reviewed_share import Review
 from scoring.rates.split_rates import RateLine, rate_lines
@@ -23,11 +23,11 @@ from stream.schema.runs import LIVE, Gap, Run, RunStatus
 from stream.schema.vocabulary import VERDICTS
 from stream.text.wording import counted, one_line
 
-_NAMED = 8  # partitions that are named before the rest is counted
+_NAMED = 8  # partitions named in a message
 
 
 class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The end of a replay, for people and as JSON."""
+    """The result of a replay, printed as text and as JSON."""
 
     run: str
     state: str
@@ -40,13 +40,13 @@ class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
     pages: int
     articles: int
     unscored: int
-    scored_by: list[str]  # detectors that SCORE runs; none where it is not known
-    requests_wait: bool  # of replays: SCORE has not read all of them
-    score_runs: bool  # a SCORE is at work
-    lost: dict[str, int]  # topic -> records that left the log before it had read them; of its window at most these
-    lost_said: str  # the same in words, with the partitions that had lost theirs when it began
+    scored_by: list[str]  # detectors that SCORE runs; [] = unknown
+    requests_wait: bool  # requests of replays wait for SCORE
+    score_runs: bool  # a SCORE process is running
+    lost: dict[str, int]  # topic -> records that expired before the run read them; of its window an upper bound
+    lost_said: str  # `lost` as text, with the partitions that had gaps at the begin
     verdicts: dict[str, int]
-    rate: str  # in words, with its interval
+    rate: str  # as text, with its interval
     live: str  # name of the live run
     live_rate: str
     next: list[str]
@@ -55,7 +55,7 @@ class ReplaySummary(msgspec.Struct, frozen=True, kw_only=True):
 def summary_of(
     log: Log, control: Control, config: ReplaySettings, run: Run, now_ms: int, review: Review | None = None
 ) -> ReplaySummary:
-    """What the run has come to by now; with a `review` its shares rest on these labels. Raises LogUnavailable."""
+    """The present result of the run; with a `review` its shares use those labels. Raises LogUnavailable."""
     rows = read_rows(log, run.names().sites)
     live = control.live or FIRST_RUN
     live_rows = read_rows(log, live.names(is_live=True).sites)
@@ -84,45 +84,47 @@ def summary_of(
 
 
 def lines_of(summary: ReplaySummary) -> list[str]:
-    """The summary as people read it."""
+    """The summary as text."""
     found = [
         f"{summary.run}: {counted(summary.pages, 'page')} judged by {short_ruleset(summary.ruleset, summary.digest)},"
         f" {counted(summary.articles, 'article')}; {counted(summary.sites, 'site')}: "
         + ", ".join(f"{count} {verdict}" for verdict, count in summary.verdicts.items()),
-        f"  {_rate_said(summary.rate)}",
+        f"  {_rate_text(summary.rate)}",
     ]
     if summary.run != summary.live:
-        found.append(f"  {summary.live} (live): {_rate_said(summary.live_rate)}")
+        found.append(f"  {summary.live} (live): {_rate_text(summary.live_rate)}")
     if summary.lost:
-        found.append(f"  {summary.lost_said}: not all records are in it, and a cutover asks for --partial")
+        found.append(f"  {summary.lost_said}: a cutover to this run needs --partial")
     if summary.unscored:
         verb = "has no score yet: it counts" if summary.unscored == 1 else "have no score yet: they count"
-        found.append(f"  {counted(summary.unscored, 'article')} {verb} as unscored, in no verdict{_why(summary)}")
+        found.append(
+            f"  {counted(summary.unscored, 'article')} {verb} as unscored, in no verdict{_missing_scores_text(summary)}"
+        )
     return [one_line(line) for line in [*found, *(f"  next: {step}" for step in summary.next)]]
 
 
 def lost_text(gaps: Sequence[Gap]) -> str:
-    """What left the log before a run had read it, in words; "" where nothing did."""
-    said = []
+    """Text about records that expired before the run read them; "" if none."""
+    parts = []
     if before := [gap for gap in gaps if gap.kept_at is not None]:
         most = sum(records_in(before).values())
         were = f"{counted(most, 'record')} of its window {'was' if most == 1 else 'were'}"
-        said.append(f"up to {were} deleted before it began ({_partitions(before)})")
+        parts.append(f"up to {were} deleted before it began ({_partitions(before)})")
     if unread := records_in(gap for gap in gaps if gap.kept_at is None):
         topics = ", ".join(f"{topic} {records}" for topic, records in unread.items())
-        said.append(f"{counted(sum(unread.values()), 'record')} left the log before it had read them ({topics})")
-    return "; ".join(said)
+        parts.append(f"{counted(sum(unread.values()), 'record')} expired before it read them ({topics})")
+    return "; ".join(parts)
 
 
 def _partitions(gaps: Sequence[Gap]) -> str:
-    """Which partitions of the topic that a run begins with, and from when on they are whole."""
+    """The partitions with a gap at the start of the window, and the time from which they are complete."""
     late, empty = [gap for gap in gaps if gap.kept_at], [gap for gap in gaps if not gap.kept_at]
-    said = [gaps[0].topic]
+    parts = [gaps[0].topic]
     if late:
-        said.append(f"{_named(late)} whole from {at_least(max(gap.kept_at or 0 for gap in late))} on")
+        parts.append(f"{_named(late)} complete from {round_up_to_second(max(gap.kept_at or 0 for gap in late))} on")
     if empty:
-        said.append(f"{_named(empty)} with nothing left")
-    return ", ".join(said)
+        parts.append(f"{_named(empty)} without records")
+    return ", ".join(parts)
 
 
 def _named(gaps: Sequence[Gap]) -> str:
@@ -135,13 +137,13 @@ def _rate(lines: Sequence[RateLine]) -> str:
     return " | ".join(line.text for line in lines) or "none yet"
 
 
-def _rate_said(text: str) -> str:
-    """The text may say itself that there is no share."""
+def _rate_text(text: str) -> str:
+    """A rate text that does not name the share gets the word in front."""
     return text if "share" in text else f"share {text}"
 
 
-def _why(summary: ReplaySummary) -> str:
-    """Why scores are missing, as far as it is known."""
+def _missing_scores_text(summary: ReplaySummary) -> str:
+    """Why scores are missing, as far as known."""
     if summary.scored_by and summary.detector not in summary.scored_by:
         return f"; SCORE runs {', '.join(summary.scored_by)}, not {summary.detector}"
     if summary.requests_wait and summary.run != summary.live:
@@ -151,19 +153,20 @@ def _why(summary: ReplaySummary) -> str:
 
 
 def _next(log: Log, control: Control, run: Run, state: str, counts: Counts, scored_by: Sequence[str]) -> list[str]:
-    go_on, meant = f"farmwatch replay --name {run.shown}", run.shown
+    resume, name = f"farmwatch replay --name {run.shown}", run.shown
     if state == RunStatus.CANCELLED:
-        return [f"farmwatch runs rm {meant}", f"{go_on}    # resumes it nevertheless"]
+        return [f"farmwatch runs rm {name}", f"{resume}    # resumes it nevertheless"]
     if state == STOPPED:
-        return [f"{go_on}    # resumes it"]
+        return [f"{resume}    # resumes it"]
     if state not in (RunStatus.DONE, WAS_LIVE):
         return []
-    given = not scored_by or run.detector in scored_by
-    what = "takes in the scores that came since, asks for what is missing"
-    what = f"first: most articles have no score; {what}" if counts.mostly_unscored else what
-    what = what if given else f"once SCORE runs {run.detector}: asks for what is missing"
-    again = [f"{go_on}    # {what}"] if counts.unscored and state == RunStatus.DONE else []
+    effect = "adds newer scores, requests missing ones"
+    if scored_by and run.detector not in scored_by:
+        effect = f"once SCORE runs {run.detector}: requests missing scores"
+    elif counts.mostly_unscored:
+        effect = f"first: most articles have no score; {effect}"
+    again = [f"{resume}    # {effect}"] if counts.unscored and state == RunStatus.DONE else []
     refused = state == RunStatus.DONE and (
         not counts.articles or counts.mostly_unscored or bool(missing_records(log, run, control.runs))
     )
-    return [*again, f"farmwatch compare {LIVE} {meant}", *([] if refused else [f"farmwatch cutover {meant}"])]
+    return [*again, f"farmwatch compare {LIVE} {name}", *([] if refused else [f"farmwatch cutover {name}"])]

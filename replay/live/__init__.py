@@ -1,1 +1,1 @@
-"""Which run is live, and the way from one to the next."""
+"""The live run, and the change from one live run to the next."""

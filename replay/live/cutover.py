@@ -1,10 +1,10 @@
-"""Cutover: the alias `live` is moved to another run, in one commit with the row of the audit trail.
+"""Cutover: moves the alias `live` to another run, in one commit with a row of the audit trail.
 
-One process at a time may change `control`, so the alias always names the old run or the new one. The live stages see
-it within a second (`replay.live.handover`).
+Only one process at a time may change `control`, so the alias always names the old run or the new one. The live stages
+see it within a second (`replay.live.handover`).
 
-The checks of the run come before, since counting its lag takes seconds. The lag in the audit trail is from then; the
-live stages go on from the run's offsets in any case. The commit checks again what others may have changed of the run.
+The run is checked before the commit, because counting its lag takes seconds. The audit trail has the lag of that time;
+the live stages start at the run's offsets in any case. The commit checks again for changes by other processes.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from replay.runs.control_update import ControlUpdate, change
+from replay.runs.control_update import ControlUpdate, update_control
+from replay.runs.gaps import missing_records
 from replay.runs.lookup import ever_live, find_run, names_of_live, run_named
-from replay.runs.missing import missing_records
 from replay.runs.run_rules import rules_of
 from replay.runs.site_table import Counts, counts_of, read_rows
 from replay.runs.topology import MAX_LAG, lag_by_group
@@ -28,96 +28,98 @@ from stream.text.wording import counted, moment, one_line
 
 
 class CutoverRefused(RunRefused):
-    """The run cannot become live as it stands."""
+    """The run cannot become live in its present state."""
 
 
 class OtherCutover(FarmwatchError):
-    """Another process moved the alias, or changes the runs, at this moment; this one changed nothing.
+    """Another process moved the alias or changed the runs at the same time; this process changed nothing.
 
-    The operator looks at `farmwatch cutover` and decides anew.
+    The operator reads `farmwatch cutover` and decides again.
     """
 
     exit = Exit.PROBLEM
 
 
 @dataclass(frozen=True, slots=True)
-class Moved:
-    """What a cutover did. `cutover` is None where the run was live already."""
+class CutoverResult:
+    """The result of a cutover. `cutover` is None if the run was live already."""
 
     run: Run
     cutover: Cutover | None
-    left: Run | None = None  # that was live till then
-    lag: Mapping[str, int] = field(default_factory=dict)  # group -> records that the live stages have to catch up with
+    left: Run | None = None  # the run that was live before
+    lag: Mapping[str, int] = field(default_factory=dict)  # group -> records that the live stages still have to process
 
 
 @dataclass(frozen=True, slots=True)
 class CutoverRequest:
-    """What the operator asks for. `to` = "" goes back to the run that was live before, however far behind it is."""
+    """The request of the operator. `to` = "" goes back to the previous live run, whatever its lag."""
 
     to: str
     by: str
     why: str = ""
     max_lag: int = MAX_LAG
-    partial: bool = False  # also a run that lacks records that are there, or were, most of its scores, or any article
+    partial: bool = False  # accept a run that lacks records, most of its scores, or any article
 
 
 def cut_over(
     log: Log,
-    wanted: CutoverRequest,
+    request: CutoverRequest,
     *,
     clock: Clock = wall_ms,
     sleep: Callable[[float], None] = time.sleep,
-    fit: Callable[[Run], None] = lambda _: None,
-) -> Moved:
-    """Move the alias. `fit` raises where the live stages could not carry the run on.
+    check_run: Callable[[Run], None] = lambda _: None,
+) -> CutoverResult:
+    """Move the alias. `check_run` raises if the live stages cannot process the run.
 
-    Raises NotFound for an unknown run, CutoverRefused, OtherCutover, BadRuleset, LogUnavailable, and as `fit`.
+    Raises NotFound for an unknown run, CutoverRefused, OtherCutover, BadRuleset, LogUnavailable, and as `check_run`.
     """
     looked = Control(log)
     seen = looked.alias
-    moved, alias = _decided(log, looked, wanted, clock(), fit)
+    moved, alias = _decide(log, looked, request, clock(), check_run)
     if moved.cutover is None:
         return moved
     move = (alias, moved.cutover)
 
-    def decide(control: Control) -> ControlUpdate:
+    def make_update(control: Control) -> ControlUpdate:
         if control.alias != seen:
-            raise OtherCutover(_overtaken(control))
+            raise OtherCutover(_other_cutover_message(control))
         _refuse_changed(moved.run, control)
         return ControlUpdate(move=move)
 
     try:
-        change(log, decide, sleep)
+        update_control(log, make_update, sleep)
     except Fenced:
-        raise OtherCutover("others change the runs of this log all the time: nothing was changed, try again") from None
+        raise OtherCutover(
+            "other processes keep changing the runs of this log: nothing was changed; try again"
+        ) from None
     return moved
 
 
 def _refuse_changed(run: Run, control: Control) -> None:
-    """Raises OtherCutover where another process has done to the run what might have had it refused; NotFound, too."""
+    """Raises OtherCutover if another process changed the run after its checks; NotFound if it was removed."""
     now = run_named(control, run.name)
     cancelled = now.state == RunStatus.CANCELLED != run.state
     if cancelled or (now.created_at, now.site_method, now.gaps) != (run.created_at, run.site_method, run.gaps):
         raise OtherCutover(
-            f"another process has changed the run {run.shown} meanwhile: nothing was changed here; look at it by"
+            f"another process has just changed the run {run.shown}: nothing was changed here. Check it with"
             f" `farmwatch runs show {run.shown}`, and try again"
         )
 
 
-def _decided(
-    log: Log, control: Control, wanted: CutoverRequest, now_ms: int, fit: Callable[[Run], None]
-) -> tuple[Moved, Alias]:
+def _decide(
+    log: Log, control: Control, request: CutoverRequest, now_ms: int, check_run: Callable[[Run], None]
+) -> tuple[CutoverResult, Alias]:
     alias = control.alias
-    back = not wanted.to
+    back = not request.to
     if back and not alias.before:
         raise CutoverRefused(f"no run was live before {shown_run(alias.run)}: there is nothing to go back to")
-    run = find_run(control, wanted.to) if wanted.to else run_named(control, alias.before)
+    run = find_run(control, request.to) if request.to else run_named(control, alias.before)
     if control.live is None:
         raise CutoverRefused("no live stage has begun on this log yet: start `farmwatch up` first")
     if run.name == alias.run:
-        return Moved(run, None), alias
+        return CutoverResult(run, None), alias
     if run.state == RunStatus.CANCELLED and run.name not in ever_live(control):
-        raise CutoverRefused(f"run {run.shown} was cancelled: `farmwatch replay` it anew, under another name")
+        raise CutoverRefused(f"run {run.shown} was cancelled: replay it again under another name")
     missing = [topic for topic in (run.features, run.names().verdicts, run.names().sites) if topic not in log.topics()]
     if missing:
         raise CutoverRefused(f"run {run.shown} has no topic {missing[0]}: `farmwatch replay --name {run.shown}` first")
@@ -125,41 +127,42 @@ def _decided(
     if ruleset.digest != run.digest and not back:
         raise CutoverRefused(
             f"run {run.shown} was judged by {run.ruleset} {run.digest}, which this version of farmwatch reads as"
-            f" {ruleset.digest}: replay it anew, under another name"
+            f" {ruleset.digest}: replay it again under another name"
         )
-    fit(run)
+    check_run(run)
     lacks = missing_records(log, run, control.runs)
-    if lacks and not wanted.partial:
-        said = ", ".join(f"{records} of {topic}" for topic, records in lacks.items())
+    if lacks and not request.partial:
+        missing_text = ", ".join(f"{records} of {topic}" for topic, records in lacks.items())
         raise CutoverRefused(
-            f"run {run.shown} does not have all records: at most {said} are not in it, since its window begins after"
-            " them, or they left the log before it read them. Its sites and rates rest on the rest: --partial takes it"
-            " all the same"
+            f"run {run.shown} lacks records, at most {missing_text}: its window begins after them, or they expired"
+            " unread. --partial accepts the run without them"
         )
-    if not (back or wanted.partial):
+    if not (back or request.partial):
         _require_scores(log, control, run)
-    lag = lag_by_group(log, control, run, wanted.max_lag)
+    lag = lag_by_group(log, control, run, request.max_lag)
     behind = sum(lag.values())
-    if behind > wanted.max_lag and not back:
-        raise CutoverRefused(_lagging(run, lag, wanted.max_lag))
+    if behind > request.max_lag and not back:
+        raise CutoverRefused(_lag_message(run, lag, request.max_lag))
     number = alias.number + 1
     cutover = Cutover(
         number=number,
         at=now_ms,
-        by=wanted.by,
+        by=request.by,
         from_run=alias.run,
         to_run=run.name,
         from_digest=control.live.digest,
         to_digest=run.digest,
-        why=wanted.why,
+        why=request.why,
         lag=behind,
         back=back,
     )
-    return Moved(run, cutover, control.live, lag), Alias(run=run.name, before=alias.run, at=now_ms, number=number)
+    return CutoverResult(run, cutover, control.live, lag), Alias(
+        run=run.name, before=alias.run, at=now_ms, number=number
+    )
 
 
 def _require_scores(log: Log, control: Control, run: Run) -> None:
-    """Refuse a run whose rate would rest on few scored articles, or none, in place of the many of the live run."""
+    """Refuse a run with scores for few of its articles, or without articles, if the live run has scores for most."""
     if run.name in ever_live(control):
         return
     if run.state == RunStatus.DONE and run.articles is not None and run.unscored is not None:
@@ -178,27 +181,26 @@ def _require_scores(log: Log, control: Control, run: Run) -> None:
         return
     raise CutoverRefused(
         f"run {run.shown} has no score yet for {counts.unscored:,} of {counted(counts.articles, 'article')}, and the"
-        f" live run {shown_run(control.alias.run)} for {live.unscored:,} of {live.articles:,}: the rate would rest on"
-        " the rest."
-        f" `farmwatch replay --name {run.shown}` takes in the scores that came since, and asks for what is missing;"
-        " --partial takes it all the same"
+        f" live run {shown_run(control.alias.run)} for {live.unscored:,} of {live.articles:,}: the rate would use"
+        f" the few scored ones. `farmwatch replay --name {run.shown}` adds newer scores and requests the missing ones;"
+        " --partial accepts the run as it is"
     )
 
 
-def _lagging(run: Run, lag: Mapping[str, int], max_lag: int) -> str:
-    said = ", ".join(f"{group} {records}" for group, records in lag.items())
+def _lag_message(run: Run, lag: Mapping[str, int], max_lag: int) -> str:
+    lags = ", ".join(f"{group} {records}" for group, records in lag.items())
     resume = f"`farmwatch replay --name {run.shown}"
     if run.state == RunStatus.RUNNING:
-        then = f"{resume}` resumes it where no process is at work, `farmwatch runs` shows it"
+        then = f"{resume}` resumes it if no process works on it (see `farmwatch runs`)"
     else:
-        then = f"{resume} --to now` takes in what came since, or --max-lag N has the live stages catch up"
+        then = f"{resume} --to now` processes the newer records, or --max-lag N lets the live stages catch up"
     behind = counted(sum(lag.values()), "record")
-    return f"run {run.shown} is {behind} behind ({said}), and at most {max_lag} are taken: {then}"
+    return f"run {run.shown} is {behind} behind ({lags}); the limit is {max_lag}. {then}"
 
 
-def _overtaken(control: Control) -> str:
+def _other_cutover_message(control: Control) -> str:
     last = control.cutovers[-1]
     return one_line(
-        f"{last.by} moved live from {shown_run(last.from_run)} to {shown_run(last.to_run)} meanwhile, at"
+        f"{last.by} moved live from {shown_run(last.from_run)} to {shown_run(last.to_run)} at"
         f" {moment(last.at)}: nothing was changed here"
     )

@@ -1,7 +1,6 @@
-"""What a live role does when another run becomes live: it ends its loop, drained, and begins again as that run.
+"""Handover: when another run becomes live, a live role drains its loop and starts it again for that run.
 
-The batch under way is committed under the run that it began with, so each batch is of one ruleset. Process, endpoints
-and counters stay.
+The current batch is committed under the old run, so each batch has one ruleset. Process, endpoints and counters stay.
 """
 
 from __future__ import annotations
@@ -24,23 +23,23 @@ from stream.schema.roles import Role
 from stream.text.user_errors import FarmwatchError, NotFound, RunRefused
 from stream.text.wording import one_line
 
-LOOK_S = 1.0  # between two looks at which run is live
+CHECK_S = 1.0  # between checks for another live run
 
 _log = structlog.get_logger()
 
-Work = Callable[[RunRules, threading.Event], None]  # carry on a run until the event is set
-Fit = Callable[[Control, RunRules], None]  # raises LiveRunUnfit where the role cannot carry it on
+Work = Callable[[RunRules, threading.Event], None]  # processes a run until the event is set
+RunCheck = Callable[[Control, RunRules], None]  # raises LiveRunUnfit if the role cannot process the run
 
 
 class LiveRunUnfit(FarmwatchError):
-    """This farmwatch cannot carry the live run on. The operator goes back, or does what the message says.
+    """This version of farmwatch cannot process the live run. The operator goes back, or follows the message.
 
-    A role that meets it at its start ends with it; one that goes over to the run stays with the run that it has.
+    At its start a role ends with this error; at a handover it stays with its present run.
     """
 
 
 def require_live(control: Control, config: ReplaySettings, live: RunRules, roles: Collection[Role]) -> None:
-    """Raises LiveRunUnfit where one of the roles cannot carry the live run on; it names the way back."""
+    """Raises LiveRunUnfit if one of the roles cannot process the live run; the message names the way back."""
     try:
         if Role.JUDGE in roles or Role.TALLY in roles:
             _ = live.ruleset
@@ -49,26 +48,27 @@ def require_live(control: Control, config: ReplaySettings, live: RunRules, roles
     except (BadRuleset, NotFound, RunRefused) as error:
         before = control.alias.before
         back = f"; `farmwatch cutover --back` goes back to the run {before}" if before else ""
-        raise LiveRunUnfit(one_line(f"the live run {live.run.shown} cannot be carried on: {error}{back}")) from error
+        raise LiveRunUnfit(one_line(f"the live run {live.run.shown} cannot be processed: {error}{back}")) from error
 
 
-def follow(role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threading.Event, work: Work, fit: Fit) -> None:
-    """Carry on the run `live`, and then each run that is live, until `stop`.
+def follow(
+    role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threading.Event, work: Work, check_run: RunCheck
+) -> None:
+    """Process the run `live`, and after each cutover the new live run, until `stop`.
 
-    Raises what `fit` raises of the first one, what `work` raises, and what the look at which run is live did not
-    expect.
+    Raises what `check_run` raises for the first run, what `work` raises, and unexpected errors of the watching thread.
     """
-    fit(Control(log), live)
+    check_run(Control(log), live)
     while True:
         _show(live, metrics)
-        watch = _Watch(role, log, live, metrics, stop, fit)
+        watch = _Watch(role, log, live, metrics, stop, check_run)
         thread = threading.Thread(target=watch.run, name="alias", daemon=True)
         thread.start()
         try:
             work(live, watch.ended)
         finally:
             watch.ended.set()
-            thread.join(2 * LOOK_S)
+            thread.join(2 * CHECK_S)
         if watch.failed is not None:
             raise watch.failed
         if stop.is_set() or watch.next is None:
@@ -78,42 +78,42 @@ def follow(role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threadi
 
 @dataclass(eq=False)
 class _Watch:
-    """Looks which run is live, in a thread of its own, and sets `ended` when the work at hand is to end."""
+    """Watches, in its own thread, which run is live, and sets `ended` at a handover."""
 
     role: Role
     log: Log
     live: RunRules
     metrics: Metrics
     stop: threading.Event
-    fit: Fit
-    next: RunRules | None = None  # the run to carry on instead
+    check_run: RunCheck
+    next: RunRules | None = None  # the new live run
     ended: threading.Event = field(default_factory=threading.Event)
     failed: Exception | None = None
-    _trouble: str = ""
+    _last_error: str = ""
 
     def run(self) -> None:
         control: Control | None = None
         try:
-            while not self.stop.wait(LOOK_S) and not self.ended.is_set() and self.next is None:
+            while not self.stop.wait(CHECK_S) and not self.ended.is_set() and self.next is None:
                 try:
                     control = control or Control(self.log)
                     control.refresh()
-                    self._look(control)
+                    self._check(control)
                 except LiveRunUnfit as error:
                     self._report("cannot_go_over", error)
                 except (StreamError, FarmwatchError) as error:
                     self._report("cannot_see_which_run_is_live", error)
-        except Exception as error:  # noqa: BLE001 - the thread that works raises it
+        except Exception as error:  # noqa: BLE001 - `follow` raises it
             self.failed = error
         finally:
-            self.ended.set()  # without this thread nobody could stop the work
+            self.ended.set()  # without this thread nothing else could stop the work
 
-    def _look(self, control: Control) -> None:
+    def _check(self, control: Control) -> None:
         found, before = live_now(control), self.live
         if found is None or found.run.name == before.run.name:
             return
-        self.fit(control, found)  # a run that cannot be carried on must not end the work for one that can
-        self.live, self._trouble = found, ""
+        self.check_run(control, found)  # stay with the present run if the new one cannot be processed
+        self.live, self._last_error = found, ""
         self.metrics.count("cutovers")
         _log.info(
             "switched",
@@ -124,14 +124,14 @@ class _Watch:
             to_digest=found.run.digest,
         )
         if self.role is Role.MEASURE and found.names.features == before.names.features:
-            _show(found, self.metrics)  # it measures for the one as for the other
+            _show(found, self.metrics)  # both runs judge its features
         else:
             self.next = found
 
     def _report(self, event: str, error: Exception) -> None:
         trouble = one_line(f"{type(error).__name__}: {error}")[:300]
-        if trouble != self._trouble:
-            self._trouble = trouble
+        if trouble != self._last_error:
+            self._last_error = trouble
             _log.error(event, goes_on_with=self.live.run.name, error=trouble)
 
 

@@ -1,7 +1,7 @@
-"""Which run is live, and by which ruleset and detector: as `control` has it, whatever the configuration says.
+"""The live run with its ruleset and detector, as stored in `control`.
 
-The first live stage writes the run `live` there, with the text of its ruleset. From then on a changed file or setting
-causes a message at start, and takes a replay and a cutover (docs/explanation/cutover.md).
+The first live stage writes the run `live` there, with the text of its ruleset. After that, a changed ruleset file or
+setting causes a message at start; it takes effect by a replay and a cutover (docs/explanation/cutover.md).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 from filters.measure.epoch import feature_epoch
 from filters.rules.ruleset import Ruleset, load_ruleset, shipped_rulesets
 from replay.runs.configured import load_configured_ruleset, site_method_to_keep, tally_identity
-from replay.runs.control_update import ControlUpdate, change, operator
+from replay.runs.control_update import ControlUpdate, operator, update_control
 from replay.runs.lookup import FIRST_RUN, ever_live, find_run
 from replay.runs.run_rules import RunRules, live_now, method_name, rules_of
 from replay.runs.scores import configured_detectors
@@ -29,15 +29,14 @@ from stream.schema.roles import Role
 from stream.schema.runs import LIVE, Run, RunStatus, shown_run
 from stream.text.user_errors import FarmwatchError
 
-ROUND_KEY = b"\0canary"  # of the state of a partition: when the last round began that was sent there
+ROUND_KEY = b"\0canary"  # key in the state of a partition: when its last round of canaries began
 
 
-def live_or_begun(log: Log, config: ReplaySettings, *, by: str | None = None, clock: Clock = wall_ms) -> RunRules:
-    """The live run; where no live stage has ever begun, it is written as the configuration has it.
+def ensure_live_run(log: Log, config: ReplaySettings, *, by: str | None = None, clock: Clock = wall_ms) -> RunRules:
+    """The live run. Before the first live stage, it is written from the configuration.
 
-    A process that cannot know the detector (its files are where SCORE runs) leaves it and the site method open, for
-    one that can.
-    Raises BadRuleset, Fenced, LogUnavailable.
+    If this process does not know the detector (its files may be only where SCORE runs), it leaves the detector and the
+    site method empty; a process that knows them fills them in. Raises BadRuleset, Fenced, LogUnavailable.
     """
     control = Control(log)
     live = control.live
@@ -46,7 +45,7 @@ def live_or_begun(log: Log, config: ReplaySettings, *, by: str | None = None, cl
         detector = (live or FIRST_RUN).detector or _configured_detector(config)
         method = configured_method(config, detector)
 
-        def decide(control: Control) -> ControlUpdate | None:
+        def make_update(control: Control) -> ControlUpdate | None:
             now = control.live
             if now is None:
                 assert first is not None
@@ -55,7 +54,7 @@ def live_or_begun(log: Log, config: ReplaySettings, *, by: str | None = None, cl
             filled = msgspec.structs.replace(now, detector=now.detector or detector, site_method=known)
             return ControlUpdate(filled) if filled != now else None
 
-        change(log, decide)
+        update_control(log, make_update)
         control.refresh()
         live = control.live
     assert live is not None
@@ -63,16 +62,16 @@ def live_or_begun(log: Log, config: ReplaySettings, *, by: str | None = None, cl
 
 
 def first_rules(role: Role, log: Log, config: ReplaySettings) -> RunRules:
-    """What a live role begins with: the live run, which JUDGE and TALLY begin where none was. Raises as they do."""
+    """The live run at the start of a role. JUDGE and TALLY create it if there is none. Raises as `ensure_live_run`."""
     if role is not Role.MEASURE:
-        return live_or_begun(log, config)
+        return ensure_live_run(log, config)
     return live_now(Control(log)) or RunRules(FIRST_RUN)
 
 
-def in_force(log: Log, config: ReplaySettings, run: str = "") -> RunRules:
-    """The live run as a command that only looks sees it: as configured where no live stage has ever begun.
+def find_rules(log: Log, config: ReplaySettings, run: str = "") -> RunRules:
+    """The live run, or the run with this name, for commands that only read; without a live run, the configured one.
 
-    Or another run, by its name. Raises NotFound for one that is not there, BadRuleset, LogUnavailable.
+    Raises NotFound for an unknown run, BadRuleset, LogUnavailable.
     """
     control = Control(log)
     if run:
@@ -81,50 +80,50 @@ def in_force(log: Log, config: ReplaySettings, run: str = "") -> RunRules:
 
 
 def differences(live: RunRules, config: ReplaySettings, control: Control) -> Iterator[str]:
-    """Settings that differ from the live run, and so are not in force: a sentence each, with the remedy.
+    """Differences between configuration and live run; one sentence each, with the remedy.
 
-    It names a run of `control` that matches the configuration, where there is one. Raises BadRuleset where a ruleset
-    does not load.
+    The remedy names a finished run of `control` that matches the configuration, if there is one. Raises BadRuleset if a
+    ruleset does not load.
     """
     run, ruleset, configured = live.run, live.ruleset, load_configured_ruleset(config)
     detector = _configured_detector(config) or run.detector
     epoch = feature_epoch(config.measure)
     method = configured_method(config, detector)
-    asked = msgspec.structs.replace(run, digest=configured.digest, detector=detector, epoch=epoch, site_method=method)
-    how = _how(asked, run, config, control)
+    wanted = msgspec.structs.replace(run, digest=configured.digest, detector=detector, epoch=epoch, site_method=method)
+    commands = _cutover_commands(wanted, run, config, control)
     if ruleset.digest != run.digest:
         yield (
             f"the live run {run.shown} began with the ruleset {run.ruleset} {run.digest}; this version of farmwatch"
-            f" reads it as {ruleset.digest}, and judges by that from now on. To judge all by one: {how}"
+            f" reads it as {ruleset.digest} and judges by that from now on. To judge all by one ruleset: {commands}"
         )
     if configured.digest not in (run.digest, ruleset.digest):
         yield (
             f"judge.ruleset ({configured.name} {configured.digest}) differs from the live run {run.shown}"
-            f" ({ruleset.name} {ruleset.digest}). The live run wins. To remove this notice: {_kept(ruleset)}. To change"
-            f" over: {how}"
+            f" ({ruleset.name} {ruleset.digest}). The live run wins. To remove this notice:"
+            f" {_matching_settings(ruleset)}. To change over: {commands}"
         )
     if detector != run.detector and run.detector:
         if run.detector in configured_detectors(config):
-            goes_on = f"keeps {run.detector}"
+            keeps = f"keeps {run.detector}"
         else:
-            goes_on = f"has {run.detector}, which SCORE as configured no longer gives: new articles stay unscored in it"
-        yield f"tally.detector is {detector}, and the live run {run.shown} {goes_on}. To change over: {how}"
+            keeps = f"has {run.detector}, which the configured SCORE does not run: its new articles stay unscored"
+        yield f"tally.detector is {detector}, and the live run {run.shown} {keeps}. To change over: {commands}"
     elif method and run.site_method and not same_method(method, run.site_method):
         yield (
             f"[tally] gives the site method {method_name(method)}, and the live run {run.shown} keeps"
-            f" {method_name(run.site_method)}. To change over: {how}"
+            f" {method_name(run.site_method)}. To change over: {commands}"
         )
     if epoch != run.epoch:
         yield (
-            f"[measure] gives features of the epoch {epoch}, and the live run {run.shown} began with {run.epoch}: pages"
-            f" are compared with those of the same epoch only. To measure all by one: {how}"
+            f"[measure] has the feature epoch {epoch}, and the live run {run.shown} began with {run.epoch}: pages"
+            f" are compared only within an epoch. To measure all pages in one: {commands}"
         )
 
 
 def canaries_sent_before(log: Log, run: str, partition: int) -> int:
-    """When the last round of canaries began that another run than `run` has sent to a partition, ms; -1 = none.
+    """When runs other than `run` last began a round of canaries for a partition, ms; -1 = never.
 
-    On a broker this reads the changelogs of those runs, where there are any.
+    On a broker this reads the changelogs of those runs.
     """
     control = Control(log)
     last = -1
@@ -132,51 +131,51 @@ def canaries_sent_before(log: Log, run: str, partition: int) -> int:
         if (other := control.runs.get(name)) is None:
             continue
         with suppress(UnknownTopic), log.read_state(other.names().tally_store, partition) as state:
-            last = max(last, sent_last(state))
+            last = max(last, last_canary_round(state))
     return last
 
 
-def sent_last(state: StateReader | KeyedState) -> int:
-    """When the last round of canaries began that was sent to a partition, ms, by its state; -1 = none."""
+def last_canary_round(state: StateReader | KeyedState) -> int:
+    """When the last round of canaries began, by the state of a partition, ms; -1 = never."""
     value = state.get(ROUND_KEY)
     return -1 if value is None else int(value)
 
 
-def _how(asked: Run, run: Run, config: ReplaySettings, control: Control) -> str:
+def _cutover_commands(wanted: Run, run: Run, config: ReplaySettings, control: Control) -> str:
     """The commands that make the configured run live in place of `run`."""
-    if ready := _ready(asked, control):
+    if ready := _finished_run(wanted, control):
         if ready == control.alias.before:
-            return f"the run {shown_run(ready)}, which was live before, has it so: `farmwatch cutover --back`"
+            return f"the run {shown_run(ready)}, which was live before, matches: `farmwatch cutover --back`"
         name = shown_run(ready)
-        return f"the run {name} has it so already: `farmwatch compare live {name}`, `farmwatch cutover {name}`"
-    options = f" --detector {asked.detector}" if asked.detector != run.detector else ""
-    if asked.digest != run.digest or not options:
+        return f"the run {name} matches already: `farmwatch compare live {name}`, `farmwatch cutover {name}`"
+    options = f" --detector {wanted.detector}" if wanted.detector != run.detector else ""
+    if wanted.digest != run.digest or not options:
         options = f" --ruleset {config.judge.ruleset}{options}"
     return f"`farmwatch replay{options} --name NEW`, `farmwatch compare live NEW`, `farmwatch cutover NEW`"
 
 
-def _kept(ruleset: Ruleset) -> str:
-    """What the configuration has to say so that it agrees with the live run."""
+def _matching_settings(ruleset: Ruleset) -> str:
+    """The setting that matches the ruleset of the live run."""
     if ruleset.name in shipped_rulesets() and load_ruleset(ruleset.name).digest == ruleset.digest:
         return f'set judge.ruleset = "{ruleset.name}"'
     return "set judge.ruleset to its file (`farmwatch runs show live --ruleset-text` prints it)"
 
 
-def _ready(asked: Run, control: Control) -> str:
-    """The newest run that is done, or was live, and matches; "" = none."""
-    fit = [
+def _finished_run(wanted: Run, control: Control) -> str:
+    """The newest run that matches and is done or was live; "" = none."""
+    matching = [
         run
         for run in control.runs.values()
-        if (run.digest, run.detector, run.epoch) == (asked.digest, asked.detector, asked.epoch)
-        and (not (run.site_method and asked.site_method) or same_method(run.site_method, asked.site_method))
+        if (run.digest, run.detector, run.epoch) == (wanted.digest, wanted.detector, wanted.epoch)
+        and (not (run.site_method and wanted.site_method) or same_method(run.site_method, wanted.site_method))
         and (run.state == RunStatus.DONE or (run.state == RunStatus.RUNNING and run.name in ever_live(control)))
         and run.name != control.alias.run
     ]
-    return max(fit, key=lambda run: run.created_at).name if fit else ""
+    return max(matching, key=lambda run: run.created_at).name if matching else ""
 
 
 def _as_configured(config: ReplaySettings, by: str = "", at: int = 0) -> RunRules:
-    """The run that a log begins with."""
+    """The first run of a log, from the configuration."""
     ruleset, detector = load_configured_ruleset(config), _configured_detector(config)
     run = Run(
         name=LIVE,
@@ -194,7 +193,7 @@ def _as_configured(config: ReplaySettings, by: str = "", at: int = 0) -> RunRule
 
 
 def _configured_detector(config: ReplaySettings) -> str:
-    """Identity; "" where this machine does not have what it is made of."""
+    """Identity of the configured detector; "" if its files are not on this machine."""
     try:
         return tally_identity(config)
     except (FarmwatchError, ScoringError):
@@ -202,7 +201,7 @@ def _configured_detector(config: ReplaySettings) -> str:
 
 
 def configured_method(config: ReplaySettings, detector: str) -> str:
-    """The site method for a detector, as text; "" where there is none, or it is not known."""
+    """The configured site method for a detector, as text; "" if there is none or it is unknown."""
     if not detector:
         return ""
     try:

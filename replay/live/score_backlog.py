@@ -1,4 +1,4 @@
-"""What was scored while a run that is live now was not: so that its JUDGE asks for none of it again."""
+"""Finds texts that were scored before this run became live, so that JUDGE requests none of them again."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from filters.known_scores import KnownScores
-from replay.runs.offsets import Stops, reached, unread_of
+from replay.runs.offsets import Stops, is_at_stops, unread_of
 from replay.runs.scores import score_keys
 from replay.runs.topology import MAX_LAG
 from stream.log.contract import Log
 from stream.schema.runs import RunNames
 from stream.schema.topics import PAGES, SCORES
 
-# Of a site TALLY keeps 256 scores whose verdicts have not come. Where as many came, some of them may be forgotten.
+# TALLY keeps 256 scores per site that wait for their verdicts. With more of them, some may be dropped.
 SURELY_KEPT = 200
 
 
 def scores_of_backlog(
     log: Log, names: RunNames, detector: str, few: int = MAX_LAG, surely_kept: int = SURELY_KEPT
 ) -> KnownScores | None:
-    """The texts scored since the first record came in that the run of these names has still to measure or to judge.
+    """The texts scored since the oldest record that the run with these names still has to measure or judge.
 
-    A run that is live again judges what another one was live for, and most of that has its score. None where no more
-    than `few` records wait, as at an ordinary start: what is asked for twice then is not worth a look at the scores.
-    Left out are sites of so many new scores that TALLY may have forgotten some before their verdicts. Raises
+    A run that becomes live again judges records of the time when another run was live, and most of their texts have a
+    score. None if at most `few` records wait, as at an ordinary start: reading the scores would cost more than
+    duplicate requests. Sites with so many new scores that TALLY may have dropped some are left out. Raises
     LogUnavailable.
     """
     reads = ((names.measure_group, PAGES), (names.judge_group, names.features))
@@ -48,9 +48,9 @@ def scores_of_backlog(
 
 
 def backlog(log: Log, names: RunNames) -> Callable[[], bool]:
-    """Whether something is left of what the run has to measure and to judge now, as a function for one thread.
+    """A function that tells whether part of the present backlog is left. Call it from one thread.
 
-    It raises LogUnavailable, as this does.
+    Both raise LogUnavailable.
     """
     pages: Stops | None = {PAGES: log.end(PAGES)}
     features: Stops = {}  # known once those pages are measured
@@ -58,10 +58,10 @@ def backlog(log: Log, names: RunNames) -> Callable[[], bool]:
     def is_left() -> bool:
         nonlocal pages, features
         if pages is not None:
-            if not reached(log, names.measure_group, pages):
+            if not is_at_stops(log, names.measure_group, pages):
                 return True
             pages, features = None, {names.features: log.end(names.features)}
-        return not reached(log, names.judge_group, features)
+        return not is_at_stops(log, names.judge_group, features)
 
     return is_left
 

@@ -1,4 +1,4 @@
-"""The ruleset, detector and site method that settings name."""
+"""The ruleset, detector and site method that the settings name."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def tallied_name(config: ReplaySettings) -> str | None:
-    """Name of the detector whose scores make the site verdicts; None where tally.detector is a whole identity.
+    """Name of the detector whose scores decide the site verdicts; None if tally.detector is a whole identity.
 
     Raises ConfigError for a name that is not among score.detectors.
     """
@@ -33,23 +33,23 @@ def tallied_name(config: ReplaySettings) -> str | None:
 
 
 def tally_identity(config: ReplaySettings) -> str:
-    """Identity of the detector whose scores make the site verdicts. Raises ConfigError, and as `load_detectors`."""
+    """Identity of the detector whose scores decide the site verdicts. Raises ConfigError, and as `load_detectors`."""
     name = tallied_name(config)
     return config.tally.detector if name is None else identity_of(config, name)
 
 
 def identity_of(config: ReplaySettings, name: str) -> str:
-    """Identity of a detector by its name. Raises as `load_detectors`."""
+    """Identity of the detector with this name. Raises as `load_detectors`."""
     from scoring.detectors.registry import detector_identities
 
     return detector_identities(msgspec.structs.replace(config.score, detectors=[name]))[0]
 
 
 def site_test_of(config: ReplaySettings, identity: str = "") -> SprtParams | None:
-    """The site test of the threshold set behind a detector, by default `tally_identity`, where it has one.
+    """The site test in the threshold set of a detector (default: `tally_identity`); None if it has none.
 
-    A run may rest on a detector whose set is no longer configured: it has none then. Raises BadThresholds where the
-    configured set is not the one that the configured identity names, and as `tally_identity`.
+    A run may use a detector whose threshold set is no longer configured: the result is None then. Raises BadThresholds
+    if the configured set does not match the configured identity, and as `tally_identity`.
     """
     from scoring.detectors.registry import threshold_set_of
     from scoring.errors import BadThresholds
@@ -64,7 +64,7 @@ def site_test_of(config: ReplaySettings, identity: str = "") -> SprtParams | Non
 
 
 def configured_site_method(config: ReplaySettings, identity: str = "") -> SiteMethod:
-    """The site method of [tally], with its numbers, for scores of a detector, by default `tally_identity`.
+    """The site method of [tally], with its numbers, for the scores of a detector (default: `tally_identity`).
 
     Raises NoSiteTest, BadSiteNumbers, and as `site_test_of`.
     """
@@ -74,9 +74,9 @@ def configured_site_method(config: ReplaySettings, identity: str = "") -> SiteMe
 
 
 def site_method_of(config: ReplaySettings, run: Run) -> SiteMethod:
-    """The site method that a run keeps; one that keeps none has the configured one for its detector.
+    """The site method stored with a run; without one, the configured method for its detector.
 
-    Raises BadSiteNumbers where this farmwatch cannot read it, and as `configured_site_method`.
+    Raises BadSiteNumbers if this version of farmwatch cannot read it, and as `configured_site_method`.
     """
     from scoring.sites.stored_method import method_of_text
 
@@ -84,7 +84,7 @@ def site_method_of(config: ReplaySettings, run: Run) -> SiteMethod:
 
 
 def site_method_to_keep(config: ReplaySettings, identity: str) -> str:
-    """The configured site method for a detector as text, for a run to keep. Raises as `configured_site_method`."""
+    """The configured site method for a detector, as text to store with a run. Raises as `configured_site_method`."""
     from scoring.method_choice import site_method
     from scoring.sites.stored_method import text_of_method
 
@@ -99,13 +99,13 @@ def load_configured_ruleset(config: ReplaySettings) -> Ruleset:
 
 
 def require_site_method(config: ReplaySettings, run: Run) -> None:
-    """Raises RunRefused where the site method that a run keeps cannot be read, or it keeps none and none is known."""
+    """Raises RunRefused if the stored site method of a run is unreadable, or none is stored and none is configured."""
     from scoring.errors import BadSiteNumbers, BadThresholds, NoSiteTest
 
     try:
         site_method_of(config, run)
     except (BadSiteNumbers, BadThresholds, NoSiteTest) as error:
-        said = f"rests on scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
+        problem = f"uses scores of {run.detector}: {error}. Restore the setting, or set tally.sprt"
         if run.site_method:
-            said = f"keeps {error}: another version of farmwatch began it. Use that, or replay it anew"
-        raise RunRefused(one_line(f"the run {run.shown} {said}")) from error
+            problem = f"has {error}; use the version of farmwatch that began it, or replay again"
+        raise RunRefused(one_line(f"the run {run.shown} {problem}")) from error

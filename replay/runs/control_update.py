@@ -1,4 +1,4 @@
-"""Rows of `control`, changed by one process at a time."""
+"""Updates rows of `control`, one process at a time."""
 
 from __future__ import annotations
 
@@ -17,35 +17,35 @@ from stream.schema.control import Control, exclusive
 from stream.schema.runs import Alias, Cutover, Run
 
 _ATTEMPTS = 8
-_WAIT_S = 0.2  # for the winner to write its change; longer each time
+_WAIT_S = 0.2  # until the next attempt; grows with each attempt
 
 
 class ControlUpdate(NamedTuple):
-    """What is to be written in one commit: a run's row, rulesets (digest, text) that it needs, a move of the alias."""
+    """The rows to write in one commit: a run, the rulesets (digest, text) that it needs, a move of the alias."""
 
     row: Run | None = None
     rulesets: Sequence[tuple[str, str]] = ()
     move: tuple[Alias, Cutover] | tuple[()] = ()
 
 
-def change(
-    log: Log, decide: Callable[[Control], ControlUpdate | None], sleep: Callable[[float], None] = time.sleep
+def update_control(
+    log: Log, make_update: Callable[[Control], ControlUpdate | None], sleep: Callable[[float], None] = time.sleep
 ) -> Run | None:
-    """Write what `decide` makes of `control` as it stands, alone; None: nothing. Returns the run's row.
+    """Write the update that `make_update` computes from `control`; None writes nothing. Returns the run's row.
 
-    `decide` may be called again, where another process changed `control` at the same time. It reads rows and offsets,
-    never records: a slow `decide` would lose against every other change. Raises Fenced where others do so
-    all the time, LogUnavailable, and what `decide` raises.
+    No other process can write in between. `make_update` may be called again if another process changed `control` at the
+    same time. It must read rows and offsets only: a slow one that reads records would lose against every other change.
+    Raises Fenced if others keep changing `control`, LogUnavailable, and as `make_update`.
     """
     for attempt in range(_ATTEMPTS):
         try:
             with exclusive(log) as writer:
-                decided = decide(Control(log))
-                if decided is None:
+                update = make_update(Control(log))
+                if update is None:
                     return None
-                row = () if decided.row is None else (decided.row,)
-                writer.put(*row, *decided.move, rulesets=decided.rulesets)
-                return decided.row
+                row = () if update.row is None else (update.row,)
+                writer.put(*row, *update.move, rulesets=update.rulesets)
+                return update.row
         except Fenced:
             if attempt + 1 == _ATTEMPTS:
                 raise
@@ -53,24 +53,24 @@ def change(
     raise AssertionError("the last attempt returns or raises")
 
 
-def change_run(log: Log, name: str, decide: Callable[[Control, Run], Run]) -> Run:
-    """Write what `decide` makes of the row of a run, where it differs; returns the row that holds now.
+def update_run(log: Log, name: str, make_update: Callable[[Control, Run], Run]) -> Run:
+    """Write the row that `make_update` computes from the current row of a run, if it differs. Returns the new row.
 
-    Raises NotFound where the run was removed, and as `change`.
+    Raises NotFound if the run was removed, and as `update_control`.
     """
     found: list[Run] = []
 
     def update(control: Control) -> ControlUpdate | None:
         run = run_named(control, name)
-        found[:] = [decide(control, run)]
+        found[:] = [make_update(control, run)]
         return None if found[0] == run else ControlUpdate(found[0])
 
-    change(log, update)
+    update_control(log, update)
     return found[0]
 
 
 def operator() -> str:
-    """user@host; a user without a name, as in a container, by number."""
+    """user@host; a user without a name (as in a container) is shown by number."""
     try:
         user = getpass.getuser()
     except (KeyError, OSError):  # Python 3.13 raises OSError, those before KeyError

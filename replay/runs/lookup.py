@@ -1,4 +1,4 @@
-"""Runs by name: which there are, and where one reads and writes."""
+"""Finds runs by name, and the topics and groups of a run."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from stream.text.user_errors import NotFound
 from stream.text.wording import one_line
 
 _NAMES_SHOWN = 20
-FIRST_RUN = Run(name=LIVE, ruleset="", digest="", detector="", epoch="")  # of a log on which no live stage ever began
+FIRST_RUN = Run(name=LIVE, ruleset="", digest="", detector="", epoch="")  # before the first live stage
 
 
 def find_run(control: Control, name: str) -> Run:
-    """The run that a command line means by `name`, see `resolve_name`. Raises NotFound, which names those there are."""
+    """The run with this name or alias, see `resolve_name`. Raises NotFound with the names of the existing runs."""
     return run_named(control, resolve_name(control, name))
 
 
 def resolve_name(control: Control, name: str) -> str:
-    """The name of the run that a command line means; any other text as it is.
+    """The run name for a name on the command line; other text is returned unchanged.
 
-    `live` is the run that is live, `before` the one that was live before it, `first` the one that the log begins with.
-    Raises NotFound for `before` where there was no cutover.
+    `live` is the run that is live, `before` the run that was live before it, `first` the first run of the log. Raises
+    NotFound for `before` if there was no cutover.
     """
     if name == LIVE:
         return control.alias.run
@@ -38,7 +38,7 @@ def resolve_name(control: Control, name: str) -> str:
 
 
 def run_named(control: Control, name: str) -> Run:
-    """The run of this name. Raises NotFound, which names those that are there."""
+    """The run with this name. Raises NotFound with the names of the existing runs."""
     run = control.runs.get(name)
     if run is not None and run.state != RunStatus.REMOVED:
         return run
@@ -53,24 +53,24 @@ def run_named(control: Control, name: str) -> Run:
     )
 
 
-def measured_by(features: str) -> str:
-    """The run whose features stand on this topic: MEASURE works for it, whichever run judges them and is live."""
+def measuring_run(features: str) -> str:
+    """Name of the run whose MEASURE writes this features topic, whichever runs judge the features."""
     return features.removeprefix(FEATURES).removeprefix(".") or LIVE
 
 
 def ever_live(control: Control) -> set[str]:
-    """Names of the runs that are live or were."""
+    """Names of the runs that are or were live."""
     moves = control.cutovers
     return {LIVE, control.alias.run, *(move.from_run for move in moves), *(move.to_run for move in moves)}
 
 
 def names_of_live(control: Control) -> RunNames:
-    """Where the live run reads and writes; the plain names while no live stage has ever begun."""
+    """Topics and groups of the live run; before the first live stage, the plain names."""
     return (control.live or FIRST_RUN).names(is_live=True)
 
 
 def names_to_read(log: Log, run: str = "") -> RunNames:
-    """Where `run` reads and writes, or the run that is live where none is named. Raises NotFound."""
+    """Topics and groups of a run (default: the live run). Raises NotFound."""
     control = Control(log)
     if not run:
         return names_of_live(control)

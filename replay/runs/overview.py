@@ -1,4 +1,4 @@
-"""All runs of a log as they stand: for `farmwatch runs`, from `control` and offsets; no row of a site is read."""
+"""The state of each run, for `farmwatch runs`: read from `control` and offsets, without reading site rows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from shlex import quote
 
 from replay.runs.lookup import ever_live
-from replay.runs.phases import Advance, RunProgress, ask_phase, groups_of, progress_of
+from replay.runs.phases import PhaseProgress, RunProgress, groups_of, progress_of, request_phase
 from replay.runs.topology import lag_by_group
 from replay.runs.window import FOLLOW, window_text
 from stream.log.contract import Log
@@ -15,45 +15,45 @@ from stream.schema.control import Control
 from stream.schema.runs import Run, RunStatus
 
 LIVE_NOW, WAS_LIVE = "live", "was live"
-STOPPED = "stopped"  # nobody is at work on it, after a signal, a kill or an error
+STOPPED = "stopped"  # no process is at work on it, after a signal, a kill or an error
 
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """A run as it stands. Times in ms; a rate in records a second."""
+    """The current state of a run. Times in ms; rate in records per second."""
 
     run: Run
     state: str  # see `state_of`
     progress: RunProgress
-    rate: float | None = None  # since the process at work on it began; None of one that only waits for what comes
+    rate: float | None = None  # since its process began; None if it only waits for new records
     eta_s: float | None = None
-    lags: Mapping[str, int] = field(default_factory=dict)  # group -> records that it has not dealt with
+    lags: Mapping[str, int] = field(default_factory=dict)  # group -> unprocessed records
     members: Sequence[str] = ()
-    live_until: int = 0  # when a cutover put another run in its place; 0 = none did
+    live_until: int = 0  # when a cutover replaced it; 0 = never
 
     @property
     def lag(self) -> int:
-        """Records up to the ends of the live topics that it has not dealt with."""
+        """Unprocessed records up to the ends of the live topics."""
         return sum(self.lags.values())
 
     @property
     def is_live(self) -> bool:
-        """Whether the live stages carry it on."""
+        """Whether the live stages process this run."""
         return self.state == LIVE_NOW
 
     @property
     def to_at(self) -> int:
-        """The end of its window; 0 = none: the live stages continue a run beyond the end of its replay."""
+        """The end of its window; 0 = none. The live stages continue a run beyond the end of its replay."""
         return self._until(self.run.to_at)
 
     @property
     def ended_at(self) -> int:
-        """When it ended, or was put out of being live; 0 = it did not, or it goes on."""
+        """When it ended, or a cutover replaced it; 0 = not yet."""
         return self._until(self.run.ended_at)
 
     @property
     def window(self) -> str:
-        """The window in words."""
+        """The window as text."""
         text = window_text(self.run.from_at, self.to_at)
         return f"{text.removesuffix(FOLLOW)}{LIVE_NOW}" if self.is_live else text
 
@@ -64,57 +64,59 @@ class RunState:
 
     @property
     def _replayed(self) -> bool:
-        """Whether it is a replay still: the live stages neither carry it on nor did."""
+        """Whether it is a replay that was never live."""
         return self.state not in (LIVE_NOW, WAS_LIVE)
 
     @property
-    def phases(self) -> Sequence[Advance]:
-        """How far each phase of a replay is."""
-        return self.progress.advances if self._replayed else ()
+    def phases(self) -> Sequence[PhaseProgress]:
+        """The progress of each phase of a replay."""
+        return self.progress.phases if self._replayed else ()
 
     @property
     def phase(self) -> str:
-        """The phase of a replay that is under way; "" = none: heartbeats are no phase of a run that is up to date."""
+        """The current phase of a replay; "" = none. A run that is up to date has none: its lag is only heartbeats."""
         up_to_date = self.run.follows and not self.lag
         return self.progress.phase if self._replayed and not up_to_date else ""
 
     @property
     def done(self) -> str:
-        """The share of a replay that is done, or that it follows now."""
+        """The finished share of a replay, as text; "follows" if it processes new records."""
         if self.run.follows or not self._replayed:
             return "follows" if self.state == RunStatus.RUNNING else ""
         return f"{self.progress.share:.0%}"
 
     @property
     def tallied(self) -> tuple[int, int] | None:
-        """Articles, and those of them without a score, when a replay was done last."""
+        """Articles, and unscored articles, at the end of the last replay."""
         run = self.run
         known = self._replayed and run.articles is not None and run.unscored is not None
         return (run.articles or 0, run.unscored or 0) if known else None
 
     @property
     def resume(self) -> str:
-        """The command that resumes it; "" unless it is stopped."""
+        """The command that resumes the run; "" unless it is stopped."""
         if self.state != STOPPED:
             return ""
-        settings = self.run.measured_by.items() if self.run.remeasures else ()  # it may have to measure further
+        settings = (
+            self.run.measured_by.items() if self.run.remeasures else ()
+        )  # a resumed run may have to measure more pages
         flags = (f" --set {quote(f'{name}={value}')}" for name, value in settings)
         return f"farmwatch replay --name {self.run.shown}{''.join(flags)}"
 
 
 def run_states(log: Log, control: Control, now_ms: int) -> list[RunState]:
-    """Every run, the live one first, then by the time of their begin. Raises LogUnavailable."""
+    """All runs, the live one first, then by creation time. Raises LogUnavailable."""
     runs = sorted(control.runs.values(), key=lambda run: (run.name != control.alias.run, run.created_at, run.name))
     return [run_state(log, control, run, now_ms) for run in runs]
 
 
 def run_state(log: Log, control: Control, run: Run, now_ms: int) -> RunState:
-    """One run as it stands. Raises LogUnavailable."""
+    """The state of one run. Raises LogUnavailable."""
     if run.state == RunStatus.REMOVED or run.names().sites not in log.topics():
         return RunState(run, state_of(log, control, run), RunProgress([]), live_until=live_until(control, run))
     members = members_of(log, run)
     state = state_of(log, control, run, members)
-    progress = progress_of(log, run, asks=bool(log.members(ask_phase(run).group)))
+    progress = progress_of(log, run, requesting=bool(log.members(request_phase(run).group)))
     lags = lag_by_group(log, control, run)
     rate = eta_s = None
     passed_s = (now_ms - run.began_at) / 1000
@@ -127,20 +129,20 @@ def run_state(log: Log, control: Control, run: Run, now_ms: int) -> RunState:
 
 
 def members_of(log: Log, run: Run) -> list[str]:
-    """Processes at work on a run, by name; one that was killed counts until its lease or session ends."""
+    """Names of the processes at work on a run. A killed process counts until its lease or session ends."""
     return sorted({member for group in groups_of(run) for member in log.members(group)})
 
 
 def live_until(control: Control, run: Run) -> int:
-    """When a cutover put another run in its place last, ms UTC; 0 where none did."""
+    """When a cutover last replaced this run as the live one, ms UTC; 0 = never."""
     return max((move.at for move in control.cutovers if move.from_run == run.name), default=0)
 
 
 def state_of(log: Log, control: Control, run: Run, members: Sequence[str] | None = None) -> str:
-    """The word: that of its row, but for the run that is live, those that were, and those that nobody is at work on.
+    """The state as a word: live, was live, running, stopped, done, cancelled or removed.
 
-    A run that was live and that a replay is at work on is running; a live stage that is still leaving it is none.
-    `members` are those of `members_of`, where they were asked for already. Raises LogUnavailable.
+    A run that was live is "running" while a replay works on it; live stages that are still leaving it do not count.
+    `members` saves a second call of `members_of`. Raises LogUnavailable.
     """
     if run.name == control.alias.run:
         return LIVE_NOW

@@ -1,4 +1,4 @@
-"""Removing a run: what it frees, why it may not go, and its end. Broken off, it is made again."""
+"""Removes a run with its topics, groups and state. An interrupted removal can be repeated."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from replay.runs.control_update import ControlUpdate, change
+from replay.runs.control_update import ControlUpdate, update_control
 from replay.runs.lookup import ever_live
 from replay.runs.overview import members_of
 from replay.runs.phases import groups_of, stores_of, topics_of
@@ -17,27 +17,29 @@ from stream.text.user_errors import RunRefused
 
 
 class RunNeeded(RunRefused):
-    """A run cannot be removed: it is live, somebody is at work on it, or another run rests on it.
+    """A run cannot be removed: it is live, a process works on it, or another run judges its features.
 
-    The operator does what the message says, or keeps the run.
+    The operator follows the message, or keeps the run.
     """
 
 
-def why_not(log: Log, control: Control, run: Run, *, force: bool = False, leaving: Collection[str] = ()) -> str:
-    """Why the run cannot be removed now, and what to do; "" = it can. Those `leaving` go before it."""
+def removal_obstacle(
+    log: Log, control: Control, run: Run, *, force: bool = False, leaving: Collection[str] = ()
+) -> str:
+    """Why the run cannot be removed now, and what to do; "" = it can. The runs in `leaving` are removed before it."""
     if run.name == control.alias.run:
-        return f"the run {run.shown} is live: `farmwatch cutover` puts another one in its place first"
+        return f"the run {run.shown} is live: make another run live first, with `farmwatch cutover`"
     if run.name == LIVE:
-        return f"the run {run.shown} has the plain topics, in which the log began: it stays"
+        return f"the run {run.shown} is the first run of the log and cannot be removed"
     if run.name == control.alias.before and not force:
         live = shown_run(control.alias.run)
-        return f"the run {run.shown} was live before {live}: `farmwatch cutover --back` needs it; or --force"
+        return f"the run {run.shown} was live before {live}: `farmwatch cutover --back` needs it. --force removes it"
     members = members_of(log, run)
     if members:
         end = "stop them" if run.name in ever_live(control) else f"`farmwatch runs cancel {run.shown}`"
         return (
             f"{', '.join(members)} {'is' if len(members) == 1 else 'are'} at work on the run {run.shown}:"
-            f" {end} first; a process that was killed counts for some seconds more"
+            f" {end} first. A killed process counts for a few seconds more"
         )
     gone = {run.name, *leaving, *(other.name for other in control.runs.values() if other.state == RunStatus.REMOVED)}
     judging = [other for other in control.runs.values() if run.remeasures and other.features == run.features]
@@ -46,27 +48,27 @@ def why_not(log: Log, control: Control, run: Run, *, force: bool = False, leavin
     return ""
 
 
-def what_it_frees(log: Log, run: Run) -> Mapping[str, TopicSize]:
-    """Topics of the run's own, changelogs included, and what they hold."""
+def topic_sizes(log: Log, run: Run) -> Mapping[str, TopicSize]:
+    """The sizes of the topics that belong to the run, changelogs included."""
     return log.sizes([topic.name for topic in topics_of(run, 1)])
 
 
 def remove(log: Log, name: str, *, force: bool = False) -> None:
-    """Remove a run with all that is its own.
+    """Remove a run with its topics, groups and state.
 
-    Its row says first that it is being removed, so that nobody resumes it. Raises RunNeeded, StreamError.
+    Its row is marked as removed first, so that no process resumes it. Raises RunNeeded, StreamError.
     """
 
     def mark(control: Control) -> ControlUpdate | None:
         run = control.runs.get(name)
         if run is None:
             return None
-        reason = why_not(log, control, run, force=force)
+        reason = removal_obstacle(log, control, run, force=force)
         if reason:
             raise RunNeeded(reason)
         return ControlUpdate(msgspec.structs.replace(run, state=RunStatus.REMOVED))
 
-    run = change(log, mark)
+    run = update_control(log, mark)
     if run is None:
         return
     topics = [topic.name for topic in topics_of(run, 1) if not topic.name.startswith("state.")]

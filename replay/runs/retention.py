@@ -1,9 +1,9 @@
-"""What retention must leave: the records that a run has still to read.
+"""Offsets that retention must keep: records that a run still has to read.
 
-Held are the records that the live run and replays have not read, and, for BACK_DAYS after a cutover, those that the run
-before has not read. A run that was live longer ago holds nothing: its unread records would grow for ever. Left out are
-compacted topics, which lose no key, and topics of which only new records are unread: no retention is that short, and on
-Kafka a topic that is named keeps everything.
+These are the unread records of the live run and of unfinished replays, and, for BACK_DAYS after a cutover, those of the
+previous live run. Older live runs keep nothing: their unread records would grow without end. Compacted topics are left
+out because they lose no key. Topics whose unread records are all new are left out too: no retention is that short, and
+on Kafka a topic in this result keeps all its records.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ _DAY_MS = 86_400_000
 Committed = Callable[[str, str], Sequence[int | None]]  # (group, topic) -> offsets
 
 
-def needed(log: Log, control: Control, now_ms: int) -> dict[str, list[int]]:
-    """Topic -> offset per partition from which on records are to stay, see `Log.expire`."""
+def offsets_to_keep(log: Log, control: Control, now_ms: int) -> dict[str, list[int]]:
+    """Topic -> first offset to keep in each partition, see `Log.expire`."""
     holding = list(holding_runs(control.runs, control.alias, ever_live(control), now_ms))
-    unread = needed_by(holding, log.topics(), log.committed)
+    unread = oldest_unread(holding, log.topics(), log.committed)
     return {topic: offsets for topic, offsets in unread.items() if _some_are_old(log, topic, offsets, now_ms)}
 
 
 def _some_are_old(log: Log, topic: str, offsets: Sequence[int], now_ms: int) -> bool:
-    """Whether a record that is kept, from these offsets on, is older than a day."""
+    """Whether an existing record from these offsets on is older than a day."""
     first_new = log.offset_at(topic, now_ms - _DAY_MS)
     return any(
         max(offset, kept) < new for offset, kept, new in zip(offsets, log.beginning(topic), first_new, strict=True)
@@ -40,7 +40,7 @@ def _some_are_old(log: Log, topic: str, offsets: Sequence[int], now_ms: int) -> 
 
 
 def holding_runs(runs: Mapping[str, Run], alias: Alias, were_live: Collection[str], now_ms: int) -> Iterator[Run]:
-    """The runs that have still to read something; `were_live` names those that are live or were."""
+    """The runs with unread records; `were_live` names those that are or were live."""
     for name, run in runs.items():
         if run.state == RunStatus.REMOVED:
             continue
@@ -54,15 +54,15 @@ def holding_runs(runs: Mapping[str, Run], alias: Alias, were_live: Collection[st
 
 
 def renew_idle(log: Log, control: Control) -> None:
-    """Keep the offsets of runs that nobody is at work on: a broker would forget them within days."""
+    """Renew the offsets of idle runs: a broker would delete them within days."""
     for name, run in control.runs.items():
         if name != control.alias.run and run.state != RunStatus.REMOVED:
             for group, topics in reads_of_run(run.names()).items():
                 renew_offsets(log, group, topics)
 
 
-def needed_by(runs: Sequence[Run], partitions: Mapping[str, int], committed: Committed) -> dict[str, list[int]]:
-    """The least offset of each topic and partition that one of the runs has not read. Topics not there are left out."""
+def oldest_unread(runs: Sequence[Run], partitions: Mapping[str, int], committed: Committed) -> dict[str, list[int]]:
+    """The lowest unread offset of each topic and partition, over all runs. Missing topics are left out."""
     found: dict[str, list[int]] = {}
     for run in runs:
         for group, topics in reads_of_run(run.names()).items():

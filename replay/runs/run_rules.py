@@ -1,4 +1,4 @@
-"""A run with the rules that it judges by, as `control` has them."""
+"""A run with its ruleset, both read from `control`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from stream.text.user_errors import NotFound
 
 @dataclass(frozen=True)
 class RunRules:
-    """A run and the text of its ruleset, as `control` has them."""
+    """A run and the text of its ruleset."""
 
     run: Run
-    text: str = ""  # "" = it is not there
+    text: str = ""  # "" = not in the log
 
     @cached_property
     def ruleset(self) -> Ruleset:
-        """The ruleset as this farmwatch reads it. Raises BadRuleset, NotFound."""
+        """The parsed ruleset. Raises BadRuleset, NotFound."""
         run = self.run
         if not self.text:
             raise NotFound(f"run {run.shown}: its ruleset {run.ruleset} {run.digest} is not in the log")
@@ -28,7 +28,7 @@ class RunRules:
 
     @property
     def names(self) -> RunNames:
-        """Where the run reads and writes while it is live."""
+        """Topics and groups of the run while it is live."""
         return self.run.names(is_live=True)
 
 
@@ -38,7 +38,7 @@ def rules_of(control: Control, run: Run) -> RunRules:
 
 
 def method_name(text: str) -> str:
-    """Name and digest of a site method that a run keeps as text; "" for none."""
+    """Name and digest of a site method that is stored as text; "" for none."""
     from scoring.errors import BadSiteNumbers
     from scoring.sites.stored_method import method_of_text
 
@@ -47,10 +47,10 @@ def method_name(text: str) -> str:
     try:
         method = method_of_text(text)
     except BadSiteNumbers:
-        return "that another version of farmwatch wrote"
+        return "of another version of farmwatch"
     return f"{method.name} {method.digest}"
 
 
 def live_now(control: Control) -> RunRules | None:
-    """The live run; None while no live stage has ever begun."""
+    """The live run; None before the first live stage."""
     return None if control.live is None else rules_of(control, control.live)

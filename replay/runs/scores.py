@@ -1,7 +1,7 @@
-"""Which detectors SCORE runs, and which texts have a score, wait for one, or were never requested: read from the log.
+"""Reads from the log which detectors SCORE runs, and which texts have a score, wait for one, or were never requested.
 
-A replay requests scores of those detectors only that SCORE wrote to `control` at its last start, whatever a
-configuration says: a request that SCORE cannot answer as wanted would be lost.
+A replay requests scores only of the detectors that SCORE wrote to `control` at its last start. The configuration does
+not count: a request that SCORE cannot answer would be lost.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from stream.schema.roles import Role
 from stream.schema.runs import Run
 from stream.schema.topics import REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
-_NONE = b""  # the key that says how far a partition was read
-_FIRST_KEPT = 16  # features among whose verdicts the first one is looked for
+_NONE = b""  # a key without a score, for the position in a partition
+_FIRST_KEPT = 16  # features whose verdicts are searched for the first one
 
 
 def announce_detectors(log: Log, detectors: Sequence[str], clock: Clock = wall_ms) -> None:
-    """As SCORE, before it reads a request: write its detectors down, if they are others than those that stand there.
+    """Write the detectors of SCORE to `control` if they changed. SCORE calls this before it reads a request.
 
     Raises as `Log.append`.
     """
@@ -39,30 +39,30 @@ def announce_detectors(log: Log, detectors: Sequence[str], clock: Clock = wall_m
 
 
 def scored_detectors(control: Control, config: ReplaySettings) -> list[str]:
-    """Identities that SCORE runs; those that are configured where it never said; none where that cannot be known."""
+    """Identities of the detectors that SCORE runs; before its first start the configured ones; [] = unknown."""
     if control.scorers is not None:
         return control.scorers.detectors
     return configured_detectors(config)
 
 
 def configured_detectors(config: ReplaySettings) -> list[str]:
-    """Identities that SCORE runs once it is restarted; none where that cannot be known here."""
+    """Identities of the detectors that SCORE runs after a restart; [] = unknown on this machine."""
     try:
         return detector_identities(config.score)
-    except ScoringError:  # what they are made of may be where SCORE runs
+    except ScoringError:  # the files of a detector may be only where SCORE runs
         return []
 
 
 def is_scored(control: Control, config: ReplaySettings, detector: str) -> bool:
-    """Whether SCORE runs a detector; also where that is not known: a request names what is wanted."""
+    """Whether SCORE runs a detector; True if that is unknown, because a request names its detector."""
     detectors = scored_detectors(control, config)
     return not detectors or detector in detectors
 
 
 def known_texts(log: Log, detector: str) -> KnownScores:
-    """The texts that a detector has scored, or that SCORE is asked for and has not come to, whichever run asked.
+    """The texts that a detector has scored, and those that wait for SCORE, whichever run requested them.
 
-    What is asked for later is not taken in; what is scored later is, by `read_on`.
+    `read_on` adds later scores, but not later requests.
     """
     unread = _unread_requests(log, (REPLAY_REQUESTS, SCORE_REQUESTS))
     looked_at: set[int] = set()
@@ -70,7 +70,7 @@ def known_texts(log: Log, detector: str) -> KnownScores:
     def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
         spans = {at: span for at, span in unread.items() if at.partition in after.keys() - looked_at}
         looked_at.update(after)
-        for partition, request in _waiting(log, spans):  # before the scores: what is answered meanwhile is among them
+        for partition, request in _waiting(log, spans):  # before the scores, which include new answers
             if request.detector in ("", detector):
                 yield partition, -1, f"{request.site} {request.text_digest}:{detector}".encode()
         yield from score_keys(log)(after)
@@ -79,10 +79,10 @@ def known_texts(log: Log, detector: str) -> KnownScores:
 
 
 def unrequested_texts(log: Log, run: Run, known: Callable[[], KnownScores] | None = None) -> UnrequestedTexts:
-    """The articles of a run without a score of its detector, and without a request that SCORE has still to read.
+    """The articles of a run without a score of its detector and without a waiting request.
 
-    Those whose features left the log are no more to be asked for, and left out. `known` gives texts that have a score
-    or wait for one; None: those of the log, as it is when a partition is looked at.
+    Articles whose features expired are left out: no score can be requested for them. `known` gives the texts that have
+    a score or wait for one. Default: read from the log when a partition is read.
     """
     return UnrequestedTexts(
         lambda partition: _articles(log, run, partition), known or (lambda: known_texts(log, run.detector))
@@ -90,7 +90,7 @@ def unrequested_texts(log: Log, run: Run, known: Callable[[], KnownScores] | Non
 
 
 def count_unrequested(log: Log, run: Run, stopped: Callable[[], bool] = lambda: False) -> int:
-    """Texts of the run to request scores for; 0 once `stopped` is true. Raises LogUnavailable."""
+    """Number of texts of the run without a request; 0 once `stopped` is true. Raises LogUnavailable."""
     known = known_texts(log, run.detector)
     unrequested = unrequested_texts(log, run, lambda: known)
     texts = 0
@@ -103,14 +103,14 @@ def count_unrequested(log: Log, run: Run, stopped: Callable[[], bool] = lambda: 
 
 
 def requests_wait(log: Log) -> bool:
-    """Whether SCORE has still to read requests of replays. Raises LogUnavailable."""
+    """Whether requests of replays wait for SCORE. Raises LogUnavailable."""
     if REPLAY_REQUESTS not in log.topics():
         return False
     return next(_waiting(log, _unread_requests(log, (REPLAY_REQUESTS,))), None) is not None
 
 
 def score_keys(log: Log) -> ScoreKeys:
-    """The keys of the scores on the log, of any detector, as `KnownScores` reads them."""
+    """Reads the keys of the stored scores of all detectors, as `KnownScores` needs them."""
 
     def keys(after: Mapping[int, int]) -> Iterator[tuple[int, int, bytes]]:
         ends = log.end(SCORES)
@@ -120,18 +120,18 @@ def score_keys(log: Log) -> ScoreKeys:
             if message.value:
                 yield message.partition, message.offset, message.key
         for at, (_, end) in spans.items():
-            yield at.partition, end - 1, _NONE  # markers of transactions may stand there
+            yield at.partition, end - 1, _NONE  # the last offset may be a transaction marker
 
     return keys
 
 
 def _unread_requests(log: Log, topics: Iterable[str]) -> dict[At, tuple[int, int]]:
-    """The offsets that SCORE has not dealt with."""
+    """The offsets that SCORE has not processed."""
     return {at: span for topic in topics for at, span in unread_of(log, Role.SCORE.value, topic).items()}
 
 
 def _waiting(log: Log, spans: Mapping[At, tuple[int, int]]) -> Iterator[tuple[int, ScoreRequest]]:
-    """(partition, request) of these offsets. One that cannot be read waits for nothing."""
+    """(partition, request) of these offsets. Unreadable requests are left out."""
     return ((message.partition, request) for message, request in records_of(ScoreRequest, log.read_all(spans)))
 
 
@@ -143,9 +143,9 @@ def _articles(log: Log, run: Run, partition: int) -> Iterator[ArticleText]:
 
 
 def _first_to_ask(log: Log, run: Run, partition: int) -> int:
-    """Offset of the first verdict whose features are still there: verdicts stand in the order of their features.
+    """Offset of the first verdict whose features still exist: verdicts have the order of their features.
 
-    Where that is not known, because JUDGE could process none of the first ones, the first verdict.
+    If that is unknown, because JUDGE could process none of the first features, the first verdict.
     """
     topic, names = run.features, run.names()
     first = log.beginning(names.verdicts)[partition]
@@ -156,7 +156,7 @@ def _first_to_ask(log: Log, run: Run, partition: int) -> int:
     features = list(islice(filter(is_record, log.read(topic, partition, kept, judged)), _FIRST_KEPT))
     if not features:
         return log.end(names.verdicts)[partition]
-    ids = {measured.id for _, measured in records_of(Features, features)}  # one that cannot be read has no verdict
+    ids = {measured.id for _, measured in records_of(Features, features)}  # an unreadable record has no verdict
     for message, verdict in records_of(JudgedPage, log.read(names.verdicts, partition, first)):
         if verdict.id in ids:
             return message.offset

@@ -1,4 +1,4 @@
-"""The newest row of every site, read from the `sites` of a run and followed cheaply."""
+"""The newest row of every site of a run, with incremental refresh."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from stream.processing.topic_reader import rows_of
 from stream.schema.records import SiteState
 from stream.schema.topics import SITES
 
-_DIGEST_SHOWN = 8  # hexadecimal digits: enough to tell the rulesets of one log apart
-COLUMNS = (  # what two headings of the tables of sites mean
+_DIGEST_SHOWN = 8  # hexadecimal digits: enough to distinguish the rulesets of one log
+COLUMNS = (  # legend of two columns in tables of sites
     "used: scored pages on which the verdict rests; most dropped by: the rule that failed most of the site's pages"
 )
 
 
 class SiteTable:
-    """site -> its newest row; `refresh` reads only what came since the last time."""
+    """site -> its newest row; `refresh` reads only new records."""
 
     def __init__(self, log: Log, topic: str = SITES) -> None:
-        """Start empty; nothing is read before `refresh`."""
+        """Start empty; call `refresh` to read."""
         self._log = log
         self._topic = topic
         self._next: dict[int, int] = {}
         self._rows: dict[str, SiteState] = {}
 
     def refresh(self) -> None:
-        """Read up to the end of the topic; a row that cannot be read stays as it was. Raises as `Log.read_all`."""
+        """Read to the end of the topic. An unreadable row changes nothing. Raises as `Log.read_all`."""
         ends = self._log.end(self._topic)
         spans = enumerate(zip(self._log.beginning(self._topic), ends, strict=True))
         unread = {At(self._topic, place): (max(first, self._next.get(place, 0)), end) for place, (first, end) in spans}
@@ -39,21 +39,21 @@ class SiteTable:
                 self._rows.pop(message.key.decode(errors="replace"), None)
             else:
                 self._rows[row.site] = row
-        self._next = dict(enumerate(ends))  # behind the last record a transaction's marker may stand
+        self._next = dict(enumerate(ends))  # a transaction marker may follow the last record
 
     @property
     def ends(self) -> list[int]:
-        """How far each partition was read."""
+        """The read position of each partition."""
         return list(self._next.values())
 
     def rows(self) -> list[SiteState]:
-        """All rows, by name of the site."""
+        """All rows, sorted by site."""
         return [self._rows[site] for site in sorted(self._rows)]
 
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Sums over the rows of a run; canary sites are left out."""
+    """Sums over the rows of a run, without canary sites."""
 
     sites: int = 0
     pages: int = 0
@@ -62,12 +62,12 @@ class Counts:
 
     @property
     def mostly_unscored(self) -> bool:
-        """Whether more than half of the articles have no score, so that the rate rests on the rest."""
+        """Whether more than half of the articles have no score."""
         return 2 * self.unscored > self.articles
 
 
 def read_rows(log: Log, topic: str) -> list[SiteState]:
-    """The newest row of each site on a topic of rows, by name of the site."""
+    """The newest row of each site on a topic, sorted by site."""
     if topic not in log.topics():
         return []
     table = SiteTable(log, topic)
@@ -87,18 +87,18 @@ def counts_of(rows: Iterable[SiteState]) -> Counts:
 
 
 def read_sites(log: Log, run: str = "") -> list[SiteState]:
-    """All site rows of a run now, by name of the site; by default of the live run. None where it has no topic yet.
+    """All site rows of a run (default: the live run), sorted by site; [] if it has no topic yet.
 
-    Raises NotFound for a run that is not there.
+    Raises NotFound for an unknown run.
     """
     return read_rows(log, names_to_read(log, run).sites)
 
 
 def ruleset_of(row: SiteState) -> str:
-    """Name and short digest of the ruleset that judged the site last; "" for a site without a verdict on any page."""
+    """Name and short digest of the ruleset that last judged the site; "" for a site without a verdict."""
     return short_ruleset(row.ruleset, row.digest) if row.ruleset else ""
 
 
 def short_ruleset(name: str, digest: str) -> str:
-    """A ruleset as people tell it from others."""
+    """A ruleset by name and short digest."""
     return f"{name} {digest[:_DIGEST_SHOWN]}"

@@ -1,12 +1,12 @@
-"""Which group reads which topics: the way of the data as a table, and how far each group is behind.
+"""Which group reads which topics, and the lag of each group.
 
-The table stands here so that looking at a log needs none of the stages; a test compares it with them. MEASURE, JUDGE
-and TALLY carry on the run that is live, whose groups and topics may have names of their own.
+The table is separate so that reading a log imports no stage; a test compares it with the stages. MEASURE, JUDGE and
+TALLY serve the live run, whose groups and topics may have their own names.
 
-Heartbeats, transaction markers, gaps of compaction and scores of other detectors are no records of a run, so offsets
-alone do not tell how far it is behind: a run that was done in the evening would be a thousand behind in the morning.
-The unread part is read until more is found than a cutover takes, or PASSED_OVER scores of others were; beyond that
-each offset counts.
+Heartbeats, transaction markers, gaps of compaction and scores of other detectors are not records of a run, so offsets
+alone overstate its lag: a run that was done in the evening would be a thousand records behind in the morning. Therefore
+the unread part is read, until it has more records than a cutover accepts, or MAX_OTHER_SCORES scores of other
+detectors. Beyond that each offset counts.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from stream.schema.runs import LIVE, Run, RunNames, names_of
 from stream.schema.topics import DECISIONS, HITS, PAGES, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES
 
 Reads = Mapping[str, tuple[str, ...]]  # group -> topics
-MAX_LAG = 1000  # records that the live stages may have to catch up with after a cutover: seconds of work
-PASSED_OVER = 100_000  # scores of other detectors that are read over: a second's work
+MAX_LAG = 1000  # largest lag that a cutover accepts: seconds of work for the live stages
+MAX_OTHER_SCORES = 100_000  # scores of other detectors that are skipped: one second of work
 
 
 def reads_of_run(names: RunNames) -> Reads:
-    """What the groups of a run read."""
+    """Group -> topics, of the groups of a run."""
     return {
         names.measure_group: (PAGES,),
         names.judge_group: (names.features,),
@@ -36,24 +36,24 @@ def reads_of_run(names: RunNames) -> Reads:
 
 
 def reads_of_live(names: RunNames) -> Reads:
-    """What all groups read while the run of these names is live, in the order of the data."""
+    """Group -> topics, of all groups while the run with these names is live, in the order of the data."""
     measure, judge, tally = reads_of_run(names).items()
     score = ("score", (SCORE_REQUESTS, REPLAY_REQUESTS))
     return dict((("crawl", (HITS, DECISIONS)), measure, judge, score, tally))
 
 
-READS: Reads = reads_of_live(names_of(LIVE, is_live=True))  # with the run that a log begins with
+READS: Reads = reads_of_live(names_of(LIVE, is_live=True))  # of the first run
 
 
 @dataclass(frozen=True, slots=True)
 class TopicState:
-    """A topic as it stands: `records` counts kept offsets, on Kafka transaction markers included."""
+    """The current state of a topic; `records` counts stored offsets, on Kafka transaction markers included."""
 
     name: str
     partitions: int
     beginning: list[int]
     end: list[int]
-    lag: dict[str, int]  # group -> records between what it has committed and the end
+    lag: dict[str, int]  # group -> records between its committed offsets and the ends
 
     @property
     def records(self) -> int:
@@ -62,7 +62,7 @@ class TopicState:
 
 
 def topic_states(log: Log) -> list[TopicState]:
-    """Every topic of the log, by name, with the lag of the groups at work: those of the run that is live."""
+    """Every topic of the log, by name, with the lag of the groups of the live run."""
     states = []
     reads = reads_of_live(names_of_live(Control(log)))
     for name, partitions in sorted(log.topics().items()):
@@ -72,23 +72,28 @@ def topic_states(log: Log) -> list[TopicState]:
 
 
 def lag_of(log: Log, group: str, reads: Reads = READS) -> int:
-    """Records that a group has not dealt with, over all its topics. Raises UnknownTopic."""
+    """Unprocessed records of a group, over all its topics. Raises UnknownTopic."""
     return sum(lag_on(log, group, topic) for topic in reads[group])
 
 
 def lag_by_group(
-    log: Log, control: Control, run: Run, limit: int = MAX_LAG, exact: int = MAX_LAG, passed_over: int = PASSED_OVER
+    log: Log,
+    control: Control,
+    run: Run,
+    limit: int = MAX_LAG,
+    exact: int = MAX_LAG,
+    max_other_scores: int = MAX_OTHER_SCORES,
 ) -> dict[str, int]:
-    """Group -> records that a run has not dealt with; exact up to `limit` and `exact`, past so many scores of others.
+    """Group -> unprocessed records of a run; exact up to `limit` and `exact`.
 
-    Of MEASURE only where the live run has other features: else the run waits for the same ones as that does. Raises
+    MEASURE is included only if the live run has other features; otherwise both runs wait for the same features. Raises
     UnknownTopic, LogUnavailable.
     """
     reads: Reads = reads_of_run(run.names())
     live = control.live
     if live is not None and live.features == run.features:
         reads = {group: topics for group, topics in reads.items() if group != run.names().measure_group}
-    return records_behind(log, reads, limit, run.detector, exact, passed_over)
+    return records_behind(log, reads, limit, run.detector, exact, max_other_scores)
 
 
 def records_behind(
@@ -97,43 +102,43 @@ def records_behind(
     limit: int = MAX_LAG,
     detector: str = "",
     exact: int = MAX_LAG,
-    passed_over: int = PASSED_OVER,
+    max_other_scores: int = MAX_OTHER_SCORES,
 ) -> dict[str, int]:
-    """Group -> records of its topics that it has not dealt with; exact as `lag_by_group` is. Raises UnknownTopic.
+    """Group -> unprocessed records on its topics; exact as in `lag_by_group`. Raises UnknownTopic.
 
-    Of scores those of `detector`; "" = all.
+    Only scores of `detector` count; "" = all.
     """
     unread: dict[At, tuple[int, int]] = {}
     group_of: dict[str, str] = {}
-    for group, topics in reversed(list(reads.items())):  # what TALLY reads is small, pages are large
+    for group, topics in reversed(list(reads.items())):  # TALLY first: its records are small, pages are large
         for topic in topics:
             group_of[topic] = group
             unread |= unread_of(log, group, topic)
     lag = dict.fromkeys(reads, 0)
     offsets = sum(last - first for first, last in unread.values())
     exact = max(limit, exact) if offsets > limit else exact  # records are no more than offsets
-    for topic, records in _records_in(log, unread, exact, detector, passed_over).items():
+    for topic, records in _records_in(log, unread, exact, detector, max_other_scores).items():
         lag[group_of[topic]] += records
     return lag
 
 
 def _records_in(
-    log: Log, spans: Mapping[At, tuple[int, int]], exact: int, detector: str, most_of_others: int
+    log: Log, spans: Mapping[At, tuple[int, int]], exact: int, detector: str, max_other_scores: int
 ) -> dict[str, int]:
-    """Topic -> records in these spans of offsets; what is left once `exact` are found counts by offsets."""
+    """Topic -> records in these offsets. After `exact` records the rest counts by offsets."""
     left = dict(spans)
     found = dict.fromkeys((at.topic for at in spans), 0)
-    met = passed_over = 0
+    met = max_other_scores = 0
     for message in log.read_all(spans):
         at = At(message.topic, message.partition)
         left[at] = (message.offset + 1, left[at][1])
         if is_record(message):
             if _is_of_another(message, detector):
-                passed_over += 1
+                max_other_scores += 1
             else:
                 found[at.topic] += 1
                 met += 1
-        if met > exact or passed_over > most_of_others:
+        if met > exact or max_other_scores > max_other_scores:
             break
     else:
         return found
@@ -143,7 +148,7 @@ def _records_in(
 
 
 def _is_of_another(message: Message, detector: str) -> bool:
-    """Whether it is a score of another detector, as its key says: site, space, text digest, colon, identity."""
+    """Whether it is a score of another detector. Its key: site, space, text digest, colon, identity."""
     if message.topic != SCORES or not detector:
         return False
     given_by = message.key.partition(b" ")[2].partition(b":")[2]

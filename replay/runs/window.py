@@ -1,4 +1,4 @@
-"""The window of a run: what was asked for in words, as times, and as offsets of a topic; and what a topic still has."""
+"""The window of a run: as text, as times and as offsets of a topic."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _DAY_MS = 86_400_000
 
 
 class OutsideRetention(FarmwatchError):
-    """Records that a window asks for were deleted. The operator takes a window within what the message names."""
+    """Records of the window were deleted. The operator chooses a window within the range in the message."""
 
 
 class WindowOffsets(NamedTuple):
-    """A window on a topic, as offsets per partition; and what of it was deleted in some of the partitions."""
+    """A window as offsets per partition, with the gaps where records were deleted."""
 
     start: list[int]
     stop: list[int]  # exclusive
@@ -31,14 +31,14 @@ class WindowOffsets(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """Which records are asked for: those appended from `from_at` on and before `to_at`, ms UTC.
+    """The records of a window: appended at or after `from_at` and before `to_at`, ms UTC.
 
-    `of` is the run whose window it is, whose offsets are taken over where they can be.
+    If `run` is set, the window is taken over from that run, with its offsets where possible.
     """
 
     from_at: int = 0  # 0 = the earliest that is kept
-    to_at: int = 0  # 0 = it follows
-    of: Run | None = None
+    to_at: int = 0  # 0 = no end
+    run: Run | None = None
     to_end: bool = False  # `to_at` is now: up to the ends of the topics
 
     @property
@@ -48,18 +48,18 @@ class Window:
 
 
 def window_text(from_at: int, to_at: int) -> str:
-    """A window in words."""
+    """A window as text."""
     begin = moment(from_at) if from_at else EARLIEST
     return f"{begin} .. {moment(to_at) if to_at else FOLLOW}"
 
 
 def run_window(run: Run) -> str:
-    """The window of a run in words."""
+    """The window of a run as text."""
     return window_text(run.from_at, run.to_at)
 
 
 def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_ms: int) -> Window:
-    """The window of `--from` and `--to`; None: earliest, and now, or the end of the run that --from names.
+    """Parse the window of `--from` and `--to`. None = earliest, and now or the end of the run that --from names.
 
     Raises UsageError.
     """
@@ -69,15 +69,15 @@ def read_window(from_: str | None, to: str | None, runs: Mapping[str, Run], now_
     from_at = of.from_at if of is not None else _begin(from_ or EARLIEST, runs, now_ms)
     if of is not None and (to is None or (of.follows and to == FOLLOW)):
         return Window(from_at, of.to_at or now_ms, of, to_end=not of.to_at)
-    asked = _end(to or NOW, now_ms)
-    to_at = min(asked, now_ms)
+    end = _end(to or NOW, now_ms)
+    to_at = min(end, now_ms)
     if to_at and from_at >= to_at:
         raise UsageError(f"--from {moment(from_at)} is not before --to {moment(to_at)}")
-    return Window(from_at, to_at, of, to_end=asked > now_ms or to in (None, NOW))
+    return Window(from_at, to_at, of, to_end=end > now_ms or to in (None, NOW))
 
 
-def kept(log: Log, topic: str) -> tuple[int, str]:
-    """When the first record of a topic was appended (ms, 0 = it has none), and in words when the first and the last."""
+def retained_range(log: Log, topic: str) -> tuple[int, str]:
+    """The time of the first record of a topic (ms, 0 = none), and the range of its records as text."""
     times: list[int] = []
     spans = zip(log.beginning(topic), log.end(topic), strict=True) if topic in log.topics() else ()
     for partition, (start, stop) in enumerate(spans):
@@ -90,12 +90,12 @@ def kept(log: Log, topic: str) -> tuple[int, str]:
 
 
 def offsets_of(log: Log, topic: str, window: Window) -> WindowOffsets:
-    """A window on a topic; where it follows, the stops are the present ends.
+    """The offsets of a window on a topic. A window without an end stops at the present ends.
 
-    The offsets of the run whose window it is, where that run began with the same topic. Raises OutsideRetention where
-    records that this run read were deleted, or each partition has lost what it had at the begin of the window.
+    If the window is that of a run that read the same topic, its offsets are used. Raises OutsideRetention if records
+    that this run read were deleted, or if every partition lost records of the window.
     """
-    of = window.of
+    of = window.run
     gaps: list[Gap] = []
     if of is not None and topic in of.start:
         start = list(of.start[topic])
@@ -111,57 +111,57 @@ def offsets_of(log: Log, topic: str, window: Window) -> WindowOffsets:
 
 
 def stops_of(log: Log, topic: str, window: Window) -> list[int]:
-    """Where a window ends on a topic; the present ends where it follows."""
-    of = window.of
+    """The end of a window on a topic; the present ends if it has no end."""
+    of = window.run
     if of is not None and of.to_at == window.to_at and topic in of.stop:
         return list(of.stop[topic])
     return log.end(topic) if window.follows or window.to_end else log.offset_at(topic, window.to_at)
 
 
 def refuse_deleted(log: Log, of: Run, topic: str, start: Sequence[int]) -> None:
-    """Raises OutsideRetention where records of a topic were deleted that a run read from these offsets on."""
+    """Raises OutsideRetention if records of a topic were deleted that a run read from these offsets on."""
     if any(first > begun for first, begun in zip(log.beginning(topic), start, strict=True)):
         raise OutsideRetention(
-            f"--from {of.name}: records that the run {of.name} read were deleted since: {kept(log, topic)[1]};"
+            f"--from {of.name}: records that the run {of.name} read were deleted: {retained_range(log, topic)[1]};"
             f" take --from {EARLIEST}, or a time"
         )
 
 
 def _deleted(log: Log, topic: str, from_at: int) -> list[Gap]:
-    """What was deleted of the partitions of which nothing is kept that is as old as `from_at`.
+    """Gaps of the partitions whose oldest record is newer than `from_at`.
 
-    Retention takes each partition by itself. One without a record of the time between may have lost nothing of the
-    window, which its offsets do not tell; so the window is refused only where no partition that had records is whole.
-    Raises OutsideRetention.
+    Retention deletes in each partition separately. A partition without a record in between may have lost nothing; its
+    offsets do not show that. So the window is refused only if no partition with records is complete. Raises
+    OutsideRetention.
     """
     gaps, had_records = [], 0
     for partition, (begun, end) in enumerate(zip(log.beginning(topic), log.end(topic), strict=True)):
         had_records += end > 0
         if begun == 0:
             continue
-        first = first_record(log, topic, partition, begun, end, of=lambda _: True) if begun < end else None
+        first = first_record(log, topic, partition, begun, end, lambda _: True) if begun < end else None
         if first is None or first.timestamp_ms > from_at:
             gaps.append(Gap(topic, partition, 0, begun, first.timestamp_ms if first is not None else 0))
     if gaps and len(gaps) == had_records:
         whole_at = max(gap.kept_at or 0 for gap in gaps)
-        within = f", or {at_least(whole_at)} or later" if whole_at else ""
+        within = f", or {round_up_to_second(whole_at)} or later" if whole_at else ""
         raise OutsideRetention(
-            f"--from {moment(from_at)}: {kept(log, topic)[1]}, and what was before is deleted; take --from"
+            f"--from {moment(from_at)}: {retained_range(log, topic)[1]}, and older records are deleted; take --from"
             f" {EARLIEST}{within}"
         )
     return gaps
 
 
-def at_least(at_ms: int) -> str:
-    """A time in whole seconds, not before this one, as `--from` takes it."""
+def round_up_to_second(at_ms: int) -> str:
+    """A time rounded up to whole seconds, in the format of `--from`."""
     return moment(-(-at_ms // 1000) * 1000).replace(" ", "T")
 
 
-def before_the_first(log: Log, run: Run) -> str:
-    """That a window begins before the first record there is, and so has all of them; "" where it does not."""
+def early_begin_note(log: Log, run: Run) -> str:
+    """A note that the window begins before the first record; "" if it does not."""
     if not run.from_at or run.gaps:
         return ""
-    first_at, text = kept(log, run.source)
+    first_at, text = retained_range(log, run.source)
     if run.from_at >= first_at:
         return ""
     return f"--from {moment(run.from_at)} is before the first record, so all are taken: {text}"
@@ -175,14 +175,14 @@ def _begin(text: str, runs: Mapping[str, Run], now_ms: int) -> int:
 
 
 def _end(text: str, now_ms: int) -> int:
-    """The end of a window, ms; the end of a day that is named, which may be the day that is not over yet."""
+    """The end of a window, ms. A day ends at its midnight; it may be today."""
     if text == NOW:
         return now_ms
     if text == FOLLOW:
         return 0
     at = _time(text, "--to", now_ms, also=f", {NOW}, or {FOLLOW}")
     if at > now_ms:
-        raise UsageError(f"--to {one_line(text)}: that is still to come; take --to {NOW}, or --to {FOLLOW}")
+        raise UsageError(f"--to {one_line(text)} is in the future; take --to {NOW}, or --to {FOLLOW}")
     return at + _DAY_MS if is_day(text) else at
 
 

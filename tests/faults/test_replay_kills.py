@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from farmwatch.audit.audit import audit
-from farmwatch.audit.scope import OF_RUNS
+from farmwatch.audit.scope import RUN_STEPS
 from farmwatch.config.config import Config
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
@@ -58,7 +58,7 @@ _SETTINGS = ("measure.workers=1", "measure.time_limit_s=60", "tally.sprt={p0=0.1
 
 @dataclass
 class Killing:
-    """Runs by one ruleset on one log, each a command in a process, killed and resumed."""
+    """Runs of one ruleset on one log, each a command in a process, killed and resumed."""
 
     folder: Path
     log: Log
@@ -75,9 +75,9 @@ class Killing:
         return self.start(*self._arguments(name), records=records, dies=dies).code()
 
     def killed_runs(self, kills: int, longest_s: float, phases: set[str]) -> list[str]:
-        """Runs that were killed this many times in total, at least once in each of `phases`, and that ended.
+        """Finished runs that were killed this often in total, and in each of `phases`.
 
-        Where one ends before that, another one is begun.
+        If a run ends earlier, another one is begun.
         """
         seed = int(os.environ.get("FARMWATCH_KILL_SEED", random.randrange(2**32)))
         print(f"FARMWATCH_KILL_SEED={seed}")
@@ -95,12 +95,12 @@ class Killing:
         return names
 
     def _is_killed_enough(self, kills: int, phases: set[str]) -> bool:
-        """At random moments a short phase may be missed for long; but not for ever."""
+        """At random moments a short phase may be missed for a while, but not for ever."""
         often = self.killed.total()
         return often >= kills and (phases <= self.killed.keys() or often >= 5 * kills)
 
     def _killed_once(self, name: str, after_s: float) -> bool:
-        """Begin or go on, and kill it so long after its row was written; False where it ended before."""
+        """Begin or resume the run, and kill it this long after its row was written; False if it ended before."""
         before = Control(self.log).runs.get(name)
         process = self.start(*self._arguments(name))
         control, until = Control(self.log), time.monotonic() + PATIENCE_S
@@ -134,7 +134,7 @@ def leave_unanswered(log: Log) -> None:
 
 
 def pages(number: int) -> list[Output]:
-    """Pages of five sites, each text under two addresses, and the hits that led to them."""
+    """Pages of five sites, each text at two addresses, and their hits."""
     found = []
     for place in range(number):
         site = f"s{place % 5}.example"
@@ -156,7 +156,7 @@ def assert_same(world: LiveWorld, name: str, whole: str) -> None:
 
 
 def test_kills_from_features(world: LiveWorld, tmp_path: Path) -> None:
-    """Killed in every phase, the run has each verdict once and in order, the same rows, and asked for no text twice."""
+    """Killed in every phase, the run has each verdict once and in order, the same rows, and no repeated request."""
     log = world.log
     world.feed(features_of_pages(20, _PAGES // 20, world.epoch))
     world.carry_on(share_scored=0.5)
@@ -173,7 +173,7 @@ def test_kills_from_features(world: LiveWorld, tmp_path: Path) -> None:
 
 
 def test_kills_from_pages(world: LiveWorld, tmp_path: Path) -> None:
-    """Killed while it measures pages anew: each page has its features once, and the rest follows from them."""
+    """Killed while it measures pages again: each page has its features once, and the rest follows."""
     log = world.log
     log.append(pages(_FROM_PAGES))
     killing = Killing(tmp_path, log, world.config, write_rules(tmp_path, 200))
@@ -186,9 +186,9 @@ def test_kills_from_pages(world: LiveWorld, tmp_path: Path) -> None:
 
 @pytest.mark.kafka
 def test_kills_on_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed in each phase with a transaction open, at its end, and at its cutover: it is as one that was left alone.
+    """Killed in each phase with an open transaction, at its end, and at its cutover: it equals an undisturbed run.
 
-    Each page has its features once and each record its verdict, no text was asked for twice, and the audit is clean.
+    Each page has its features once and each record its verdict, no request is repeated, and the audit is clean.
     """
     kafka = KafkaWorld(tmp_path)
     place = (f"log.prefix={kafka.prefix}", f"log.state_folder={tmp_path / 'state'}")
@@ -217,10 +217,10 @@ def test_kills_on_kafka(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 def test_kills_between_the_end_and_the_cutover(
     world: LiveWorld, tmp_path: Path, replay_dies: Dies, cutover_dies: Dies
 ) -> None:
-    """The replay is killed when all is judged, then the cutover around its commit: asked for again, it is made once.
+    """The replay is killed when all is judged, then the cutover around its commit: repeated, it happens once.
 
-    Up to there the run is as one that was left alone. The live stages go on from it: each record has one verdict, and
-    the audit is clean.
+    Until then the run equals an undisturbed one. The live stages continue it: each record has one verdict, and the
+    audit is clean.
     """
     log = world.log
     world.feed(features_of_pages(10, 20, world.epoch))
@@ -248,7 +248,7 @@ def test_kills_between_the_end_and_the_cutover(
     world.run_stage(JudgeStage(load_ruleset(killing.rules), run="killed", names=names), names.judge_group)
     world.run_stage(TallyStage(DETECTOR, world.config.tally, run="killed", names=names), names.tally_group)
     assert Counter(verdict.id for verdict in world.outcome("killed")[0]) == Counter(world.fed)
-    assert [broken for broken in audit(log).broken if broken.step in OF_RUNS] == []  # there are no pages in this log
+    assert [broken for broken in audit(log).broken if broken.step in RUN_STEPS] == []  # there are no pages in this log
 
 
 def said(folder: Path) -> str:
@@ -259,7 +259,7 @@ def said(folder: Path) -> str:
 def test_a_signal_drains_and_leaves_the_run_to_be_resumed(
     world: LiveWorld, tmp_path: Path, number: int, code: int
 ) -> None:
-    """What was under way is committed, the command that resumes it is named, and it ends as an undisturbed run."""
+    """Its current batch is committed, the resume command is printed, and the resumed run equals an undisturbed one."""
     log = world.log
     world.feed(features_of_pages(20, 60, world.epoch))
     world.carry_on()

@@ -1,4 +1,4 @@
-"""A whole replay on Kafka: markers between the records, a run that is shared, one that is stopped in its midst."""
+"""A whole replay on Kafka: markers between the records, a shared run, and a stopped one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from replay.engine.runner import Ending, ReplayStatus, Tempo
 from replay.runs.overview import run_state
 from replay.runs.phases import progress_of
-from replay.runs.removal import remove, what_it_frees
+from replay.runs.removal import remove, topic_sizes
 from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Log
 from stream.processing.heartbeat import beat
@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.kafka]
 
 
 def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path) -> None:
-    """Verdicts and rows are those of live, which has not moved; cut off and resumed; its topics go with it."""
+    """Verdicts and rows equal those of live, which is unchanged; stopped and resumed; removal deletes its topics."""
     kafka = KafkaWorld(tmp_path)
     try:
         world = LiveWorld(kafka.log, config_of("kafka:127.0.0.1:9"))
@@ -50,7 +50,7 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path) -> None:
             if standing.progress.done:
                 stop.set()
 
-        slow = Tempo(look_s=0.01, control_s=0.01, records=2)
+        slow = Tempo(check_s=0.01, control_s=0.01, records=2)
         ending = world.resume(run, ruleset, stop=stop, on_progress=stop_at_first_commit, tempo=slow)
         assert ending is Ending.STOPPED
         stopped = progress_of(kafka.log, world.row("same"))
@@ -98,7 +98,7 @@ def test_a_replay_on_kafka_equals_live_and_is_removed(tmp_path: Path) -> None:
         assert world.replay(name="loose") is Ending.DONE
         assert {row.articles - row.scored for row in world.outcome("loose")[1].values()} == {0}
 
-        assert what_it_frees(kafka.log, world.row("same"))["verdicts.same"].records > 0
+        assert topic_sizes(kafka.log, world.row("same"))["verdicts.same"].records > 0
         wait_until(lambda: kafka.log.members("judge.same") == [], "the members to have left")
         remove(kafka.log, "same")
         assert "same" not in Control(kafka.log).runs

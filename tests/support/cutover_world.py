@@ -27,7 +27,7 @@ from filters.site_memory.measurer import Measurer
 from replay.engine.lifecycle import begin
 from replay.engine.plan import ReplayRequest, plan
 from replay.engine.runner import Ending, Replay, Tempo
-from replay.live.live_run import live_or_begun
+from replay.live.live_run import ensure_live_run
 from replay.runs.phases import topics_of
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Log, Output, partition_of
@@ -93,7 +93,7 @@ class CutoverWorld:
         self.log.append(outputs)
 
     def begin_live(self) -> Run:
-        return live_or_begun(self.log, self.config, by="test").run
+        return ensure_live_run(self.log, self.config, by="test").run
 
     def begin(self, name: str, ruleset: str = OTHER, **fields: Any) -> Run:
         rules = load_ruleset(ruleset)

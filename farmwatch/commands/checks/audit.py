@@ -23,18 +23,18 @@ _RATE_FIELDS = ("share", "low", "high", "judged_share", "llm", "human", "undecid
 def audit(
     *,
     run: Annotated[
-        str, Parameter(help="Of this run: its verdicts and rows, in its window; default: the one that is live.")
+        str, Parameter(help="Audit this run: its verdicts and rows, in its window. Default: the live run.")
     ] = "",
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
     """Prove from the log that nothing was lost or counted twice, and that rows and rate follow from it.
 
-    Each row is computed again from the hits, verdicts and scores of its site, and the rate from these rows. A row whose
-    records retention removed is unprovable.
+    Each row is recomputed from the hits, verdicts and scores of its site, and the rate from these rows. A row whose
+    records expired is unprovable.
 
-    Exit code 1 when a step is broken, retention removed records before a stage read them, or the rate differs;
-    what is at fault is named. What no stage has read yet is waiting; the last line is "clean" when nothing waits.
+    Exit code 1 when a step is broken, retention removed records before a stage read them, or the rate differs; the
+    faults are listed. Records that no stage has read yet are waiting; the last line is "clean" when nothing waits.
     """
     config = common.load().config
     with opened(config) as log:
@@ -57,20 +57,20 @@ def audit(
         ),
         less=("reasons", "unprovable", "unreadable"),
     )
-    _name("broken", [f"{broken.step}: {broken.id} ({broken.site}): {broken.how}" for broken in report.broken])
-    _name("unreadable", [unreadable.text for unreadable in report.unreadable])
-    _name("lost", [lost.text for lost in report.lost])
+    _print_faults("broken", [f"{broken.step}: {broken.id} ({broken.site}): {broken.how}" for broken in report.broken])
+    _print_faults("unreadable", [unreadable.text for unreadable in report.unreadable])
+    _print_faults("lost", [lost.text for lost in report.lost])
     for check in report.rates:
         message(check.text)
     message(f"audit: {report.text}")
     return Exit.OK if report.ok else Exit.PROBLEM
 
 
-def _name(what: str, lines: list[str]) -> None:
+def _print_faults(kind: str, lines: list[str]) -> None:
     for line in lines[:_SHOWN]:
-        message(one_line(f"{what}: {line}"))
+        message(one_line(f"{kind}: {line}"))
     if len(lines) > _SHOWN:
-        message(f"{what}: and {len(lines) - _SHOWN} more; --json prints all")
+        message(f"{kind}: and {len(lines) - _SHOWN} more; --json prints all")
 
 
 def _rate(check: RateCheck) -> dict[str, object]:

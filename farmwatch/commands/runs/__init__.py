@@ -1,1 +1,1 @@
-"""Commands on runs: replay, compare, cut over."""
+"""Commands on runs: replay, compare, cutover, runs."""

@@ -1,4 +1,4 @@
-"""A comparison in the terminal: sober tables, differences in points, and the sample with its reasons and texts."""
+"""Prints a comparison: tables, differences in points, and the sample with reasons and texts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from stream.schema.records import RuleOutcome
 from stream.text.wording import counted, one_line
 
 _TEXT_SHOWN = 2000  # characters
-_SITES_SHOWN = 5  # of those with another verdict
+_SITES_SHOWN = 5  # of the changed sites
 _COUNTS = (  # titles, and the fields of a side
     ("sites", "sites"),
     ("classifiable sites", "classifiable"),
@@ -40,7 +40,7 @@ _KINDS = {"in": ("became an article", "became articles"), "out": ("was thrown ou
 
 
 def show(found: Comparison, by: str, *, texts: bool) -> None:
-    """Print it; `by` is "", source or rank; `texts` prints those of the sample."""
+    """Print the comparison. `by` is "", source or rank; `texts` also prints the texts of the sample."""
     _head(found)
     _changes(found)
     _denominators(found)
@@ -56,10 +56,10 @@ def show(found: Comparison, by: str, *, texts: bool) -> None:
 def _head(found: Comparison) -> None:
     for name, side in (("A", found.a), ("B", found.b)):
         judged_by = f"ruleset {side.ruleset} {side.digest}, detector {side.detector or '-'}"
-        said = f"{name}: run {side.run} ({side.state}), {judged_by}, site method {side.site_method or '-'}"
-        put_wrapped(one_line(said), "   ")
+        text = f"{name}: run {side.run} ({side.state}), {judged_by}, site method {side.site_method or '-'}"
+        put_wrapped(one_line(text), "   ")
     if found.identical:
-        put_wrapped("identical: one ruleset, one detector, and not one page or site has another verdict")
+        put_wrapped("identical: one ruleset, one detector, and the same verdict for every page and site")
     for note in found.notes:
         put_wrapped(f"note: {one_line(note)}", "  ")
 
@@ -84,17 +84,17 @@ def _changes(found: Comparison) -> None:
     if texts["A"] == texts["B"]:
         texts = {"A and B": texts["A"]}
     for name, text in texts.items():
-        put_wrapped(f"{name} as `rate` has it: {one_line(text)}", "  ")
+        put_wrapped(f"{name} in `rate`: {one_line(text)}", "  ")
 
 
 def _mark(found: Comparison) -> str:
-    """What stands beside each difference that is not of the rules alone."""
+    """The mark of differences that have other causes than the rules."""
     return " *" if found.other_windows else ""
 
 
 def _put_mark(found: Comparison) -> None:
     if found.other_windows:
-        put_wrapped(f"* {OTHER_WINDOWS}: not by the rules alone, see the note on fetches above", "  ")
+        put_wrapped(f"* {OTHER_WINDOWS}: not caused by the rules alone, see the note on fetches above", "  ")
 
 
 def _cells(change: ShareChange, mark: str = "") -> tuple[str, str, str, str]:
@@ -183,7 +183,7 @@ def _rules(found: Comparison) -> None:
 
 
 def _in_force(threshold: str) -> str:
-    """The condition; "" where none is in force, whether the ruleset has the rule or not."""
+    """The condition; "" for a rule that is disabled or absent."""
     return "" if threshold == NO_THRESHOLD else threshold
 
 

@@ -1,4 +1,4 @@
-"""The command `cutover`: which run is live is changed, and how it was changed before is shown."""
+"""The command `cutover`: makes another run live, or shows the cutovers so far."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from farmwatch.config.config import Config
 from farmwatch.config.opening import opened
 from farmwatch.terminal.messages import message, put, put_columns, put_json
 from filters.errors import BadRuleset
-from replay.live.cutover import CutoverRequest, Moved, cut_over
-from replay.live.live_run import differences, in_force
+from replay.live.cutover import CutoverRequest, CutoverResult, cut_over
+from replay.live.live_run import differences, find_rules
 from replay.runs.configured import require_site_method
 from replay.runs.control_update import operator as operator_here
 from replay.runs.overview import members_of
@@ -29,18 +29,18 @@ from stream.text.wording import counted, moment, one_line
 
 
 def cutover(
-    run: Annotated[str, Parameter(help="Name of the run that is to be live; none: show the cutovers so far.")] = "",
+    run: Annotated[str, Parameter(help="Name of the run to make live. Default: show the cutovers so far.")] = "",
     /,
     *,
-    back: Annotated[bool, Parameter(negative="", help="Go back to the run that was live before.")] = False,
+    back: Annotated[bool, Parameter(negative="", help="Go back to the previous live run.")] = False,
     why: Annotated[str, Parameter(help="The reason, for the audit trail.")] = "",
-    operator: Annotated[str, Parameter(help="Who decides, for the audit trail. Default: user@host.")] = "",
-    max_lag: Annotated[int, Parameter(help="Records that the run may be behind; the live stages catch up.")] = MAX_LAG,
+    operator: Annotated[str, Parameter(help="Name of the operator, for the audit trail. Default: user@host.")] = "",
+    max_lag: Annotated[int, Parameter(help="Largest accepted lag in records; the live stages catch up.")] = MAX_LAG,
     partial: Annotated[
         bool,
         Parameter(
             negative="",
-            help="Also take a run that lacks records (expired, or before it), scores or articles.",
+            help="Also accept a run that lacks records (older than its start, or expired), scores or articles.",
         ),
     ] = False,
     show: Annotated[bool, Parameter(name="--list", negative="", help="Show the cutovers so far.")] = False,
@@ -57,7 +57,7 @@ def cutover(
     object a line.
     """
     if back and run:
-        raise UsageError("--back goes to the run that was live before: name no run")
+        raise UsageError("--back goes to the previous live run: name no run")
     if show and (back or run):
         raise UsageError("--list only shows: name no run, and leave out --back")
     if max_lag < 0:
@@ -67,15 +67,15 @@ def cutover(
         if not (run or back):
             return _show(log, json)
 
-        wanted = CutoverRequest(run, one_line(operator) or operator_here(), one_line(why), max_lag, partial)
-        moved = cut_over(log, wanted, fit=lambda row: require_site_method(config, row))
+        request = CutoverRequest(run, one_line(operator) or operator_here(), one_line(why), max_lag, partial)
+        moved = cut_over(log, request, check_run=lambda row: require_site_method(config, row))
         at_work = bool(members_of(log, moved.left or moved.run))
-        _tell(moved, json, at_work=at_work)
-        _tell_differences(log, config)
+        _report(moved, json, at_work=at_work)
+        _warn_differences(log, config)
     return Exit.OK
 
 
-def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
+def _report(moved: CutoverResult, as_json: bool, *, at_work: bool) -> None:
     """Report the cutover. `at_work`: live stages are running."""
     done, run = moved.cutover, moved.run
     if as_json:
@@ -90,15 +90,15 @@ def _tell(moved: Moved, as_json: bool, *, at_work: bool) -> None:
     put(one_line(f"live: {shown_run(done.from_run)} -> {shown_run(done.to_run)}, {judged_by}"))
     left = moved.left
     if left and left.site_method and run.site_method and not same_method(left.site_method, run.site_method):
-        message(f"the site method changes with it: it was {method_name(left.site_method)}")
-    behind = f"{counted(done.lag, 'record')} to catch up with" if done.lag else "nothing to catch up with"
+        message(f"the site method changes too: it was {method_name(left.site_method)}")
+    behind = f"{counted(done.lag, 'record')} to catch up with" if done.lag else "no record to catch up with"
     live = "the live stages switch within a second" if at_work else "no live stage runs: start `farmwatch up`"
-    message(f"{live}; there is {behind}; `farmwatch cutover --back` goes back")
+    message(f"{live}; {behind}; `farmwatch cutover --back` goes back")
 
 
-def _tell_differences(log: Log, config: Config) -> None:
-    """Report where the configuration differs from the live run."""
-    live, control = in_force(log, config), Control(log)
+def _warn_differences(log: Log, config: Config) -> None:
+    """Warn where the configuration differs from the live run."""
+    live, control = find_rules(log, config), Control(log)
     try:
         for difference in differences(live, config, control):
             message(one_line(difference))

@@ -1,4 +1,4 @@
-"""The command `replay`: stored records under another ruleset or detector, as a run beside the live one."""
+"""The command `replay`: judges stored records by another ruleset or detector, as a run beside the live one."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from replay.engine.progress_line import ProgressLine
 from replay.engine.runner import Ending, Replay
 from replay.engine.summary import lines_of, lost_text, summary_of
 from replay.live.live_run import configured_method
-from replay.runs.missing import count_dead_letters
+from replay.runs.gaps import count_dead_letters
 from replay.runs.run_rules import method_name
 from replay.runs.scores import configured_detectors, is_scored, scored_detectors
 from replay.runs.site_table import short_ruleset
-from replay.runs.window import before_the_first, run_window
+from replay.runs.window import early_begin_note, run_window
 from scoring.sites.stored_method import same_method
 from stream.log.contract import Log, wall_ms
 from stream.processing.health import Health
@@ -41,7 +41,7 @@ from stream.schema.runs import Run
 from stream.text.user_errors import Exit
 from stream.text.wording import counted, one_line
 
-_NICE = 10  # of the process and of those that it starts: live goes first
+_NICE = 10  # niceness of the process and its children: live goes first
 
 
 def replay(
@@ -54,7 +54,7 @@ def replay(
     ] = None,
     begin: Annotated[
         str | None,
-        Parameter(name="--from", help="earliest (default), a time (UTC), or a run whose window is taken over."),
+        Parameter(name="--from", help="earliest (default), a time (UTC), or the name of a run, for its window."),
     ] = None,
     end: Annotated[
         str | None, Parameter(name="--to", help="now (default), a time (UTC), or follow: also new records.")
@@ -63,7 +63,7 @@ def replay(
         str | None,
         Parameter(help="Name of the run; an existing run is resumed. Default: made of the ruleset."),
     ] = None,
-    why: Annotated[str, Parameter(help="Why, in a sentence; kept with the run.")] = "",
+    why: Annotated[str, Parameter(help="The reason; stored with the run.")] = "",
     full_speed: Annotated[
         bool, Parameter(negative="", help="Do not wait while live is behind, and keep the priority of the process.")
     ] = False,
@@ -73,35 +73,36 @@ def replay(
 ) -> int:
     """Judge stored records by another ruleset or for another detector, beside the live run, which does not change.
 
-    The replay starts at `features`, or at `pages` where the stored features have another epoch than this configuration
-    measures; it prints which, and why. It uses the scores in the log. It requests the others at low priority, if SCORE
-    runs the detector; until they come, their texts count as unscored.
+    The replay starts at `features`, or at `pages` if the stored features have another epoch than this configuration; it
+    prints which, and why. It uses the scores in the log. It requests the others at low priority, if SCORE runs the
+    detector; until then their texts count as unscored.
 
-    After Ctrl-C, SIGTERM or a kill, --name resumes the run. A run that is done takes in the scores that came since.
-    Several runs, and several processes of one run, may work at once. A day is its start in --from, its end in --to.
+    After Ctrl-C, SIGTERM or a kill, --name resumes the run. A run that is done adds the scores that arrived since.
+    Several runs, and several processes of one run, may work at once. A day means its start in --from and its end in
+    --to.
 
     Exit code 0 when it is done, became live, or was stopped by SIGTERM or because the reader of its standard error left
     (`2>&1 | head`); 1 when the run was cancelled or removed, cannot be resumed, or its window has no record; 2 when the
-    ruleset does not load, or the options do not fit together or to the run of that name; 3 when the log, the extractor
-    or the detector's numbers are not there; 130 after Ctrl-C.
+    ruleset does not load, or the options do not fit together or do not match the run of that name; 3 when the log, the
+    extractor or the detector's numbers are missing; 130 after Ctrl-C.
     """
     config = common.load().config
     stop = threading.Event()
-    with ExitStack() as held:
-        held.enter_context(redirect_stderr(cast(TextIO, _Stderr(sys.stderr, stop.set))))
-        log = held.enter_context(opened(config, write=True))
-        start_logging("warning", role="replay")  # the progress line and /metrics tell the rest
+    with ExitStack() as resources:
+        resources.enter_context(redirect_stderr(cast(TextIO, _Stderr(sys.stderr, stop.set))))
+        log = resources.enter_context(opened(config, write=True))
+        start_logging("warning", role="replay")  # the progress line and /metrics show the rest
         if not full_speed:
             os.nice(max(0, _NICE - os.nice(0)))
-        asked = ReplayRequest(ruleset, detector, begin, end, name, why)
-        process, planned, run = _begin(log, config, asked, metrics_port, held)
+        request = ReplayRequest(ruleset, detector, begin, end, name, why)
+        process, planned, run = _begin(log, config, request, metrics_port, resources)
         for text in _announcements(log, planned, run, config):
             message(one_line(text))
         message(f"metrics: {process.url}")
         process.metrics.set("ruleset_info", 1, ruleset=run.ruleset, digest=run.digest)
         with _stopping_on_signals(stop) as signals:
             line = ProgressLine(run.name)
-            held.callback(line.clear)
+            resources.callback(line.clear)
 
             def on_message(text: str) -> None:
                 line.clear()
@@ -121,7 +122,7 @@ def replay(
             )
             ending = process.replay.run()
         line.clear()
-        code, lines = _conclude(log, config, run, ending, signals, json)
+        code, lines = _report_ending(log, config, run, ending, signals, json)
     with suppress(BrokenPipeError):  # the exit code is that of the run, with or without a reader
         for text in lines:
             if json:
@@ -131,27 +132,29 @@ def replay(
     return code
 
 
-def _begin(log: Log, config: Config, asked: ReplayRequest, port: int, held: ExitStack) -> tuple[_Process, Plan, Run]:
-    """Plan and begin; of processes that begin a run at the same time, all but the first join it."""
+def _begin(
+    log: Log, config: Config, request: ReplayRequest, port: int, resources: ExitStack
+) -> tuple[_Process, Plan, Run]:
+    """Plan and begin the run. If several processes begin it at the same time, the later ones join the first."""
     process = None
     while True:
-        planned = plan(log, Control(log), config, asked)
+        planned = plan(log, Control(log), config, request)
         refuse_unfit(log, config, planned)
-        process = process or _Process(config, planned.run.name, port, held)
+        process = process or _Process(config, planned.run.name, port, resources)
         with suppress(RunAlreadyBegun):
             return process, planned, begin_run(log, planned)
 
 
 def _announcements(log: Log, planned: Plan, run: Run, config: Config) -> Iterator[str]:
-    """The run, what it lacks, and where it differs from the configuration."""
+    """The run, its gaps, and its differences from the configuration."""
     what = "begun" if planned.is_new else "resumed"
     judged_by = f"ruleset {short_ruleset(run.ruleset, run.digest)}, detector {run.detector}"
     yield f"run {run.shown} {what}: {judged_by}, window {run_window(run)}"
     yield f"from {run.source}, because {run.why_source}"
-    if planned.is_new and (early := before_the_first(log, run)):
+    if planned.is_new and (early := early_begin_note(log, run)):
         yield early
     if planned.run.error:
-        yield f"the process that was at work on it last ended by {planned.run.error}"
+        yield f"the last process of this run ended with {planned.run.error}"
     configured = configured_method(config, run.detector)
     if run.site_method and configured and not same_method(configured, run.site_method):
         yield (
@@ -159,7 +162,7 @@ def _announcements(log: Log, planned: Plan, run: Run, config: Config) -> Iterato
             f" {method_name(run.site_method)}: to judge sites by the other one, take another --name"
         )
     if run.gaps:
-        yield f"warning: {lost_text(run.gaps)}: they are in none of its verdicts"
+        yield f"warning: {lost_text(run.gaps)}: the run has no verdict on them"
     if warning := _unscored_warning(log, run, config):
         yield f"warning: {warning}"
 
@@ -170,18 +173,18 @@ def _unscored_warning(log: Log, run: Run, config: Config) -> str:
     if is_scored(control, config, run.detector):
         return ""
     if run.detector in configured_detectors(config):
-        mend = "It is configured here: restart SCORE with this configuration"
+        remedy = "It is configured here: restart SCORE with this configuration"
     else:
-        mend = "Add it to score.detectors and restart SCORE"
+        remedy = "Add it to score.detectors and restart SCORE"
     then = "this process requests" if run.follows else f"`farmwatch replay --name {run.shown}` then requests"
     return (
         f"SCORE runs {', '.join(scored_detectors(control, config))}, not {run.detector}: texts without its score"
-        f" are not requested, and stay unscored. {mend}: {then} them, each once"
+        f" are not requested and stay unscored. {remedy}: {then} them, each once"
     )
 
 
 class _Stderr:
-    """Standard error that stops the replay when its reader has left, in place of failing in one of its threads."""
+    """Standard error that stops the replay when its reader leaves, instead of failing in a thread."""
 
     def __init__(self, stream: TextIO, on_left: Callable[[], None]) -> None:
         self._stream, self._on_left = stream, on_left
@@ -199,43 +202,43 @@ class _Stderr:
 
 
 class _Process:
-    """The process before the run begins: its name in the groups, and /metrics."""
+    """The process of a replay: its name in the groups, and its /metrics."""
 
-    def __init__(self, config: Config, run: str, port: int, held: ExitStack) -> None:
-        self.member = f"replay-{held.enter_context(claimed_name(names_folder(config), [f'replay.{run}']))}"
+    def __init__(self, config: Config, run: str, port: int, resources: ExitStack) -> None:
+        self.member = f"replay-{resources.enter_context(claimed_name(names_folder(config), [f'replay.{run}']))}"
         self.metrics = Metrics()
         self.replay: Replay | None = None
         endpoints = Endpoints(Exposition(self.metrics.registry, "replay"), self._health, config.metrics.host, port)
         endpoints.start()
-        held.callback(endpoints.close)
+        resources.callback(endpoints.close)
         self.url = f"http://{config.metrics.host}:{endpoints.port}/metrics"
 
     def _health(self) -> Health:
         return Health(True, False, "starting") if self.replay is None else self.replay.health()
 
 
-def _conclude(
+def _report_ending(
     log: Log, config: Config, run: Run, ending: Ending, signals: list[int], as_json: bool
 ) -> tuple[int, list[str]]:
-    """Say how it ended; the exit code, and the lines of the result."""
+    """Report the ending. Returns the exit code, and the lines of the result."""
     resume = f"`farmwatch replay --name {run.shown}` resumes it"
     if ending is not Ending.DONE:
-        said = {
+        messages = {
             Ending.REMOVED: f"the run {run.shown} was removed: this process ends",
             Ending.LIVE: f"the run {run.shown} is live now: the daemon continues it, and this process ends",
             Ending.CANCELLED: f"the run {run.shown} was cancelled; {resume}",
             Ending.STOPPED: f"stopped; {resume}",
         }
-        message(said[ending])
+        message(messages[ending])
     code = Exit.PROBLEM if ending in (Ending.REMOVED, Ending.CANCELLED) else Exit.OK
     if ending is Ending.STOPPED and signal.SIGINT in signals:
         code = Exit.INTERRUPTED
-    if ending is Ending.REMOVED or not (as_json or ending is Ending.DONE):  # it reads nothing that it does not show
+    if ending is Ending.REMOVED or not (as_json or ending is Ending.DONE):  # nothing more is shown
         return code, []
     control = Control(log)
     row = control.runs.get(run.name, run)
     if dead := count_dead_letters(log, row):
-        message(f"warning: {counted(dead, 'record')} that it could not process went to the dead letters")
+        message(f"warning: {counted(dead, 'record')} failed and went to the dead-letter topic")
     now_ms = wall_ms()
     summary = summary_of(log, control, config, row, now_ms, read_review(config.rate, now_ms))
     return code, [json_line(msgspec.to_builtins(summary))] if as_json else lines_of(summary)
@@ -243,20 +246,20 @@ def _conclude(
 
 @contextmanager
 def _stopping_on_signals(stop: threading.Event) -> Iterator[list[int]]:
-    """SIGTERM and SIGINT set `stop`; the second one ends the process at once. Gives the list that they enter."""
-    came: list[int] = []
+    """SIGTERM and SIGINT set `stop`; a second one ends the process at once. Yields the list of received signals."""
+    received: list[int] = []
 
     def handle(number: int, _frame: object) -> None:
-        came.append(number)
-        if len(came) > 1:
-            os._exit(Exit.INTERRUPTED)  # what is committed is whole, and the rest is done when it is resumed
-        with suppress(OSError):  # not print: it may be what was interrupted
-            os.write(2, b"\ndraining; once more ends it at once\n")
+        received.append(number)
+        if len(received) > 1:
+            os._exit(Exit.INTERRUPTED)  # commits are atomic; a resumed run does the rest
+        with suppress(OSError):  # not print: the signal may have interrupted print
+            os.write(2, b"\ndraining; a second signal ends it at once\n")
         stop.set()
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield came
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,4 +1,4 @@
-"""The commands `runs`: which runs a log has, the details of one, cancel, remove."""
+"""The commands `runs`: list the runs of a log, show one, cancel, remove."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put, put_columns, put_json, put_wrapped
 from replay.engine.lifecycle import cancel
 from replay.engine.summary import lines_of, summary_of
+from replay.runs.gaps import count_dead_letters
 from replay.runs.lookup import find_run, resolve_name, run_named
-from replay.runs.missing import count_dead_letters
 from replay.runs.overview import RunState, run_state, run_states
-from replay.runs.removal import RunNeeded, remove, what_it_frees, why_not
+from replay.runs.removal import RunNeeded, removal_obstacle, remove, topic_sizes
 from replay.runs.run_rules import method_name
 from replay.runs.site_table import short_ruleset
 from stream.log.contract import wall_ms
@@ -30,20 +30,20 @@ from stream.text.wording import counted, lasting, moment, one_line, size
 
 Name = Annotated[str, Parameter(help="Name of a run, or `live`, `before` or `first`.")]
 runs = App(name="runs")
-# Fields of the JSON that are those of the run, and of its state
-_OF_RUN = (
+# JSON fields taken from the run, and from its state
+_RUN_FIELDS = (
     *("ruleset", "digest", "detector", "epoch", "measured_by", "source", "why_source", "from_at"),
     *("created_at", "created_by", "why", "error"),
 )
-_OF_STATE = ("state", "resume", "to_at", "ended_at", "phase", "rate", "eta_s", "lag")
+_STATE_FIELDS = ("state", "resume", "to_at", "ended_at", "phase", "rate", "eta_s", "lag")
 
 
 @runs.default
 def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
-    """The runs of the log: their rules, their progress, their results, and which one is live.
+    """List the runs of the log: rules, progress, results, and which one is live.
 
-    The numbers of articles, and of those without a score, are from the end of the run; `runs show` has those of now.
-    JSON: one object a line.
+    The numbers of articles and unscored articles are from the end of the run; `runs show` has the present ones. JSON:
+    one object a line.
     """
     config = common.load().config
     with opened(config) as log:
@@ -74,7 +74,7 @@ def list_runs(*, json: AsJson = False, common: Common = DEFAULTS) -> int:
     put_columns(states, columns, less=less, same=same, below=len(columns) - 2)
     for state in states:
         if state.resume:
-            why = f", by an error ({state.run.error})" if state.run.error else ""
+            why = f" by an error ({state.run.error})" if state.run.error else ""
             message(one_line(f"{state.run.shown} is stopped{why}: `{state.resume}` resumes it"))
     return Exit.OK
 
@@ -84,11 +84,13 @@ def show_run(
     run: Name,
     /,
     *,
-    ruleset_text: Annotated[bool, Parameter(negative="", help="Only the text of its ruleset, byte by byte.")] = False,
+    ruleset_text: Annotated[
+        bool, Parameter(negative="", help="Print only the text of its ruleset, unchanged.")
+    ] = False,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """The details of a run: its parameters, its author and reason, its progress and its results."""
+    """Show a run: its parameters, operator and reason, its progress and its results."""
     config = common.load().config
     with opened(config) as log:
         control = Control(log)
@@ -99,13 +101,13 @@ def show_run(
         summary = summary_of(log, control, config, row, wall_ms(), read_review(config.rate, wall_ms()))
         dead = count_dead_letters(log, row)
     if json:
-        told = ("sites", "pages", "articles", "unscored", "lost", "lost_said", "verdicts")
-        put_json(_fields(state) | {field: getattr(summary, field) for field in told} | {"dead_letters": dead})
+        result_fields = ("sites", "pages", "articles", "unscored", "lost", "lost_said", "verdicts")
+        put_json(_fields(state) | {field: getattr(summary, field) for field in result_fields} | {"dead_letters": dead})
         return Exit.OK
     for name, value in _facts(state):
         put_wrapped(one_line(f"{name}: {value}"), "  ")
     if dead:
-        put_wrapped(f"dead letters: {counted(dead, 'record')} that it could not process", "  ")
+        put_wrapped(f"dead letters: {counted(dead, 'record')}", "  ")
     for line in lines_of(summary):
         put_wrapped(line, "    ")
     return Exit.OK
@@ -137,7 +139,7 @@ def _facts(state: RunState) -> Iterator[tuple[str, str]]:
     yield "created", f"{moment(run.created_at)} by {run.created_by or '-'}{f': {run.why}' if run.why else ''}"
     if not state.is_live:
         yield "ended", moment(state.ended_at) if state.ended_at else "-"
-    yield "at work", ", ".join(state.members) or "nobody"
+    yield "at work", ", ".join(state.members) or "no process"
     for step in () if run.follows else state.phases:
         yield f"phase {step.phase}", f"{step.done} of {step.total}"
     behind = ", ".join(f"{group} {records}" for group, records in state.lags.items() if records)
@@ -146,14 +148,14 @@ def _facts(state: RunState) -> Iterator[tuple[str, str]]:
 
 @runs.command(name="cancel")
 def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
-    """Cancel a run: processes at work on it end within seconds. What it has judged stays until `runs rm`.
+    """Cancel a run: its processes end within seconds. Its verdicts stay until `runs rm`.
 
-    Exit code 1 where there is nothing to cancel: no such run, one that is done, or one that is live or was.
+    Exit code 1 when there is nothing to cancel: the run is unknown or done, or it is or was live.
     """
     config = common.load().config
     with opened(config, write=True) as log:
         name = cancel(log, find_run(Control(log), run).name).shown
-    message(f"the run {name} is cancelled; `farmwatch runs rm {name}` frees what it holds")
+    message(f"the run {name} is cancelled; `farmwatch runs rm {name}` frees its space")
     return Exit.OK
 
 
@@ -163,28 +165,28 @@ def remove_runs(
     /,
     *,
     force: Annotated[
-        bool, Parameter(negative="", help="Also the run that was live before, which `cutover --back` needs.")
+        bool, Parameter(negative="", help="Also remove the previous live run, which `cutover --back` needs.")
     ] = False,
-    dry_run: Annotated[bool, Parameter(negative="", help="Only say what would be freed.")] = False,
+    dry_run: Annotated[bool, Parameter(negative="", help="Only print the space to be freed.")] = False,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """Remove runs with their topics, groups and state, and say what each frees.
+    """Remove runs with their topics, groups and state, and print the freed space of each.
 
-    Nothing is removed, with exit code 1, if one of them is live, if a process works on one, or if another run judges
-    the features of one. JSON: one object a line, for each run.
+    Removes nothing, with exit code 1, if one of them is live, if a process works on one, or if another run judges the
+    features of one. JSON: one object a line, for each run.
     """
     config = common.load().config
     with opened(config, write=not dry_run) as log:
         control = Control(log)
         names = dict.fromkeys(resolve_name(control, run) for run in runs)
-        rows = [control.runs.get(name) or run_named(control, name) for name in names]  # also half removed ones
-        rows.sort(key=lambda row: row.remeasures)  # a run on the features of another goes before it
-        reasons = [why_not(log, control, row, force=force, leaving=names) for row in rows]
+        rows = [control.runs.get(name) or run_named(control, name) for name in names]  # also partly removed runs
+        rows.sort(key=lambda row: row.remeasures)  # runs that judge the features of another go first
+        reasons = [removal_obstacle(log, control, row, force=force, leaving=names) for row in rows]
         if any(reasons):
             raise RunNeeded("; ".join(filter(None, reasons)))
         for row in rows:
-            sizes = what_it_frees(log, row)
+            sizes = topic_sizes(log, row)
             topics, records = sorted(sizes), sum(held.records for held in sizes.values())
             freed_bytes = sum(held.bytes for held in sizes.values())
             if not dry_run:
@@ -205,8 +207,8 @@ def _fields(state: RunState) -> dict[str, Any]:
     return {
         "run": run.shown,
         "live": state.is_live,
-        **{name: getattr(run, name) for name in _OF_RUN},
-        **{name: getattr(state, name) for name in _OF_STATE},
+        **{name: getattr(run, name) for name in _RUN_FIELDS},
+        **{name: getattr(state, name) for name in _STATE_FIELDS},
         "site_method": json_text.loads(run.site_method or "null"),
         "phases": [asdict(step) for step in state.phases],
         "share": state.progress.share,

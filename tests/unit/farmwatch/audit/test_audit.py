@@ -1,4 +1,4 @@
-"""The audit on constructed logs: a complete run is clean; every way to lose, double or contradict a record is named."""
+"""The audit on constructed logs: a complete run is clean; lost, duplicated and contradictory records are named."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def world() -> World:
 
 
 def queue(world: World, priority: Priority, done: bytes | None) -> None:
-    """CRAWL reads the first hit, and puts its page into the queue of the site, or takes it out (None)."""
+    """CRAWL reads the first hit and queues its page, or removes it from the queue (None)."""
     with closing(world.log.join("crawl", [HITS, "decisions"], member="one", store="frontier")) as member:
         for _ in range(5):
             member.poll(0.01, 10, 10**6)
@@ -41,7 +41,7 @@ def broken(report: AuditReport) -> list[tuple[str, str]]:
 
 
 def test_a_complete_run_is_clean(world: World) -> None:
-    """Fetched, refused, dropped, scored and abstained: all is accounted for, with the reasons counted."""
+    """Fetched, refused, dropped, scored and abstained records are all accounted for, with counted reasons."""
     world.judged("1")
     world.judged("2", article=False)
     world.page("3", outcome="refused", reason="robots")
@@ -142,7 +142,7 @@ FAULTS: dict[str, tuple[str, str, Callable[[World], object]]] = {  # what is nam
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_each_fault_is_named(world: World, fault: str) -> None:
-    """What is missing, doubled or contradicts is broken, with its step and its id, and nothing else is."""
+    """A missing, duplicated or contradictory record is broken, with its step and its id; no other record is."""
     step, name, come_about = FAULTS[fault]
     come_about(world)
     report = world.report()
@@ -151,7 +151,7 @@ def test_each_fault_is_named(world: World, fault: str) -> None:
     assert report.steps[step].broken == 1
 
 
-def test_what_is_not_read_yet_waits(world: World) -> None:
+def test_unread_records_wait(world: World) -> None:
     """A record beyond the committed offset of its reader is waiting, not broken."""
     world.page("1")
     world.log.reset("crawl", HITS, world.log.end(HITS))
@@ -174,7 +174,7 @@ def test_a_hit_in_the_frontier_waits(world: World) -> None:
 
 @pytest.mark.parametrize(("run", "dead"), [("", 1), ("live", 1), ("other", 0)])
 def test_a_dead_letter_is_a_reason(world: World, run: str, dead: int) -> None:
-    """A page that MEASURE gave up is dead, not broken; one that was given up for other features only is broken."""
+    """A page dead-lettered by MEASURE is dead, not broken; a letter for other features does not count."""
     world.page("1")
     world.bury("measure", PAGES, 0, SITE, run)
     world.row(pages=0, articles=0)
@@ -189,7 +189,7 @@ def test_a_dead_letter_is_a_reason(world: World, run: str, dead: int) -> None:
     ids=["hit", "verdict", "score"],
 )
 def test_a_row_is_excused_by_a_letter_of_its_site(world: World, topic: str, key: str) -> None:
-    """What TALLY gave up of a site, whether hit, verdict or score, excuses that site's row."""
+    """A dead letter of TALLY for a hit, verdict or score of a site excuses the row of the site."""
     world.judged("1")
     world.bury("tally", topic, 0, key)
     report = world.report()
@@ -197,8 +197,8 @@ def test_a_row_is_excused_by_a_letter_of_its_site(world: World, topic: str, key:
     assert report.steps[TALLIED].dead == 1
 
 
-def test_pages_of_the_ruleset_before_do_not_count(world: World) -> None:
-    """After a change of ruleset the row counts what the new one has judged; judged anew is not judged twice."""
+def test_pages_of_the_previous_ruleset_do_not_count(world: World) -> None:
+    """After a change of ruleset the row counts its own verdicts; judging again is no duplicate."""
     world.judged("1", rules="r1")
     world.judged("2", rules="r1")
     world.judged("2", rules="r2", again=True)
@@ -209,7 +209,7 @@ def test_pages_of_the_ruleset_before_do_not_count(world: World) -> None:
 
 
 def test_two_texts_of_one_fetch_are_accounted_for_each(world: World) -> None:
-    """Rulesets that have different texts of a page scored ask twice: each request has its score or its own reason."""
+    """Rulesets with different scored texts of a page cause two requests: each has its score or its reason."""
     world.judged("1", rules="r1", scored=False)
     world.judged("1", rules="r2", text="cleaned", again=True)
     world.bury("score", "score.requests", 0)
@@ -221,7 +221,7 @@ def test_two_texts_of_one_fetch_are_accounted_for_each(world: World) -> None:
 
 
 def test_rules_and_measures_are_not_held_in_memory() -> None:
-    """The audit's memory does not grow with what verdicts and features say beyond what it compares."""
+    """Memory grows only with the compared fields of verdicts and features."""
 
     def peak(width: int) -> int:
         world = World()
@@ -245,8 +245,8 @@ def test_rules_and_measures_are_not_held_in_memory() -> None:
     assert peak(100) < 3 * peak(1)  # the log reads 200 records at a time
 
 
-def test_what_retention_took_is_expired() -> None:
-    """Features whose verdict has left by retention are expired, not broken; newer ones still have to have theirs."""
+def test_results_of_expired_records_are_expired() -> None:
+    """Features with an expired verdict are expired, not broken; newer ones need theirs."""
     now = [1_000_000]
     world = World(MemoryLog(clock=lambda: now[0]))
     world.judged("1", article=False)
@@ -263,7 +263,7 @@ def test_what_retention_took_is_expired() -> None:
 
 
 def test_a_page_that_was_refused_and_fetched_on_a_later_visit_is_done_once() -> None:
-    """A hit whose page was unreachable and is fetched by another visit is done, and no reason is left of it."""
+    """A hit whose page failed and is fetched by a later visit is done, without a reason."""
     world = World()
     world.page("1", outcome="refused", reason="unreachable")
     assert audit(world.log).steps[CRAWLED].reasons == {"unreachable": 1}
@@ -281,7 +281,7 @@ def test_a_page_that_was_refused_and_fetched_on_a_later_visit_is_done_once() -> 
 
 @pytest.mark.parametrize(("outcome", "reason"), [("unchanged", ""), ("failed", "http_500")])
 def test_a_visit_without_a_new_page_changes_no_account(outcome: str, reason: str) -> None:
-    """A page that is unchanged when it is visited again, or fails, has no features, and its hit is done once."""
+    """A later visit that finds the page unchanged, or fails, has no features; its hit is done once."""
     world = World()
     world.judged("1")
     world.page("1", visit=2, outcome=outcome, reason=reason)
@@ -293,7 +293,7 @@ def test_a_visit_without_a_new_page_changes_no_account(outcome: str, reason: str
 
 
 def test_a_page_that_is_visited_again_waits_for_nothing() -> None:
-    """While a page that was fetched waits for another visit, its hit is done."""
+    """While a fetched page waits for another visit, its hit is done."""
     world = World()
     world.judged("1")
     queue(world, Priority.AGAIN, page_bytes(f"http://{SITE}/1"))
@@ -302,7 +302,7 @@ def test_a_page_that_is_visited_again_waits_for_nothing() -> None:
 
 
 def test_an_imported_hit_is_accounted_for_by_its_own_page(world: World) -> None:
-    """The page that came with a hit accounts for that hit only: a hit that asks for the same URL has its own."""
+    """An imported page accounts only for its own hit; a search hit for the same URL has its own page."""
     url = f"http://{SITE}/1"
     taken = Page(
         id="taken", site=SITE, page_id=page_id(url), url=url, visit=0, found_by="import", hits=["taken-hit", "other"]
@@ -317,10 +317,8 @@ def test_an_imported_hit_is_accounted_for_by_its_own_page(world: World) -> None:
 
 
 @pytest.mark.parametrize("at", range(1, 9))
-def test_a_page_that_goes_through_meanwhile_raises_no_alarm(
-    world: World, monkeypatch: pytest.MonkeyPatch, at: int
-) -> None:
-    """Stages work on while the audit reads: a page that goes all the way between two reads breaks nothing."""
+def test_a_page_processed_during_the_audit_is_clean(world: World, monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """Stages work during the audit: a page that passes all stages between two reads breaks nothing."""
     world.judged("before")
     world.row(pages=1, articles=1)
     world.read_all()

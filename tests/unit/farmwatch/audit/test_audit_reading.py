@@ -1,4 +1,4 @@
-"""What the audit says of records that wait, that cannot be read, and that retention removed before they were read."""
+"""The audit of waiting and unreadable records, and of records removed before they were read."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def world() -> World:
 
 @pytest.fixture
 def at_rest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """An embedded log that TALLY has judged; every stage has read all."""
+    """An embedded log with site rows, where every stage has read everything."""
     with cutover_world("embedded", tmp_path, monkeypatch) as made:
         tallied(made)
         yield made
@@ -65,10 +65,10 @@ def not_utf8() -> bytes:
         *(("tally", t) for t in (HITS, VERDICTS, SCORES)),
     ],
 )
-def test_what_a_stage_has_not_read_is_told_in_the_last_line(world: World, stage: str, topic: str) -> None:
-    """A disk was full, say: nothing is broken, rows are right, and the audit does not call it settled or clean.
+def test_unread_records_are_in_the_last_line(world: World, stage: str, topic: str) -> None:
+    """Nothing is broken and rows are right, but the audit is neither settled nor clean (say, after a full disk).
 
-    No heartbeat counts.
+    Heartbeats do not count.
     """
     for number in range(5):
         world.judged(str(number))
@@ -85,7 +85,7 @@ def test_what_a_stage_has_not_read_is_told_in_the_last_line(world: World, stage:
 
 
 def test_the_command_ends_with_0_while_records_wait(at_rest: CutoverWorld, farmwatch: Runner) -> None:
-    """The last line says how many and for whom; JSON has the same by stage."""
+    """The last line counts the records by stage; JSON has the same."""
     at_rest.log.reset("measure", PAGES, [0] * PARTITIONS)
     pages = sum(len(list(at_rest.log.read(PAGES, partition))) for partition in range(PARTITIONS))
     ran = farmwatch("audit", "--log", at_rest.config.log.url)
@@ -98,7 +98,7 @@ def test_the_command_ends_with_0_while_records_wait(at_rest: CutoverWorld, farmw
 
 
 def test_a_site_whose_records_are_all_read_does_not_wait_for_others(at_rest: CutoverWorld) -> None:
-    """While hits of one site are unread, a row of another one that was changed is broken."""
+    """While hits of one site are unread, a changed row of another site is broken."""
     behind, changed = site_name(LLM_SITES), site_name(LLM_SITES + 1)
     rows = rows_of(at_rest)
     hit = Hit(id="new", site=behind, url=f"http://{behind}/new")
@@ -112,8 +112,8 @@ def test_a_site_whose_records_are_all_read_does_not_wait_for_others(at_rest: Cut
 
 @pytest.mark.parametrize("value", [GARBAGE, not_utf8(), b""], ids=["garbage", "utf8", "empty"])
 @pytest.mark.parametrize("topic", READER)
-def test_a_record_that_cannot_be_read_stops_nothing(world: World, topic: str, value: bytes) -> None:
-    """It waits until its stage comes to it, is dead once the stage has buried it, and broken if nobody did."""
+def test_an_unreadable_record_stops_nothing(world: World, topic: str, value: bytes) -> None:
+    """It waits until its stage reads it, is dead once dead-lettered, and broken without a dead letter."""
     world.judged("1")
     world.row(pages=1, articles=1)
     stage, step = READER[topic]
@@ -137,7 +137,7 @@ def test_a_record_that_cannot_be_read_stops_nothing(world: World, topic: str, va
 
 
 def damage(world: World, topic: str, offset: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From here on the log finds this record damaged."""
+    """Make this record unreadable from now on."""
     plain = world.log.read
 
     def read(name: str, partition: int, start: int = 0, stop: int | None = None) -> Iterator[Message]:
@@ -149,8 +149,10 @@ def damage(world: World, topic: str, offset: int, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("topic", [PAGES, FEATURES, VERDICTS, SCORE_REQUESTS, SCORES])
-def test_what_it_was_made_from_is_accounted_for(world: World, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of a site's records is damaged and was buried: nothing else is missing for it, before or behind it."""
+def test_sources_of_an_unreadable_record_are_accounted_for(
+    world: World, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If one record of a site is unreadable and dead-lettered, no other record of it counts as missing."""
     for name in ("1", "2"):
         world.judged(name)
     world.row(pages=2, articles=2)
@@ -170,7 +172,7 @@ def test_what_it_was_made_from_is_accounted_for(world: World, topic: str, monkey
 def test_a_damaged_score_counts_once_for_all_visits_with_its_text(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """SCORE scores a site's text once: each later visit with the same text rests on the one score that is damaged."""
+    """SCORE scores a site's text once: later visits with this text depend on the same unreadable score."""
     world.judged("1", text="same")
     for visit in (2, 3):
         world.judged("1", visit=visit, text="same", scored=False)
@@ -184,8 +186,8 @@ def test_a_damaged_score_counts_once_for_all_visits_with_its_text(
     assert report.text == "1 record is unaccounted for, 1 record cannot be read"
 
 
-def test_a_row_that_cannot_be_read_is_broken_unless_a_newer_one_can(world: World) -> None:
-    """Nobody buries rows: the newest of a site must be readable; an older one is superseded."""
+def test_an_unreadable_row_is_broken_unless_superseded(world: World) -> None:
+    """Rows have no dead letters: the newest of a site must be readable; older ones are superseded."""
     world.judged("1")
     world.row(pages=1, articles=1)
     world.log.append([Output(SITES, 0, SITE.encode(), GARBAGE)])
@@ -198,8 +200,8 @@ def test_a_row_that_cannot_be_read_is_broken_unless_a_newer_one_can(world: World
     assert [unreadable.state for unreadable in report.unreadable] == ["superseded"]
 
 
-def test_a_letter_that_may_have_expired_excuses_what_is_older() -> None:
-    """Dead letters are kept for a shorter time than hits: a buried hit does not turn broken when its letter goes."""
+def test_an_expired_dead_letter_still_excuses() -> None:
+    """Dead letters expire before hits: a dead-lettered hit is not broken after its letter expired."""
     now = [1_000_000]
     world = World(MemoryLog(clock=lambda: now[0]))
     world.log.append([Output(HITS, 0, SITE.encode(), GARBAGE)])
@@ -213,14 +215,14 @@ def test_a_letter_that_may_have_expired_excuses_what_is_older() -> None:
 
 
 def lost_letter(stage: str, topic: str, offset: int, records: int, run: str = "") -> Output:
-    """What a stage writes when retention took records that it had not read."""
+    """The dead letter of a stage about records that expired unread."""
     letter = dead_letter(Message(topic, 0, offset, b"", b"", {}, 0), stage, ValueError("removed by retention"), 1, run)
     return replace(letter, headers={**letter.headers, "expired": str(records)})
 
 
 @pytest.mark.parametrize(("run", "ok"), [("", False), (LIVE, False), ("other", True)])
-def test_records_that_were_removed_unread_are_told(world: World, run: str, ok: bool) -> None:
-    """The letter of a stage that works for the run, or for none, makes the audit fail; another run's does not."""
+def test_records_removed_unread_are_reported(world: World, run: str, ok: bool) -> None:
+    """The letter of a stage of this run, or of no run, makes the audit fail; that of another run does not."""
     world.log.append([lost_letter("measure", PAGES, 40, 212, run)])
     report = world.report()
     assert (report.ok, report.broken) == (ok, [])
@@ -231,7 +233,7 @@ def test_records_that_were_removed_unread_are_told(world: World, run: str, ok: b
 
 
 def test_such_a_letter_excuses_no_record_of_its_offset(world: World) -> None:
-    """It stands for offsets that are gone, not for the record that it names: TALLY's rows are compared, too."""
+    """It is about expired offsets, not about the record at its offset: TALLY's rows are still compared."""
     world.judged("1")
     world.row(pages=1, articles=0)
     world.log.append([replace(lost_letter("tally", HITS, 0, 3), key=SITE.encode())])
@@ -239,8 +241,8 @@ def test_such_a_letter_excuses_no_record_of_its_offset(world: World) -> None:
     assert [broken.step for broken in report.broken] == [TALLIED]
 
 
-def test_a_gap_that_no_stage_has_passed_is_told(at_rest: CutoverWorld, farmwatch: Runner) -> None:
-    """Pages left by retention before MEASURE read them: exit code 1, with partition, offset and number."""
+def test_an_unpassed_gap_is_reported(at_rest: CutoverWorld, farmwatch: Runner) -> None:
+    """Pages expired before MEASURE read them: exit code 1, with partition, offset and number."""
     log, ends = at_rest.log, at_rest.log.end(PAGES)
     read = [2] * PARTITIONS
     log.reset("measure", PAGES, read)
@@ -255,8 +257,8 @@ def test_a_gap_that_no_stage_has_passed_is_told(at_rest: CutoverWorld, farmwatch
 
 
 @pytest.mark.parametrize(("last", "lost"), [(0, 4), (3, 1), (4, 0)])
-def test_a_gap_that_the_run_knows_of_is_not_told_again(last: int, lost: int) -> None:
-    """`control` keeps what was gone when a run began, or was resumed."""
+def test_a_recorded_gap_is_not_reported_again(last: int, lost: int) -> None:
+    """`control` stores the gaps from the begin or resume of a run."""
     world = World()
     for number in range(4):
         world.put(PAGES, Page(id=f"f{number}", site=SITE, page_id="p", url="u"))
@@ -268,7 +270,7 @@ def test_a_gap_that_the_run_knows_of_is_not_told_again(last: int, lost: int) -> 
 
 
 def test_a_gap_of_a_run_that_is_not_live_is_no_loss(at_rest: CutoverWorld) -> None:
-    """A run from before a cutover reads on only when it is live again, which is refused or told then."""
+    """The previous live run reads on only after a cutover, which checks for gaps."""
     run = at_rest.begin("r1")
     at_rest.replay(run)
     at_rest.log.reset("tally.r1", HITS, [0] * PARTITIONS)
@@ -278,8 +280,8 @@ def test_a_gap_of_a_run_that_is_not_live_is_no_loss(at_rest: CutoverWorld) -> No
     assert "tally" in {lost.stage for lost in audit(at_rest.log, "", at_rest.config).lost}
 
 
-def test_what_a_stage_finds_removed_is_told_until_its_letter_goes(at_rest: CutoverWorld) -> None:
-    """The stage goes on behind the gap and leaves a letter: the audit knows the loss before and after."""
+def test_a_passed_gap_is_reported_by_its_letter(at_rest: CutoverWorld) -> None:
+    """The stage passes the gap and writes a dead letter: the audit reports the loss before and after."""
     at_rest.features(30)
     at_rest.log.expire(max(message.timestamp_ms for message in at_rest.log.read(FEATURES, 0)) + 181 * DAY_MS)
     before = audit(at_rest.log, "", at_rest.config).lost
@@ -290,7 +292,7 @@ def test_what_a_stage_finds_removed_is_told_until_its_letter_goes(at_rest: Cutov
 
 
 def test_a_group_beyond_the_end_has_read_nothing(world: World) -> None:
-    """A topic that was made anew is read from its beginning, so all of it waits."""
+    """A recreated topic is read from its beginning, so all its records wait."""
     world.judged("1")
     world.row(pages=1, articles=1)
     world.read_all()
@@ -298,8 +300,8 @@ def test_a_group_beyond_the_end_has_read_nothing(world: World) -> None:
     assert audit(world.log).text == "nothing broken; 1 record waits (tally: 1)"
 
 
-def test_a_dead_letter_that_cannot_be_read_excuses_nothing(world: World) -> None:
-    """It is named, and the audit goes on: what it stood for is broken."""
+def test_an_unreadable_dead_letter_excuses_nothing(world: World) -> None:
+    """It is listed, and its record is broken."""
     world.page("1")
     world.row(pages=0, articles=0)
     world.log.append([Output(DEAD_LETTERS, 0, SITE.encode(), b"x", {"stage": "measure"})])

@@ -1,4 +1,4 @@
-"""The audit computes rows and rate again: what was changed by hand is named, what lawfully is gone is unprovable."""
+"""The audit recomputes rows and rate: changed rows are named, rows with expired records are unprovable."""
 
 from __future__ import annotations
 
@@ -52,19 +52,19 @@ HUMAN = site_name(LLM_SITES)
 
 @pytest.fixture(params=EMBEDDED)
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """A log that TALLY has judged, at rest."""
+    """A log at rest with rows of TALLY."""
     with cutover_world(request.param, tmp_path, monkeypatch) as made:
         tallied(made)
         yield made
 
 
 def look(world: CutoverWorld) -> AuditReport:
-    """The audit, as the command makes it."""
+    """Run the audit as the command does."""
     return audit(world.log, "", world.config)
 
 
 def named(report: AuditReport) -> dict[str, str]:
-    """Site -> how its row is broken."""
+    """Site -> why its row is broken."""
     assert {broken.step for broken in report.broken} <= {TALLIED}
     return {broken.site: broken.how for broken in report.broken}
 
@@ -76,17 +76,17 @@ def named_sites(report: AuditReport) -> dict[str, str]:
 
 @pytest.mark.parametrize("world", ALL, indirect=True)
 def test_rows_that_tally_made_are_proved_and_so_is_the_rate(world: CutoverWorld) -> None:
-    """Each row follows from the log in every field, nothing waits, and the rate is that of the rows."""
+    """Each field of each row follows from the log, nothing waits, and the rate is that of the rows."""
     report = look(world)
     step = report.steps[TALLIED]
     assert (step.records, step.done, report.text) == (SITES_MADE, SITES_MADE, "clean"), report
     (rate,) = report.rates
-    assert rate.text == "share recomputed from the log: 12.5%, 12.5% by site verdicts (as the rows say)"
+    assert rate.text == "share recomputed from the log: 12.5%, 12.5% by site verdicts (as in the stored rows)"
 
 
 @pytest.mark.parametrize("world", ALL, indirect=True)
 def test_rows_that_were_changed_by_hand_are_named_with_the_rate(world: CutoverWorld) -> None:
-    """Five human sites are made llm, with honest counts: each is named, and both rates are told."""
+    """Five human sites are changed to llm, with correct counts: each is named, and both rates are shown."""
     rows = rows_of(world)
     forged = [site_name(number) for number in range(SITES_MADE - 5, SITES_MADE)]
     for site in forged:
@@ -98,12 +98,13 @@ def test_rows_that_were_changed_by_hand_are_named_with_the_rate(world: CutoverWo
     assert (
         not rate.ok
         and rate.text
-        == "share recomputed from the log: 12.5%, 12.5% by site verdicts; the rows say 12.5%, 33.3% by site verdicts"
+        == "share recomputed from the log: 12.5%, 12.5% by site verdicts;"
+        " the stored rows give 12.5%, 33.3% by site verdicts"
     )
 
 
 def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: Runner) -> None:
-    """On stderr for people, in JSON for programs; before the change the command ends with 0 and "clean"."""
+    """Broken rows are on stderr and in the JSON; before the change the command ends with 0 and "clean"."""
     at = ("--log", world.config.log.url)
     ran = farmwatch("audit", *at)
     assert (ran.code, ran.err.splitlines()[-1]) == (Exit.OK, "audit: clean")
@@ -112,8 +113,8 @@ def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: 
     assert ran.code == Exit.PROBLEM
     assert f"broken: {TALLIED}: {HUMAN} ({HUMAN}): row says verdict llm, the log says human" in ran.err
     assert (
-        "share recomputed from the log: 12.5%, 12.5% by site verdicts; the rows say 12.5%, 16.7% by site verdicts"
-        in ran.err
+        "share recomputed from the log: 12.5%, 12.5% by site verdicts;"
+        " the stored rows give 12.5%, 16.7% by site verdicts" in ran.err
     )
     assert ran.err.splitlines()[-1] == "audit: 1 record is unaccounted for, the share differs"
     ran = farmwatch("audit", "--json", *at)
@@ -125,7 +126,7 @@ def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: 
 
 @st.composite
 def a_site(draw: st.DrawFn) -> list[Record]:
-    """Pages fetched and judged again, by two rulesets, texts that are shared, late scores, hits that are repeated."""
+    """Pages fetched and judged again, by two rulesets, with shared texts, late scores and repeated hits."""
     found: list[Record] = []
     for _ in range(draw(st.integers(1, 40))):
         number, text, kind = draw(st.integers(0, 6)), f"t{draw(st.integers(0, 8))}", draw(st.sampled_from("hpppsss"))
@@ -142,8 +143,8 @@ def a_site(draw: st.DrawFn) -> list[Record]:
 
 @settings(max_examples=100)
 @given(a_site())
-def test_a_row_is_proved_however_tally_came_upon_the_records(records: list[Record]) -> None:
-    """The log keeps the order within each topic only: the row that TALLY made on arrival follows from it."""
+def test_a_row_is_proved_for_any_order_of_topics(records: list[Record]) -> None:
+    """The log has an order only within each topic: the row that TALLY made on arrival follows from it."""
     world = World()
     for record in records:
         topic = HITS if isinstance(record, Hit) else SCORES if isinstance(record, Score) else VERDICTS
@@ -171,7 +172,7 @@ RECOMPUTED = [name for name in SiteState.__struct_fields__ if name not in ("v", 
 
 @pytest.mark.parametrize("name", RECOMPUTED)
 def test_each_field_of_a_row_is_recomputed(world: CutoverWorld, name: str) -> None:
-    """Whichever field of one row is changed, that field of that site is named, and nothing else."""
+    """If any field of a row is changed, that field of that site is named, and nothing else."""
     row = rows_of(world)[HUMAN]
     rewrite(world, row, **{name: other(getattr(row, name))})
     (site,) = (found := named(look(world)))
@@ -180,15 +181,15 @@ def test_each_field_of_a_row_is_recomputed(world: CutoverWorld, name: str) -> No
 
 
 def test_the_last_bits_of_a_number_do_not_matter(world: CutoverWorld) -> None:
-    """Another processor may give a sum that differs in its last bits: the row is proved all the same."""
+    """A sum that differs in its last bits, as on another processor, is still proved."""
     row = rows_of(world)[HUMAN]
     assert row.llr
     rewrite(world, row, llr=row.llr * (1 + 1e-12))
     assert look(world).text == "clean"
 
 
-def test_a_row_of_a_site_that_the_log_does_not_know_is_broken(world: CutoverWorld) -> None:
-    """A row that was put in adds to the denominators, or to the rate: it is named, and left out of the rate."""
+def test_a_row_of_an_unknown_site_is_broken(world: CutoverWorld) -> None:
+    """An added row increases the denominators or the rate: it is named, and left out of the rate."""
     row = rows_of(world)[HUMAN]
     for number, verdict in enumerate(("llm", "unclassifiable")):
         site = f"no{number}.example"
@@ -200,18 +201,18 @@ def test_a_row_of_a_site_that_the_log_does_not_know_is_broken(world: CutoverWorl
 
 
 def test_a_row_that_was_removed_is_broken_and_counts_in_the_recomputed_rate(world: CutoverWorld) -> None:
-    """The tombstone of an llm site lowers the rate that the rows say."""
+    """The tombstone of an llm site lowers the rate of the stored rows."""
     site = site_name(0)
     world.log.append([Output(SITES, partition_of(site, PARTITIONS), site.encode(), None)])
     report = look(world)
     assert named(report) == {site: "no row"}
     assert [rate.text for rate in report.rates] == [
-        "share recomputed from the log: 12.5%, 12.5% by site verdicts; the rows say 8.7%, 8.7% by site verdicts"
+        "share recomputed from the log: 12.5%, 12.5% by site verdicts; the stored rows give 8.7%, 8.7% by site verdicts"
     ]
 
 
 def test_a_superseded_score_is_no_loss(world: CutoverWorld) -> None:
-    """Scores are compacted: the newest of a text stands for those before it."""
+    """Scores are compacted: the newest of a text replaces the earlier ones."""
     site = site_name(0)
     partition = partition_of(site, PARTITIONS)
     message = next(m for m in world.log.read(SCORES, partition) if m.key.decode().startswith(f"{site} "))
@@ -222,20 +223,20 @@ def test_a_superseded_score_is_no_loss(world: CutoverWorld) -> None:
         world.log.expire(int(time.time() * 1000))
 
 
-def test_rows_whose_records_retention_took_are_unprovable(world: CutoverWorld) -> None:
-    """Hits and verdicts are gone, the rows stay: nothing is broken, and the rate says that it takes them so."""
+def test_rows_with_expired_records_are_unprovable(world: CutoverWorld) -> None:
+    """Hits and verdicts expired: nothing is broken, and the rate says how many rows it could not recompute."""
     world.log.expire(int(time.time() * 1000) + 100 * DAY_MS)
     assert not any(map(list, (world.log.read(topic, 0) for topic in (HITS, VERDICTS))))
     report = look(world)
     step = report.steps[TALLIED]
     assert (report.text, step.done) == (f"clean; {SITES_MADE} rows unprovable", 0)
     (rate,) = report.rates
-    assert rate.text.endswith(f"(as the rows say); {SITES_MADE} rows could not be recomputed")
+    assert rate.text.endswith(f"(as in the stored rows); {SITES_MADE} rows could not be recomputed")
 
 
 @pytest.mark.parametrize("world", ["memory", "embedded"], indirect=True)
-def test_a_site_that_is_younger_than_what_retention_took_is_proved(world: CutoverWorld) -> None:
-    """Sites from before are unprovable; one whose hits are all kept, and came later, is recomputed, and named."""
+def test_a_site_newer_than_the_expired_records_is_proved(world: CutoverWorld) -> None:
+    """Older sites are unprovable; a site with all its hits, appended later, is recomputed and named."""
     now_ms, run = int(time.time() * 1000), world.begin_live()
     old = [site_name(number) for number in range(100, 110)]
     for number in range(100, 110):
@@ -256,7 +257,7 @@ def test_a_site_that_is_younger_than_what_retention_took_is_proved(world: Cutove
 
 @pytest.mark.parametrize("stamped", [True, False], ids=["fetched_at", "no time"])
 def test_hits_that_are_appended_again_after_retention_prove_no_youth(world: CutoverWorld, stamped: bool) -> None:
-    """A file of hits is read again once retention took them: the verdicts from before are missed lawfully."""
+    """If a file of hits is read again after the first ones expired, the older verdicts may be missing."""
     run, now_ms = world.begin_live(), int(time.time() * 1000)
     old = 200
     partition = partition_of(site_name(old), PARTITIONS)
@@ -276,8 +277,8 @@ def test_hits_that_are_appended_again_after_retention_prove_no_youth(world: Cuto
     assert named(look(world)) == {}
 
 
-def test_a_row_without_a_method_digest_is_recomputed_all_the_same(world: CutoverWorld) -> None:
-    """The run keeps its method: a row of before digests is unprovable, and broken where its verdict is another."""
+def test_a_row_without_a_method_digest_is_recomputed(world: CutoverWorld) -> None:
+    """The run has its method: such a row is unprovable, and broken if its verdict differs."""
     rows = rows_of(world)
     rewrite(world, rows[site_name(SITES_MADE - 1)], method_digest="")
     rewrite(world, rows[HUMAN], method_digest="", verdict="llm")
@@ -287,7 +288,7 @@ def test_a_row_without_a_method_digest_is_recomputed_all_the_same(world: Cutover
 
 
 def test_a_row_without_hits_is_recomputed(world: CutoverWorld) -> None:
-    """Nobody finds canaries by a search: their rows follow from verdicts and scores, and must be there."""
+    """Canaries have no hits: their rows follow from verdicts and scores, and must exist."""
     run, site = world.begin_live(), CanaryName("one", "0" * 16, 1, 1, "human").site
     partition = partition_of(site, PARTITIONS)
     verdict = Verdict(
@@ -305,8 +306,8 @@ def test_a_row_without_hits_is_recomputed(world: CutoverWorld) -> None:
     assert named_sites(look(world))[site] == "no row"
 
 
-def test_a_score_that_was_given_again_after_a_window_is_no_loss(world: CutoverWorld) -> None:
-    """A replay has ended; compaction keeps of each text the newest score, which lies beyond the replay's window."""
+def test_a_score_repeated_after_the_window_is_no_loss(world: CutoverWorld) -> None:
+    """Compaction keeps the newest score of each text, which may lie beyond the window of a finished replay."""
     log, live = world.log, world.begin_live()
     run = msgspec.structs.replace(world.begin("r1", ruleset="default"), site_method=live.site_method, start={})
     names = run.names()
@@ -327,7 +328,7 @@ def test_a_score_that_was_given_again_after_a_window_is_no_loss(world: CutoverWo
 
 
 def test_hits_are_compared_where_retention_took_none_of_the_site(world: CutoverWorld) -> None:
-    """Of a partition that lost hits a row may count more of them than the log has, and never fewer."""
+    """In a partition with expired hits a row may count more of them than the log has, but never fewer."""
     run, now_ms = world.begin_live(), int(time.time() * 1000)
     put_site(world, run, 100, now_ms + 90 * DAY_MS)
     tally(world, run)
@@ -340,7 +341,7 @@ def test_hits_are_compared_where_retention_took_none_of_the_site(world: CutoverW
 
 
 def test_scores_that_tally_may_have_dropped_are_unprovable(world: CutoverWorld) -> None:
-    """More scores than TALLY keeps come before their verdicts: it has dropped some, and nobody can tell which."""
+    """With more early scores than TALLY keeps, some were dropped, and the log does not show which."""
     site, run = "large.example", world.begin_live()
     partition, number = partition_of(site, PARTITIONS), SPARE_TEXTS + 20
     url = f"http://{site}/"
@@ -363,8 +364,8 @@ def test_scores_that_tally_may_have_dropped_are_unprovable(world: CutoverWorld) 
     assert [b.how for b in look(world).broken if b.step == TALLIED] == [f"row says pages 1, the log says {number}"]
 
 
-def test_a_row_of_a_method_that_the_log_does_not_know_is_unprovable(world: CutoverWorld) -> None:
-    """A run that keeps no method, and is configured otherwise by now: verdicts are unprovable, counts are compared."""
+def test_a_row_of_an_unknown_method_is_unprovable(world: CutoverWorld) -> None:
+    """Without a stored method, and with another configured one, verdicts are unprovable; counts are compared."""
     put_rows(world.log, msgspec.structs.replace(world.begin_live(), site_method=""))
     assert look(world).steps[TALLIED].done == SITES_MADE  # as configured
     rewrite(world, rows_of(world)[HUMAN], method_digest="")  # of before methods had digests

@@ -1,4 +1,4 @@
-"""The audit of one run: its verdicts and rows in its window, whatever other runs have made of the same records."""
+"""The audit of one run: its verdicts and rows in its window, independent of other runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ STEPS = ["features -> verdicts", "articles -> scores", "sites -> rows"]
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """A log on which live and a replay have judged thirty records."""
+    """A log where live and a replay have judged thirty records."""
     with cutover_world("embedded", tmp_path, monkeypatch) as made:
         made.begin_live()
         made.features(30)
@@ -44,8 +44,8 @@ def _counts(world: CutoverWorld, run: str) -> dict[str, tuple[int, int, int, int
     return {name: (s.records, s.done, s.waiting, s.broken) for name, s in report.steps.items()}
 
 
-def test_a_run_that_is_through_is_clean(world: CutoverWorld) -> None:
-    """Every features record has one verdict and every site its row; texts that are not scored yet wait."""
+def test_a_finished_run_is_clean(world: CutoverWorld) -> None:
+    """Every features record has one verdict and every site its row; texts without a score wait."""
     world.replay(world.begin("r1"))
     found = _counts(world, "r1")
     assert list(found) == STEPS
@@ -57,9 +57,9 @@ def test_a_run_that_is_through_is_clean(world: CutoverWorld) -> None:
 
 @pytest.mark.parametrize(("run", "dead"), [("r1", 1), ("", 1), ("other", 0)])
 def test_a_dead_letter_excuses_its_own_run(world: CutoverWorld, run: str, dead: int) -> None:
-    """A record that the audited run could not process is dead; one that another run could not is missing in this one.
+    """A record that the audited run dead-lettered is dead; one that another run dead-lettered is missing.
 
-    A letter that names no run may be of any.
+    A letter without a run counts for all runs.
     """
     world.replay(world.begin("r1"))
     world.features(1)
@@ -73,14 +73,14 @@ def test_a_dead_letter_excuses_its_own_run(world: CutoverWorld, run: str, dead: 
 
 @pytest.mark.parametrize(("features", "named"), [("features", "live"), ("features.x", "x")])
 def test_measure_works_for_the_run_whose_features_it_makes(world: CutoverWorld, features: str, named: str) -> None:
-    """Which run is live changes nothing: so its dead letters and counters name the same run before and after."""
+    """A cutover changes nothing: its dead letters and counters keep the name of that run."""
     live = RunRules(world.begin("r1", features=features))
     with closing(build_stage(Role.MEASURE, world.config, Metrics(), live)) as stage:
         assert stage.run == named
 
 
 def test_a_verdict_that_is_missing_or_doubled_is_broken(world: CutoverWorld) -> None:
-    """One verdict written twice, and a record that the group has passed without one: both are named."""
+    """A verdict written twice, and a passed record without a verdict, are both named."""
     run = world.begin("r1")
     world.replay(run)
     partition, verdict = next(
@@ -96,8 +96,8 @@ def test_a_verdict_that_is_missing_or_doubled_is_broken(world: CutoverWorld) -> 
     assert (world.put[-1], "nothing in verdicts.r1") in judged
 
 
-def test_what_lies_beyond_the_window_is_no_concern(world: CutoverWorld) -> None:
-    """Records before the run's start and behind its stop are neither missing nor waiting; once live, they wait."""
+def test_records_outside_the_window_do_not_count(world: CutoverWorld) -> None:
+    """Records before the start and after the stop of the run are neither missing nor waiting; once live, they wait."""
     begin = [1] * PARTITIONS
     stop = {FEATURES: world.log.end(FEATURES), HITS: world.log.end(HITS), SCORES: world.log.end(SCORES)}
     run = world.begin("r1", start={FEATURES: begin}, stop=stop)
@@ -111,8 +111,8 @@ def test_what_lies_beyond_the_window_is_no_concern(world: CutoverWorld) -> None:
     assert list(_counts(world, "")) == ["hits -> pages", "pages -> features", *STEPS]
 
 
-def test_scores_of_a_replay_are_not_written_twice(world: CutoverWorld) -> None:
-    """Live and a replay have both asked for a text, so it has two scores; a third one that nobody asked for is one."""
+def test_a_score_for_each_request_is_no_duplicate(world: CutoverWorld) -> None:
+    """Live and a replay both requested a text, so it has two scores; a third one is a duplicate."""
     run = world.begin("r1", ruleset="default")
     world.work("judge", JudgeStage(load_ruleset("default")))
     world.replay(run)
@@ -128,7 +128,7 @@ def test_scores_of_a_replay_are_not_written_twice(world: CutoverWorld) -> None:
 
 @pytest.mark.parametrize("asks", [False, True])
 def test_articles_that_score_gives_no_score_are_unscored(world: CutoverWorld, asks: bool) -> None:
-    """A replay whose detector SCORE does not run has not asked, or was passed over: nothing is lost, it is told."""
+    """If SCORE does not run the detector of a replay, its texts are unscored, not lost."""
     run = world.begin("r1", ruleset="default")
     stage = JudgeStage(
         load_ruleset("default"), run="r1", names=run.names(), replays=True, detector="gone/1", may_request=lambda: asks
@@ -152,8 +152,8 @@ def test_articles_that_score_gives_no_score_are_unscored(world: CutoverWorld, as
         assert audit(world.log, "r1").steps["articles -> scores"].reasons == {"unscored": unscored}
 
 
-def test_a_request_that_score_buried_is_dead(world: CutoverWorld) -> None:
-    """Though it names a detector: that text was not passed over."""
+def test_a_dead_lettered_request_is_dead(world: CutoverWorld) -> None:
+    """Even if it names a detector: SCORE did not skip it."""
     run = world.begin("r1", ruleset="default")
     stage = JudgeStage(load_ruleset("default"), run="r1", names=run.names(), replays=True, detector=DETECTOR)
     world.work("judge.r1", stage)
@@ -168,7 +168,7 @@ def test_a_request_that_score_buried_is_dead(world: CutoverWorld) -> None:
 
 
 def test_a_request_that_the_live_judge_lost_is_broken(world: CutoverWorld) -> None:
-    """A replay may have asked for nothing. Of what comes once it is live each article has its request."""
+    """A replay may have requested nothing. Once the run is live, each new article has its request."""
     run = world.begin("r1", ruleset="default")
     ruleset = load_ruleset("default")
     world.work("judge.r1", JudgeStage(ruleset, run="r1", names=run.names(), replays=True, may_request=lambda: False))
@@ -180,7 +180,7 @@ def test_a_request_that_the_live_judge_lost_is_broken(world: CutoverWorld) -> No
 
 
 class _AllKnown(KnownScores):
-    """So that JUDGE requests nothing."""
+    """Makes JUDGE request nothing."""
 
     def __init__(self) -> None:
         super().__init__(DETECTOR, lambda _: ())
@@ -190,7 +190,7 @@ class _AllKnown(KnownScores):
 
 
 def test_articles_with_scores_of_other_detectors_are_unscored(world: CutoverWorld) -> None:
-    """SCORE has dealt with the requests, and runs another detector than the run is tallied with."""
+    """SCORE has processed the requests with another detector than that of the run."""
     world.replay(world.begin("r1"))
     for partition in range(PARTITIONS):
         for message in list(world.log.read(REPLAY_REQUESTS, partition)):
@@ -206,8 +206,8 @@ def _score(world: CutoverWorld, partition: int, request: ScoreRequest, detector:
     world.log.append([Output(SCORES, partition, score_key(score).encode(), encode(score))])
 
 
-def test_a_run_that_is_not_there_is_told(world: CutoverWorld, farmwatch: Runner) -> None:
-    """By its name, with the runs that there are; the command ends with 1."""
+def test_an_unknown_run_is_refused(world: CutoverWorld, farmwatch: Runner) -> None:
+    """The message lists the existing runs; exit code 1."""
     with pytest.raises(NotFound, match="the runs of this log: first"):
         audit(world.log, "nope")
     ran = farmwatch("audit", "--run", "nope", "--log", world.config.log.url)

@@ -1,4 +1,4 @@
-"""A log that farmwatch 0.1.0 wrote: three of the demo's sites through every stage, in `tests/golden`."""
+"""A log written by farmwatch 0.1.0: three sites of the demo through every stage, in `tests/golden`."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def old_log(tmp_path: Path) -> str:
 
 
 def test_an_older_log_has_a_clean_audit(farmwatch: Runner, old_log: str) -> None:
-    """The audit of an older log is clean: every record decodes, each row is computed again as it was written."""
-    audited = farmwatch("audit", old_log, "--json")
-    assert audited.code == 0, audited.out + audited.err
-    report = json.loads(audited.out)
+    """The audit of an older log is clean: every record decodes, and each recomputed row equals the stored one."""
+    scope = farmwatch("audit", old_log, "--json")
+    assert scope.code == 0, scope.out + scope.err
+    report = json.loads(scope.out)
     assert report["ok"]
     lines = farmwatch("sites", old_log, "--json").out.splitlines()
     rows = {row["site"]: row["verdict"] for row in map(json.loads, lines)}
@@ -41,5 +41,5 @@ def test_an_older_log_is_replayed_to_the_same_verdicts(farmwatch: Runner, old_lo
     replayed = farmwatch("replay", old_log, "--ruleset", "default", "--name", "again")
     assert replayed.code == 0, replayed.err
     compared = farmwatch("compare", old_log, "live", "again")
-    assert "not one page or site has another verdict" in compared.out
+    assert "the same verdict for every page and site" in compared.out
     assert farmwatch("audit", old_log, "--run", "again").code == 0

@@ -1,4 +1,4 @@
-"""The command `compare`: what it prints, writes and refuses."""
+"""The command `compare`: output, files and refusals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def two_runs(tmp_path: Path, no_weights: None) -> str:
     return log_with(tmp_path, PAGES, SITES, {**SITES, "s7.example": "llm"}, detector=DETECTOR)
 
 
-def test_the_tables_say_what_changed(farmwatch: Runner, two_runs: str) -> None:
+def test_the_tables_show_the_changes(farmwatch: Runner, two_runs: str) -> None:
     """Shares, counts, pages, sites, rules and the sample, on stdout, with exit code 0."""
     ran = farmwatch("compare", A, B, "--log", two_runs, "--sample", "2")
     assert ran.code == 0
@@ -61,8 +61,8 @@ def test_the_tables_say_what_changed(farmwatch: Runner, two_runs: str) -> None:
     assert "Steer" not in ran.out  # texts are printed where they are asked for
 
 
-def test_texts_and_groups_are_printed_where_asked_for(farmwatch: Runner, two_runs: str) -> None:
-    """With --text the texts, with --by the groups; nothing of a page steers the terminal."""
+def test_texts_and_groups_are_printed_on_request(farmwatch: Runner, two_runs: str) -> None:
+    """--text prints the texts, --by the groups; page text cannot control the terminal."""
     ran = farmwatch("compare", A, B, "--log", two_runs, "--text", "--by", "rank", "--sample", "1")
     assert "<script>alert(1)</script>" in ran.out
     assert all(character.isprintable() or character in "\n\t" for character in ran.out)
@@ -71,17 +71,17 @@ def test_texts_and_groups_are_printed_where_asked_for(farmwatch: Runner, two_run
 
 
 def test_differences_of_different_windows_are_marked(capsys: pytest.CaptureFixture[str]) -> None:
-    """Where one run has judged what the other has not, each difference in the terminal has a star, with a line why."""
+    """If one run judged pages that the other did not, each difference has a star, with a line that explains it."""
     show(msgspec.structs.replace(made(), other_windows=True), "source", texts=False)
     shown = capsys.readouterr().out
     assert re.search(r"^file\t.*\t[-+]\d+\.\d \*\t", shown, re.MULTILINE), shown
-    assert shown.count("* of different windows: not by the rules alone") == 3  # a table each
+    assert shown.count("* of different windows: not caused by the rules alone") == 3  # a table each
     show(made(), "source", texts=False)
     assert "*" not in capsys.readouterr().out
 
 
 def test_a_long_text_is_cut_and_says_so(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
-    """In the terminal a text ends after 2000 characters, with its whole length; --out has all of it."""
+    """On the terminal a text ends after 2000 characters, with its full length; --out has all of it."""
     url = log_with(tmp_path, [page(1, 70, text="word " * 1000 + "end"), page(2)])
     ran = farmwatch("compare", A, B, "--log", url, "--text", "--out", tmp_path / "sample.jsonl")
     assert "[2000 of 5003 characters; --json and --out have all]" in ran.out
@@ -90,7 +90,7 @@ def test_a_long_text_is_cut_and_says_so(farmwatch: Runner, tmp_path: Path, no_we
 
 
 def test_rules_that_neither_ruleset_has_in_force_are_not_shown(farmwatch: Runner, two_runs: str) -> None:
-    """A rule that one ruleset has without a threshold and the other does not have decides nothing in either."""
+    """A rule that is disabled in one ruleset and absent in the other is not shown."""
     idle = parse_ruleset(f"{RULESETS[A].source}[rules.longest_block]\n", "idle")
     with closing(open_log(two_runs)) as log:
         put_run(log, "idle", idle, PAGES, SITES, detector=DETECTOR)
@@ -99,8 +99,8 @@ def test_rules_that_neither_ruleset_has_in_force_are_not_shown(farmwatch: Runner
     assert "in force in A and not in B: language" in ran.out
 
 
-def test_no_sample_is_no_list_of_it(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
-    """With --sample 0 neither terminal nor report says how many of each kind it does not show."""
+def test_a_sample_of_0_lists_no_strata(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """With --sample 0, terminal and report omit the counts of each kind."""
     report = tmp_path / "report.html"
     ran = farmwatch("compare", A, B, "--log", two_runs, "--sample", "0", "--html", report)
     assert "shown" not in ran.out and "0 of 20 flips" not in ran.out
@@ -112,7 +112,7 @@ def test_no_sample_is_no_list_of_it(farmwatch: Runner, two_runs: str, tmp_path: 
 
 
 def test_a_terminal_of_80_columns_is_enough(farmwatch: Runner, two_runs: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a terminal no line is longer than its 80 columns, but for URLs and paths."""
+    """No line is longer than 80 columns, except URLs and paths."""
     for name, value in (("COLUMNS", "80"), ("NO_COLOR", "1"), ("TERM", "xterm")):
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
@@ -124,7 +124,7 @@ def test_a_terminal_of_80_columns_is_enough(farmwatch: Runner, two_runs: str, mo
 
 
 def test_json_has_everything(farmwatch: Runner, two_runs: str) -> None:
-    """One object: both runs, all tables, the groups, the sample with its texts, and changes in words."""
+    """One object: both runs, all tables, the groups, the sample with its texts, and the changes as text."""
     ran = farmwatch("compare", A, B, "--log", two_runs, "--json", "--sample", "3", "--seed", "4")
     found = json.loads(ran.out)
     assert (found["a"]["run"], found["b"]["run"], found["seed"]) == (A, B, 4)
@@ -142,8 +142,8 @@ def test_json_has_everything(farmwatch: Runner, two_runs: str) -> None:
     assert again.out.split('"a"', 1)[1] == ran.out.split('"a"', 1)[1]
 
 
-def test_the_saved_sample_is_what_label_takes(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
-    """--out writes a line for each flip, with its text and how it was drawn; `label` reads them."""
+def test_label_reads_the_saved_sample(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """--out writes a line for each flip, with its text and its stratum; `label` reads them."""
     saved = tmp_path / "flips.jsonl"
     ran = farmwatch("compare", A, B, "--log", two_runs, "--out", saved, "--sample", "5", "--seed", "3")
     assert f"{saved}: 5 flips" in ran.err
@@ -168,7 +168,7 @@ def test_the_saved_sample_is_what_label_takes(farmwatch: Runner, two_runs: str, 
 
 
 def test_a_saved_sample_names_a_shipped_ruleset_by_its_name(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
-    """What `rulesets evaluate` can take by name is named so; a ruleset of that name with another text is not."""
+    """A ruleset that `rulesets evaluate` finds by name has its name; one with that name and another text does not."""
     with closing(open_log(two_runs)) as log:
         put_run(log, "shipped", load_ruleset("notes"), PAGES, SITES, detector=DETECTOR)
         put_run(log, "own", parse_ruleset(RULESETS[A].source, "notes"), PAGES, SITES, detector=DETECTOR)
@@ -178,9 +178,10 @@ def test_a_saved_sample_names_a_shipped_ruleset_by_its_name(farmwatch: Runner, t
     assert (line["ruleset_a"], line["ruleset_b"], line["log"]) == ("own.toml", "notes", two_runs)
 
 
-def test_the_order_of_a_saved_sample_tells_no_verdict(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
-    """Kinds of flips neither take turns in it, nor does the frequent kind stand first; a larger sample keeps the order
-    of the smaller.
+def test_the_order_of_a_saved_sample_reveals_no_verdict(farmwatch: Runner, tmp_path: Path, no_weights: None) -> None:
+    """Neither do kinds of flips take turns, nor do frequent kinds come first.
+
+    A larger sample keeps the order of the smaller.
     """
     pages = [page(n, 70, site=f"s{n % 9}.example") for n in range(600)]
     pages += [page(1000 + n, language="de", site=f"s{n % 9}.example") for n in range(30)]
@@ -200,8 +201,8 @@ def test_the_order_of_a_saved_sample_tells_no_verdict(farmwatch: Runner, tmp_pat
     assert [line["fetch_id"] for line in large if line["fetch_id"] in names] == names
 
 
-def test_one_run_twice_says_so(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
-    """A run compared with itself is identical, in words, and every difference is 0; there is no flip to judge."""
+def test_one_run_twice_is_identical(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """A run compared with itself is reported as identical: every difference is 0, and there is no flip."""
     ran = farmwatch("compare", A, A, "--log", two_runs, "--out", tmp_path / "none.jsonl")
     assert "none.jsonl: 0 flips\n" in ran.err
     assert ran.code == 0
@@ -218,14 +219,14 @@ def test_one_run_twice_says_so(farmwatch: Runner, two_runs: str, tmp_path: Path)
     ],
 )
 def test_numbers_out_of_range_are_refused(farmwatch: Runner, two_runs: str, more: list[str], said: str) -> None:
-    """The option, the value, and what would be right; exit code 2."""
+    """The message has the option, the value, and the range; exit code 2."""
     ran = farmwatch("compare", A, B, "--log", two_runs, *more)
     assert ran.code == 2
     assert said in ran.err
 
 
-def test_what_is_not_there_is_told(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
-    """An unknown run is a problem (1), a file that cannot be written and a log that is not there stop it (3)."""
+def test_missing_things_are_reported(farmwatch: Runner, two_runs: str, tmp_path: Path) -> None:
+    """An unknown run is a problem (1); an output file that cannot be written, or a missing log, is 3."""
     unknown = farmwatch("compare", A, "nobody", "--log", two_runs)
     assert unknown.code == 1
     assert "there is no run 'nobody'" in unknown.err
@@ -236,5 +237,5 @@ def test_what_is_not_there_is_told(farmwatch: Runner, two_runs: str, tmp_path: P
     one_file = ["--out", tmp_path / "one", "--html", tmp_path / "x" / ".." / "one"]
     (tmp_path / "x").mkdir()
     clash = farmwatch("compare", A, B, "--log", "sqlite:/no/such/log", *one_file)
-    assert (clash.code, "are one file" in clash.err) == (2, True)  # before the log is looked at
+    assert (clash.code, "name the same file" in clash.err) == (2, True)  # before the log is looked at
     assert farmwatch("compare", A, B, "--log", f"sqlite:{tmp_path / 'nothing'}").code == 3

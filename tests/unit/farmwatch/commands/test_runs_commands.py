@@ -1,4 +1,4 @@
-"""The commands `replay` and `runs` from outside: what they print, refuse and return."""
+"""The commands `replay` and `runs`: output, refusals and exit codes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import pytest
 from replay.engine.progress_line import ProgressLine, line_of
 from replay.engine.runner import Ending, Pace, ReplayStatus
 from replay.runs.overview import run_state
-from replay.runs.phases import Advance, RunProgress
+from replay.runs.phases import PhaseProgress, RunProgress
 from replay.runs.removal import RunNeeded, remove
 from replay.runs.site_table import SiteTable
 from replay.runs.topology import lag_by_group
@@ -31,7 +31,7 @@ from tests.support.replay_world import PARTITIONS, LiveWorld, live_world, put_ro
 
 
 def replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> Ran:
-    """The command, without giving way: a process cannot take back its niceness."""
+    """Run the command at full speed: a process cannot undo its niceness."""
     return farmwatch("replay", "--full-speed", "--log", world.url, *arguments)
 
 
@@ -42,14 +42,18 @@ def world(tmp_path: Path) -> Iterator[LiveWorld]:
 
 
 def state_of(world: LiveWorld, run: str) -> str:
-    """State of a run as `farmwatch runs` shows it."""
+    """State of a run as in `farmwatch runs`."""
     return run_state(world.log, Control(world.log), world.row(run), 0).state
 
 
 def test_the_time_left_is_by_effort(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tenth of the pages is measured in 100 s: what is left is nine such times and a little, not one a record."""
+    """A tenth of the pages is measured in 100 s: the rest takes a little more than nine times as long."""
     run, _ = world.begin(ruleset=world.rules, name="r1")
-    advances = [Advance("measure", 4500, 45000), Advance("judge", 0, 45000), Advance("tally", 0, 100_000)]
+    advances = [
+        PhaseProgress("measure", 4500, 45000),
+        PhaseProgress("judge", 0, 45000),
+        PhaseProgress("tally", 0, 100_000),
+    ]
     monkeypatch.setattr("replay.runs.overview.progress_of", lambda *_, **__: RunProgress(advances))
     run = msgspec.structs.replace(run, began_at=0, began_done=0, began_effort=0.0)
     member = world.log.join("judge.r1", ["features"], member="m")
@@ -58,8 +62,8 @@ def test_the_time_left_is_by_effort(world: LiveWorld, monkeypatch: pytest.Monkey
     assert state.eta_s is not None and 900 < state.eta_s < 1000
 
 
-def test_the_lag_is_what_a_cutover_asks_for(world: LiveWorld) -> None:
-    """A run that judges what another measures is behind by the pages that are not measured yet, too."""
+def test_the_lag_is_that_of_a_cutover(world: LiveWorld) -> None:
+    """A run that judges features of another run counts the unmeasured pages too."""
     run, _ = world.begin(ruleset=world.rules, name="r1")
     world.log.create([Topic("features.base", PARTITIONS)])
     world.log.append([Output(PAGES, 0, b"k", b"v")] * 3)
@@ -71,7 +75,7 @@ def test_the_lag_is_what_a_cutover_asks_for(world: LiveWorld) -> None:
 
 
 def test_a_run_that_was_live_is_shown_so_when_it_was_done(world: LiveWorld) -> None:
-    """A bounded run that was live and was gone back from is one that a cutover may go back to, not just done."""
+    """A bounded run that was live is shown as "was live", not just as done: a cutover may go back to it."""
     run, _ = world.begin(ruleset=world.rules, name="r1")
     put_rows(
         world.log,
@@ -86,9 +90,9 @@ def test_a_run_that_was_live_is_shown_so_when_it_was_done(world: LiveWorld) -> N
 
 
 def test_a_run_that_is_live_has_no_end(world: LiveWorld, farmwatch: Runner) -> None:
-    """Whatever end its replay had: no phases, no end of its window; once another one is live, it ended by then.
+    """Whatever end its replay had, it has no phases and no end of its window; after a cutover it ended at that time.
 
-    That holds also while a live stage is still leaving it, and until a replay resumes it.
+    This also holds while a live stage is still leaving it, until a replay resumes it.
     """
     world.replay(ruleset=world.rules, name="mine")
     row = world.row("mine")
@@ -118,26 +122,26 @@ def test_a_run_that_is_live_has_no_end(world: LiveWorld, farmwatch: Runner) -> N
 
 
 def test_only_a_run_at_work_follows(world: LiveWorld) -> None:
-    """One that was cancelled, or that nobody is at work on, does not: neither is it done by some share."""
+    """A cancelled or stopped run does not follow, and shows no finished share."""
     run, _ = world.begin(ruleset=world.rules, name="mine", end="follow")
     for state in (RunStatus.RUNNING, RunStatus.CANCELLED):
         shown = run_state(world.log, Control(world.log), msgspec.structs.replace(run, state=state), 0)
         assert (shown.state, shown.done) == ("stopped" if state == RunStatus.RUNNING else state, "")
 
 
-def test_what_left_the_log_unread_is_told(world: LiveWorld, farmwatch: Runner) -> None:
-    """A run that goes on after retention took part of what it had not read says so at its begin and at its end."""
+def test_expired_records_are_reported(world: LiveWorld, farmwatch: Runner) -> None:
+    """A run resumed after retention removed unread records reports it at its begin and at its end."""
     world.begin(ruleset=world.rules, name="r1")
     world.log.expire(2**44, {"features": [2, 2, 2], "hits": [0, 0, 0]})
     ran = replay(farmwatch, world, "--name", "r1")
     assert ran.code == 0
-    said = "6 records left the log before it had read them (features 6)"
+    said = "6 records expired before it read them (features 6)"
     assert f"warning: {said}" in ran.err
     assert said in ran.out
 
 
-def test_a_replay_says_what_it_came_to(world: LiveWorld, farmwatch: Runner) -> None:
-    """Pages, articles, sites by verdict, the rate beside the live one, what is unscored, and what to do next."""
+def test_a_replay_prints_its_result(world: LiveWorld, farmwatch: Runner) -> None:
+    """Pages, articles, sites by verdict, the rate beside the live one, unscored articles, and the next step."""
     ran = replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine", "--why", "shorter ones")
     assert ran.code == 0, ran.err
     assert "mine: 59 pages judged by rules-5" in ran.out
@@ -156,7 +160,7 @@ def test_a_replay_says_what_it_came_to(world: LiveWorld, farmwatch: Runner) -> N
 
 
 def test_runs_are_listed_with_their_state(world: LiveWorld, farmwatch: Runner) -> None:
-    """The live one first; of one that nobody is at work on, how to go on with it; of a done one what it came to."""
+    """The live run first; a stopped run with the command that resumes it; a finished one with its results."""
     world.replay(ruleset=world.rules, name="done")
     world.begin(ruleset=world.rules, name="half")
     ran = farmwatch("runs", "--log", world.url)
@@ -179,7 +183,7 @@ def test_runs_are_listed_with_their_state(world: LiveWorld, farmwatch: Runner) -
 
 
 def test_a_cutover_that_would_be_refused_is_no_next_step(world: LiveWorld, farmwatch: Runner) -> None:
-    """Where records are not in the run, it has no article, or most of its articles have no score, which come first."""
+    """If records are missing, the run has no article, or most articles have no score, the next step is to mend that."""
     world.replay(ruleset=world.rules, name="mine")
     world.replay(ruleset=write_rules(Path(world.rules).parent, 10**6), name="none")
 
@@ -195,12 +199,12 @@ def test_a_cutover_that_would_be_refused_is_no_next_step(world: LiveWorld, farmw
     put_rows(world.log, row)
     bare = SiteState(id="bare.example", site="bare.example", articles=1000, pages=1000)
     world.log.append([Output("sites.mine", 0, b"bare.example", encode(bare))])
-    assert "replay --name mine    # first: most articles have no score; takes in" in steps()
+    assert "replay --name mine    # first: most articles have no score; adds" in steps()
     assert "cutover" not in steps()
 
 
 def test_a_run_is_shown_in_full(world: LiveWorld, farmwatch: Runner) -> None:
-    """Window, source and why, who and when, each phase; an unknown one names those that are there."""
+    """Window, source and reason, operator and time, each phase; an unknown name lists the existing runs."""
     world.replay(ruleset=world.rules, name="mine", why="to see")
     ran = farmwatch("runs", "show", "mine", "--log", world.url)
     assert ran.code == 0
@@ -225,8 +229,8 @@ def test_a_run_is_shown_in_full(world: LiveWorld, farmwatch: Runner) -> None:
     assert "first, mine" in unknown.err
 
 
-def test_the_text_of_a_runs_ruleset_comes_back(world: LiveWorld, farmwatch: Runner) -> None:
-    """To the byte, whatever became of its file; a text that is not in the log is told."""
+def test_the_text_of_a_ruleset_is_printed_unchanged(world: LiveWorld, farmwatch: Runner) -> None:
+    """Byte by byte, even if its file is gone; a missing text is reported."""
     world.begin(ruleset=world.rules, name="mine")
     text = Path(world.rules).read_text()
     Path(world.rules).unlink()
@@ -240,7 +244,7 @@ def test_the_text_of_a_runs_ruleset_comes_back(world: LiveWorld, farmwatch: Runn
 
 
 def test_the_list_reads_no_row_of_a_site(world: LiveWorld, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it costs goes with the number of runs: the rows of sites are read by `runs show` alone."""
+    """Its cost depends on the number of runs: only `runs show` reads site rows."""
     world.replay(ruleset=world.rules, name="mine")
     read: list[str] = []
 
@@ -257,7 +261,7 @@ def test_the_list_reads_no_row_of_a_site(world: LiveWorld, farmwatch: Runner, mo
 
 
 def test_a_run_is_called_the_same_everywhere(world: LiveWorld, farmwatch: Runner) -> None:
-    """A follower that was stopped is stopped in the list, in full, in a comparison and in its report; live is live."""
+    """A stopped follower is stopped in the list, in `runs show`, in a comparison and in its report; live is live."""
     run, ruleset = world.begin(ruleset=world.rules, name="mine", end="follow")
     stop = threading.Event()
     told: list[ReplayStatus] = []
@@ -283,7 +287,7 @@ def test_a_run_is_called_the_same_everywhere(world: LiveWorld, farmwatch: Runner
 
 
 def test_several_runs_are_removed_at_once(world: LiveWorld, farmwatch: Runner) -> None:
-    """Each says what it frees; one that may not go keeps all; a run goes with the one that rests on its features."""
+    """Each prints its freed space; one refusal keeps all; a run and the run on its features go together."""
     for name in ("base", "top", "third"):
         world.begin(ruleset=world.rules, name=name)
     base = msgspec.structs.replace(world.row("base"), features="features.base", remeasures=True)
@@ -300,7 +304,7 @@ def test_several_runs_are_removed_at_once(world: LiveWorld, farmwatch: Runner) -
 
 
 def test_a_run_is_cancelled_and_removed(world: LiveWorld, farmwatch: Runner) -> None:
-    """rm says what it frees; a dry run frees nothing; afterwards the name is free and live untouched."""
+    """rm prints the freed space; a dry run frees nothing; afterwards the name is free and live unchanged."""
     world.begin(ruleset=world.rules, name="mine", end="follow")
     before = world.live_traces()
     assert farmwatch("runs", "cancel", "mine", "--log", world.url).code == 0
@@ -321,15 +325,16 @@ def test_a_run_is_cancelled_and_removed(world: LiveWorld, farmwatch: Runner) -> 
     assert farmwatch("runs", "rm", "mine", "--log", world.url).code == 1
 
 
-def test_what_is_needed_is_not_removed(world: LiveWorld, farmwatch: Runner) -> None:
-    """Refused: the live run, the run before it without --force, one that somebody is at work on, `live` itself."""
+def test_needed_runs_are_not_removed(world: LiveWorld, farmwatch: Runner) -> None:
+    """Refused: the live run, the previous one without --force, one with a process at work, and the first run."""
     for name in ("old", "new"):
         world.replay(ruleset=world.rules, name=name)
     refused = farmwatch("runs", "rm", "live", "--log", world.url)
     assert refused.code == 1
     assert "is live" in refused.err
     put_rows(world.log, Alias(run="new", before="old"))
-    for name, said in (("new", "is live"), ("old", "cutover --back"), ("first", "it stays"), ("live", "new is live")):
+    refusals = {"new": "is live", "old": "cutover --back", "first": "cannot be removed", "live": "new is live"}
+    for name, said in refusals.items():
         ran = farmwatch("runs", "rm", name, "--log", world.url)
         assert (ran.code, said in ran.err) == (1, True), ran.err
     assert state_of(world, "new") == "live"
@@ -341,7 +346,7 @@ def test_what_is_needed_is_not_removed(world: LiveWorld, farmwatch: Runner) -> N
 
 
 def test_a_run_that_was_live_is_not_cancelled(world: LiveWorld, farmwatch: Runner) -> None:
-    """Neither the run that is live, nor one that was: the way back stays open."""
+    """Neither the live run nor an earlier live run: the way back stays open."""
     world.replay(ruleset=world.rules, name="mine")
     moved = farmwatch("cutover", "mine", "--operator", "me", "--set", "tally.sprt={p0=0.1, p1=0.6}", "--log", world.url)
     assert moved.code == 0, moved.err
@@ -355,8 +360,8 @@ def test_a_run_that_was_live_is_not_cancelled(world: LiveWorld, farmwatch: Runne
     member.close()
 
 
-def test_a_removal_that_broke_off_is_ended(world: LiveWorld, farmwatch: Runner) -> None:
-    """A row that says `removed` is resumed by the next rm, and no replay resumes it."""
+def test_an_interrupted_removal_is_finished(world: LiveWorld, farmwatch: Runner) -> None:
+    """The next rm finishes the removal of a row with state `removed`, and no replay resumes it."""
     world.begin(ruleset=world.rules, name="mine")
     world.alter("mine", state=RunStatus.REMOVED)
     assert "is being removed" in replay(farmwatch, world, "--name", "mine").err
@@ -366,7 +371,7 @@ def test_a_removal_that_broke_off_is_ended(world: LiveWorld, farmwatch: Runner) 
 
 
 def test_refusals_have_their_exit_codes(world: LiveWorld, farmwatch: Runner, tmp_path: Path) -> None:
-    """Usage is 2, nothing to replay or no state for it 1, no log 3; each with one line that says what to do."""
+    """Usage is 2, nothing to replay or a wrong state 1, no log 3; each with one line that says what to do."""
     assert replay(farmwatch, world).code == 2
     assert replay(farmwatch, world, "--ruleset", "nonesuch").code == 2
     assert replay(farmwatch, world, "--ruleset", world.rules, "--name", "live").code == 2
@@ -392,10 +397,10 @@ def test_refusals_have_their_exit_codes(world: LiveWorld, farmwatch: Runner, tmp
         ("fake/1-before", ["other/1", "fake/1"], "It is configured here: restart SCORE with this configuration"),
     ],
 )
-def test_a_detector_that_score_does_not_run_is_warned_of(
+def test_a_detector_that_score_does_not_run_causes_a_warning(
     world: LiveWorld, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch, runs: str, configured: list[str], said: str
 ) -> None:
-    """Its missing scores would never come, so that is said at the begin, with what to do."""
+    """Its missing scores would never come; the warning at the begin says what to do."""
     write_scorers(world.log, Scorers(detectors=[runs], at=1))
     monkeypatch.setattr("replay.runs.scores.detector_identities", lambda _: configured)
     ran = replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine")
@@ -403,17 +408,17 @@ def test_a_detector_that_score_does_not_run_is_warned_of(
     assert f"stay unscored. {said}: `farmwatch" in ran.err
 
 
-def test_the_line_of_progress_says_all() -> None:
-    """Phase, records, share, pace, what is left, and what it waits for."""
-    progress = RunProgress([Advance("judge", 1200, 2000), Advance("tally", 0, 4000)])
+def test_the_progress_line_is_complete() -> None:
+    """Phase, records, share, rate, time left, and the live groups that it waits for."""
+    progress = RunProgress([PhaseProgress("judge", 1200, 2000), PhaseProgress("tally", 0, 4000)])
     line = line_of("v5", ReplayStatus(progress, 312.4, 65.0, "measure 120"))
     assert line == ("v5: judge 1200 of 2000, 38%, 312/s, 1 min 5 s left, waits for live (measure 120)")
     assert line_of("v5", ReplayStatus(progress, None, None, "")) == "v5: judge 1200 of 2000, 38%"
 
 
-def test_the_line_of_a_follower_says_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it has read and how far it is behind, a record that two phases wait for once; cut where it is too long."""
-    progress = RunProgress([Advance("judge", 1997, 2000), Advance("tally", 3996, 4000)])
+def test_the_line_of_a_follower_has_its_position(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read records and lag, where a record counts once for two phases; cut to the width."""
+    progress = RunProgress([PhaseProgress("judge", 1997, 2000), PhaseProgress("tally", 3996, 4000)])
     standing = ReplayStatus(progress, 0.3, 2.0, "measure 120", follows=True)
     line = "v5: follows, 1997 read, 4 behind, waits for live (measure 120)"
     assert line_of("v5", standing) == line
@@ -423,10 +428,10 @@ def test_the_line_of_a_follower_says_where_it_stands(monkeypatch: pytest.MonkeyP
     assert screen.getvalue() == f"\r\x1b[K{line[:28]}…"
 
 
-def test_who_begins_a_run_at_the_same_time_shares_it(
+def test_processes_that_begin_a_run_together_share_it(
     world: LiveWorld, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of two processes with one new name the second resumes the run of the first; by other rules it may not."""
+    """The second of two processes with one new name resumes the run of the first; with other rules it is refused."""
     first: list[str] = []
 
     def another_is_first(*_: object) -> None:
@@ -456,8 +461,8 @@ class Screen(io.StringIO):
 
 
 def test_progress_is_drawn_on_a_terminal_and_written_elsewhere() -> None:
-    """One line drawn anew, taken away at the end; elsewhere a line every ten seconds."""
-    standing = ReplayStatus(RunProgress([Advance("judge", 1, 2)]), None, None, "")
+    """One line is redrawn, and cleared at the end; elsewhere a line every ten seconds."""
+    standing = ReplayStatus(RunProgress([PhaseProgress("judge", 1, 2)]), None, None, "")
     screen = Screen(terminal=True)
     teller = ProgressLine("v5", screen)
     for _ in range(3):
@@ -477,15 +482,20 @@ def test_progress_is_drawn_on_a_terminal_and_written_elsewhere() -> None:
 
 
 def test_the_pace_is_that_of_the_last_half_minute() -> None:
-    """The rate is of the phase under way; what is left weighs each phase's records by what they cost."""
+    """The rate is that of the current phase; the rest is weighted by the cost of each phase."""
     pace = Pace()
-    assert pace.look(0.0, RunProgress([Advance("judge", 0, 1000), Advance("tally", 0, 0)])) == (None, None)
-    rate, eta_s = pace.look(10.0, RunProgress([Advance("judge", 500, 1000), Advance("tally", 0, 0)]))
+    assert pace.update(0.0, RunProgress([PhaseProgress("judge", 0, 1000), PhaseProgress("tally", 0, 0)])) == (
+        None,
+        None,
+    )
+    rate, eta_s = pace.update(10.0, RunProgress([PhaseProgress("judge", 500, 1000), PhaseProgress("tally", 0, 0)]))
     assert rate == 50.0
     assert eta_s == pytest.approx(10.0)
-    rate, eta_s = pace.look(20.0, RunProgress([Advance("judge", 1000, 1000), Advance("tally", 0, 350)]))
+    rate, eta_s = pace.update(20.0, RunProgress([PhaseProgress("judge", 1000, 1000), PhaseProgress("tally", 0, 350)]))
     assert rate is None
     assert eta_s == pytest.approx(2.0)
     for now_s in range(60, 100):
-        rate, eta_s = pace.look(float(now_s), RunProgress([Advance("judge", 1000, 1000), Advance("tally", 0, 350)]))
+        rate, eta_s = pace.update(
+            float(now_s), RunProgress([PhaseProgress("judge", 1000, 1000), PhaseProgress("tally", 0, 350)])
+        )
     assert (rate, eta_s) == (0.0, None)

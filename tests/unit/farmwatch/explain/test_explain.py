@@ -1,4 +1,4 @@
-"""`explain`: every rule, what repeats and where it stood before, the score; for people and as JSON."""
+"""`explain`: every rule, repeats with their pages, and the score; as text and as JSON."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _score(of: Features, detector: str = DETECTOR, p_llm: float = 0.5, site: str
 
 
 def _log(folder: Path, records: Sequence[Record]) -> str:
-    """URL of an embedded log with these records, in this order; all in the partition of SITE."""
+    """URL of an embedded log with these records, in this order, all in the partition of SITE."""
     url = f"sqlite:{folder / 'made'}"
     topics = {Features: FEATURES, Score: SCORES, Page: PAGES}
     with closing(open_log(url)) as log:
@@ -86,9 +86,9 @@ def _printable(text: str) -> bool:
 
 
 def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, finished: str) -> None:
-    """The URL is normalised as the crawler does it, and a slash too many is forgiven.
+    """The URL is normalised as in the crawler, and an extra final slash is ignored.
 
-    The table has every rule, the score and the versions. A page that is not there is answered with what is near it.
+    The table has every rule, the score and the versions. For an unknown page, similar URLs are listed.
     """
     ran = farmwatch("explain", "HTTPS://KEPT.example:443/garden#top", "--log", finished)
     assert ran.code == Exit.OK
@@ -97,12 +97,12 @@ def test_explain_finds_a_page_by_any_spelling_of_its_url(farmwatch: Runner, fini
     assert ".0\t" not in ran.out
     assert farmwatch("explain", f"{URL}/", "--log", finished).code == Exit.OK
     ran = farmwatch("explain", f"{URL}s", "--log", finished)
-    assert (ran.code, f"near it are: {URL}" in ran.err) == (Exit.PROBLEM, True)
+    assert (ran.code, f"similar URLs: {URL}" in ran.err) == (Exit.PROBLEM, True)
     assert farmwatch("explain", "ftp://x/y", "--log", finished).code == Exit.USAGE
 
 
 def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: str) -> None:
-    """first_failed, every rule with its value, no score of a dropped page; beside a score stands its warning."""
+    """first_failed, every rule with its value, no score of a dropped page; a score has its warning."""
     found = json.loads(farmwatch("explain", SHORT_URL, "--json", "--log", finished).out)
     assert (found["verdict"], found["first_failed"], found["score"]) == ("dropped", "min_tokens", None)
     names = {"name", "value", "op", "threshold", "outcome", "in_force", "fields", "matched"}
@@ -114,7 +114,7 @@ def test_explain_json_has_the_names_of_the_pipes(farmwatch: Runner, finished: st
 
 
 def test_explain_says_why_a_page_has_no_features(farmwatch: Runner, finished: str) -> None:
-    """A page that was refused or failed is explained by its reason, an unknown one by the likely cause: exit code 1."""
+    """A refused or failed page is explained by its reason, an unknown one by likely causes; exit code 1."""
     away = "https://kept.example/away"
     page = Page(id="f", site=SITE, page_id=page_id(away), url=away, outcome="failed", reason="unreachable")
     with closing(open_log(finished)) as log:
@@ -127,7 +127,7 @@ def test_explain_says_why_a_page_has_no_features(farmwatch: Runner, finished: st
 
 
 def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
-    """A file of HTML is measured, judged and scored without any log."""
+    """An HTML file is measured, judged and scored without a log."""
     (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
     ran = farmwatch("explain", "page.html")
     assert ran.code == Exit.OK
@@ -138,8 +138,8 @@ def test_explain_measures_a_file(farmwatch: Runner, tmp_path: Path) -> None:
     assert (found["repeats"], found["earlier_pages"], found["scored_text"]["name"]) == ([], None, "main")
 
 
-def test_repeats_are_told_with_where_they_stood(farmwatch: Runner, tmp_path: Path) -> None:
-    """A footer of earlier pages: its share, its bytes, its text, the first page that had it, and on how many."""
+def test_repeats_are_shown_with_their_pages(farmwatch: Runner, tmp_path: Path) -> None:
+    """A footer of earlier pages: its share, bytes and text, the first page with it, and their number."""
     measurer = Measurer(MeasureSettings())
     pages = [
         measurer.measure(
@@ -165,9 +165,9 @@ def test_repeats_are_told_with_where_they_stood(farmwatch: Runner, tmp_path: Pat
 
 
 def test_earlier_pages_are_those_that_measure_compared_with(farmwatch: Runner, tmp_path: Path) -> None:
-    """A page fetched again keeps its place and counts as it last was; other epochs, sites, later pages do not.
+    """A refetched page keeps its place, with its last text; other epochs, sites and later pages do not count.
 
-    Nor does one that has lost its text, or one whose first text came later.
+    Nor does a page that lost its text, or got its first text later.
     """
     once_more = " ".join(f"The newer visit has sentence {number}, and it counts all the same." for number in range(9))
     records = [
@@ -195,23 +195,23 @@ def test_earlier_pages_are_those_that_measure_compared_with(farmwatch: Runner, t
     ("share", "epoch", "why"),
     [
         (0.01, EPOCH, "earlier pages have left the log, or MEASURE remembers the newest 5,000 chunks of a site"),
-        (0.5, "0123456789ab", "other settings than those configured here (epoch 0123456789ab)"),
+        (0.5, "0123456789ab", "other settings (epoch 0123456789ab)"),
     ],
 )
-def test_what_differs_from_the_recorded_share_is_said(
+def test_a_difference_from_the_recorded_share_is_shown(
     farmwatch: Runner, tmp_path: Path, share: float, epoch: str, why: str
 ) -> None:
-    """Passages that do not add up to the share of the rule: one line has both shares and the likely cause."""
+    """If the passages do not add up to the share of the rule, one line has both shares and the likely cause."""
     pages = [_features("a", FOOTER, 0.0, epoch=epoch), _features("b", _own(1) + FOOTER, share, epoch=epoch)]
     ran = farmwatch("explain", _address("b"), "--log", _log(tmp_path, pages))
     (line,) = [line for line in ran.out.splitlines() if "recorded when measured" in line]
     assert f"{share:.1%}" in line and why in line
 
 
-def test_near_duplicates_are_told_where_they_are_measured(farmwatch: Runner, tmp_path: Path) -> None:
-    """template_share and the simhash distance stand under the repeats; without them there is no line.
+def test_near_duplicates_are_shown_below_repeats(farmwatch: Runner, tmp_path: Path) -> None:
+    """template_share and the simhash distance are below the repeats; without them there is no line.
 
-    Nothing repeated, and nothing to repeat, are two different answers.
+    "Nothing repeated" and "nothing to repeat" are different answers.
     """
     measures = {"template_share": 0.425, "simhash_distance": 3.0}
     log = _log(tmp_path, [_features("a", _own(1), measures=measures), _features("b", _own(2))])
@@ -228,7 +228,7 @@ def test_near_duplicates_are_told_where_they_are_measured(farmwatch: Runner, tmp
 
 
 def test_many_passages_are_cut_short_and_all_shows_them(farmwatch: Runner, tmp_path: Path) -> None:
-    """The largest are shown and the rest is counted; --all shows every one."""
+    """The largest are shown and the rest is counted; --all shows all."""
     records = [_features(str(number), _own(number)) for number in range(12)]
     log = _log(tmp_path, [*records, _features("page", "".join(_own(number) for number in range(12)))])
     ran = farmwatch("explain", _address("page"), "--log", log)
@@ -241,7 +241,7 @@ def test_many_passages_are_cut_short_and_all_shows_them(farmwatch: Runner, tmp_p
 def test_nothing_of_a_page_steers_the_terminal(
     farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    """Escapes, carriage returns, bidirectional marks, a megabyte's line, in text and names: all goes out printable."""
+    """Escapes, carriage returns, bidirectional marks and huge lines are printed as printable text."""
     text = HOSTILE * 40 + "x" * 1_000_000
     earlier = _features("a", text, url=f"{_address('a')}{HOSTILE}")
     page = _features("b", text, 1.0, url=f"{_address('b')}{HOSTILE}", epoch=EPOCH, extract_path=HOSTILE)
@@ -271,10 +271,10 @@ def test_nothing_of_a_page_steers_the_terminal(
 
 
 @pytest.mark.parametrize("no_colour", [False, True])
-def test_what_drops_a_page_stands_out(
+def test_failures_that_drop_a_page_stand_out(
     farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch, no_colour: bool
 ) -> None:
-    """FAIL in capitals everywhere; red on a terminal only, and not with NO_COLOR."""
+    """FAIL is always in capitals; red only on a terminal without NO_COLOR."""
     assert "\x1b" not in farmwatch("explain", SHORT_URL, "--log", finished).out
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm-256color")
@@ -287,7 +287,7 @@ def test_what_drops_a_page_stands_out(
 
 
 def test_every_outcome_has_its_own_word(farmwatch: Runner, tmp_path: Path) -> None:
-    """Pass, fail, unknown, unknown that drops, and disabled are told apart; what failed is told with its meaning."""
+    """Pass, fail, unknown, unknown that drops, and disabled differ; a failed rule has its meaning."""
     rules = tmp_path / "mine.toml"
     rules.write_text(
         '[rules.extracted]\nthreshold = "ok"\n[rules.min_tokens]\nthreshold = 200\n[rules.link_code_share]\n'
@@ -304,11 +304,11 @@ def test_every_outcome_has_its_own_word(farmwatch: Runner, tmp_path: Path) -> No
     assert rows["duplicate_share"] == ["0.25", "-", "disabled"]
     assert rows["extracted"] == ["ok", "== ok", "pass"]
     assert "2 of 4 rules in force failed:\n  min_tokens: " in ran.out
-    assert "flat fallback: which of it is links, lists or tables is unknown" in ran.out
+    assert "flat fallback: links, lists and tables in it are unknown" in ran.out
 
 
 def test_a_value_is_shown_with_the_digits_that_decide() -> None:
-    """What fails by a hair is not shown as the threshold; no exponent, no digits that say nothing."""
+    """A value that fails narrowly is not shown as the threshold; no exponent and no superfluous digits."""
 
     def shown(value: float, threshold: float) -> str:
         return shown_value(RuleOutcome("r", value, ">=", threshold, "fail"))
@@ -321,29 +321,29 @@ def test_a_value_is_shown_with_the_digits_that_decide() -> None:
     assert shown(0.1 + 0.2, 0.3) == "0.30000000000000004"
 
 
-def test_extraction_is_told_in_words() -> None:
-    """Every path and every error has words; the name stays beside the words of an error."""
+def test_extraction_has_a_text() -> None:
+    """Every path and every error has a text; an error also keeps its name."""
     assert {"recall", "precision", "fallback", "plain", "none"} == set(PATHS)
     assert {str(error) for error in ExtractError} == set(ERRORS)
     assert extraction("none", "timeout", MeasureSettings()).endswith(
-        "was ended (timeout); here measure.time_limit_s is 10.0"
+        "exceeded its time limit (timeout); here measure.time_limit_s is 10.0"
     )
     assert extraction("none", "new_one", MeasureSettings()) == "no main text: new one (new_one)"
 
 
 def test_a_page_without_main_text_is_explained(farmwatch: Runner, tmp_path: Path) -> None:
-    """An extraction error: in words, the rules n/a, nothing said of repeats or quality."""
+    """The extraction error has a text, the rules are n/a, and repeats and quality are omitted."""
     page = _features("a", "", extract_path="none", extract_error="too_deep", text_digest="", measures={})
     log = _log(tmp_path, [_features("z", FOOTER), page])
     ran = farmwatch("explain", _address("a"), "--all", "--log", log)
-    assert "extraction: no main text: elements are nested deeper than the parser takes (too_deep)" in ran.out
+    assert "extraction: no main text: elements are nested too deeply for the parser (too_deep)" in ran.out
     assert "dropped, first by extracted" in ran.out
     assert "repeats" not in ran.out
     assert json.loads(farmwatch("explain", _address("a"), "--json", "--log", log).out)["repeats"] == []
 
 
 def test_all_shows_the_measures_that_no_rule_reads(farmwatch: Runner, tmp_path: Path) -> None:
-    """--all has every measure, of both texts by name; a record older than the quality measures is said to be so."""
+    """--all has every measure, for both texts by name, or says that a record is older than the quality measures."""
     quality = {"main": [120.0, 4.25], "c4": [None, 3.0]}
     log = _log(tmp_path, [_features("new", _own(1), quality=quality), _features("old", _own(2))])
     ran = farmwatch("explain", _address("new"), "--all", "--log", log)
@@ -358,7 +358,7 @@ def test_all_shows_the_measures_that_no_rule_reads(farmwatch: Runner, tmp_path: 
 
 
 def test_the_score_is_of_the_site_and_of_the_configured_detector(farmwatch: Runner, tmp_path: Path) -> None:
-    """Same text on another site, another detector later: the configured detector's newest of this site is shown."""
+    """With the text on another site, or a later detector, the configured detector on this site counts."""
     page = _features("a", _own(1))
     scores = [
         _score(page, p_llm=0.1),
@@ -372,7 +372,7 @@ def test_the_score_is_of_the_site_and_of_the_configured_detector(farmwatch: Runn
 
 
 def test_another_detectors_score_is_shown_as_such(farmwatch: Runner, tmp_path: Path) -> None:
-    """No score by the configured detector: the newest there is, with its identity, and what it is worth is unknown."""
+    """Without a score of the configured detector, the newest one is shown with its identity."""
     page = _features("a", _own(1))
     log = _log(tmp_path, [page, _score(page, "older/1", p_llm=0.1), _score(page, "old/2/p0.95", p_llm=0.99)])
     ran = farmwatch("explain", _address("a"), "--log", log)
@@ -380,8 +380,8 @@ def test_another_detectors_score_is_shown_as_such(farmwatch: Runner, tmp_path: P
     assert "old/2/p0.95: not a detector configured here" in ran.err
 
 
-def test_a_score_by_way_of_another_page_is_said_to_be(farmwatch: Runner, tmp_path: Path) -> None:
-    """A text that stands on two pages is scored once: the score says that the other page brought it."""
+def test_a_score_from_another_page_is_marked(farmwatch: Runner, tmp_path: Path) -> None:
+    """A text on two pages is scored once: the line names the same text on another page."""
     other, page = _features("a", _own(1)), _features("b", _own(1), text_digest="digest of a")
     log = _log(tmp_path, [other, page, _score(other)])
     assert "(the same text on another page of the site)" in farmwatch("explain", _address("b"), "--log", log).out
@@ -389,11 +389,11 @@ def test_a_score_by_way_of_another_page_is_said_to_be(farmwatch: Runner, tmp_pat
 
 
 def test_a_record_without_quality_measures_says_why_rules_are_unknown(farmwatch: Runner, tmp_path: Path) -> None:
-    """Judged by a ruleset of quality rules: every one is n/a, and one line says that the record is too old for them."""
+    """With quality rules, every rule is n/a, and one line says that the record has no quality measures."""
     log = _log(tmp_path, [_features("a", _own(1)), _features("b", _own(2), quality={"main": [90.0], "c4": [80.0]})])
     old = farmwatch("explain", _address("a"), "--ruleset", "gopher", "--log", log)
     assert "gopher_max_words\tunknown\t<= 100000\tn/a\n" in old.out
-    assert "older than the quality measures: they are unknown until the page is fetched again" in old.out
+    assert "no quality measures: they are unknown until the page is fetched again" in old.out
     new = farmwatch("explain", _address("b"), "--ruleset", "gopher", "--log", log)
     assert "gopher_max_words\t90\t<= 100000\tpass\n" in new.out
     assert "older than" not in new.out
@@ -402,7 +402,7 @@ def test_a_record_without_quality_measures_says_why_rules_are_unknown(farmwatch:
 
 @pytest.mark.parametrize("judged", ["live", "now"])
 def test_the_text_that_is_scored_is_named_and_its_score_found(farmwatch: Runner, tmp_path: Path, judged: str) -> None:
-    """A ruleset that scores the C4-cleaned text: its name, its size, the score of that text and not of the main one."""
+    """If a ruleset scores the C4-cleaned text: its name, its size, and its score, not that of the main text."""
     rules = tmp_path / "cleaned.toml"
     rules.write_text('reads = "c4"\nscores = "c4"\n[rules.extracted]\nthreshold = "ok"\n', encoding="utf-8")
     page = _features("a", "This line ends as a sentence does.\nMenu Home About\n")
@@ -420,8 +420,8 @@ def test_the_text_that_is_scored_is_named_and_its_score_found(farmwatch: Runner,
     )
 
 
-def test_a_dropped_pages_verdict_may_not_tell_what_is_scored(farmwatch: Runner, tmp_path: Path) -> None:
-    """A live verdict that drops the page, by a ruleset that is not at hand and scores the cleaned text."""
+def test_a_dropped_page_may_have_no_known_scored_text(farmwatch: Runner, tmp_path: Path) -> None:
+    """A live verdict drops the page, by an unavailable ruleset that scores the cleaned text."""
     rules = tmp_path / "cleaned.toml"
     tokens = "[rules.min_tokens]\nthreshold = 200\non_unknown = 'drop'\n"
     rules.write_text(f'scores = "c4"\n[rules.extracted]\nthreshold = "ok"\n{tokens}', encoding="utf-8")
@@ -430,7 +430,7 @@ def test_a_dropped_pages_verdict_may_not_tell_what_is_scored(farmwatch: Runner, 
     ran = farmwatch("explain", _address("a"), "--log", log)
     assert "judged first" in ran.out
     assert "scored text" not in ran.out
-    assert "\ntext: main text, 10 words, " in ran.out and "; this ruleset scores another, and of arti" in ran.out
+    assert "\ntext: main text, 10 words, " in ran.out and "; this ruleset scores another text, and only" in ran.out
     found = json.loads(farmwatch("explain", _address("a"), "--log", log, "--json").out)
     assert found["scored_text"] == {"name": "", "chars": 0, "bytes": 0, "digest": ""}
     found = json.loads(farmwatch("explain", _address("a"), "--log", log, "--ruleset", rules, "--json").out)
@@ -439,9 +439,9 @@ def test_a_dropped_pages_verdict_may_not_tell_what_is_scored(farmwatch: Runner, 
 
 @pytest.mark.parametrize(("mode", "pages"), [("text", 500), ("block", 500), ("text", 2), ("text", 3)])
 def test_passages_add_up_whatever_the_order_of_visits(mode: Literal["text", "block"], pages: int) -> None:
-    """Pages fetched again and again with other texts: the passages are the recorded share at every single visit.
+    """With pages refetched with other texts, the passages equal the recorded share at every visit.
 
-    So they are where a site is remembered by a few pages only.
+    This also holds if MEASURE remembers only a few pages of a site.
     """
     chance = random.Random(7)
     settings = MeasureSettings(chunk_mode=mode, pages_per_site=pages)
@@ -454,7 +454,7 @@ def test_passages_add_up_whatever_the_order_of_visits(mode: Literal["text", "blo
         text = "".join(f"<p>{_own(number)}</p>" for number in chance.sample(range(9), chance.randrange(4)))
         features = measurer.measure(address, f"<html><body>{text}</body></html>", SITE, page_id=page_id(address))
         log.append([Output(FEATURES, 0, SITE.encode(), encode(msgspec.structs.replace(features, id=str(visit))))])
-        found = explain_url(log, address, ruleset, settings, live=True, configured=lambda: DETECTOR)
+        found = explain_url(log, address, ruleset, settings, live=True, detector_identity=lambda: DETECTOR)
         share = features.measures["duplicate_share"]
         shares.add(share)
         assert found.differs == ""
@@ -489,8 +489,8 @@ def _mine(folder: Path) -> Path:
     return file
 
 
-def test_what_shapes_a_rule_stands_with_it(farmwatch: Runner, tmp_path: Path) -> None:
-    """Fields beside the threshold in the condition; the pattern that gave the URL its kind, and the piece it fits."""
+def test_a_rule_is_shown_with_its_fields(farmwatch: Runner, tmp_path: Path) -> None:
+    """The condition has the other fields of the rule; the URL kind has its pattern and match."""
     blocks = pack([Block(0, 250, 0, 0), Block(0, 750, 0, 0)])
     measures = {"tokens": None, "url_path": "/a/Items/7?x=1", "language": "en", "language_probability": 1.0}
     log = _log(tmp_path, [_features("a", _own(1), measures=measures, blocks=blocks)])
@@ -499,7 +499,7 @@ def test_what_shapes_a_rule_stands_with_it(farmwatch: Runner, tmp_path: Path) ->
     assert rows["large_block_share"] == ["0.75", ">= 0.5 (block_chars 300)", "pass"]
     assert rows["language"] == ["en", "in en (min_probability 0.5)", "pass"]
     assert rows["url_kind"] == ["shop", "not in shop", "FAIL"]
-    assert 'url_kind: shop, for its pattern /(?:product|item)s?/ is found in the URL: "/Items/"\n' in ran.out
+    assert 'url_kind: shop, because the URL matches /(?:product|item)s?/: "/Items/"\n' in ran.out
     assert "1 of 4 rules in force failed:" in ran.out
     found = json.loads(farmwatch("explain", _address("a"), "--ruleset", _mine(tmp_path), "--json", "--log", log).out)
     rules = {rule["name"]: rule for rule in found["rules"]}
@@ -510,7 +510,7 @@ def test_what_shapes_a_rule_stands_with_it(farmwatch: Runner, tmp_path: Path) ->
 
 
 def test_json_shows_counts_as_whole_numbers(farmwatch: Runner, tmp_path: Path) -> None:
-    """382 words are 382 in measures, quality and rules; what has a fraction keeps it."""
+    """382 words are 382 in measures, quality and rules; fractions are kept."""
     quality = {"main": [382.0, 4.25], "c4": [None]}
     log = _log(
         tmp_path, [_features("a", _own(1), 0.0, measures={"tokens": 382.0, "x": 0.5, "big": 1e300}, quality=quality)]
@@ -521,17 +521,17 @@ def test_json_shows_counts_as_whole_numbers(farmwatch: Runner, tmp_path: Path) -
     assert '"name": "min_tokens", "value": 382, "op": ">=", "threshold": 200,' in text
 
 
-def test_a_file_may_be_taken_to_stand_at_a_url(farmwatch: Runner, tmp_path: Path) -> None:
-    """--url gives a file what is measured of its URL; for a page of the log, and where it is none, it is refused.
+def test_a_file_may_have_an_assumed_url(farmwatch: Runner, tmp_path: Path) -> None:
+    """--url gives a file the measures of a URL; it is refused for a page of the log, and if it is no URL.
 
-    A packed file is inflated. A name that is no file is answered with how a page of the log is named.
+    A compressed file is inflated. A missing file gets a hint on how to name a page of the log.
     """
     (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
     (tmp_path / "page.html.zst").write_bytes(zstandard.compress(article_html().encode()))
     assert "url_kind\tunknown" in farmwatch("explain", "page.html.zst").out
     ran = farmwatch("explain", "page.html", "--url", "https://a.example/forum/7")
     assert ran.out.startswith("page.html, as https://a.example/forum/7: dropped, first by url_kind\n")
-    assert "url_kind: forum, for its pattern " in ran.out
+    assert "url_kind: forum, because the URL matches " in ran.out
     found = json.loads(farmwatch("explain", "page.html", "--url", "https://a.example/forum/7", "--json").out)
     assert (found["url"], found["site"]) == ("https://a.example/forum/7", "a.example")
     assert farmwatch("explain", "page.html", "--url", "nothing").code == Exit.USAGE
@@ -541,7 +541,7 @@ def test_a_file_may_be_taken_to_stand_at_a_url(farmwatch: Runner, tmp_path: Path
 
 
 def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) -> None:
-    """A page beyond a cap: which settings are the cap, and what they are here; JSON has them by path."""
+    """For a page beyond a limit: the settings of the limit with their values; JSON has them by path."""
     (tmp_path / "page.html").write_text(article_html(), encoding="utf-8")
     arguments = ("explain", "page.html", "--set", "measure.max_html_bytes=100")
     assert (
@@ -553,9 +553,9 @@ def test_a_limit_is_named_with_its_setting(farmwatch: Runner, tmp_path: Path) ->
     assert extraction("recall", "", MeasureSettings()) == PATHS["recall"]
 
 
-def test_a_score_that_another_ruleset_asked_for_is_told_as_that(farmwatch: Runner, finished: str) -> None:
-    """A ruleset that drops the page, and one that scores another text: no score of theirs, and whose the log's is."""
-    live = f"as ruleset default {load_ruleset('default').digest} kept the page: 1.500, p(llm) 0.970, flagged;"
+def test_a_score_for_another_ruleset_is_marked(farmwatch: Runner, finished: str) -> None:
+    """A ruleset that drops the page or scores another text has no score; the line names the other ruleset."""
+    live = f"kept by ruleset default {load_ruleset('default').digest}: 1.500, p(llm) 0.970, flagged;"
     extracted = '[rules.extracted]\nthreshold = "ok"\n'
     dropping = Path("dropping.toml")
     dropping.write_text(f"{extracted}[rules.min_tokens]\nthreshold = 90000\n", encoding="utf-8")
@@ -575,7 +575,7 @@ def test_a_score_that_another_ruleset_asked_for_is_told_as_that(farmwatch: Runne
 
 
 def test_an_article_without_a_score_waits_for_it(farmwatch: Runner, tmp_path: Path) -> None:
-    """Kept live and not scored: none yet, and nothing else is said."""
+    """A live article without a score shows "none yet" and nothing else."""
     page = _features("a", _own(1))
     kept = judge(page, load_ruleset(str(_mine(tmp_path))))
     lines = farmwatch("explain", _address("a"), "--log", _log(tmp_path, [page, kept])).out.splitlines()
@@ -583,7 +583,7 @@ def test_an_article_without_a_score_waits_for_it(farmwatch: Runner, tmp_path: Pa
 
 
 def test_a_score_without_thresholds_is_a_score_and_no_abstention(farmwatch: Runner, tmp_path: Path) -> None:
-    """A detector that is not calibrated gives a number and no flag: the line says so, and not that it abstains."""
+    """An uncalibrated detector gives a number without a flag; the line says so and shows no abstention."""
     page = _features("a", "x" * 3000)
     verdict = msgspec.structs.replace(judge(page, load_ruleset("default")), verdict="article", first_failed="")
     identity = "binoculars/a+b@12345678/float32/512/uncalibrated"

@@ -1,4 +1,4 @@
-"""Two runs side by side: who let in and threw out what, what is counted, and what is left out and told."""
+"""The comparison of two runs: flips and their rules, counts, and the records that are left out."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def change(found: Comparison, name: str) -> ShareChange:
     return next(one for one in found.changes if one.name == name)
 
 
-def test_a_flip_is_laid_to_the_rules_that_made_it(log: Log) -> None:
-    """Pages that came in to the rules of A that they failed, pages thrown out to the rules of B: first, only, any."""
+def test_a_flip_counts_for_its_rules(log: Log) -> None:
+    """Pages let in count for the rules of A that they failed, pages thrown out for the rules of B: first, only, any."""
     two_runs(log)
     found = compared(log)
     pages = found.pages
@@ -93,8 +93,8 @@ def test_a_flip_is_laid_to_the_rules_that_made_it(log: Log) -> None:
     assert language.thrown_any == short.let_in_any == repeats.let_in_any == 0
 
 
-def test_the_other_way_round_flips_change_sides(log: Log) -> None:
-    """Comparing B with A: what was thrown out comes in, by the same rules, and every difference has the other sign."""
+def test_the_reverse_comparison_mirrors_all_flips(log: Log) -> None:
+    """Comparing B with A: pages thrown out are let in, by the same rules, and every difference changes its sign."""
     two_runs(log, sites={"a.example": "llm"})
     there, back = compared(log), compared(log, B, A)
     for one in there.rules:
@@ -111,7 +111,7 @@ def test_the_other_way_round_flips_change_sides(log: Log) -> None:
 
 
 def test_rules_of_one_ruleset_only_are_named(log: Log) -> None:
-    """A rule in force in one ruleset alone is named as such, and says "" for the one that does not have it."""
+    """A rule in force in only one ruleset is listed; the threshold of the other ruleset is ""."""
     two_runs(log)
     found = compared(log)
     assert (found.only_in_a, found.only_in_b) == (["language"], ["duplicate_share"])
@@ -121,7 +121,7 @@ def test_rules_of_one_ruleset_only_are_named(log: Log) -> None:
 
 @pytest.mark.parametrize("b", [A, "again"])
 def test_identical_runs_compare_as_identical(log: Log, b: str) -> None:
-    """A run and itself, and two runs of one ruleset: no flip, and each difference exactly 0 from 0 to 0."""
+    """A run and itself, and two runs of one ruleset: no flip, and each difference is exactly 0, from 0 to 0."""
     two_runs(log, sites={"a.example": "llm", "b.example": "human"})
     put_run(log, "again", RULESETS[A], PAGES, {"a.example": "llm", "b.example": "human"})
     found = compared(log, A, b)
@@ -134,7 +134,7 @@ def test_identical_runs_compare_as_identical(log: Log, b: str) -> None:
 
 
 def test_runs_with_other_canaries_are_not_identical(log: Log) -> None:
-    """Two runs of one ruleset that agree on all but their canaries: no point 0 where the corrected rates differ."""
+    """Two runs that agree except for their canaries: corrected rates that differ have no interval of exactly 0."""
     sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
     for name, missed in ((A, 0), ("again", 3)):
         put_run(log, name, RULESETS[A], PAGES, {**sites, **_canaries(12, missed)})
@@ -148,8 +148,8 @@ def test_runs_with_other_canaries_are_not_identical(log: Log) -> None:
     assert compared(log, A, A, canary_least=10).identical
 
 
-def test_runs_that_agree_are_not_identical_for_that(log: Log) -> None:
-    """Two rulesets that happen to say the same of all pages here: the difference is 0, its interval is not."""
+def test_agreeing_runs_are_not_identical(log: Log) -> None:
+    """Two rulesets with the same verdicts on these pages: the difference is 0, but its interval is not."""
     pages = [page(number, site=f"s{number}.example") for number in range(30)]
     two_runs(log, pages, {f"s{number}.example": "human" for number in range(30)})
     found = compared(log)
@@ -158,7 +158,7 @@ def test_runs_that_agree_are_not_identical_for_that(log: Log) -> None:
     assert (rate.difference, rate.moved) == (0, 0)
     assert rate.low is not None and rate.high is not None
     assert rate.low < rate.high
-    assert "does not show that none would" in rate.remark
+    assert "but others might" in rate.remark
 
 
 KINDS = st.sampled_from(SITE_KINDS)
@@ -169,10 +169,10 @@ PAGE = st.tuples(
 
 @settings(max_examples=40)
 @given(st.lists(PAGE, max_size=30), st.lists(st.tuples(KINDS, KINDS), max_size=12))
-def test_the_margins_are_the_recounts(
+def test_every_cell_equals_a_plain_count(
     pages: list[tuple[int, bool, bool, str, int]], sites: list[tuple[str, str]]
 ) -> None:
-    """For any pages, judged by one run or both, and any sites: every cell is what a plain count of them gives."""
+    """For any pages, judged by one run or both, and any sites."""
     log = MemoryLog()
     begin(log)
     made = [
@@ -210,7 +210,7 @@ def test_the_margins_are_the_recounts(
 
 
 def test_the_rates_are_those_of_the_rate_command(log: Log) -> None:
-    """The rate of each run, its interval and its words are what `rate` says of the same rows."""
+    """The rate of each run, its interval and its text equal those of `rate` for the same rows."""
     sites = {f"s{n}.example": "llm" if n < 4 else "undecided" if n < 6 else "human" for n in range(20)}
     two_runs(log, sites=sites | {"t.example": "unclassifiable"})
     found = compared(log)
@@ -228,8 +228,8 @@ def test_the_rates_are_those_of_the_rate_command(log: Log) -> None:
     assert (change(found, "site_rate_decided").b_part, change(found, "site_rate_decided").b_whole) == (4, 18)
 
 
-def test_unscored_articles_are_told_and_never_counted(log: Log) -> None:
-    """Articles without a score are no human ones: they stand beside the rate in words, and in no share of flagged."""
+def test_unscored_articles_are_noted_and_not_counted(log: Log) -> None:
+    """Unscored articles are not human ones: a remark counts them, and no share of flagged articles includes them."""
     put_run(log, A, RULESETS[A], PAGES, [site("a.example", "llm", pages=6, articles=4, scored=4, flagged=2)])
     put_run(
         log,
@@ -245,13 +245,13 @@ def test_unscored_articles_are_told_and_never_counted(log: Log) -> None:
     assert (flagged.b_part, flagged.b_whole, flagged.b) == (1, 1, 1.0)
     rate = change(found, "site_rate")
     assert (rate.a, rate.b, rate.difference) == (1.0, None, None)
-    assert "B has nothing to divide by" in rate.text
+    assert "B has no denominator" in rate.text
     assert "without the articles that have no score so far: A 0 of 4, B 2 of 4" in rate.text
     assert "no score" not in change(found, "article_share").text
 
 
-def test_pages_that_one_run_judged_stand_apart(log: Log) -> None:
-    """Runs with other windows are compared on what both judged; the rest is counted, and told with the windows."""
+def test_pages_of_one_run_only_are_counted_separately(log: Log) -> None:
+    """Runs with different windows are compared on common pages; the rest is counted and noted with the windows."""
     put_run(log, A, RULESETS[A], PAGES[:4], SITES)
     put_run(log, B, RULESETS[B], PAGES[2:], SITES, to_at=1_700_000_000_000)
     found = compared(log)
@@ -267,8 +267,8 @@ def test_pages_that_one_run_judged_stand_apart(log: Log) -> None:
     assert not compared(log).other_windows  # one window, in which a run lacks some
 
 
-def test_sites_with_another_verdict_are_named(log: Log) -> None:
-    """Those with most articles in either run come first, and no more than are asked for; equal ones are not named."""
+def test_changed_sites_are_named(log: Log) -> None:
+    """Sites with most articles in either run come first, up to the limit; unchanged sites are not named."""
     many = {f"s{n:03}.example": n for n in range(120)}
     put_run(log, A, RULESETS[A], PAGES, [site(one, "human", pages=n, articles=n, scored=n) for one, n in many.items()])
     rows = [site(one, "llm" if n % 60 else "human", pages=n, articles=n // 2) for one, n in many.items()]
@@ -282,8 +282,8 @@ def test_sites_with_another_verdict_are_named(log: Log) -> None:
     assert (first.articles_a, first.articles_b, first.unscored_b) == (119, 59, 59)
 
 
-def test_of_a_fetch_the_newest_verdict_of_the_runs_ruleset_counts(log: Log) -> None:
-    """A fetch judged twice counts once, as it was judged last; what another ruleset judged last is left out."""
+def test_the_newest_verdict_of_a_fetch_counts(log: Log) -> None:
+    """A fetch judged twice counts once, by its last verdict; a last verdict of another ruleset is left out."""
     other = parse_ruleset(f"{EXTRACTED}[rules.min_tokens]\nthreshold = 7\n", "other")
     put_run(log, A, other, PAGES, [])
     put_run(log, A, RULESETS[A], PAGES[:3], SITES)
@@ -296,7 +296,7 @@ def test_of_a_fetch_the_newest_verdict_of_the_runs_ruleset_counts(log: Log) -> N
 
 
 def test_sites_of_another_ruleset_detector_or_method_are_left_out(log: Log) -> None:
-    """What cannot be counted together is not: such rows are absent here, and how many there are is told."""
+    """Such rows count as absent, and their number is reported."""
     rows = [site(f"s{n}.example", "human", pages=1) for n in range(3)]
     rows.append(site("t.example", "llm", pages=1, detector="another/2"))
     rows.append(site("u.example", "llm", pages=1, method="deciles"))
@@ -311,7 +311,7 @@ def test_sites_of_another_ruleset_detector_or_method_are_left_out(log: Log) -> N
 
 
 def test_canaries_are_no_sites_and_no_pages(log: Log) -> None:
-    """Canary sites count in no table and in no rate: they belong to no search result."""
+    """Canary sites count in no table and in no rate."""
     canary = "novels.5f0c2a91d3b7e604.1.20405.human.canary.invalid"
     pages = [*PAGES, page(50, 70, site=canary)]
     two_runs(log, pages, {**SITES, canary: "llm"})
@@ -320,8 +320,8 @@ def test_canaries_are_no_sites_and_no_pages(log: Log) -> None:
     assert all(flip.site != canary for flip in found.sample)
 
 
-def test_two_detectors_are_compared_and_told(log: Log) -> None:
-    """A change of the detector is a comparison like any other; that scores are not pooled is said."""
+def test_two_detectors_are_compared_with_a_note(log: Log) -> None:
+    """The note says that their scores are not pooled."""
     put_run(log, A, RULESETS[A], PAGES, SITES)
     put_run(log, B, RULESETS[A], PAGES, {"a.example": "llm"}, detector="another/2")
     found = compared(log)
@@ -331,8 +331,8 @@ def test_two_detectors_are_compared_and_told(log: Log) -> None:
     assert change(found, "site_rate").difference == 1
 
 
-def test_a_run_that_is_not_done_says_how_far_it_is(log: Log) -> None:
-    """How much is judged and tallied, and that the numbers will change; nothing is said of a run that is done."""
+def test_an_unfinished_run_has_a_note_on_its_progress(log: Log) -> None:
+    """The note says what is judged and tallied, and that the numbers will change; a finished run has no note."""
     put_features(log, PAGES)
     partition = partition_of("a.example", PARTITIONS)
     ends = [len(PAGES) if place == partition else 0 for place in range(PARTITIONS)]
@@ -345,8 +345,8 @@ def test_a_run_that_is_not_done_says_how_far_it_is(log: Log) -> None:
     assert any("B, the run after, is not done: judged 2 of 6" in note for note in found.notes)
 
 
-def test_a_run_without_a_verdict_is_an_error_that_says_how_far_it_is(log: Log) -> None:
-    """Nothing judged yet: nothing can be compared, and the message says what there is to wait for."""
+def test_a_run_without_verdicts_is_an_error_with_its_progress(log: Log) -> None:
+    """Nothing can be compared; the message shows the progress."""
     two_runs(log)
     put_run(log, "young", RULESETS[B], [], finished=False, state=RunStatus.RUNNING)
     with pytest.raises(NotFound, match=r"young has judged nothing yet \(6 records behind the live topics\)"):
@@ -355,8 +355,8 @@ def test_a_run_without_a_verdict_is_an_error_that_says_how_far_it_is(log: Log) -
         compared(log, "before", A)
 
 
-def test_heartbeats_leave_no_follower_behind(log: Log) -> None:
-    """A run that follows and was stopped before an idle night is as far as its records are: nothing is said."""
+def test_heartbeats_of_a_follower_cause_no_note(log: Log) -> None:
+    """A follower stopped before an idle night is up to date with its records."""
     two_runs(log)
     put_run(log, "young", RULESETS[B], PAGES, SITES, finished=False, state=RunStatus.RUNNING)
     log.reset("judge.young", "features", log.end("features"))
@@ -365,8 +365,8 @@ def test_heartbeats_leave_no_follower_behind(log: Log) -> None:
     assert compared(log, A, "young").b.progress == ""
 
 
-def test_a_quiet_live_topic_compares(log: Log) -> None:
-    """Where the topic of verdicts ends with hundreds of heartbeats, the verdicts before them are found."""
+def test_verdicts_before_heartbeats_are_found(log: Log) -> None:
+    """The topic of verdicts may end with hundreds of heartbeats."""
     two_runs(log)
     beats = [travelling(f"verdicts.{B}", partition, {HEADER: "1"}) for partition in range(PARTITIONS)] * 300
     log.append(beats)
@@ -374,8 +374,8 @@ def test_a_quiet_live_topic_compares(log: Log) -> None:
     assert (found.b.digest, found.b.verdicts) == (RULESETS[B].digest, len(PAGES))
 
 
-def test_an_unknown_run_is_named_with_those_that_are_there(log: Log) -> None:
-    """The message has the nearest name, and all of them."""
+def test_an_unknown_run_lists_the_known_ones(log: Log) -> None:
+    """The message has the nearest name, and all names."""
     two_runs(log)
     put_run(log, "gone", RULESETS[B], PAGES, state=RunStatus.REMOVED)
     with pytest.raises(NotFound, match=r"no run 'aftre'; did you mean after\? the runs of this log: after, older"):
@@ -385,7 +385,7 @@ def test_an_unknown_run_is_named_with_those_that_are_there(log: Log) -> None:
 
 
 def test_live_is_the_run_that_the_alias_names(log: Log) -> None:
-    """`live` follows the alias, `first` is the run that the log begins with, `before` the one that was live before."""
+    """`live` follows the alias, `first` is the first run of the log, `before` the previous live run."""
     put_run(log, "live", RULESETS[A], PAGES, SITES)
     put_run(log, "next", RULESETS[B], PAGES, SITES, live=True)
     found = compared(log, "first", "live")
@@ -393,8 +393,8 @@ def test_live_is_the_run_that_the_alias_names(log: Log) -> None:
     assert compared(log, "before", "live").a.run == "first"
 
 
-def test_a_log_of_before_runs_compares(log: Log) -> None:
-    """Where `control` knows no run yet, `live` is what the plain topics hold, of the ruleset that judged last."""
+def test_a_log_without_runs_compares(log: Log) -> None:
+    """If `control` has no run yet, `live` means the plain topics, with the ruleset of the last verdict."""
     put_run(log, "live", RULESETS[A], PAGES, SITES)
     with_row = compared(log, "live", "live")
     bare = MemoryLog()
@@ -409,7 +409,7 @@ def test_a_log_of_before_runs_compares(log: Log) -> None:
 
 
 def test_groups_count_a_site_in_each_of_its_sources(log: Log) -> None:
-    """By source and by band of ranks; a site of two sources counts in both, one without any under unknown."""
+    """By source and by band of ranks; a site of two sources counts in both, one without a source under unknown."""
     rows = [
         site("a.example", "llm", pages=2, articles=1, scored=1, sources=["file", "searx"], best_rank=2),
         site("b.example", "human", pages=2, articles=2, sources=["file"], best_rank=12),
@@ -436,7 +436,7 @@ def test_groups_count_a_site_in_each_of_its_sources(log: Log) -> None:
 
 
 def test_a_group_of_all_sites_has_the_intervals_of_all_sites(log: Log) -> None:
-    """One source and one band of ranks: their shares and intervals are those over all, whatever was drawn."""
+    """With one source and one band of ranks, their shares and intervals equal the totals."""
     pages = [page(n, 70 if n % 3 else 500, site=f"s{n % 30}.example") for n in range(90)]
     two_runs(log, pages, {f"s{n}.example": "llm" if n < 9 else "human" for n in range(30)})
     found = compared(log)
@@ -445,8 +445,8 @@ def test_a_group_of_all_sites_has_the_intervals_of_all_sites(log: Log) -> None:
         assert group.changes == [change(found, "share"), change(found, "article_share")]
 
 
-def test_rates_are_corrected_where_both_can_be(log: Log) -> None:
-    """With error counts of the configuration both rates are corrected, and their difference, beside the plain one."""
+def test_rates_are_corrected_if_both_can_be(log: Log) -> None:
+    """With configured error counts both rates and their difference are corrected, beside the plain ones."""
     sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
     put_run(log, A, RULESETS[A], PAGES, sites)
     put_run(log, B, RULESETS[B], PAGES, {**sites, "s13.example": "llm"})
@@ -462,7 +462,7 @@ def test_rates_are_corrected_where_both_can_be(log: Log) -> None:
 
 
 def test_rates_are_corrected_by_the_canaries_of_each_run(log: Log) -> None:
-    """Each run has its own canaries, judged by its ruleset: both rates are corrected, each by those of its run."""
+    """Each run has its own canaries, judged by its ruleset: each rate is corrected by those of its run."""
     sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
     for name, missed in ((A, 0), (B, 2)):
         put_run(log, name, RULESETS[name], PAGES, {**sites, **_canaries(12, missed)})
@@ -476,8 +476,8 @@ def test_rates_are_corrected_by_the_canaries_of_each_run(log: Log) -> None:
     assert sum("corrected by 12 LLM canary sites" in note for note in found.notes) == 2
 
 
-def test_one_corrected_rate_is_compared_with_an_uncorrected_one_uncorrected(log: Log) -> None:
-    """Where only one run has canaries enough, the difference is of the plain rates, and that is said."""
+def test_rates_are_uncorrected_if_one_has_too_few_canaries(log: Log) -> None:
+    """The difference is of the plain rates, with a note."""
     sites = {f"s{n}.example": "llm" if n < 12 else "human" for n in range(40)}
     put_run(log, A, RULESETS[A], PAGES, {**sites, **_canaries(12, 0)})
     put_run(log, B, RULESETS[B], PAGES, sites)
@@ -487,7 +487,7 @@ def test_one_corrected_rate_is_compared_with_an_uncorrected_one_uncorrected(log:
 
 
 def _canaries(number: int, missed: int) -> dict[str, str]:
-    """So many canary sites of either truth with their verdicts; of the LLM ones some are called human."""
+    """This many canary sites of either truth with their verdicts; some LLM ones are judged human."""
     verdicts = {}
     for n in range(number):
         for truth in ("human", "llm"):

@@ -1,4 +1,4 @@
-"""The sample of flips: the same for the same seed, of every kind of flip, with texts as far as the log has them."""
+"""The sample of flips: reproducible, with every kind of flip, and with the texts that the log has."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PAGES = [
 
 
 def filled(pages: Sequence[Features] = PAGES, texts: Sequence[Features] | None = None, log: Log | None = None) -> Log:
-    """A log with two runs over the same pages, whose features are in the log, unless `texts` are given."""
+    """A log with two runs over the same pages, with their features unless `texts` are given."""
     log = log or MemoryLog()
     begin(log)
     put_features(log, pages if texts is None else texts)
@@ -49,7 +49,7 @@ def compared(log: Log, sample: int, seed: int = 0) -> Comparison:
 
 
 def test_every_kind_of_flip_has_its_turn(log: Log) -> None:
-    """Kinds take turns, the largest first, until the sample is full; those that run out leave their turns to others."""
+    """Kinds take turns, the largest first, until the sample is full; an exhausted kind leaves its turns to others."""
     found = compared(log, 9)
     assert [(one.kind, one.rule, one.flips, one.sampled) for one in found.strata] == [
         (OUT, "min_tokens", SHORT, 4),
@@ -64,7 +64,7 @@ def test_every_kind_of_flip_has_its_turn(log: Log) -> None:
 
 
 def test_a_seed_gives_one_sample(log: Log) -> None:
-    """The same seed gives the same pages in the same order, another seed others; a larger sample holds the smaller."""
+    """The same seed gives the same pages in order, another seed other pages; a larger sample contains the smaller."""
     first, again, other = (compared(log, 12, seed).sample for seed in (1, 1, 2))
     assert first == again
     assert [flip.fetch_id for flip in first] != [flip.fetch_id for flip in other]
@@ -73,14 +73,14 @@ def test_a_seed_gives_one_sample(log: Log) -> None:
 
 
 def test_pages_of_a_kind_come_in_the_random_order(log: Log) -> None:
-    """Within a kind pages are those of the smallest keys, whatever partition they are in."""
+    """Within a kind, the pages with the smallest keys are taken, from any partition."""
     flips = [flip.fetch_id for flip in compared(log, 12, 5).sample if flip.rule == "min_tokens"]
     expected = sorted((features.id for features in PAGES[:SHORT]), key=lambda fetch: fetch_key(fetch, 5))
     assert flips == expected[: len(flips)]
 
 
 def test_a_flip_has_its_reasons_and_its_text(log: Log) -> None:
-    """Each page has both verdicts, the failing rules with value and condition, and the text that was judged."""
+    """Each page has both verdicts, the failing rules with value and condition, and the judged text."""
     by_fetch = {features.id: features for features in PAGES}
     for flip in compared(log, 100).sample:
         features = by_fetch[flip.fetch_id]
@@ -98,15 +98,15 @@ def test_a_flip_has_its_reasons_and_its_text(log: Log) -> None:
         assert failed[0].value == value
 
 
-def test_no_sample_is_asked_for(log: Log) -> None:
-    """A sample of 0 has no page; the strata say how many flips there are all the same."""
+def test_a_sample_of_0_is_empty(log: Log) -> None:
+    """It has no page; the strata still count the flips."""
     found = compared(log, 0)
     assert found.sample == []
     assert sum(stratum.flips for stratum in found.strata) == SHORT + GERMAN + REPEATS
 
 
-def test_texts_that_are_gone_are_none() -> None:
-    """A page whose features retention took stands in the sample without a text, the others with theirs."""
+def test_expired_texts_are_none() -> None:
+    """A page with expired features is in the sample without a text, the others with theirs."""
     log = filled(texts=[features for features in PAGES if not features.id.endswith("1")])
     sample = compared(log, 100).sample
     assert len(sample) == SHORT + GERMAN + REPEATS
@@ -115,7 +115,7 @@ def test_texts_that_are_gone_are_none() -> None:
 
 
 def test_texts_are_those_that_b_judged() -> None:
-    """Where B measured anew, its texts are shown, and those of A where B's are not there."""
+    """If B measured again, its texts are shown; where they are missing, those of A."""
     log = MemoryLog()
     begin(log)
     topic = features_of(B)
@@ -131,8 +131,8 @@ def test_texts_are_those_that_b_judged() -> None:
     assert texts[f"fetch-{SHORT - 1}"] == PAGES[SHORT - 1].text
 
 
-def test_what_lies_between_the_pages_of_the_sample_is_leapt_over() -> None:
-    """Features are read from the time of a fetch on, not all of them; so are late ones found."""
+def test_features_between_sampled_pages_are_skipped() -> None:
+    """Features are read from the time of a fetch on, not all of them; late ones are found too."""
     now = [0]
     log = _Counting(clock=lambda: now[0])
     begin(log)
@@ -150,7 +150,7 @@ def test_what_lies_between_the_pages_of_the_sample_is_leapt_over() -> None:
 
 
 def test_texts_and_verdicts_are_found_in_few_passes() -> None:
-    """However large the sample, few times are looked up, and verdicts that stand near are read by one reader."""
+    """With a sample of any size, few times are looked up, and nearby verdicts are read in one pass."""
     pages = [page(n, 70, site=f"s{n % 7}.example", text=f"Text {n}.") for n in range(300)]
     filled(pages, log=(log := _Counting()))
     compared(log, 0)
@@ -163,7 +163,7 @@ def test_texts_and_verdicts_are_found_in_few_passes() -> None:
 
 
 def test_a_huge_text_is_cut_and_says_by_how_much(log: Log) -> None:
-    """Texts are held up to a cap, with the number of characters that are left out, and the digest of the whole."""
+    """Texts have a cap, with the number of cut characters and the digest of the whole."""
     huge = page(900, 70, text="x" * 200_007)
     put_features(log, [huge])
     for name in (A, B):
@@ -179,7 +179,7 @@ def _place(fetch_id: str) -> int:
 
 
 class _Counting(MemoryLog):
-    """Counts the features that are read, the readers of each topic, and the times that are looked up."""
+    """Counts the features read, the readers of each topic, and the times looked up."""
 
     features_read = 0
     looked_up = 0

@@ -1,4 +1,4 @@
-"""The HTML report of a comparison: its numbers, its plots, and that nothing of a crawled page is alive in it."""
+"""The HTML report of a comparison: its numbers, its plots, and that text of crawled pages is inert."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ SITE = SiteFlip(
 
 
 def parsed(page: str) -> Element:
-    """The page, which is well-formed to the letter; and browsers read the very same elements and attributes."""
+    """The page, parsed as well-formed XML; browsers read the same elements and attributes."""
     doctype, _, document = page.partition("\n")
     assert doctype == "<!doctype html>"
     root = ElementTree.fromstring(document)
@@ -55,19 +55,19 @@ def parsed(page: str) -> Element:
 
 
 def texts(of: Element, name: str, kind: str = "") -> list[str]:
-    """Texts of the elements of a name, and of a class."""
+    """Texts of the elements with this name and class."""
     found = (one for one in of.iter(name) if kind in one.get("class", "").split() or not kind)
     return [" ".join(" ".join(one.itertext()).split()) for one in found]
 
 
 def rows(root: Element) -> Iterator[list[str]]:
-    """Every row of every table, as its cells' texts."""
+    """Every row of every table, as the texts of its cells."""
     for row in root.iter("tr"):
         yield [" ".join("".join(cell.itertext()).split()) for cell in row]
 
 
 def with_hostile(text: str) -> Comparison:
-    """A comparison in which this text stands wherever a page, a run or a ruleset could bring one."""
+    """A comparison with this text in every field of a page, a run or a ruleset."""
     found = made()
     flips = [
         flip(1, "in", text, text, url=text, site=text, fetch_id=text),
@@ -87,7 +87,7 @@ def with_hostile(text: str) -> Comparison:
 
 
 def assert_inert(page: str) -> None:
-    """Nothing runs, nothing is loaded, and links lead to the web only."""
+    """Check that nothing runs, nothing is loaded, and links lead only to the web."""
     root = parsed(page)
     for one in root.iter():
         assert one.tag in KNOWN, one.tag
@@ -108,7 +108,7 @@ KNOWN |= {"line", "circle", "rect", "text", "details", "summary", "pre", "a", "b
 
 
 def test_every_figure_has_its_denominator_and_interval() -> None:
-    """The rates with their words, each change with interval and what it is of, and the tables with their sums."""
+    """The rates with their texts, each change with interval and denominator, and the tables with their sums."""
     root = parsed(render(made()))
     cards = texts(root, "div", "card")
     assert cards[0].startswith("live: share of LLM sites 33.1% 33.1% (95% interval 30.1% to 36.2%")
@@ -131,8 +131,8 @@ def test_every_figure_has_its_denominator_and_interval() -> None:
     assert ["thrown out", "min_tokens", "1 of 1,940"] in found
 
 
-def test_versions_windows_and_seeds_stand_at_the_foot() -> None:
-    """Ruleset and digest, detector, epoch, site method and window of both runs, the seed and the number of draws."""
+def test_the_footer_has_versions_windows_and_seeds() -> None:
+    """Ruleset, digest, detector, epoch, site method and window of both runs, the seed and the number of resamples."""
     found = made()
     found = msgspec.structs.replace(found, a=msgspec.structs.replace(found.a, from_at=1_780_000_000_000))
     foot = next(parsed(render(found)).iter("footer"))
@@ -146,7 +146,7 @@ def test_versions_windows_and_seeds_stand_at_the_foot() -> None:
 
 
 def test_the_policy_forbids_all_but_its_own_style() -> None:
-    """The first thing after the character set is a policy without scripts, connections, frames, forms and a base."""
+    """A policy without scripts, connections, frames, forms and a base comes first after the character set."""
     head = list(next(parsed(render(made())).iter("head")))
     assert head[0].get("charset") == "utf-8"
     assert (head[1].get("http-equiv"), head[1].get("content")) == ("Content-Security-Policy", POLICY)
@@ -158,12 +158,12 @@ def test_the_policy_forbids_all_but_its_own_style() -> None:
 
 @pytest.mark.parametrize("found", [made(), empty()], ids=["made", "empty"])
 def test_is_valid_and_loads_nothing(found: Comparison) -> None:
-    """The page is valid HTML, also where every count is 0 and nothing can be divided, and needs nothing else."""
+    """The page is valid HTML, even if every count is 0, and loads nothing."""
     assert_inert(render(found))
 
 
-def test_nothing_to_compare_is_said() -> None:
-    """Two empty runs: no picture, no division, and words in their place."""
+def test_two_empty_runs_have_no_plot() -> None:
+    """The report has texts instead of plots, and divides nothing."""
     page = render(empty())
     root = parsed(page)
     words = " ".join("".join(root.itertext()).split())
@@ -174,7 +174,7 @@ def test_nothing_to_compare_is_said() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_texts_are_inert(text: str) -> None:
-    """Wherever a page's text or URL stands, it is text: no element, no attribute, no direction is of its making."""
+    """A page's text or URL is only text: it makes no element, attribute or text direction."""
     page = render(with_hostile(text))
     assert_inert(page)
     assert " ".join(plain(text).split()) in " ".join(texts(parsed(page), "pre"))
@@ -185,7 +185,7 @@ def test_hostile_texts_are_inert(text: str) -> None:
 @settings(max_examples=40)
 @given(st.text(st.characters(codec=None), max_size=80))
 def test_any_text_is_inert(text: str) -> None:
-    """So it is for whatever characters come."""
+    """The same holds for any characters."""
     page = render(with_hostile(text))
     assert_inert(page)
     page.encode()
@@ -208,7 +208,7 @@ def test_any_text_is_inert(text: str) -> None:
     ],
 )
 def test_only_urls_of_the_web_are_links(url: str, links: bool) -> None:
-    """http and https that hide nothing become links, which tell nobody where one came from; all else is text."""
+    """http and https URLs without hidden characters become links without a referrer; all others are text."""
     found = msgspec.structs.replace(made(), sample=[flip(1, "in", "r", "text", url=url)])
     anchors = list(parsed(render(found)).iter("a"))
     assert [one.get("href") for one in anchors] == ([url] if links else [])
@@ -216,7 +216,7 @@ def test_only_urls_of_the_web_are_links(url: str, links: bool) -> None:
 
 
 def test_flips_are_folded_and_long_texts_cut() -> None:
-    """Each flip is closed at first, with both verdicts and why; a huge text is cut and says how much is missing."""
+    """Each flip is closed at first, with verdicts and reasons; a cut text shows how many characters are missing."""
     flips = [flip(1, "out", "min_tokens", "x" * (TEXT_CAP_CHARACTERS + 1234)), flip(2, "in", "r", None)]
     root = parsed(render(msgspec.structs.replace(made(), sample=flips)))
     folded = list(root.iter("details"))
@@ -228,7 +228,7 @@ def test_flips_are_folded_and_long_texts_cut() -> None:
 
 
 def dots(*changes: ShareChange) -> list[list[tuple[str, float]]]:
-    """Class and place of the whiskers and of the dot, of each change drawn in one plot."""
+    """Class and position of the whiskers and of the dot, for each change in one plot."""
     root = parsed(render(msgspec.structs.replace(empty(), changes=list(changes))))
     plots = [svg for svg in root.iter("svg") if not (svg.get("aria-label") or "").startswith("scale from")]
     return [
@@ -242,7 +242,7 @@ def dots(*changes: ShareChange) -> list[list[tuple[str, float]]]:
 
 
 def test_a_forest_plot_is_to_scale() -> None:
-    """Difference and interval stand where the scale has them; the dot is filled where the interval leaves out 0."""
+    """Difference and interval have their positions on the scale; the dot is filled if the interval excludes 0."""
     clear = change("x", "x", (50, 100), (40, 100), -0.2, -0.05)
     doubtful = change("x", "x", (50, 100), (52, 100), -0.02, 0.06)
     on = scale([clear, doubtful])
@@ -255,7 +255,7 @@ def test_a_forest_plot_is_to_scale() -> None:
 
 
 def test_no_change_at_all_still_has_a_scale() -> None:
-    """Identical shares stand in the middle of a scale of one point to each side; without any there is none."""
+    """Equal shares have a scale of one point to each side; without shares there is no scale."""
     same = change("x", "x", (1, 2), (1, 2), 0.0, 0.0)
     on = scale([same])
     assert on is not None and on.at(0.0) == pytest.approx(50)
@@ -265,7 +265,7 @@ def test_no_change_at_all_still_has_a_scale() -> None:
 @settings(max_examples=200)
 @given(st.lists(st.tuples(*[st.floats(-1, 1)] * 3), min_size=1, max_size=5))
 def test_every_interval_lies_on_its_scale(ends: list[tuple[float, float, float]]) -> None:
-    """Whatever the differences, all of them and 0 lie within the picture, and there are few ticks."""
+    """All differences and 0 lie within the plot, and there are few ticks."""
     changes = []
     for three in ends:
         low, middle, high = sorted(three)
@@ -278,7 +278,7 @@ def test_every_interval_lies_on_its_scale(ends: list[tuple[float, float, float]]
 
 
 def test_bars_are_as_long_as_their_counts() -> None:
-    """The rule with most pages fills its side; the others in proportion; what failed first is within what failed."""
+    """The rule with most pages fills its side, the others in proportion; first failures lie within all."""
     root = parsed(render(made()))
     found: dict[str, dict[str, float]] = {}
     for row in root.iter("tr"):
@@ -294,7 +294,7 @@ def test_bars_are_as_long_as_their_counts() -> None:
 
 @pytest.mark.parametrize("found", [made(), empty()], ids=["made", "empty"])
 def test_every_table_header_has_a_text(found: Comparison) -> None:
-    """A screen reader reads each header aloud: none is empty."""
+    """Screen readers read headers aloud: none is empty."""
     headers = texts(parsed(render(found)), "th")
     assert headers and all(headers)
 
@@ -337,19 +337,19 @@ def palettes() -> list[dict[str, Colour]]:
     ],
 )
 def test_every_text_has_enough_contrast(theme: int, text: str, background: str) -> None:
-    """Each colour of text on each background that it stands on has a contrast of at least 4.5 (WCAG 2.2, 1.4.3)."""
+    """Each text colour has a contrast of at least 4.5 on each of its backgrounds (WCAG 2.2, 1.4.3)."""
     colours = palettes()[theme]
     light, dark = sorted((luminance(colours[text]), luminance(colours[background])), reverse=True)
     assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
 def test_the_same_comparison_is_the_same_file() -> None:
-    """Nothing but the comparison goes in: no clock, no chance."""
+    """The file depends only on the comparison, not on time or chance."""
     assert render(made()) == render(made())
 
 
-def test_a_rate_that_is_not_known_is_a_dash_and_said_in_words() -> None:
-    """Below the number of sites at which `rate` gives a share, figures that rest on it are a dash; and why, if said."""
+def test_an_unknown_rate_is_a_dash_with_a_reason() -> None:
+    """With too few sites for a share, dependent figures are a dash, with the reason."""
     found = made()
     few = msgspec.structs.replace(found.b, estimate=DirectShare(low=0.1, high=0.9, method=TOO_FEW, scored_sites=3))
     change = msgspec.structs.replace(found.changes[0], b=None, difference=None, low=None, high=None)
@@ -362,8 +362,8 @@ def test_a_rate_that_is_not_known_is_a_dash_and_said_in_words() -> None:
     assert cards[1].startswith("change of the share – nothing to compare")
 
 
-def test_a_sentence_stands_under_the_plot_and_not_in_a_cell_of_numbers() -> None:
-    """A share that cannot be compared has a dash; why stands in its row, or once under the rows that share it."""
+def test_remarks_are_outside_the_cells_of_numbers() -> None:
+    """A share without a difference has a dash; the reason is in its row, or once below the rows that share it."""
     shares = [change(name, name, (4, 9), (0, 0), 0, 0, remark="no difference: B; unscored") for name in ("one", "two")]
     shares.append(change("three", "three", (4, 9), (5, 9), 0, 0, remark="only 9 sites"))
     root = parsed(render(msgspec.structs.replace(made(), changes=shares, groups=[])))
@@ -375,7 +375,7 @@ def test_a_sentence_stands_under_the_plot_and_not_in_a_cell_of_numbers() -> None
 
 
 def test_differences_of_different_windows_are_marked() -> None:
-    """Where one run has judged what the other has not, each row of a difference says so, and the headline."""
+    """If one run judged pages that the other did not, each difference and the headline say so."""
     root = parsed(render(msgspec.structs.replace(made(), other_windows=True)))
     plots = [row[0] for row in rows(root) if row and "sites moved" in row[0]]
     assert plots and all("; of different windows" in row for row in plots)
@@ -383,8 +383,8 @@ def test_differences_of_different_windows_are_marked() -> None:
     assert "different windows" not in render(made())
 
 
-def test_sites_with_another_verdict_are_named() -> None:
-    """Each with both verdicts and its articles, folded; how many there are in all stands above."""
+def test_changed_sites_are_named() -> None:
+    """Each with both verdicts and its articles, folded, below the total number."""
     found = made()
     page = render(msgspec.structs.replace(found, changed_sites=[SITE]))
     assert ["a.example", "llm", "human", "9", "7 (2 unscored)"] in list(rows(parsed(page)))
@@ -392,8 +392,8 @@ def test_sites_with_another_verdict_are_named() -> None:
     assert "another verdict" not in render(empty())
 
 
-def test_ranks_that_nobody_knows_are_no_plot() -> None:
-    """Where no hit has a rank, a sentence stands in place of a plot of the one group `unknown`."""
+def test_unknown_ranks_have_no_plot() -> None:
+    """If no hit has a rank, a sentence replaces the plot of the one group `unknown`."""
     found = made()
     groups = [
         group if group.by == "source" else msgspec.structs.replace(group, group="unknown") for group in found.groups

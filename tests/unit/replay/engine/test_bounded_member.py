@@ -1,4 +1,4 @@
-"""A member with stops: what it gives, and that it leaves the rest alone."""
+"""A bounded member: which records it delivers, and that it leaves the rest alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from replay.engine.bounded_member import BoundedMember
-from replay.runs.offsets import Stops, between, first_record, lag_on, last_record, processed_by, reached
+from replay.runs.offsets import Stops, between, first_record, is_at_stops, lag_on, last_record, processed_by
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Message, Output, Topic
 from stream.memory.log import MemoryLog
@@ -44,25 +44,25 @@ def commit(member: BoundedMember, batch: list[Message]) -> list[Message]:
 
 
 def work(log: Log, member: BoundedMember, stops: Stops) -> list[Message]:
-    """Read and commit batch by batch until the group is at its stops."""
+    """Read and commit batches until the group is at its stops."""
     found: list[Message] = []
     for _ in range(200):
-        if reached(log, "g", stops):
+        if is_at_stops(log, "g", stops):
             return found
         found += commit(member, member.poll(0.05, 3, 1 << 20))
     raise AssertionError("it never was at its stops")
 
 
 def read(member: BoundedMember, number: int) -> list[Message]:
-    """Read so many records, and commit nothing."""
+    """Read this many records without a commit."""
     found: list[Message] = []
     while len(found) < number:
         found += member.poll(0.05, 3, 1 << 20)
     return found
 
 
-def test_what_retention_takes_on_the_way_is_reported(log: Log) -> None:
-    """Records that left the log unread are reported, whether before it joins or while it reads."""
+def test_expired_records_are_reported(log: Log) -> None:
+    """Records that expired unread are reported, whether before it joins or while it reads."""
     log.create([Topic("old", 2, retention_ms=1)])
     for partition in (0, 1):
         put(log, "old", partition, 10)
@@ -81,8 +81,8 @@ def test_what_retention_takes_on_the_way_is_reported(log: Log) -> None:
     assert sum(gap.last - gap.first for gap in lost[1:]) == sum(max(0, 8 - at) for at in done)
 
 
-def test_a_single_record_that_expired_is_reported_and_not_given(log: Log) -> None:
-    """The loop does not get it, which would write a dead letter of it as well."""
+def test_an_expired_record_is_reported_and_not_delivered(log: Log) -> None:
+    """The loop does not get it; otherwise it would also write a dead letter."""
     log.create([Topic("old", 1, retention_ms=1)])
     put(log, "old", 0, 3)
     lost: list[Gap] = []
@@ -97,7 +97,7 @@ def test_a_single_record_that_expired_is_reported_and_not_given(log: Log) -> Non
 
 
 def test_a_gap_before_the_stop_is_passed(tmp_path: Path) -> None:
-    """Where compaction left nothing between the last record and the stop, the stop is committed all the same."""
+    """If compaction left no record before the stop, the stop is committed."""
     log = EmbeddedLog(tmp_path / "log", clock=lambda: 1)
     log.create([Topic("a", 2, CleanupPolicy.COMPACT), Topic("b", 2)])
     log.append([Output("a", 0, b"same", b"%d" % n, timestamp_ms=1) for n in range(5)])
@@ -111,22 +111,22 @@ def test_a_gap_before_the_stop_is_passed(tmp_path: Path) -> None:
     log.close()
 
 
-def test_what_is_given_and_not_committed_is_not_passed(log: Log) -> None:
-    """Only a commit brings the group to its stops; a rewind brings the records again."""
+def test_uncommitted_records_are_not_passed(log: Log) -> None:
+    """Only a commit brings the group to its stops; a rewind delivers the records again."""
     put(log, "a", 0, 3)
     stops = {"a": [3, 0], "b": [0, 0]}
     member = join(log, stops)
     read(member, 3)
     for _ in range(10):
         assert member.poll(0.05, 3, 1 << 20) == []
-    assert not reached(log, "g", stops)
+    assert not is_at_stops(log, "g", stops)
     member.rewind()
     assert [m.offset for m in work(log, member, stops)] == [0, 1, 2]
     member.close()
 
 
 def test_without_stops_there_is_no_end(log: Log) -> None:
-    """A run that follows gives what comes."""
+    """Without stops it delivers all new records."""
     put(log, "a", 0, 2)
     member = join(log, {})
     read(member, 2)
@@ -136,7 +136,7 @@ def test_without_stops_there_is_no_end(log: Log) -> None:
 
 
 def test_lag_ends_at_the_stops(log: Log) -> None:
-    """Records beyond the stops are not waited for, so a replay that is done is not behind."""
+    """Records beyond the stops are no lag: a finished replay is not behind."""
     put(log, "a", 0, 10)
     stops = {"a": [4, 0], "b": [0, 0]}
     member = join(log, stops)
@@ -150,8 +150,8 @@ def test_lag_ends_at_the_stops(log: Log) -> None:
     member.close()
 
 
-def test_the_loop_holds_back_what_it_wants(log: Log) -> None:
-    """What the loop paused stays paused while the member holds what is done, and comes after a resume."""
+def test_paused_partitions_stay_paused(log: Log) -> None:
+    """Partitions paused by the loop stay paused while finished ones are paused, and continue after a resume."""
     put(log, "a", 0, 2)
     stops = {"a": [2, 0], "b": [0, 0]}
     member = join(log, stops)
@@ -170,9 +170,9 @@ def test_the_loop_holds_back_what_it_wants(log: Log) -> None:
     rewinds=st.sets(st.integers(0, 8)),
 )
 def test_each_record_below_the_stops_is_committed_once(sizes: list[int], cuts: list[int], rewinds: set[int]) -> None:
-    """Whatever is rolled back on the way: the records given and committed are those below the stops, each once.
+    """With any rollbacks, each record below the stops is delivered and committed once.
 
-    The offsets end at the stops, and what lies beyond them stays.
+    The offsets end at the stops; later records stay.
     """
     log = MemoryLog()
     log.create([Topic("a", 2), Topic("b", 2)])
@@ -186,21 +186,21 @@ def test_each_record_below_the_stops_is_committed_once(sizes: list[int], cuts: l
     member = join(log, stops, monotonic=lambda: float(next(seconds)))
     committed: list[tuple[At, int]] = []
     for number in range(300):
-        if reached(log, "g", stops):
+        if is_at_stops(log, "g", stops):
             break
         batch = member.poll(0.0, 4, 1 << 20)
         if batch and number in rewinds:
             member.rewind()
         else:
             committed += [(At(m.topic, m.partition), m.offset) for m in commit(member, batch)]
-    assert reached(log, "g", stops)
+    assert is_at_stops(log, "g", stops)
     member.close()
     assert {topic: processed_by(log, "g", topic) for topic in stops} == stops
     assert sorted(committed) == sorted((at, n) for at in places for n in range(stops[at.topic][at.partition]))
 
 
 def test_offsets_are_summed_over_partitions(log: Log) -> None:
-    """Lag counts from the committed offset, or the beginning; nothing is negative."""
+    """Lag counts from the committed offset, or from the beginning, and is never negative."""
     put(log, "a", 0, 5)
     put(log, "a", 1, 2)
     assert lag_on(log, "g", "a") == 7
@@ -210,7 +210,7 @@ def test_offsets_are_summed_over_partitions(log: Log) -> None:
 
 
 def test_first_and_last_record_pass_heartbeats(log: Log) -> None:
-    """A heartbeat and a tombstone are no records."""
+    """Heartbeats and tombstones are skipped."""
     beat = Output("a", 0, b"heartbeat", b"", {HEADER: "1"})
     log.append([beat, Output("a", 0, b"x", b"1"), Output("a", 0, b"y", b"2"), beat, Output("a", 0, b"z", None)])
     first, last = first_record(log, "a", 0, 0, 5), last_record(log, "a", 0, 0, 5)

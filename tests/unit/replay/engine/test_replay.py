@@ -1,4 +1,4 @@
-"""A replay says what live would have said, once and only once, and leaves live alone; on both logs."""
+"""A replay produces the verdicts and rows of live, each once, and leaves live unchanged; on both logs."""
 
 from __future__ import annotations
 
@@ -62,12 +62,12 @@ later_pages = partial(pages_later, sites=8, pages=5)
 def world(tmp_path: Path) -> LiveWorld:
     """A log on which live judged 200 pages of 8 sites by `rules(20)`."""
     made = live_world(tmp_path, 8, 25)
-    made.tempo = Tempo(look_s=0.02, control_s=0.05)
+    made.tempo = Tempo(check_s=0.02, control_s=0.05)
     return made
 
 
 def test_a_replay_under_the_live_ruleset_equals_live(world: LiveWorld) -> None:
-    """Every verdict, in its order, and every site's row are those of live; nothing of live has moved."""
+    """Every verdict, in order, and every site row equal those of live; no topic or offset of live changed."""
     before = world.live_traces()
     counted, metrics = generate_latest(world.metrics.registry), Metrics()
     assert b'page_verdicts_total{ruleset="rules-20",run="first"' in counted
@@ -82,8 +82,8 @@ def test_a_replay_under_the_live_ruleset_equals_live(world: LiveWorld) -> None:
 
 
 @pytest.mark.parametrize("least", [5, 60])
-def test_a_replay_equals_what_live_would_have_said(world: LiveWorld, least: int) -> None:
-    """Under a looser and a stricter ruleset: once the missing scores are in, verdicts and rows are live's under it."""
+def test_a_replay_equals_live_under_its_ruleset(world: LiveWorld, least: int) -> None:
+    """With a looser or a stricter ruleset: after the missing scores, verdicts and rows equal those of live under it."""
     name = f"other-{least}"
     assert world.replay(ruleset=world.rules_file(least), name=name) is Ending.DONE
     world.score()
@@ -101,8 +101,8 @@ def without_name(verdict: Verdict) -> Verdict:
     return msgspec.structs.replace(verdict, ruleset="")
 
 
-def test_live_reads_the_scores_of_a_replay_and_says_the_same(world: LiveWorld) -> None:
-    """Live TALLY takes in the scores that a replay asked for: it counts them, and no row or decision changes."""
+def test_scores_of_a_replay_change_no_row_of_live(world: LiveWorld) -> None:
+    """Live TALLY reads and counts the scores that a replay requested; no row or decision changes."""
     before, outcome = world.live_traces()["ends"], world.outcome()
     labels = {"run": "first", "ruleset": "", "stage": "tally", "result": "score"}
     tallied = partial(world.metrics.registry.get_sample_value, "farmwatch_stage_records_total", labels)
@@ -118,7 +118,7 @@ def test_live_reads_the_scores_of_a_replay_and_says_the_same(world: LiveWorld) -
 
 
 def test_a_change_of_the_detector_is_a_replay(world: LiveWorld) -> None:
-    """Under another detector's identity its scores make the rows, and none is asked for again."""
+    """With another detector, its scores make the rows, and none is requested again."""
     assert world.replay(detector=OTHER_DETECTOR, name="detector") is Ending.DONE
     assert world.row("detector").digest == world.ruleset.digest
     assert {row.detector for row in world.outcome("detector")[1].values()} == {OTHER_DETECTOR}
@@ -126,10 +126,10 @@ def test_a_change_of_the_detector_is_a_replay(world: LiveWorld) -> None:
 
 
 def test_a_stopped_replay_is_resumed(world: LiveWorld) -> None:
-    """Stopped in between, however often, and begun again by its name alone, it ends as an undisturbed one."""
+    """Stopped at any time and resumed by its name, it ends like an undisturbed replay."""
     file = world.rules
     world.replay(ruleset=file, name="whole")
-    world.tempo = Tempo(look_s=0.005, control_s=0.05, records=4)
+    world.tempo = Tempo(check_s=0.005, control_s=0.05, records=4)
     run, ruleset = world.begin(ruleset=file, name="cut")
     endings = []
     for turn in range(20):
@@ -146,7 +146,7 @@ def test_a_stopped_replay_is_resumed(world: LiveWorld) -> None:
 
 
 def test_several_runs_at_once_do_not_touch_each_other(world: LiveWorld) -> None:
-    """Three runs side by side end as each would alone."""
+    """Three concurrent runs end like each alone."""
     begun = {f"r{least}": world.begin(ruleset=world.rules_file(least), name=f"r{least}") for least in (5, 20, 60)}
     together(world, *begun.values())
     assert world.outcome("r20") == world.outcome()
@@ -156,7 +156,7 @@ def test_several_runs_at_once_do_not_touch_each_other(world: LiveWorld) -> None:
 
 
 def together(world: LiveWorld, *begun: tuple[Run, Ruleset]) -> list[Metrics]:
-    """Carry runs out in threads, each of which must end as done; returns the metrics of each."""
+    """Run replays in threads until each is done. Returns the metrics of each."""
     metrics = [Metrics() for _ in begun]
     works = [Working(world, given, member=f"m{at}", metrics=metrics[at]) for at, given in enumerate(begun)]
     assert [work.end() for work in works] == [Ending.DONE] * len(begun)
@@ -164,7 +164,7 @@ def together(world: LiveWorld, *begun: tuple[Run, Ruleset]) -> list[Metrics]:
 
 
 def test_several_processes_share_a_run(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two members of one run judge each page once between them, and both have their part in each phase."""
+    """Two members of one run judge each page once, and both work in each phase."""
     run, ruleset = world.begin(ruleset=world.rules_file(20), name="shared")
     join, both = world.log.join, threading.Barrier(2, timeout=30)
 
@@ -201,7 +201,7 @@ def _put_live(world: LiveWorld) -> None:
     ("end", "ending"), [(_cancel, Ending.CANCELLED), (_remove, Ending.REMOVED), (_put_live, Ending.LIVE)]
 )
 def test_a_run_that_follows_ends_by_its_row(world: LiveWorld, end: Callable[[LiveWorld], None], ending: Ending) -> None:
-    """It ends when it was cancelled, removed or put live, and says so."""
+    """It ends and reports why when its row is cancelled, removed or live."""
     work = Working(world, world.begin(ruleset=world.rules, end="follow", name="follower"))
     end(world)
     assert work.end() is ending
@@ -212,8 +212,8 @@ def test_a_run_that_follows_ends_by_its_row(world: LiveWorld, end: Callable[[Liv
 
 
 @pytest.mark.parametrize("was_done", [False, True])
-def test_a_run_that_follows_takes_in_what_comes(world: LiveWorld, was_done: bool) -> None:
-    """Pages that are measured while it follows are judged by it too; also where it had an end and was done."""
+def test_a_follower_judges_new_pages(world: LiveWorld, was_done: bool) -> None:
+    """Pages measured while it follows are judged too, even if the run had an end and was done."""
     file = world.rules_file(20)
     if was_done:
         world.replay(ruleset=file, name="follower")
@@ -227,8 +227,8 @@ def test_a_run_that_follows_takes_in_what_comes(world: LiveWorld, was_done: bool
     assert work.stop() is Ending.STOPPED
 
 
-def test_a_first_look_that_fails_leaves_the_watch_alive(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the log is away as the process begins, it hears of a signal all the same, and ends."""
+def test_a_failed_first_check_keeps_signals_working(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the log is unavailable at the start, a signal still ends the process."""
     looks: list[Log] = []
 
     def away_at_first(log: Log) -> Control:
@@ -247,7 +247,7 @@ def test_a_first_look_that_fails_leaves_the_watch_alive(world: LiveWorld, monkey
 
 
 def test_a_follower_that_cannot_join_everywhere_leaves(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the second of its stages cannot join, the first is not left in its group."""
+    """If its second stage cannot join, the first one leaves its group."""
     run, ruleset = world.begin(ruleset=world.rules_file(20), name="r1")
     world.resume(run, ruleset)
     run, ruleset = world.begin(name="r1", end="follow")
@@ -264,8 +264,8 @@ def test_a_follower_that_cannot_join_everywhere_leaves(world: LiveWorld, monkeyp
     assert world.log.members("judge.r1") == []
 
 
-def test_a_last_look_that_fails_changes_no_ending(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that is done is done, also where its progress cannot be told any more."""
+def test_a_failed_last_report_changes_no_ending(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A finished run is done, even if its progress cannot be read."""
 
     def away(*_: object, **__: object) -> RunProgress:
         raise LogUnavailable("away for a moment")
@@ -275,8 +275,8 @@ def test_a_last_look_that_fails_changes_no_ending(world: LiveWorld, monkeypatch:
     assert world.resume(run, ruleset) is Ending.DONE
 
 
-def test_what_comes_after_the_begin_is_left_out(world: LiveWorld) -> None:
-    """A bounded run judges what was there when it was planned, whatever live appends meanwhile."""
+def test_records_after_the_plan_are_left_out(world: LiveWorld) -> None:
+    """A bounded run judges the records that existed when it was planned."""
     run, ruleset = world.begin(ruleset=world.rules_file(20), name="bounded")
     expected = world.outcome()
     world.feed(later_pages(world))
@@ -287,8 +287,8 @@ def test_what_comes_after_the_begin_is_left_out(world: LiveWorld) -> None:
 
 
 @pytest.mark.parametrize("end", ["now", "today"])
-def test_a_run_that_is_done_goes_on_to_a_later_end(world: LiveWorld, end: str) -> None:
-    """Named again with a later --to it takes in what came since, and comes to what live came to; never less."""
+def test_a_finished_run_is_extended_to_a_later_end(world: LiveWorld, end: str) -> None:
+    """With a later --to it processes the newer records and equals live; its end never moves back."""
     file = world.rules_file(20)
     assert world.replay(ruleset=file, name="late") is Ending.DONE
     world.feed(later_pages(world))
@@ -302,8 +302,8 @@ def test_a_run_that_is_done_goes_on_to_a_later_end(world: LiveWorld, end: str) -
         world.begin(name="late", end="2001-01-01")
 
 
-def test_progress_ends_at_the_whole(world: LiveWorld) -> None:
-    """What is done grows to what is expected; the metrics of the process carry the run's name."""
+def test_progress_ends_at_the_total(world: LiveWorld) -> None:
+    """The done count grows to the expected count; the metrics carry the name of the run."""
     metrics = Metrics()
     told: list[ReplayStatus] = []
     run, ruleset = world.begin(ruleset=world.rules_file(20), name="counted")
@@ -315,7 +315,7 @@ def test_progress_ends_at_the_whole(world: LiveWorld) -> None:
     assert progress.share == 1.0
     assert told[-1].progress.done == progress.done
     value = metrics.registry.get_sample_value
-    for advance in progress.advances:
+    for advance in progress.phases:
         labels = {"run": "counted", "phase": advance.phase}
         assert value("farmwatch_replay_records_expected", labels) == advance.total > 0
         assert value("farmwatch_replay_records_total", labels) == advance.total
@@ -326,9 +326,9 @@ def test_progress_ends_at_the_whole(world: LiveWorld) -> None:
     assert value("farmwatch_page_verdicts_total", labels) == articles
 
 
-def test_a_replay_makes_way_for_live(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While live JUDGE is behind, the replay tells so and judges nothing; then it goes on, and ends as one alone."""
-    world.tempo.most_owed_s = 1000.0  # it does not move on while live is behind
+def test_a_replay_waits_for_live(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While live JUDGE is behind, the replay reports it and judges nothing; then it continues to the usual end."""
+    world.tempo.max_wait_s = 1000.0  # it does not move on while live is behind
     expected, (run, ruleset) = world.outcome(), world.begin(ruleset=world.rules_file(20), name="polite")
     metrics, told = Metrics(), list[ReplayStatus]()
     value, labels = metrics.registry.get_sample_value, {"run": "polite"}
@@ -365,7 +365,7 @@ def test_a_replay_makes_way_for_live(world: LiveWorld, monkeypatch: pytest.Monke
 
 
 def test_the_stages_of_a_replay_decide_nothing(world: LiveWorld) -> None:
-    """TALLY of a run tells CRAWL nothing, and neither stage passes heartbeats on."""
+    """TALLY of a run sends no decision to CRAWL, and no stage forwards heartbeats."""
     run, ruleset = world.begin(ruleset=world.rules_file(20), name="quiet")
     for phase in phases_of(run):
         stage = stage_of(phase, world.log, world.config, run, ruleset, Metrics())
@@ -402,7 +402,7 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
 
 
 def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld) -> None:
-    """Where the feature epoch changed pages are measured anew: verdicts and rows are those from features."""
+    """After a change of the feature epoch pages are measured again: verdicts and rows equal those from features."""
     rules_file = measured.rules_file(20)
     before = measured.live_traces()
     assert measured.replay(ruleset=rules_file, name="features") is Ending.DONE
@@ -421,8 +421,8 @@ def test_a_replay_from_pages_equals_one_from_features(measured: LiveWorld) -> No
     assert measured.live_traces() == before
 
 
-def test_features_that_others_add_are_not_taken_in(measured: LiveWorld) -> None:
-    """A run that measured pages stays within its window, whatever comes on its features later."""
+def test_later_features_are_left_out(measured: LiveWorld) -> None:
+    """A run that measured pages stays within its window, whatever is appended to its features later."""
     with measuring_otherwise(measured):
         assert measured.replay(ruleset=measured.rules_file(20), name="grown") is Ending.DONE
         row = measured.row("grown")
@@ -437,13 +437,13 @@ def test_features_that_others_add_are_not_taken_in(measured: LiveWorld) -> None:
 
 
 def without_epoch(outcome: tuple[list[Verdict], dict[str, SiteState]]) -> object:
-    """An outcome, whatever epoch its features were of."""
+    """An outcome without the epoch of its features."""
     verdicts, rows = outcome
     return [msgspec.structs.replace(verdict, epoch="") for verdict in verdicts], rows
 
 
 def test_a_run_is_measured_in_one_epoch(measured: LiveWorld) -> None:
-    """A run that measures pages is not resumed under settings that measure otherwise."""
+    """A run that measures pages is not resumed under settings of another epoch."""
     with measuring_otherwise(measured):
         run, ruleset = measured.begin(ruleset=measured.rules_file(20), name="epochs")
     assert run.remeasures

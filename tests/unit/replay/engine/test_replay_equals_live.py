@@ -1,4 +1,4 @@
-"""What live says under a ruleset and what a replay says under it: every labelled page and the sample web, each log."""
+"""Verdicts of live and of a replay under one ruleset: all labelled pages and the sample web, on each log."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Given(NamedTuple):
 
 @pytest.fixture(scope="module")
 def given(labelled: list[LabelledPage], shared: Path) -> Given:
-    """Every labelled page and its features, and every page of the sample web, which is still to be measured."""
+    """All labelled pages with their features, and all pages of the sample web, not measured yet."""
     pages: list[Page] = []
     for host, paths in sample_web(shared).hosts.items():
         for path, response in paths.items():
@@ -62,16 +62,16 @@ def given(labelled: list[LabelledPage], shared: Path) -> Given:
 
 
 def stored(page: LabelledPage, shared: Path) -> Page:
-    """The page as a crawl would have stored it."""
+    """The page as a crawl stores it."""
     label = page.label
     body = (shared / "data" / "pages" / label.source / "html" / f"{label.id}.html.zst").read_bytes()
     return Page(id=label.id, site=page.features.site, page_id=label.id, url=label.url, encoding="utf-8", body=body)
 
 
 def live_under(ruleset: str, log: Log, given: Given, labelled_pages: Sequence[Page] = ()) -> LiveWorld:
-    """A log on which the live stages have measured, judged and tallied all of it, every text scored.
+    """A log where the live stages have measured, judged and tallied everything, with a score for each text.
 
-    The labelled pages are stored as given; MEASURE has passed them, since their features are there.
+    MEASURE has passed the labelled pages, because their features are already there.
     """
     world = LiveWorld(log, _CONFIG, ruleset=load_ruleset(ruleset))
     world.feed(given.labelled)
@@ -86,7 +86,7 @@ def live_under(ruleset: str, log: Log, given: Given, labelled_pages: Sequence[Pa
 
 @pytest.fixture(scope="module")
 def expected(given: Given) -> dict[str, Outcome]:
-    """Ruleset -> what live comes to under it, on a log of its own, in memory."""
+    """Ruleset -> result of live under it, on its own log in memory."""
     with pytest.MonkeyPatch.context() as patch:
         extract_here(patch)
         return {ruleset: live_under(ruleset, MemoryLog(), given).outcome() for ruleset in (LIVE, OTHER)}
@@ -94,7 +94,7 @@ def expected(given: Given) -> dict[str, Outcome]:
 
 @pytest.fixture(scope="module")
 def embedded(given: Given, tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
-    """Live on the embedded log, which has the labelled pages, too."""
+    """Live on the embedded log, with the labelled pages."""
     log = EmbeddedLog(tmp_path_factory.mktemp("equals") / "log")
     with pytest.MonkeyPatch.context() as patch:
         extract_here(patch)
@@ -118,9 +118,9 @@ BOTH_LOGS = pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", m
 def test_a_replay_under_the_live_ruleset(
     kind: str, given: Given, expected: dict[str, Outcome], request: pytest.FixtureRequest
 ) -> None:
-    """Record by record it is what live said, on this log and on every log; `compare` finds them identical.
+    """Each record equals that of live, on this log and on all logs; `compare` reports them as identical.
 
-    Nothing of live has moved for it.
+    The replay changed nothing of live.
     """
     world: LiveWorld = request.getfixturevalue(kind)
     live, before = world.outcome(), world.live_traces()
@@ -143,9 +143,9 @@ def test_a_replay_under_the_live_ruleset(
 def test_a_replay_from_pages(
     kind: str, given: Given, expected: dict[str, Outcome], request: pytest.FixtureRequest
 ) -> None:
-    """Measured anew, from pages, it is record by record what live said, and what a replay from features says.
+    """Measured again from pages, each record equals that of live, and that of a replay from features.
 
-    On the embedded log of the labelled pages and the sample web, on Kafka of the sample web.
+    On the embedded log with labelled pages and the sample web; on Kafka with the sample web.
     """
     world: LiveWorld = request.getfixturevalue(kind)
     before = world.live_traces()
@@ -166,7 +166,7 @@ def test_a_replay_from_pages(
 
 
 def test_a_replay_under_another_ruleset(embedded: LiveWorld, expected: dict[str, Outcome]) -> None:
-    """Record by record it is what live would have said, once the missing scores are in."""
+    """After the missing scores each record equals that of live under this ruleset."""
     before = embedded.live_traces()
     assert embedded.replay(ruleset=OTHER, name="other") is Ending.DONE
     assert embedded.score() > 0

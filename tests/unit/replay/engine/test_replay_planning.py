@@ -1,4 +1,4 @@
-"""What a replay is planned to be: source, window, name, and what is refused and how that is said."""
+"""The plan of a replay: source, window, name, and refusals with their messages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from replay.engine.lifecycle import begin
 from replay.engine.plan import OtherParameters, Plan, ReplayRequest, plan, refuse_other_epoch
 from replay.engine.source import NothingToReplay
 from replay.runs.overview import run_state
-from replay.runs.window import OutsideRetention, before_the_first
+from replay.runs.window import OutsideRetention, early_begin_note
 from stream.log.contract import Output, Topic
 from stream.memory.log import MemoryLog
 from stream.schema.control import Control
@@ -41,7 +41,7 @@ MAY = int(datetime(2026, 5, 1, tzinfo=UTC).timestamp() * 1000)
 
 
 class Desk:
-    """A log with pages of ten days from the first of May on, and plans on it."""
+    """A log with pages of ten days from 1 May, and plans on it."""
 
     def __init__(self, folder: Path) -> None:
         self.clock = TestClock(MAY)
@@ -64,7 +64,7 @@ class Desk:
         return begin(self.log, self.plan(**asked), self.clock)
 
     def expire_first_days(self) -> None:
-        """Delete what is older than five days, as retention does."""
+        """Delete records older than five days, as retention does."""
         self.log.expire(MAY + (180 + 5) * DAY_MS)
 
 
@@ -83,7 +83,7 @@ def put_page(desk: Desk) -> None:
 
 
 def test_a_rule_change_begins_at_features(desk: Desk) -> None:
-    """Where the epoch is that of the configuration nothing is measured, and the plan says so."""
+    """If the epoch is the configured one, nothing is measured, and the plan says so."""
     run = desk.plan().run
     assert (run.source, run.remeasures, run.features) == (FEATURES, False, FEATURES)
     assert run.epoch in run.why_source
@@ -91,7 +91,7 @@ def test_a_rule_change_begins_at_features(desk: Desk) -> None:
 
 
 def test_a_new_feature_epoch_begins_at_pages(desk: Desk) -> None:
-    """Where the configuration measures otherwise than what is kept, the run has features of its own; both are named."""
+    """If the configuration has another epoch, the run has its own features; both epochs are named."""
     put_page(desk)
     desk.config = other_epoch(desk.config)
     run = desk.plan(name="anew").run
@@ -100,8 +100,8 @@ def test_a_new_feature_epoch_begins_at_pages(desk: Desk) -> None:
     assert desk.world.epoch in run.why_source
 
 
-def test_what_a_run_measures_with_is_kept_and_named(desk: Desk) -> None:
-    """Settings of its epoch, and no others: a configuration without them is refused, and told what to set."""
+def test_measure_settings_are_stored_and_named(desk: Desk) -> None:
+    """The settings of the epoch are stored. A configuration without them is refused, with the settings to use."""
     put_page(desk)
     desk.config = config_of(desk.config.log.url, "measure.chunk_mode=block", "measure.workers=1")
     run = desk.begin(name="anew")
@@ -114,12 +114,12 @@ def test_what_a_run_measures_with_is_kept_and_named(desk: Desk) -> None:
     assert "with --set measure.pages_per_site=7. Use the settings" in str(refused.value)
     stopped = run_state(desk.log, Control(desk.log), run, 0)
     assert stopped.resume == "farmwatch replay --name anew --set measure.chunk_mode=block"
-    with pytest.raises(UsageError, match="the version of farmwatch and its libraries"):
+    with pytest.raises(UsageError, match="the versions of farmwatch and its libraries"):
         refuse_other_epoch(desk.config, msgspec.structs.replace(run, epoch="of-another-version"))
 
 
 def test_mixed_epochs_begin_at_pages(desk: Desk) -> None:
-    """One epoch in the midst of another is found, also of records without a header: they are not judged together."""
+    """A second epoch in the middle is found, even in records without a header: they are not judged together."""
     put_page(desk)
     desk.world.feed(features_of_pages(3, 4, "another-epoch"), header=False)
     assert desk.plan().run.source == PAGES
@@ -128,7 +128,7 @@ def test_mixed_epochs_begin_at_pages(desk: Desk) -> None:
 
 
 def test_an_epoch_without_pages_is_refused(desk: Desk) -> None:
-    """Where neither features nor pages serve, the refusal says why and what each topic has."""
+    """If neither features nor pages serve, the refusal says why and lists what each topic has."""
     desk.config = other_epoch(desk.config)
     with pytest.raises(NothingToReplay, match="this configuration measures") as refused:
         desk.plan()
@@ -137,7 +137,7 @@ def test_an_epoch_without_pages_is_refused(desk: Desk) -> None:
 
 
 def test_a_window_of_days_is_cut_at_their_ends(desk: Desk) -> None:
-    """--from begins with its day, --to ends with its own; hits are those up to the end, from the first on."""
+    """--from begins with its day, --to ends with its day; hits are those up to the end, from the first on."""
     run = desk.plan(begin="2026-05-03", end="2026-05-04").run
     read = [
         message.timestamp_ms
@@ -150,7 +150,7 @@ def test_a_window_of_days_is_cut_at_their_ends(desk: Desk) -> None:
 
 
 def test_a_window_outside_retention_is_refused(desk: Desk) -> None:
-    """A begin before what is kept names the first and the last time that are there; `earliest` takes what is there."""
+    """A begin before the oldest record names the first and the last time; `earliest` takes the existing records."""
     desk.expire_first_days()
     with pytest.raises(
         OutsideRetention, match="features has records from 2026-05-06 00:00:00Z to 2026-05-10"
@@ -163,13 +163,13 @@ def test_a_window_outside_retention_is_refused(desk: Desk) -> None:
 
 
 def test_a_window_from_before_the_first_record_takes_all(desk: Desk) -> None:
-    """Where nothing was deleted nothing is missing: the run has all records, and that is said with their time."""
+    """If nothing was deleted, the run has all records, and a note names their time."""
     early = desk.plan(begin="2020-01-01").run
     assert early.start[FEATURES] == desk.log.beginning(FEATURES)
     assert early.from_at < MAY
-    assert "so all are taken: features has records from 2026-05-01" in before_the_first(desk.log, early)
+    assert "so all are taken: features has records from 2026-05-01" in early_begin_note(desk.log, early)
     for within in ("earliest", "2026-05-03"):
-        assert before_the_first(desk.log, desk.plan(begin=within).run) == ""
+        assert early_begin_note(desk.log, desk.plan(begin=within).run) == ""
 
 
 NAMES = ("live", "before", "now", "earliest", "follow", "Mine", "-x", "a" * 41, "a b", "a.b", "")
@@ -181,30 +181,30 @@ NAMES = ("live", "before", "now", "earliest", "follow", "Mine", "-x", "a" * 41, 
         ({"begin": "2026-05-05", "end": "2026-05-04"}, UsageError, "is not before"),
         ({"begin": "someday"}, UsageError, "or the name of a run \\(first\\)"),
         ({"end": "someday"}, UsageError, "now, or follow"),
-        ({"end": "2027-01-01T00:00"}, UsageError, "still to come"),
-        ({"end": "2026-05-12"}, UsageError, "still to come"),
-        ({"end": "2999-01-01"}, UsageError, "--to 2999-01-01: that is still to come"),
+        ({"end": "2027-01-01T00:00"}, UsageError, "in the future"),
+        ({"end": "2026-05-12"}, UsageError, "in the future"),
+        ({"end": "2999-01-01"}, UsageError, "--to 2999-01-01 is in the future"),
         ({"begin": "2026-13-01"}, UsageError, "not a time: write"),
-        ({"begin": "2026-04-01", "end": "2026-04-02"}, NothingToReplay, "features has none in the window"),
-        ({"ruleset": None}, UsageError, "--ruleset, --detector"),
+        ({"begin": "2026-04-01", "end": "2026-04-02"}, NothingToReplay, "features has no record in the window"),
+        ({"ruleset": None}, UsageError, "--ruleset or a --detector"),
         ({"log": MemoryLog()}, NotFound, "no topics yet"),
-        *(({"name": name}, UsageError, "a run is named by") for name in NAMES),
+        *(({"name": name}, UsageError, "a name has 1 to 40") for name in NAMES),
     ],
 )
-def test_what_makes_no_sense_is_refused(desk: Desk, asked: dict[str, Any], error: type[Exception], said: str) -> None:
-    """With what may be given: windows that are none, names that no topic can have, nothing in particular, no log."""
+def test_invalid_requests_are_refused(desk: Desk, asked: dict[str, Any], error: type[Exception], said: str) -> None:
+    """Bad windows, invalid names, an empty request, an empty log: each message says what is allowed."""
     with pytest.raises(error, match=said):
         desk.plan(**asked)
 
 
-def test_a_day_that_is_not_over_is_taken_as_it_stands(desk: Desk) -> None:
-    """--to with the day that it is means all that is there, as `now` does."""
+def test_to_today_means_now(desk: Desk) -> None:
+    """--to with the current day means all existing records, like `now`."""
     day, now = desk.plan(end="2026-05-11").run, desk.plan(end="now").run
     assert (day.to_at, day.stop) == (now.to_at, now.stop)
 
 
 def test_the_window_of_another_run_is_taken_over(desk: Desk) -> None:
-    """--from RUN reads exactly the records that RUN read, hits included, so that the two can be compared."""
+    """--from RUN reads exactly the records that RUN read, hits included, so that both can be compared."""
     first = desk.begin(name="earlier", begin="2026-05-02")
     desk.world.feed(features_of_pages(3, 4, desk.world.epoch, seed=99))
     second = desk.plan(begin="earlier").run
@@ -218,15 +218,15 @@ def test_the_window_of_another_run_is_taken_over(desk: Desk) -> None:
 
 
 def test_from_live_is_the_window_of_the_run_that_is_live(desk: Desk) -> None:
-    """After a cutover `live`, `before` and `first` mean as `--from` what they mean in every command."""
+    """After a cutover, --from resolves `live`, `before` and `first` as all commands do."""
     mine = desk.begin(name="mine", begin="2026-05-02")
     put_rows(desk.log, Alias(run="mine", before="live", number=1))
     for name, from_at in (("live", mine.from_at), ("before", 0), ("first", 0), ("mine", mine.from_at)):
         assert desk.plan(begin=name).run.from_at == from_at, name
 
 
-def test_the_same_parameters_go_on_with_a_run(desk: Desk) -> None:
-    """The same command again, and its name alone, plan the run that is there."""
+def test_the_same_parameters_resume_a_run(desk: Desk) -> None:
+    """The same command again, or its name alone, plans the existing run."""
     first = desk.begin(name="mine", begin="2026-05-02")
     desk.clock.now_ms += 1000
     for again in (desk.plan(name="mine", begin="2026-05-02"), desk.plan(name="mine")):
@@ -246,14 +246,14 @@ def test_the_same_parameters_go_on_with_a_run(desk: Desk) -> None:
     ],
 )
 def test_other_parameters_are_refused_by_name(desk: Desk, asked: dict[str, str], said: str) -> None:
-    """Each parameter that differs from the run's own is named with both values."""
+    """The message names each differing parameter with both values."""
     desk.begin(name="mine", begin="2026-05-02")
     with pytest.raises(OtherParameters, match=said):
         desk.plan(name="mine", **asked)
 
 
 def test_the_live_run_is_not_replayed_into(desk: Desk) -> None:
-    """A run that was put live is carried on by the daemon."""
+    """The daemon continues a run that became live; a replay of it is refused."""
     desk.begin(name="mine")
     control = Control(desk.log)
     control.alias = msgspec.structs.replace(control.alias, run="mine")
@@ -271,7 +271,7 @@ def test_a_ruleset_that_does_not_load_is_refused_by_name(desk: Desk, tmp_path: P
 
 
 def test_default_names_tell_rulesets_apart(desk: Desk) -> None:
-    """Without --name a run is called after its ruleset, the digest's first digits and a number."""
+    """Without --name a run is named after its ruleset, the first digits of the digest, and a number."""
     first = desk.begin()
     assert RUN_NAME.fullmatch(first.name)
     assert first.name == f"rules-5-{first.digest[:6]}-1"
@@ -279,7 +279,7 @@ def test_default_names_tell_rulesets_apart(desk: Desk) -> None:
 
 
 def test_a_name_alone_begins_nothing(desk: Desk) -> None:
-    """A mistyped name is told with the nearest one, where neither ruleset nor detector says that a run is to begin."""
+    """A mistyped name without ruleset or detector is refused, with the nearest name."""
     desk.begin(name="strict")
     for more in ({}, {"end": "follow"}):
         with pytest.raises(NotFound, match="did you mean strict"):
@@ -288,7 +288,7 @@ def test_a_name_alone_begins_nothing(desk: Desk) -> None:
 
 @pytest.mark.parametrize("end", ["follow", "now"])
 def test_an_earlier_plan_takes_no_later_end_back(desk: Desk, end: str) -> None:
-    """Of two processes that go on with a run, the one that planned first and begins last leaves it its later end."""
+    """If two processes resume a run, an earlier plan with an earlier end changes nothing."""
     desk.begin(name="mine")
     desk.clock.now_ms += 1000
     early = [desk.plan(name="mine"), desk.plan(name="mine", end="now")]
@@ -302,7 +302,7 @@ def test_an_earlier_plan_takes_no_later_end_back(desk: Desk, end: str) -> None:
 
 
 def test_heartbeats_alone_are_nothing(desk: Desk) -> None:
-    """A topic with heartbeats and no record has no epoch; what is missing is said."""
+    """A topic with only heartbeats has no epoch, and the message says that it has no record."""
     log = MemoryLog(clock=desk.clock)
     world = LiveWorld(log, desk.config)
     world.feed([])
@@ -310,8 +310,8 @@ def test_heartbeats_alone_are_nothing(desk: Desk) -> None:
         desk.plan(log=log)
 
 
-def test_features_that_were_measured_anew_are_not_cut_by_time(desk: Desk) -> None:
-    """They stand at the time of their measuring: all of them serve, and a window of earlier times begins at pages."""
+def test_features_measured_again_are_not_cut_by_time(desk: Desk) -> None:
+    """They have the time of their measuring: they serve as a whole, and a window of earlier times begins at pages."""
     put_page(desk)
     features = "features.base"
     desk.log.create([Topic(features, PARTITIONS)])
@@ -330,16 +330,16 @@ def test_features_that_were_measured_anew_are_not_cut_by_time(desk: Desk) -> Non
         assert (whole.source, sum(whole.stop[features])) == (features, len(pages))
         cut = desk.plan(control, begin="2026-05-02").run
         assert cut.source == PAGES
-        assert "was measured anew" in cut.why_source
+        assert "was measured again" in cut.why_source
     assert desk.plan(control, begin="base").run.start[features] == [0] * PARTITIONS
     desk.log.create([Topic(features, PARTITIONS, retention_ms=1)])
     desk.log.expire(desk.clock())
-    with pytest.raises(OutsideRetention, match="records that the run base read were deleted since"):
+    with pytest.raises(OutsideRetention, match="records that the run base read were deleted"):
         desk.plan(control, begin="base")
 
 
 def test_the_row_is_whole_before_the_first_record(desk: Desk) -> None:
-    """Row, ruleset text, topics and first offsets stand when `begin` returns."""
+    """Row, ruleset text, topics and first offsets exist when `begin` returns."""
     run = desk.begin(name="mine", begin="2026-05-03")
     control = Control(desk.log)
     assert control.runs["mine"] == run
@@ -350,6 +350,6 @@ def test_the_row_is_whole_before_the_first_record(desk: Desk) -> None:
 
 
 def test_tombstones_and_foreign_records_do_not_stop_a_plan(desk: Desk) -> None:
-    """A record without a value at the head is passed over when epochs are looked up."""
+    """The search for epochs skips a first record without a value."""
     desk.log.append([Output(FEATURES, 0, b"x", None)])
     assert desk.plan().run.source == FEATURES

@@ -1,4 +1,4 @@
-"""A replay as a process of its own: it ends in order when the readers of its output leave."""
+"""A replay in its own process: it ends in order when the readers of its output leave."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATIENCE_S = 120.0
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
-    """A log on which live has judged some pages; each test has a run of its own."""
+    """A log where live has judged some pages; each test has its own run."""
     folder = tmp_path_factory.mktemp("replay")
     log = EmbeddedLog(folder / "log")
     yield live_world(folder, 4, 10, log)
@@ -31,7 +31,7 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveWorld]:
 
 @contextmanager
 def replay(world: LiveWorld, *arguments: str, out: int, err: int) -> Iterator[subprocess.Popen[bytes]]:
-    """The command, with these descriptors, which are closed here."""
+    """Run the command with these descriptors, which are closed here."""
     url = world.config.log.url
     flags = ("--ruleset", world.rules, "--full-speed", "--log", url, "--set", f"log.partitions={PARTITIONS}")
     command = [sys.executable, "-m", "farmwatch", "replay", *flags, *arguments]
@@ -46,14 +46,14 @@ def replay(world: LiveWorld, *arguments: str, out: int, err: int) -> Iterator[su
 
 
 def nobody() -> int:
-    """The end of a pipe to write to, whose reader has left."""
+    """The write end of a pipe without a reader."""
     reader, writer = os.pipe()
     os.close(reader)
     return writer
 
 
 def test_a_follower_ends_when_its_reader_leaves(world: LiveWorld) -> None:
-    """`2>&1 | head`: it ends with 0 by itself, out of its groups, with all committed that it had done."""
+    """With `2>&1 | head` it exits with 0, leaves its groups, and has committed its work."""
     reader, writer = os.pipe()
     with replay(world, "--name", "left", "--to", "follow", out=writer, err=writer) as process:
         with os.fdopen(reader) as said:
@@ -68,10 +68,10 @@ def test_a_follower_ends_when_its_reader_leaves(world: LiveWorld) -> None:
     assert sum(map(int, filter(None, world.log.committed("judge.left", "features")))) == sum(world.log.end("features"))
 
 
-def test_a_bounded_run_is_done_though_nobody_reads_its_result(world: LiveWorld, tmp_path: Path) -> None:
-    """`| head`: the run is what is wanted, and its exit code says that it is done; nothing is said of the pipe.
+def test_a_bounded_run_is_done_without_a_reader(world: LiveWorld, tmp_path: Path) -> None:
+    """With `| head` the exit code reports the finished run, without a message about the pipe.
 
-    Nor does the log of its stages stand among its messages, which name the address of the metrics once.
+    The log of its stages is not among its messages, which name the address of the metrics once.
     """
     said = tmp_path / "said"
     with replay(world, "--name", "unread", out=nobody(), err=os.open(said, os.O_CREAT | os.O_WRONLY)) as process:

@@ -1,4 +1,4 @@
-"""Scores of a replay: asked for once, by the detector that is wanted, when SCORE runs it; reused wherever known."""
+"""Scores of a replay: requested once, from the right detector, while SCORE runs it; known scores are reused."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from replay.engine.bounded_member import BoundedMember
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.score_backlog import backlog, scores_of_backlog
-from replay.runs.phases import ask_phase
+from replay.runs.phases import request_phase
 from replay.runs.scores import announce_detectors, count_unrequested, is_scored, requests_wait
 from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Commit, Output, partition_of
@@ -53,7 +53,7 @@ _DAY_MS = 86_400_000
 
 @pytest.fixture
 def world(tmp_path: Path) -> LiveWorld:
-    """A log on which live judged 60 pages of 6 sites; SCORE runs one detector."""
+    """A log where live judged 60 pages of 6 sites; SCORE runs one detector."""
     return live_world(tmp_path, 6, 10, detectors=[DETECTOR])
 
 
@@ -62,7 +62,7 @@ def unscored(world: LiveWorld, run: str) -> int:
 
 
 def said(world: LiveWorld, run: str) -> str:
-    """What is printed of a run at its end."""
+    """The printed result of a run."""
     summary = summary_of(world.log, Control(world.log), world.config, world.row(run), 1)
     return "\n".join(lines_of(summary))
 
@@ -71,9 +71,11 @@ def all_flagged(request: ScoreRequest, detector: str = DETECTOR) -> Score:
     return msgspec.structs.replace(_score_of(request, detector), flag=True, score=1.0)
 
 
-def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is asked for while SCORE runs another one, and all is unscored, which is said; once it runs the wanted
-    one, the run that goes on asks for each text once, takes in the scores, and a comparison shows the change.
+def test_a_detector_that_score_runs_later(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While SCORE runs another detector, no score is requested, and the result says that all are missing.
+
+    Once SCORE runs the right one, the resumed run requests each text once and uses the scores; a comparison shows the
+    change.
     """
     run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b")
     warning = _unscored_warning(world.log, run, world.config)
@@ -116,8 +118,8 @@ def test_a_detector_that_score_comes_to_run_later(world: LiveWorld, monkeypatch:
     assert found.b.llm > found.a.llm
 
 
-def test_what_score_left_unanswered_is_asked_for_again(world: LiveWorld) -> None:
-    """SCORE changed over between the request and the answer: the run that goes on asks once more, and no more."""
+def test_unanswered_requests_are_repeated(world: LiveWorld) -> None:
+    """If SCORE changed its detector before the answer, the resumed run requests the text once more."""
     file = world.rules
     assert world.replay(ruleset=file, name="loose") is Ending.DONE
     once = requests_of(world)
@@ -142,19 +144,19 @@ def test_what_score_left_unanswered_is_asked_for_again(world: LiveWorld) -> None
 
 
 class Killed(Exception):
-    """Stands for a kill: nothing is done after it but leaving the group."""
+    """Stands for a kill: after it, the member only leaves the group."""
 
 
 @pytest.mark.parametrize("is_written", [False, True])
-def test_a_pass_that_breaks_off_asks_for_nothing_twice(
+def test_an_interrupted_pass_requests_nothing_twice(
     world: LiveWorld, monkeypatch: pytest.MonkeyPatch, is_written: bool
 ) -> None:
-    """Killed just before or just after each of its commits, and resumed, it asks for each text once."""
+    """Killed just before or after each commit and resumed, it requests each text once."""
     world.tempo.records = 15
     world.replay(detector=OTHER_DETECTOR, name="b")
     world.score_runs(OTHER_DETECTOR)
     run, ruleset = world.begin(name="b")
-    group, commit, commits = ask_phase(run).group, BoundedMember.commit, [0]
+    group, commit, commits = request_phase(run).group, BoundedMember.commit, [0]
 
     def killing(member: BoundedMember, given: Commit) -> None:
         if member.group != group or not given.outputs:
@@ -181,18 +183,18 @@ def test_a_pass_that_breaks_off_asks_for_nothing_twice(
 
 @pytest.fixture
 def looks_often(world: LiveWorld) -> None:
-    world.tempo.look_s = world.tempo.control_s = 0.01
+    world.tempo.check_s = world.tempo.control_s = 0.01
 
 
 def left_unanswered(world: LiveWorld) -> None:
-    """SCORE runs another detector for a while, and leaves what is asked for unanswered."""
+    """SCORE runs another detector for a while and leaves requests unanswered."""
     world.score_runs(OTHER_DETECTOR)
     world.score()
     world.score_runs(DETECTOR)
 
 
-def test_a_follower_asks_when_score_comes_to_run_its_detector(world: LiveWorld, looks_often: None) -> None:
-    """It goes back over what it has judged, once, and then follows on, asking for what comes."""
+def test_a_follower_requests_once_score_runs_its_detector(world: LiveWorld, looks_often: None) -> None:
+    """It goes back once over its verdicts, then follows on and requests new texts."""
     run, ruleset = world.begin(detector=OTHER_DETECTOR, name="b", end="follow")
     assert "this process" in _unscored_warning(world.log, run, world.config)
     work = Working(world, (run, ruleset))
@@ -201,7 +203,7 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(world: LiveWorld, 
     world.score_runs(DETECTOR, OTHER_DETECTOR)
     work.patiently("caught up", 2)
     articles = len(set(requests_of(world, topic=SCORE_REQUESTS)))
-    assert work.heard[1] == f"{articles} texts without a score and without a request: requesting"
+    assert work.heard[1] == f"{articles} texts without a score and without a request: requesting scores"
     before = set(requests_of(world))
     assert before == set(requests_of(world, topic=SCORE_REQUESTS))
     world.feed(later_pages(world))
@@ -211,8 +213,8 @@ def test_a_follower_asks_when_score_comes_to_run_its_detector(world: LiveWorld, 
     assert len(set(requests_of(world))) == len(requests_of(world))
 
 
-def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(world: LiveWorld, looks_often: None) -> None:
-    """Texts were left unanswered, more was judged since, and live measures on and on: one pass asks for all of them."""
+def test_a_resumed_follower_requests_while_live_continues(world: LiveWorld, looks_often: None) -> None:
+    """Texts were left unanswered, more were judged since, and live keeps measuring: one pass requests all."""
     seeds = iter(range(3, 1000))
 
     def live_goes_on(said: str) -> None:
@@ -237,25 +239,23 @@ def test_a_follower_that_goes_on_asks_and_follows_while_live_goes_on(world: Live
     assert count_unrequested(world.log, world.row("f")) == 0
 
 
-def test_a_pass_waits_for_who_is_in_its_group_with_nothing_to_do(world: LiveWorld, looks_often: None) -> None:
-    """A killed process is a member until its lease ends: one that goes on waits, and then asks for all."""
+def test_a_pass_waits_for_an_idle_member(world: LiveWorld, looks_often: None) -> None:
+    """A killed process is a member until its lease ends: a resumed run waits, then requests all."""
     world.replay(ruleset=world.rules, name="loose")
     once = requests_of(world)
     left_unanswered(world)
     ghost = world.log.join("ask.loose", [FEATURES], member="ghost")
     work = Working(world, world.begin(name="loose"))
-    work.patiently("waits: another process")
+    work.patiently("waiting: another process")
     assert requests_of(world) == once
     ghost.close()
     assert work.end() is Ending.DONE
-    assert work.said("waits: another process") == 1
+    assert work.said("waiting: another process") == 1
     assert sorted(requests_of(world)) == sorted(2 * once)
 
 
-def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
-    world: LiveWorld, looks_often: None
-) -> None:
-    """SCORE drops the detector and takes it up again: what was judged meanwhile is asked for, without a restart."""
+def test_a_follower_requests_texts_of_a_detector_gap(world: LiveWorld, looks_often: None) -> None:
+    """SCORE drops the detector and runs it again: texts judged in between are requested, without a restart."""
     work = Working(world, world.begin(ruleset=world.rules, name="f", end="follow"))
     work.patiently("caught up")
     before = requests_of(world)
@@ -272,8 +272,8 @@ def test_a_follower_asks_for_what_came_while_score_did_not_run_its_detector(
     assert count_unrequested(world.log, world.row("f")) == 0
 
 
-def test_texts_whose_features_left_the_log_are_not_to_be_asked_for(tmp_path: Path) -> None:
-    """No pass is made for them, and where others are to be asked for, those alone are counted and asked for."""
+def test_texts_with_expired_features_are_not_requested(tmp_path: Path) -> None:
+    """They cause no pass, and a pass for other texts leaves them out."""
     now_ms = [1_000_000_000_000]
     world = LiveWorld(MemoryLog(clock=lambda: now_ms[0]), config_of(f"sqlite:{tmp_path / 'log'}"))
     world.score_runs(DETECTOR)
@@ -301,16 +301,16 @@ def test_texts_whose_features_left_the_log_are_not_to_be_asked_for(tmp_path: Pat
     assert len(heard) == 1
 
 
-def test_a_look_at_what_is_to_be_asked_for_ends_as_it_is_told(world: LiveWorld) -> None:
-    """It is told between partitions, and nothing is found then."""
+def test_counting_texts_stops_on_request(world: LiveWorld) -> None:
+    """The count checks for a stop between partitions and then returns 0."""
     world.replay(detector=OTHER_DETECTOR, name="b")
     told = iter([False, True])
     assert count_unrequested(world.log, world.row("b"), lambda: next(told)) == 0
     assert next(told, None) is None
 
 
-def test_an_article_that_is_older_evidence_alone_is_asked_for(world: LiveWorld) -> None:
-    """The newest text of each page has a score, and the first one of a page has none: that is asked for."""
+def test_an_older_text_of_a_page_is_requested(world: LiveWorld) -> None:
+    """The newest text of each page has a score, and the first text of one page has none: that one is requested."""
     page = features_of_pages(1, 1, world.epoch)[0]
     digests = ("f" * 32, "0" * 32)  # SCORE answers all but the first of these
     world.feed(
@@ -328,10 +328,10 @@ def test_an_article_that_is_older_evidence_alone_is_asked_for(world: LiveWorld) 
     assert sorted(requests_of(world)) == sorted([*once, (page.site, digests[0])])
 
 
-def test_live_again_asks_for_no_text_that_was_scored_meanwhile(world: LiveWorld) -> None:
-    """Going back, JUDGE asks at live priority for what nobody scored, and for nothing that the run between has.
+def test_live_again_requests_no_scored_text(world: LiveWorld) -> None:
+    """After going back, JUDGE requests only texts without a score, not those scored under the run in between.
 
-    Sites of so many new scores that TALLY may forget some before their verdicts come are asked for again.
+    Sites with so many new scores that TALLY may have dropped some are requested again.
     """
     rules = world.begin(ruleset=world.rules_file(60), name="strict")[1]
     world.replay(name="strict")
@@ -357,8 +357,8 @@ def test_live_again_asks_for_no_text_that_was_scored_meanwhile(world: LiveWorld)
     assert scores_of_backlog(world.log, live, DETECTOR, few=0) is None
 
 
-def test_what_was_waiting_is_dealt_with_once_it_is_measured_and_judged(world: LiveWorld) -> None:
-    """Pages that waited count until their features are judged; what came after those is not waited for."""
+def test_a_backlog_ends_once_it_is_judged(world: LiveWorld) -> None:
+    """Waiting pages count until their features are judged; later pages do not count."""
     names = names_of("live", is_live=True)
     world.log.append([Output(PAGES, 0, b"s0.example", b"a page")])
     is_behind = backlog(world.log, names)
@@ -372,8 +372,8 @@ def test_what_was_waiting_is_dealt_with_once_it_is_measured_and_judged(world: Li
     assert not is_behind()
 
 
-def test_score_says_what_it_runs(world: LiveWorld) -> None:
-    """At its start SCORE writes its detectors to the log, once; a configuration counts only where it never has."""
+def test_score_announces_its_detectors(world: LiveWorld) -> None:
+    """SCORE writes its detectors to the log at its start, once; before that the configuration counts."""
     log, config = world.log, world.config
     end = log.end(CONTROL)
     stage = build_stage(Role.SCORE, config, Metrics(), log=log)

@@ -1,4 +1,4 @@
-"""A window of time: what it takes, and what is said of records in it that retention took; on both logs."""
+"""A window of time: its records, and messages about expired ones; on both logs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, lost_text, summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
-from replay.runs.missing import missing_records
-from replay.runs.window import OutsideRetention, Window, WindowOffsets, before_the_first, offsets_of, read_window
+from replay.runs.gaps import missing_records
+from replay.runs.window import OutsideRetention, Window, WindowOffsets, early_begin_note, offsets_of, read_window
 from stream.log.contract import Log, Output, Topic
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import HEADER
@@ -38,7 +38,7 @@ def clock() -> TestClock:
 
 @pytest.fixture
 def log(clock: TestClock) -> Iterator[Log]:
-    """A fresh log with a topic of two partitions, of which each keeps so many bytes."""
+    """A fresh log with a topic of two partitions, each limited to this many bytes."""
     made: Log = MemoryLog(clock=clock)
     made.create([Topic("t", 2, retention_bytes=FULL)])
     yield made
@@ -46,7 +46,7 @@ def log(clock: TestClock) -> Iterator[Log]:
 
 
 def fill(log: Log, clock: TestClock, partition: int, hours: range, size: int, *, beat: bool = False) -> None:
-    """A record, or a heartbeat, in each of these hours."""
+    """Append a record or a heartbeat in each of these hours."""
     for hour in hours:
         clock.now_ms = hour * HOUR_MS
         log.append([Output("t", partition, b"k", b"x" * size, {HEADER: "1"} if beat else {})])
@@ -56,10 +56,10 @@ def cut(log: Log, hour: int) -> WindowOffsets:
     return offsets_of(log, "t", Window(from_at=hour * HOUR_MS, to_at=2**44, to_end=True))
 
 
-def test_a_partition_that_has_lost_its_part_is_told(log: Log, clock: TestClock) -> None:
-    """A window that one partition still has and the other, which is full, has not is taken, and what may lack is told.
+def test_a_partition_with_expired_records_is_reported(log: Log, clock: TestClock) -> None:
+    """A window that one of two partitions still has is accepted, and the possible gap is reported.
 
-    Of a later one nothing lacks; `earliest` takes what is there.
+    A later window has no gap; `earliest` takes the existing records.
     """
     fill(log, clock, 0, range(1, 21), FULL // 4 - 1000)
     fill(log, clock, 1, range(1, 21), 1)
@@ -71,7 +71,7 @@ def test_a_partition_that_has_lost_its_part_is_told(log: Log, clock: TestClock) 
 
 
 def test_a_window_that_no_partition_has_is_refused(log: Log, clock: TestClock) -> None:
-    """Where each that had records has lost its part, be it all that it had, the refusal says what is there."""
+    """If every partition lost its part, the refusal names the existing range."""
     fill(log, clock, 0, range(1, 21), FULL // 4 - 1000)
     log.expire(clock())
     with pytest.raises(OutsideRetention, match="1970-01-01T17:00:00Z or later"):
@@ -86,7 +86,7 @@ def test_a_window_that_no_partition_has_is_refused(log: Log, clock: TestClock) -
 
 @pytest.mark.parametrize("beat", [False, True])
 def test_a_sparse_partition_refuses_nothing(log: Log, clock: TestClock, beat: bool) -> None:
-    """One whose next record came late may have lost some, for all that is known; a heartbeat before it denies that."""
+    """A partition whose next record came late may have lost some; an earlier heartbeat rules that out."""
     fill(log, clock, 0, range(1, 2), FULL - 1000)
     fill(log, clock, 0, range(2, 3 if beat else 2), 0, beat=True)
     fill(log, clock, 0, range(19, 20), FULL - 1000)
@@ -98,9 +98,9 @@ def test_a_sparse_partition_refuses_nothing(log: Log, clock: TestClock, beat: bo
 
 @pytest.fixture
 def world(log: Log, tmp_path: Path, clock: TestClock) -> LiveWorld:
-    """A log on which live judged 60 pages of 6 sites in an hour of May, again as many in the second, and the third."""
+    """A log where live judged 60 pages of 6 sites in each of three hours of May."""
     made = LiveWorld(log, config_of(f"sqlite:{tmp_path / 'log'}"))
-    made.tempo.look_s = 0.02
+    made.tempo.check_s = 0.02
     for hour in (1, 2, 3):
         clock.now_ms = MAY + hour * HOUR_MS
         pages = features_of_pages(6, 10, made.epoch, seed=hour)
@@ -112,7 +112,7 @@ def world(log: Log, tmp_path: Path, clock: TestClock) -> LiveWorld:
 
 
 def test_a_window_of_time_is_judged_as_live_did(world: LiveWorld) -> None:
-    """From a time up to another one: the verdicts of the records between, each as that of live, and no other."""
+    """The run has the verdicts of live for the records between the two times, and no others."""
     rules = world.rules_file(20)
     assert world.replay(ruleset=rules, name="hour", begin="2026-05-01T02:00", end="2026-05-01T03:00") is Ending.DONE
     verdicts = world.outcome("hour")[0]
@@ -120,13 +120,15 @@ def test_a_window_of_time_is_judged_as_live_did(world: LiveWorld) -> None:
     assert verdicts == [verdict for verdict in world.outcome()[0] if verdict.id.startswith("2")]
 
 
-def test_a_run_whose_window_lacks_some_says_so(world: LiveWorld) -> None:
-    """At its begin and its end, and to a cutover; and so does a run that takes its window over. Going on adds none."""
+def test_a_window_with_gaps_is_reported(world: LiveWorld) -> None:
+    """At its begin, its end and to a cutover, also by a run with the same window. A resume adds no gap."""
     kept = {topic: [0] * partitions for topic, partitions in world.log.topics().items()}
     world.log.expire(2**44, {**kept, FEATURES: [5, 0, 0]})
     run, ruleset = world.begin(ruleset=world.rules_file(20), begin="2026-05-01T00:30", name="whole")
-    assert before_the_first(world.log, run) == ""
-    said = "up to 5 records of its window were deleted before it began (features, partition 0 whole from 2026-05-01T01:"
+    assert early_begin_note(world.log, run) == ""
+    said = (
+        "up to 5 records of its window were deleted before it began (features, partition 0 complete from 2026-05-01T01:"
+    )
     assert lost_text(run.gaps).startswith(said)
     assert world.resume(run, ruleset) is Ending.DONE
     assert len(world.outcome("whole")[0]) == 175
@@ -142,19 +144,19 @@ def test_a_run_whose_window_lacks_some_says_so(world: LiveWorld) -> None:
 
 
 def test_many_partitions_are_counted() -> None:
-    """Eight partitions are named and the rest counted; those that have nothing left are told apart, as are topics."""
+    """Eight partitions are named and the rest counted; empty ones and topics are listed separately."""
     early = [Gap("pages", partition, 0, 3, 0 if partition > 9 else HOUR_MS + partition) for partition in range(11)]
     said = lost_text([*early, Gap("hits", 0, 4, 6)])
     assert "up to 33 records" in said
-    assert "pages, partitions 0, 1, 2, 3, 4, 5, 6, 7 and 2 more whole from 1970-01-01T01:00:01Z on" in said
-    assert "partition 10 with nothing left" in said
-    assert said.endswith("; 2 records left the log before it had read them (hits 2)")
+    assert "pages, partitions 0, 1, 2, 3, 4, 5, 6, 7 and 2 more complete from 1970-01-01T01:00:01Z on" in said
+    assert "partition 10 without records" in said
+    assert said.endswith("; 2 records expired before it read them (hits 2)")
     assert lost_text([]) == ""
 
 
 @given(st.text(max_size=30))
 def test_any_text_is_a_time_or_a_usage_error(text: str) -> None:
-    """Whatever is given: a window, or an error without control characters."""
+    """Any text gives a window, or an error without control characters."""
     try:
         assert isinstance(read_window(text, "follow", {}, MAY).from_at, int)
     except UsageError as error:
@@ -163,13 +165,13 @@ def test_any_text_is_a_time_or_a_usage_error(text: str) -> None:
 
 @pytest.mark.parametrize("end", ["2026-05-01", "20260501", "1777593600", "2026-05-01T00:00Z"])
 def test_the_end_of_a_window_has_every_form_of_a_time(end: str) -> None:
-    """A day in either form is taken to its end, a moment as it is."""
+    """A day in either form means its end, a moment means itself."""
     window = read_window("2026-04-01", end, {}, MAY + 2 * DAY_MS)
     assert window.to_at == MAY + (DAY_MS if len(end) <= 10 and not end.startswith("177") else 0)
 
 
 def test_a_run_named_like_a_day_is_the_run() -> None:
-    """A name that is there goes before a time."""
+    """An existing run name takes precedence over a time."""
     run = Run(name="2026-05-01", ruleset="", digest="", detector="", epoch="", from_at=5, to_at=9)
     window = read_window("2026-05-01", None, {run.name: run}, MAY)
     assert (window.from_at, window.to_at) == (5, 9)

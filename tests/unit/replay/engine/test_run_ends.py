@@ -1,4 +1,4 @@
-"""The end of a replay: its row, also where others change `control` at once, and its errors; what begins no run."""
+"""The end of a replay: its row, also with concurrent changes of `control`; its errors; refused begins."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from farmwatch.commands.runs.replay import _conclude
+from farmwatch.commands.runs.replay import _report_ending
 from replay.engine.lifecycle import finish, record_error
 from replay.engine.runner import Ending
-from replay.runs.missing import count_dead_letters
+from replay.runs.gaps import count_dead_letters
 from replay.runs.site_table import read_rows
 from stream.embedded.log import EmbeddedLog
 from stream.log.contract import Log, Output
@@ -45,7 +45,7 @@ _SAID = "OSError: no space left  [31mon  device"
 
 @pytest.fixture
 def world(tmp_path: Path) -> Iterator[LiveWorld]:
-    """An embedded log on which live has judged some pages, and a ruleset file beside it."""
+    """An embedded log where live has judged some pages, and a ruleset file."""
     with closing(EmbeddedLog(tmp_path / "log", lease_ms=500)) as log:
         made = live_world(tmp_path, 3, 8, log)
         page = Page(id="f0", site="s0.example", page_id="p0", url="https://s0.example/0", fetched_at=1)
@@ -54,7 +54,7 @@ def world(tmp_path: Path) -> Iterator[LiveWorld]:
 
 
 def _through(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The run `mine`, of which all is judged and tallied, and whose row does not say so yet."""
+    """The run `mine`, judged and tallied, whose row is not marked as done yet."""
     run, ruleset = world.begin(ruleset=world.rules, name="mine")
     with monkeypatch.context() as patched:
         patched.setattr("replay.engine.runner.finish", lambda *_: msgspec.structs.replace(run, state=RunStatus.DONE))
@@ -63,7 +63,7 @@ def _through(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _while_counting(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> None:
-    """Let something happen each time the rows of a run are counted."""
+    """Call a function each time the rows of a run are counted."""
 
     def counted(log: Log, topic: str) -> list[SiteState]:
         happen()
@@ -72,10 +72,8 @@ def _while_counting(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object
     monkeypatch.setattr("replay.engine.lifecycle.read_rows", counted)
 
 
-def test_a_count_of_rows_is_not_undone_by_who_changes_runs_meanwhile(
-    world: LiveWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """However long counting takes, nobody is kept out of `control`, and nobody who comes in ends the process."""
+def test_counting_rows_does_not_block_control(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A slow count does not block other changes of `control`, and such changes do not end the process."""
     _through(world, monkeypatch)
 
     def change_another() -> None:
@@ -92,7 +90,7 @@ def test_a_count_of_rows_is_not_undone_by_who_changes_runs_meanwhile(
 
 
 def test_processes_of_a_run_that_end_together_all_end(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each has counted when the first one writes: one row says `done`, and it is what all of them return."""
+    """All have counted when the first one writes: one row says `done`, and all return it."""
     _through(world, monkeypatch)
     together = threading.Barrier(3, timeout=30)
     _while_counting(monkeypatch, together.wait)
@@ -102,10 +100,10 @@ def test_processes_of_a_run_that_end_together_all_end(world: LiveWorld, monkeypa
     assert world.row("mine").state == RunStatus.DONE
 
 
-def test_a_run_that_got_a_later_end_meanwhile_is_not_done(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another process resumes it while its rows are counted: the count is of the earlier end, and is not written.
+def test_a_run_extended_during_the_count_is_not_done(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another process extends it while its rows are counted: the counts of the earlier end are not written.
 
-    The next attempt finds that not all is dealt with.
+    The next attempt finds unprocessed records.
     """
     _through(world, monkeypatch)
     more = features_of_pages(4, 12, world.epoch)[24:]
@@ -124,7 +122,7 @@ def test_a_run_that_got_a_later_end_meanwhile_is_not_done(world: LiveWorld, monk
 
 
 def test_a_run_that_is_done_has_no_error(world: LiveWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of its processes failed, another one ended it: by the failure nothing ended."""
+    """One of its processes failed and another one finished it: its row has no error."""
     _through(world, monkeypatch)
     record_error(world.log, "mine", OSError("disk full"))
     assert world.row("mine").error == "OSError: disk full"
@@ -148,7 +146,7 @@ def _replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> tuple[int, 
         (["--metrics-port", "TAKEN"], Exit.USAGE, "TAKEN"),
     ],
 )
-def test_what_would_end_it_is_found_before_it_is_begun(
+def test_missing_requirements_are_found_before_the_begin(
     world: LiveWorld,
     farmwatch: Runner,
     monkeypatch: pytest.MonkeyPatch,
@@ -156,7 +154,7 @@ def test_what_would_end_it_is_found_before_it_is_begun(
     code: Exit,
     said: str,
 ) -> None:
-    """An extractor, a detector, a site method or a port that is not there: one line, and no row of a run."""
+    """A missing extractor, detector, site method or port: one line, and no row of a run."""
     monkeypatch.setitem(sys.modules, "resiliparse", None)
     with closing(socket.create_server(("127.0.0.1", 0))) as taken:
         port = str(taken.getsockname()[1])
@@ -167,10 +165,10 @@ def test_what_would_end_it_is_found_before_it_is_begun(
     assert "verdicts.mine" not in world.log.topics()
 
 
-def test_by_what_a_run_ended_is_told_until_it_is_resumed(
+def test_the_last_error_is_shown_until_the_resume(
     world: LiveWorld, farmwatch: Runner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In one line without control characters: by `runs`, `runs show`, doctor and the replay that resumes it."""
+    """`runs`, `runs show`, doctor and the resuming replay show it in one line without control characters."""
     log = ("--log", world.url)
 
     def fail(*_: object, **__: object) -> None:
@@ -182,18 +180,18 @@ def test_by_what_a_run_ended_is_told_until_it_is_resumed(
             world.replay(ruleset=world.rules, name="mine")
     assert (world.row("mine").state, world.row("mine").error) == (RunStatus.RUNNING, _SAID)
     listed = farmwatch("runs", *log).err
-    assert f"mine is stopped, by an error ({_SAID}): `farmwatch replay --name mine` resumes it" in listed
+    assert f"mine is stopped by an error ({_SAID}): `farmwatch replay --name mine` resumes it" in listed
     assert f"last error: {_SAID}" in farmwatch("runs", "show", "mine", *log).out
     assert json.loads(farmwatch("runs", "show", "mine", "--json", *log).out)["error"] == _SAID
     assert f"mine is stopped, by an error: {_SAID} -> `farmwatch replay --name mine`" in farmwatch("doctor", *log).out
     code, said = _replay(farmwatch, world, "--name", "mine")
-    assert (code, f"the process that was at work on it last ended by {_SAID}" in said) == (Exit.OK, True)
+    assert (code, f"the last process of this run ended with {_SAID}" in said) == (Exit.OK, True)
     assert (world.row("mine").state, world.row("mine").error) == (RunStatus.DONE, "")
     assert "OK    runs         1 run beside the live one, and none is stopped" in farmwatch("doctor", *log).out
 
 
 def test_a_run_keeps_its_site_method_when_it_is_resumed(world: LiveWorld, farmwatch: Runner) -> None:
-    """[tally] has changed since it was begun: that is said, and its rows are all of the method that it began with."""
+    """If [tally] changed since its begin, a warning says so, and all rows have the original method."""
     begun = ["--set", "tally.sprt={p0=0.1, p1=0.6, min_articles=2}"]
     rules = ["--ruleset", world.rules, "--name", "mine"]
     assert _replay(farmwatch, world, *rules, *begun)[0] == Exit.OK
@@ -212,21 +210,21 @@ def test_a_run_keeps_its_site_method_when_it_is_resumed(world: LiveWorld, farmwa
     assert f"site method: sprt {before.pop()}" in farmwatch("runs", "show", "mine", "--log", world.url).out
 
 
-def test_a_record_that_a_run_could_not_process_is_told_as_its_own(world: LiveWorld, farmwatch: Runner) -> None:
-    """Its dead letter names the run, the replay and `runs show` count it; the live run has none."""
+def test_a_dead_letter_counts_for_its_run(world: LiveWorld, farmwatch: Runner) -> None:
+    """It names the run, and the replay and `runs show` count it; the live run has none."""
     headers = {"feature_epoch": world.epoch, "run": "live"}
     world.log.append([Output(FEATURES, 0, b"s0.example", b"no record", headers)])
     said = _replay(farmwatch, world, "--ruleset", world.rules, "--name", "mine")
-    assert (said[0], "warning: 1 record that it could not process" in said[1]) == (Exit.OK, True)
+    assert (said[0], "warning: 1 record failed and went to the dead-letter topic" in said[1]) == (Exit.OK, True)
     (letter,) = [DeadLetter.read(message) for message in world.log.read(DEAD_LETTERS, 0)]
     assert (letter.run, letter.stage, letter.topic) == ("mine", "judge", FEATURES)
     log = ("--log", world.url)
-    assert "dead letters: 1 record that it could not process" in farmwatch("runs", "show", "mine", *log).out
+    assert "dead letters: 1 record\n" in farmwatch("runs", "show", "mine", *log).out
     assert json.loads(farmwatch("runs", "show", "live", "--json", *log).out)["dead_letters"] == 0
 
 
 def test_dead_letters_from_before_a_run_are_not_read_for_it() -> None:
-    """Those that came hours before it was begun are none of its own, whatever is in them."""
+    """Dead letters from hours before its begin do not count, whatever they contain."""
     now_ms = [0]
     log = MemoryLog(clock=lambda: now_ms[0])
     log.create(all_topics(2, "e"))
@@ -240,10 +238,10 @@ def test_dead_letters_from_before_a_run_are_not_read_for_it() -> None:
 
 
 @pytest.mark.parametrize("ending", [Ending.STOPPED, Ending.CANCELLED, Ending.LIVE])
-def test_a_run_told_to_end_reads_nothing_that_it_does_not_say(
+def test_a_stopped_run_reads_nothing_for_its_result(
     world: LiveWorld, monkeypatch: pytest.MonkeyPatch, ending: Ending
 ) -> None:
-    """Neither its rows nor the dead letters are read at its end, but for the JSON object, which has them."""
+    """It reads neither rows nor dead letters, except for the JSON object, which contains them."""
     run, _ = world.begin(name="mine", detector=DETECTOR)
     read: list[str] = []
 
@@ -253,7 +251,7 @@ def test_a_run_told_to_end_reads_nothing_that_it_does_not_say(
 
     monkeypatch.setattr("farmwatch.commands.runs.replay.count_dead_letters", reading)
     monkeypatch.setattr("farmwatch.commands.runs.replay.summary_of", reading)
-    assert _conclude(world.log, world.config, run, ending, [], False)[1] == []
+    assert _report_ending(world.log, world.config, run, ending, [], False)[1] == []
     assert read == []
-    assert _conclude(world.log, world.config, run, ending, [], True)[1] == ["{}"]
+    assert _report_ending(world.log, world.config, run, ending, [], True)[1] == ["{}"]
     assert read == ["Run", "Control"]

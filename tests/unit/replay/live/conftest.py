@@ -1,4 +1,4 @@
-"""A log of its own for each test of cutovers."""
+"""A fresh log for each test of cutovers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.cutover_world import CutoverWorld, cutover_world
 
 @pytest.fixture
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """A log with its topics, embedded unless the test names another kind; live roles look often which run is live."""
-    monkeypatch.setattr("replay.live.handover.LOOK_S", 0.05)
+    """A log with its topics, embedded unless the test names another kind; live roles check often for a cutover."""
+    monkeypatch.setattr("replay.live.handover.CHECK_S", 0.05)
     with cutover_world(getattr(request, "param", "embedded"), tmp_path, monkeypatch) as made:
         yield made

@@ -1,4 +1,4 @@
-"""The command `cutover`: what it moves, whom it tells, and what it refuses."""
+"""The command `cutover`: its changes, its messages and its refusals."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.support.replay_world import count_writers, put_rows
 
 @pytest.fixture(autouse=True)
 def _begun(world: CutoverWorld) -> None:
-    """The live run has begun, and there are some features."""
+    """Begin the live run, with some features."""
     world.begin_live()
     world.features(30)
 
@@ -46,8 +46,8 @@ def _alias(log: Log) -> tuple[str, str, int]:
     return alias.run, alias.before, alias.number
 
 
-def test_a_run_that_is_through_becomes_live_in_one_step(world: CutoverWorld) -> None:
-    """Alias and audit trail agree; its topics are what readers read now; `--back` returns, and can return again."""
+def test_a_finished_run_becomes_live_in_one_step(world: CutoverWorld) -> None:
+    """Alias and audit trail agree; readers use its topics; `--back` returns, and can return again."""
     run = world.begin("r1")
     world.replay(run)
     moved = cut_over(world.log, _to("r1", why="too strict"), clock=lambda: 5_000)
@@ -98,22 +98,22 @@ def _partial(world: CutoverWorld) -> None:
         (
             lambda world: world.begin("r1", state=RunStatus.CANCELLED),
             CutoverRefused,
-            "cancelled: `farmwatch replay` it anew",
+            "cancelled: replay it again",
         ),
         (_without_topics, CutoverRefused, r"no topic verdicts\.r1: `farmwatch replay --name r1` first"),
         (
             lambda world: world.begin("r1"),
             CutoverRefused,
-            r"60 records behind \(judge\.r1 30, tally\.r1 30\), and at most 20 are taken: .*runs",
+            r"60 records behind \(judge\.r1 30, tally\.r1 30\); the limit is 20\. .*runs",
         ),
         (_behind, CutoverRefused, r"80 records behind \(judge\.r1 40, tally\.r1 40\).*replay --name r1 --to now`"),
-        (_partial, CutoverRefused, rf"at most {PARTITIONS} of features are not in it.*--partial"),
+        (_partial, CutoverRefused, rf"at most {PARTITIONS} of features: .*--partial"),
     ],
 )
 def test_a_run_that_cannot_take_over_is_refused(
     world: CutoverWorld, make: Callable[[CutoverWorld], object], error: type[Exception], said: str
 ) -> None:
-    """Each refusal says why and what to do, and leaves alias and audit trail as they were."""
+    """Each refusal says why and what to do, and changes neither alias nor audit trail."""
     make(world)
     with pytest.raises(error, match=said):
         cut_over(world.log, _to("r1", max_lag=20))
@@ -122,20 +122,20 @@ def test_a_run_that_cannot_take_over_is_refused(
 
 
 @pytest.mark.parametrize(("make", "more"), [(_behind, {"max_lag": 80}), (_partial, {"max_lag": 20, "partial": True})])
-def test_the_operator_may_take_it_all_the_same(
+def test_the_operator_may_override_refusals(
     world: CutoverWorld, make: Callable[[CutoverWorld], None], more: dict[str, object]
 ) -> None:
-    """A larger --max-lag takes a run that is behind, --partial one that began later; the lag is in the trail."""
+    """A larger --max-lag accepts a run that is behind, --partial one with a later begin; the lag is in the trail."""
     make(world)
     moved = cut_over(world.log, _to("r1", **more))
     assert moved.cutover is not None and moved.cutover.lag == sum(moved.lag.values()) == (80 if make is _behind else 0)
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["counted in its row", "counted from its sites"])
-def test_a_run_without_scores_does_not_take_the_place_of_one_with_them(world: CutoverWorld, kept: bool) -> None:
-    """Where live has its scores, a run that lacks most of them asks for --partial, and says how many; --back does not.
+def test_a_run_without_scores_needs_partial(world: CutoverWorld, kept: bool) -> None:
+    """If live has its scores, a run without most of them needs --partial, and the message counts them; --back does not.
 
-    Where live has none either, nothing is refused.
+    If live has none either, nothing is refused.
     """
     for name, live_scored in (("r1", 14), ("r2", 16)):
         run = world.begin(name)
@@ -169,8 +169,8 @@ def test_a_run_without_articles_does_not_take_the_place_of_one_with_them(world: 
     cut_over(world.log, _to("r1", partial=True))
 
 
-def test_going_back_takes_any_lag_but_says_what_left_the_log(world: CutoverWorld) -> None:
-    """The run before is far behind: it goes back and catches up; records that expired meanwhile need --partial."""
+def test_going_back_accepts_any_lag_but_no_gap(world: CutoverWorld) -> None:
+    """The previous run is far behind: it becomes live and catches up; expired records need --partial."""
     world.work("judge", JudgeStage(load_ruleset("default")))
     world.replay(world.begin("r1"))
     cut_over(world.log, _to("r1"))
@@ -183,8 +183,8 @@ def test_going_back_takes_any_lag_but_says_what_left_the_log(world: CutoverWorld
     assert cut_over(world.log, _to("", partial=True)).run.name == "live"
 
 
-def test_a_run_that_was_live_is_gone_back_to_though_cancelled(world: CutoverWorld) -> None:
-    """A row that says `cancelled` does not close the way back to a run that was live."""
+def test_going_back_to_a_cancelled_run_works(world: CutoverWorld) -> None:
+    """A row with `cancelled` does not prevent going back to a run that was live."""
     world.replay(world.begin("r1"))
     cut_over(world.log, _to("r1"))
     put_rows(world.log, msgspec.structs.replace(world.control().runs["live"], state=RunStatus.CANCELLED))
@@ -192,7 +192,7 @@ def test_a_run_that_was_live_is_gone_back_to_though_cancelled(world: CutoverWorl
 
 
 def _before_the_write(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> None:
-    """Let something happen once, before `control` is written."""
+    """Call a function once before `control` is written."""
     put, others = ControlWriter.put, [happen]
 
     def late(writer: ControlWriter, *rows: object, **more: object) -> None:
@@ -203,26 +203,24 @@ def _before_the_write(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], obje
     monkeypatch.setattr(ControlWriter, "put", late)
 
 
-def test_of_two_at_once_one_wins_and_the_other_is_told(world: CutoverWorld, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another cutover comes between the look and the write: it is refused nothing, and this one says who won."""
+def test_one_of_two_concurrent_cutovers_wins(world: CutoverWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another cutover happens between check and write: it succeeds, and this one reports it."""
     world.replay(world.begin("r1"))
     world.replay(world.begin("r2"))
     _before_the_write(monkeypatch, lambda: cut_over(world.log, CutoverRequest("r2", "you@there")))
-    with pytest.raises(OtherCutover, match=r"you@there moved live from first to r2 meanwhile.*nothing was changed"):
+    with pytest.raises(OtherCutover, match=r"you@there moved live from first to r2 at.*nothing was changed"):
         cut_over(world.log, _to("r1"), sleep=lambda _: None)
     assert _alias(world.log) == ("r2", "live", 1)
     assert len(world.control().cutovers) == 1
 
 
-def test_a_change_of_other_runs_at_the_same_time_is_waited_for(
-    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Who is fenced by a replay that begins tries again; where that goes on all the time it is told."""
+def test_a_fenced_cutover_is_retried(world: CutoverWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cutover fenced by a beginning replay is retried; after too many attempts it fails with a message."""
     world.replay(world.begin("r1"))
     _before_the_write(monkeypatch, lambda: world.begin("r2"))
     assert cut_over(world.log, _to("r1"), sleep=lambda _: None).cutover is not None
     monkeypatch.setattr(rows, "exclusive", _always_fenced)
-    with pytest.raises(OtherCutover, match="all the time"):
+    with pytest.raises(OtherCutover, match="keep changing the runs"):
         cut_over(world.log, _to(""), sleep=lambda _: None)
 
 
@@ -230,10 +228,8 @@ def _always_fenced(log: Log) -> object:
     raise Fenced("another process")
 
 
-def test_the_command_moves_tells_and_lists(
-    farmwatch: Runner, world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One line says what was moved, stderr what remains and what is configured otherwise; the trail has who and why."""
+def test_the_command_reports_and_lists(farmwatch: Runner, world: CutoverWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One line has the change, stderr the remaining work and configuration differences, the trail the reason."""
     world.replay(world.begin("r1"))
     settings = ["--log", world.config.log.url, "--set", "tally.sprt={p0=0.1, p1=0.6}"]
     monkeypatch.setenv("FARMWATCH_TALLY_DETECTOR", world.config.tally.detector)
@@ -243,7 +239,7 @@ def test_the_command_moves_tells_and_lists(
     ran = farmwatch("cutover", "r1", "--why", "fewer\nfalse ones", "--operator", "lea", *settings)
     assert ran.code == Exit.OK, ran.err
     assert ran.out.startswith("live: first -> r1, ruleset notes ")
-    down = "no live stage runs: start `farmwatch up`; there is nothing to catch up with; `farmwatch cutover"
+    down = "no live stage runs: start `farmwatch up`; no record to catch up with; `farmwatch cutover"
     assert down in ran.err
     assert "\njudge.ruleset (default " in ran.err and ") differs from the live run r1 (notes " in ran.err
     assert 'The live run wins. To remove this notice: set judge.ruleset = "notes". To change over: ' in ran.err
@@ -272,18 +268,18 @@ def test_the_command_moves_tells_and_lists(
 def test_the_command_refuses_with_its_exit_code(
     farmwatch: Runner, world: CutoverWorld, arguments: list[str], code: Exit, said: str
 ) -> None:
-    """Usage is 2, what the log refuses is 1; one line says it."""
+    """Usage errors are 2, refusals 1, each with one line."""
     ran = farmwatch("cutover", *arguments, "--log", world.config.log.url)
     assert (ran.code, said in ran.err) == (code, True), ran.err
 
 
 def test_a_detector_without_numbers_for_the_site_method_is_refused(world: CutoverWorld, farmwatch: Runner) -> None:
-    """TALLY could not carry the run on: the cutover is refused in place of a role that will not start."""
+    """TALLY could not process the run: the cutover is refused, instead of a role that does not start."""
     run = world.begin("r1")
     world.replay(run)
     put_rows(world.log, msgspec.structs.replace(run, detector="binoculars/a+b@2/bf16/512/none"))
     ran = farmwatch("cutover", "r1", "--log", world.config.log.url)
-    assert (ran.code, "the run r1 rests on scores of binoculars/" in ran.err) == (Exit.PROBLEM, True), ran.err
+    assert (ran.code, "the run r1 uses scores of binoculars/" in ran.err) == (Exit.PROBLEM, True), ran.err
     with closing(open_configured(config_of(world.config.log.url))) as log:
         assert _alias(log) == ("live", "", 0)
 
@@ -293,24 +289,24 @@ def test_a_detector_without_numbers_for_the_site_method_is_refused(world: Cutove
     ['{"method":"sprt","of":"later"}', '{"method":"sprt","numbers":{"p0":0.9,"p1":0.6},"close_after_ms":1}'],
     ids=["another field", "numbers that it refuses"],
 )
-def test_a_site_method_that_cannot_be_read_is_refused(world: CutoverWorld, farmwatch: Runner, text: str) -> None:
-    """A run that another version of farmwatch began: no role could carry it on, so it does not become live.
+def test_an_unreadable_site_method_is_refused(world: CutoverWorld, farmwatch: Runner, text: str) -> None:
+    """A run of another version of farmwatch cannot be processed, so it does not become live.
 
-    `runs show` says so of it, and the doctor where it is live all the same; both say it in a sentence.
+    `runs show` reports it, and the doctor if it is live.
     """
     world.replay(world.begin("r1", site_method=text))
     log = ("--log", world.config.log.url)
     ran = farmwatch("cutover", "r1", *log)
-    assert (ran.code, "the run r1 keeps a site method that this farmwatch cannot read" in ran.err) == (1, True), ran.err
+    assert (ran.code, "the run r1 has a site method that this farmwatch cannot read" in ran.err) == (1, True), ran.err
     assert _alias(world.log) == ("live", "", 0)
-    assert "site method: that another version of farmwatch wrote" in farmwatch("runs", "show", "r1", *log).out
+    assert "site method: of another version of farmwatch" in farmwatch("runs", "show", "r1", *log).out
     put_rows(world.log, Alias(run="r1", before="live", number=1))
     told = farmwatch("doctor", *log)
-    assert "FAIL  live run     the live run r1 cannot be carried on" in told.out, told
+    assert "FAIL  live run     the live run r1 cannot be processed" in told.out, told
 
 
-def test_the_site_method_of_who_types_it_changes_nothing(world: CutoverWorld, farmwatch: Runner) -> None:
-    """The run keeps its own: it becomes live also where the configuration at hand would have no numbers for it."""
+def test_the_site_method_of_the_operator_changes_nothing(world: CutoverWorld, farmwatch: Runner) -> None:
+    """The run keeps its own method, and becomes live even if the present configuration has no numbers for it."""
     method = site_method_to_keep(world.config, world.config.tally.detector)
     world.replay(world.begin("r1", site_method=method))
     other = method.replace("0.6", "0.7")
@@ -319,25 +315,25 @@ def test_the_site_method_of_who_types_it_changes_nothing(world: CutoverWorld, fa
     ran = farmwatch("cutover", "r1", *flags)
     assert ran.code == Exit.OK, ran.err
     digest = method_of_text(method).digest
-    assert (f", site method sprt {digest}" in ran.out, "changes with it" in ran.err) == (True, False)
+    assert (f", site method sprt {digest}" in ran.out, "the site method changes too" in ran.err) == (True, False)
     with closing(world.log.join("judge.r1", ["features"], member="judge-1")):
         changed = farmwatch("cutover", "r2", *flags)
-    assert "the live stages switch within a second; there is nothing to catch up with" in changed.err
-    assert f"the site method changes with it: it was sprt {digest}" in changed.err
+    assert "the live stages switch within a second; no record to catch up with" in changed.err
+    assert f"the site method changes too: it was sprt {digest}" in changed.err
     shorter = other.replace('"min_pages":1,', "")  # of a version that did not have that number
     world.replay(world.begin("r3", site_method=shorter))
     same = farmwatch("cutover", "r3", *flags)
-    assert (same.code, shorter != other, "changes with it" in same.err) == (Exit.OK, True, False), same.err
+    assert (same.code, shorter != other, "the site method changes too" in same.err) == (Exit.OK, True, False), same.err
 
 
 @pytest.fixture
 def through(world: CutoverWorld) -> None:
-    """The run `r1` is through, beside the live one."""
+    """The finished run `r1`, beside the live one."""
     world.replay(world.begin("r1", created_at=1))
 
 
 def _while_looking(monkeypatch: pytest.MonkeyPatch, happen: Callable[[], object]) -> list[Log]:
-    """The logs whose `control` is taken for an update after that."""
+    """The logs on which `control` was updated during the check."""
     taken = count_writers(monkeypatch)
 
     def looked(*arguments: object) -> dict[str, int]:
@@ -368,10 +364,10 @@ def _forget(world: CutoverWorld) -> None:
     ids=["another run begins", "a process of it fails", "its replay ends"],
 )
 @pytest.mark.usefixtures("through")
-def test_others_change_runs_while_it_looks(
+def test_checks_do_not_block_control(
     world: CutoverWorld, monkeypatch: pytest.MonkeyPatch, happen: Callable[[CutoverWorld], object]
 ) -> None:
-    """However long the look takes, it keeps nobody out, and nobody undoes it: the first attempt to write succeeds."""
+    """A slow check blocks no other change, and no other change undoes it: the first write succeeds."""
     taken = _while_looking(monkeypatch, lambda: happen(world))
     moved = cut_over(world.log, _to("r1"))
     assert moved.cutover is not None
@@ -384,21 +380,21 @@ def test_others_change_runs_while_it_looks(
     [
         (_forget, NotFound, "there is no run 'r1'"),
         (lambda world: _write(world, state=RunStatus.REMOVED), NotFound, "there is no run 'r1'"),
-        (lambda world: _write(world, state=RunStatus.CANCELLED), OtherCutover, "has changed the run r1.*show r1"),
-        (lambda world: _write(world, created_at=2), OtherCutover, "has changed the run r1 meanwhile: nothing was"),
+        (lambda world: _write(world, state=RunStatus.CANCELLED), OtherCutover, "has just changed the run r1.*show r1"),
+        (lambda world: _write(world, created_at=2), OtherCutover, "has just changed the run r1: nothing was"),
         (lambda world: record_gap(world.log, "r1", Gap("features", 0, 0, 1)), OtherCutover, "try again"),
     ],
     ids=["removed", "being removed", "cancelled", "begun anew", "lacks records"],
 )
 @pytest.mark.usefixtures("through")
-def test_what_was_done_to_the_run_meanwhile_is_not_passed_over(
+def test_changes_of_the_run_after_the_checks_count(
     world: CutoverWorld,
     monkeypatch: pytest.MonkeyPatch,
     happen: Callable[[CutoverWorld], object],
     error: type[FarmwatchError],
     said: str,
 ) -> None:
-    """A run that would be refused by now does not become live, though the look had found nothing against it."""
+    """A run that would be refused by now does not become live, although its checks passed."""
     _while_looking(monkeypatch, lambda: happen(world))
     with pytest.raises(error, match=said):
         cut_over(world.log, _to("r1"))

@@ -1,4 +1,4 @@
-"""A cutover to a run that measured pages anew, and back: MEASURE goes over, too, from the run's own offsets."""
+"""A cutover to a run that measured pages again, and back: MEASURE switches too, at the run's own offsets."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ def _measured(world: CutoverWorld, topic: str) -> list[Features]:
 
 
 def _deals_with_all(world: CutoverWorld, names: RunNames) -> None:
-    """Wait until MEASURE, JUDGE and TALLY of a run are at their ends: every page is judged under it."""
+    """Wait until MEASURE, JUDGE and TALLY of a run are at their ends."""
     wait_until(lambda: world.judged(names).total() >= len(world.put), f"{names.verdicts} has all")
     wait_until(lambda: world.at_end(names.tally_group, ["hits", names.verdicts, "scores"]), f"{names.sites} has all")
 
 
 def _configure_other_epoch(world: CutoverWorld) -> None:
-    """As after a restart with other settings."""
+    """Change the settings, as after a restart."""
     measure = msgspec.structs.replace(world.config.measure, max_elements=world.config.measure.max_elements - 1)
     world.config = msgspec.structs.replace(world.config, measure=measure)
 
 
 def _replayed(world: CutoverWorld) -> Run:
-    """A run that measures all pages anew, as the configuration does now."""
+    """A run that measures all pages again under the present configuration."""
     run, ruleset = world.plan_run("anew")
     assert run.source == "pages"
     assert world.resume(run, ruleset) is Ending.DONE
@@ -50,10 +50,10 @@ def _replayed(world: CutoverWorld) -> Run:
 
 
 def test_each_page_is_measured_and_judged_once_under_each_run(world: CutoverWorld) -> None:
-    """Pages come before, between and after the moves: each has its features and its verdict once under either run.
+    """Pages arrive before, between and after the cutovers: each has its features and its verdict once in either run.
 
-    Those of the run are all of its epoch; those of the first are of the epoch that was configured as they were
-    measured. Both are clean in the audit.
+    Features of the run have its epoch; those of the first run have the epoch configured at their time. Both audits are
+    clean.
     """
     first = world.begin_live()
     world.pages(_BATCH)
@@ -90,7 +90,7 @@ def test_each_page_is_measured_and_judged_once_under_each_run(world: CutoverWorl
 
 
 def test_series_and_headers_name_the_run_that_is_live(world: CutoverWorld) -> None:
-    """Roles that start after a cutover count under the new run's name alone; pages and features name no run."""
+    """Roles started after a cutover count under the name of the new run only; pages and features name no run."""
     world.begin_live()
     world.pages(_BATCH)
     _configure_other_epoch(world)
@@ -108,13 +108,13 @@ def test_series_and_headers_name_the_run_that_is_live(world: CutoverWorld) -> No
 
 
 def _runs_shown(metrics: Metrics) -> set[str]:
-    """Runs that any series names."""
+    """Runs named by any series."""
     samples = (sample for family in metrics.registry.collect() for sample in family.samples)
     return {sample.labels["run"] for sample in samples if "run" in sample.labels}
 
 
 def _live_runs(metrics: dict[Role, Metrics]) -> list[str]:
-    """The run of each role that says which one it carries on: one that has not begun says nothing."""
+    """The run that each role reports; a role that has not begun reports none."""
     families = (family for one in metrics.values() for family in one.registry.collect())
     shown = (sample for family in families if family.name == "farmwatch_live_run_info" for sample in family.samples)
     return [sample.labels["run"] for sample in shown if sample.value]

@@ -1,4 +1,4 @@
-"""A cutover under live roles: they go over between two batches, and every record is judged once under each run."""
+"""A cutover with running live roles: they switch between two batches, and every record is judged once in each run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _page(metrics: Metrics) -> str:
 
 
 def _topics_with_lag(metrics: Metrics) -> set[str]:
-    """Topics of which a lag is exported."""
+    """Topics with an exported lag."""
     return set(re.findall(r'^farmwatch_log_lag_\w+{.*?topic="([^"]+)"', _page(metrics), re.MULTILINE))
 
 
@@ -46,10 +46,10 @@ def _goes_on_as(metrics: dict[Role, Metrics], run: str) -> None:
 
 @pytest.mark.parametrize("world", ["embedded", pytest.param("kafka", marks=pytest.mark.kafka)], indirect=True)
 def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: CutoverWorld) -> None:
-    """While features come, live goes over to a replayed run and back.
+    """While features arrive, live switches to a replayed run and back.
 
-    Under each run a features record that its group has passed has exactly one verdict, each by the run's own ruleset;
-    the old run has caught up in the end with all that came meanwhile; rows, lines and metrics tell of the switch.
+    In each run each processed features record has exactly one verdict, by its ruleset. The old run catches up with all
+    records; rows, log lines and metrics show the switch.
     """
     first, ended = world.begin_live(), threading.Event()
     world.features(60)
@@ -104,9 +104,9 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
 
 
 def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(world: CutoverWorld) -> None:
-    """While features come, the replay and the live roles are in the groups of the run at once, and then it leaves.
+    """While features arrive, the replay and the live roles are members of the same groups, until the replay leaves.
 
-    There, back and there again: under the run each record has one verdict, and under `live` each that it has passed.
+    After three cutovers each record has one verdict in the run, and one in `live` if that run processed it.
     """
     world.tempo.control_s = 3600.0  # the replay sees the cutover when both have worked
     first, ended, looked = world.begin_live(), threading.Event(), threading.Event()
@@ -157,7 +157,7 @@ def test_a_replay_that_follows_and_live_roles_share_the_run_that_became_live(wor
 
 
 def test_a_changed_setting_is_not_picked_up(world: CutoverWorld) -> None:
-    """The configured ruleset is another one than the live run's: JUDGE goes on by the text that is in the log."""
+    """The configured ruleset differs from that of the live run: JUDGE continues with the text in the log."""
     run = world.begin("r1")  # of another ruleset than the configuration's
     put_rows(world.log, Alias(run="r1", number=1))
     world.features(9)
@@ -168,7 +168,7 @@ def test_a_changed_setting_is_not_picked_up(world: CutoverWorld) -> None:
 
 
 def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(world: CutoverWorld) -> None:
-    """The alias points to a run of which there is no ruleset: JUDGE says so once, and goes on with the run it has."""
+    """The alias names a run without a ruleset: JUDGE logs it once and continues with its present run."""
     first = world.begin_live()
     world.begin("r1")
     with capture_logs() as said, world.live(Role.JUDGE) as metrics:
@@ -182,9 +182,9 @@ def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(world: CutoverWo
 
 
 def test_tally_judges_by_the_site_method_of_the_run_that_is_live(world: CutoverWorld) -> None:
-    """Live goes over to a run of other numbers, and rows of it are by these, though [tally] says what it said.
+    """Live switches to a run with other numbers, and its rows follow them, whatever [tally] says.
 
-    To a run whose method it cannot read it does not go over, and says what leads back.
+    TALLY does not switch to a run with an unreadable method, and names the way back.
     """
     other = text_of_method(site_method(TallySettings(method="sprt", sprt=SprtParams(p0=0.2, p1=0.7)), "d/1"))
     world.begin_live()
@@ -208,10 +208,8 @@ def test_tally_judges_by_the_site_method_of_the_run_that_is_live(world: CutoverW
     assert digest != configured_site_method(world.config, DETECTOR).digest
 
 
-def test_an_unexpected_error_of_the_look_ends_the_role_with_it(
-    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A role that nobody could tell to go over any more does not end as if it had been told to stop."""
+def test_an_unexpected_error_of_the_watch_ends_the_role(world: CutoverWorld, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role that could no longer notice a cutover ends with the error, not as if stopped."""
     world.begin_live()
     looked = threading.Event()
 

@@ -1,4 +1,4 @@
-"""What is live: written once, at the first start, and told from then on where the configuration says otherwise."""
+"""The live run: written once at the first start; later differences of the configuration are reported."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.daemon.canaries import canary_sender
 from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import CutoverRequest, cut_over
-from replay.live.live_run import canaries_sent_before, differences, in_force, live_or_begun
+from replay.live.live_run import canaries_sent_before, differences, ensure_live_run, find_rules
 from replay.runs.configured import configured_site_method, site_method_of, site_method_to_keep
 from replay.runs.lookup import names_to_read
 from replay.runs.run_rules import RunRules
@@ -34,34 +34,34 @@ _ODD = "binoculars/a+b@2/bf16/512/none"
 
 
 def test_the_first_start_writes_the_run_with_its_rules(world: CutoverWorld) -> None:
-    """Name, digest and text of the ruleset, detector, and who began it; a second start changes nothing of it."""
-    live = live_or_begun(world.log, world.config, by="me@here", clock=lambda: 7_000)
+    """Name, digest and text of the ruleset, detector and operator; a second start changes nothing."""
+    live = ensure_live_run(world.log, world.config, by="me@here", clock=lambda: 7_000)
     assert (live.run.name, live.run.ruleset, live.run.detector) == ("live", "default", DETECTOR)
     assert (live.run.created_at, live.run.created_by) == (7_000, "me@here")
     assert live.ruleset.digest == live.run.digest == load_ruleset("default").digest
     other = config_of(world.config.log.url, "judge.ruleset=notes", "tally.detector=other/2/y")
-    assert live_or_begun(world.log, other).run == live.run
-    assert in_force(world.log, other).ruleset.name == "default"
+    assert ensure_live_run(world.log, other).run == live.run
+    assert find_rules(world.log, other).ruleset.name == "default"
     assert world.control().alias == Alias()
 
 
 def test_roles_that_start_at_once_write_one_run(world: CutoverWorld) -> None:
-    """Four that begin at the same time find the same run."""
+    """Four roles that start at the same time get the same run."""
 
     def begin(_: int) -> RunRules:
         with closing(open_configured(world.config)) as log:
-            return live_or_begun(log, world.config)
+            return ensure_live_run(log, world.config)
 
     with ThreadPoolExecutor(4) as pool:
         assert [live.run for live in pool.map(begin, range(4))] == [world.control().live] * 4
 
 
-def test_who_does_not_know_the_detector_leaves_it_to_who_does(world: CutoverWorld) -> None:
-    """JUDGE's machine has no weights: it begins the run without a detector, and TALLY's fills it in."""
+def test_a_role_without_the_detector_leaves_it_open(world: CutoverWorld) -> None:
+    """JUDGE without the weights begins the run without a detector, and TALLY fills it in."""
     nothing = config_of(world.config.log.url, "tally.detector=lite-ngram", "score.weights=/nowhere")
-    assert live_or_begun(world.log, nothing).run.detector == ""
-    assert live_or_begun(world.log, world.config).run.detector == DETECTOR
-    assert live_or_begun(world.log, nothing).run.detector == DETECTOR
+    assert ensure_live_run(world.log, nothing).run.detector == ""
+    assert ensure_live_run(world.log, world.config).run.detector == DETECTOR
+    assert ensure_live_run(world.log, nothing).run.detector == DETECTOR
 
 
 @pytest.mark.parametrize(
@@ -74,15 +74,15 @@ def test_who_does_not_know_the_detector_leaves_it_to_who_does(world: CutoverWorl
         ),
         (
             ("tally.detector=lite-ngram",),
-            ["and the live run first has some-detector/1/x, which SCORE as configured no"],
+            ["and the live run first has some-detector/1/x, which the configured SCORE does not run"],
         ),
-        (("measure.chunk_mode=block",), ["[measure] gives features of the epoch"]),
+        (("measure.chunk_mode=block",), ["[measure] has the feature epoch"]),
         (("tally.sprt={p0=0.2, p1=0.6}",), ["[tally] gives the site method sprt "]),
     ],
 )
-def test_what_is_configured_otherwise_is_told(world: CutoverWorld, flags: tuple[str, ...], said: list[str]) -> None:
-    """A sentence for each difference, with both sides and the three commands that bring it in; else none."""
-    live = live_or_begun(world.log, world.config)
+def test_configuration_differences_are_reported(world: CutoverWorld, flags: tuple[str, ...], said: list[str]) -> None:
+    """One sentence for each difference, with both values and the three commands that apply it."""
+    live = ensure_live_run(world.log, world.config)
     found = list(differences(live, config_of(world.config.log.url, *flags), world.control()))
     assert len(found) == len(said)
     for sentence, start in zip(found, said, strict=True):
@@ -91,21 +91,21 @@ def test_what_is_configured_otherwise_is_told(world: CutoverWorld, flags: tuple[
             assert command in sentence
 
 
-def test_all_that_is_configured_otherwise_is_one_replay(world: CutoverWorld) -> None:
-    """Ruleset and detector are other ones: each sentence has the one replay that brings both in."""
-    live = live_or_begun(world.log, world.config)
+def test_several_differences_need_one_replay(world: CutoverWorld) -> None:
+    """Ruleset and detector differ: each sentence names the one replay for both."""
+    live = ensure_live_run(world.log, world.config)
     both = config_of(world.config.log.url, "judge.ruleset=notes", "tally.detector=other/1/x")
     found = list(differences(live, both, world.control()))
     assert len(found) == 2
     assert all("`farmwatch replay --ruleset notes --detector other/1/x --name NEW`" in said for said in found)
 
 
-def test_a_run_that_is_what_is_configured_is_named(world: CutoverWorld) -> None:
-    """One of that ruleset, detector, epoch and site method that is done needs no other replay.
+def test_a_finished_run_that_matches_is_named(world: CutoverWorld) -> None:
+    """A finished run with that ruleset, detector, epoch and site method makes a replay unnecessary.
 
-    Not one that is under way, nor one of other numbers of the site test; the one that was live is gone back to.
+    A running one does not count, nor one with other numbers of the site test; for the previous live run it is `--back`.
     """
-    live = live_or_begun(world.log, world.config)
+    live = ensure_live_run(world.log, world.config)
     config = config_of(world.config.log.url, "judge.ruleset=notes")
     anew = "`farmwatch replay --ruleset notes --name NEW`"
     method = site_method_to_keep(config, DETECTOR)
@@ -119,32 +119,32 @@ def test_a_run_that_is_what_is_configured_is_named(world: CutoverWorld) -> None:
     assert remedy().startswith(anew)
     older = method.replace('"min_pages":1,', "")  # as a version wrote it that did not have that number
     world.replay(world.begin("ready", epoch=live.run.epoch, site_method=older))
-    assert remedy() == "the run ready has it so already: `farmwatch compare live ready`, `farmwatch cutover ready`"
+    assert remedy() == "the run ready matches already: `farmwatch compare live ready`, `farmwatch cutover ready`"
     cut_over(world.log, CutoverRequest("ready", "me"))
     cut_over(world.log, CutoverRequest("", "me"))
-    assert remedy() == "the run ready, which was live before, has it so: `farmwatch cutover --back`"
+    assert remedy() == "the run ready, which was live before, matches: `farmwatch cutover --back`"
 
 
-def test_a_site_method_as_an_older_version_wrote_it_is_no_other(world: CutoverWorld) -> None:
-    """A number that has a default since is not in its text: what is configured is the same all the same."""
-    live = live_or_begun(world.log, world.config)
+def test_a_site_method_of_an_older_version_is_equal(world: CutoverWorld) -> None:
+    """A number with a later default is missing in its text: the methods are still equal."""
+    live = ensure_live_run(world.log, world.config)
     older = live.run.site_method.replace('"min_pages":1,', "")
     put_rows(world.log, msgspec.structs.replace(live.run, site_method=older))
-    begun = in_force(world.log, world.config)
+    begun = find_rules(world.log, world.config)
     assert begun.run.site_method == older != live.run.site_method
     assert list(differences(begun, world.config, world.control())) == []
 
 
-def test_a_detector_that_score_still_gives_goes_on(world: CutoverWorld) -> None:
-    """Two detectors score; the other one is now to judge sites: the live run keeps its own, and that is said."""
+def test_a_detector_that_score_still_runs_stays_live(world: CutoverWorld) -> None:
+    """SCORE runs two detectors; the other one is now configured for site verdicts: the live run keeps its own."""
     lite = config_of(world.config.log.url, "tally.detector=lite-ngram")
-    live = live_or_begun(world.log, lite)
+    live = ensure_live_run(world.log, lite)
     (said,) = differences(live, config_of(world.config.log.url, "tally.detector=other/1/x"), world.control())
     assert said.startswith("tally.detector is other/1/x, and the live run first keeps lite-ngram/")
 
 
 def test_a_detector_whose_thresholds_are_gone_takes_numbers_from_the_settings(world: CutoverWorld) -> None:
-    """After a calibration the live run rests on an identity of another set: tally.sprt suffices to go on with it."""
+    """After a calibration the live run has an identity of another threshold set: tally.sprt is enough to continue."""
     settings = ("score.detectors=binoculars", 'score.thresholds={binoculars="falcon-accuracy"}', "tally.detector=")
     config = config_of(world.config.log.url, *settings)
     assert configured_site_method(config, "binoculars/a+b@2/bf16/512/none").name == "sprt"
@@ -153,11 +153,11 @@ def test_a_detector_whose_thresholds_are_gone_takes_numbers_from_the_settings(wo
 
 
 def test_the_live_run_keeps_its_site_method(world: CutoverWorld) -> None:
-    """What [tally] says later changes nothing of it, and a detector that has no numbers any more does not either."""
-    live = live_or_begun(world.log, world.config)
+    """A later [tally] does not change it, nor does a detector without numbers."""
+    live = ensure_live_run(world.log, world.config)
     later = config_of(world.config.log.url, "tally.sprt={p0=0.3, p1=0.6}", "tally.close_after_s=60")
     begun = configured_site_method(world.config, DETECTOR)
-    assert live_or_begun(world.log, later).run.site_method == live.run.site_method
+    assert ensure_live_run(world.log, later).run.site_method == live.run.site_method
     assert site_method_of(later, live.run).digest == begun.digest != configured_site_method(later, DETECTOR).digest
     gone = load(None, [f"log.url={world.config.log.url}", "tally.method=gaussian"], {}).config
     assert site_method_of(gone, live.run).digest == begun.digest
@@ -165,8 +165,8 @@ def test_the_live_run_keeps_its_site_method(world: CutoverWorld) -> None:
         site_method_of(gone, msgspec.structs.replace(live.run, site_method=""))
 
 
-def test_a_live_run_that_cannot_be_carried_on_names_the_way_back(world: CutoverWorld, farmwatch: Runner) -> None:
-    """Its site method is of a newer farmwatch: `up` and the role say so at once, with `cutover --back`."""
+def test_an_unfit_live_run_names_the_way_back(world: CutoverWorld, farmwatch: Runner) -> None:
+    """Its site method is of a newer farmwatch: `up` and the role report it at once, with `cutover --back`."""
     world.begin_live()
     world.replay(world.begin("r1", site_method='{"method":"sprt","of":"later"}'))
     put_rows(world.log, Alias(run="r1", before="live", number=1))
@@ -174,22 +174,22 @@ def test_a_live_run_that_cannot_be_carried_on_names_the_way_back(world: CutoverW
     for arguments in (["--role", "judge,tally"], ["--role", "tally", "--in-process"]):
         ran = farmwatch("up", *arguments, *flags)
         assert ran.code == Exit.UNAVAILABLE
-        assert "the live run r1 cannot be carried on: the run r1 keeps a site method that" in ran.err
+        assert "the live run r1 cannot be processed: the run r1 has a site method that" in ran.err
         assert "`farmwatch cutover --back` goes back to the run live" in ran.err
 
 
-def test_another_version_of_the_rules_code_is_told(world: CutoverWorld) -> None:
-    """The text is the same and reads as another digest than the run began with: said, with both."""
-    live = live_or_begun(world.log, world.config)
+def test_another_version_of_the_rules_code_is_reported(world: CutoverWorld) -> None:
+    """The same text gives another digest than at the begin: the message has both."""
+    live = ensure_live_run(world.log, world.config)
     older = RunRules(msgspec.structs.replace(live.run, digest="0" * 16), live.text)
     (said,) = differences(older, world.config, world.control())
     assert f"began with the ruleset default {'0' * 16}; this version of farmwatch reads it as" in said
 
 
-def test_up_and_doctor_tell_a_changed_ruleset_file(
+def test_up_and_doctor_report_a_changed_ruleset_file(
     world: CutoverWorld, farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file was edited since the first start: `up` and `doctor` name both digests, and go on with the live one."""
+    """The file changed since the first start: `up` and `doctor` name both digests, and the live one stays in force."""
     file = tmp_path / "mine.toml"
     source = load_ruleset("default").source
     file.write_text(source)
@@ -211,7 +211,7 @@ def test_up_and_doctor_tell_a_changed_ruleset_file(
 
 
 def test_readers_follow_the_alias_or_the_name(world: CutoverWorld, farmwatch: Runner) -> None:
-    """`sites`, `rate` and `rate --history` read the live run's rows, or another's by --run; none is told."""
+    """`sites`, `rate` and `rate --history` read the rows of the live run, or of --run, without a message."""
     world.begin_live()
     world.features(30)
     world.replay(world.begin("r1"))
@@ -236,9 +236,9 @@ def test_readers_follow_the_alias_or_the_name(world: CutoverWorld, farmwatch: Ru
 
 
 def test_a_round_of_canaries_is_not_sent_again_by_the_next_run(world: CutoverWorld, tmp_path: Path) -> None:
-    """The run before has sent the round, in a state of its own: the new one sends none until the next round.
+    """The previous run sent the round, in its own state: the new run sends none until the next round.
 
-    Rows of canary sites are taken away from the topic of the run that is live.
+    Rows of canary sites are removed from the topic of the live run.
     """
     file = tmp_path / "canaries.jsonl"
     lines = [{"truth": "llm", "site": f"c{n}", "text": f"Text {n}."} for n in range(8)]
@@ -269,7 +269,7 @@ def _pages(world: CutoverWorld) -> list[str]:
 
 
 def test_names_of_an_empty_log(tmp_path: Path) -> None:
-    """Before any live stage has begun, readers look where the first run will write."""
+    """Before the first live stage, readers use the names of the first run."""
     config = config_of(f"sqlite:{tmp_path / 'log'}")
     with closing(open_configured(config)) as log:
         assert names_to_read(log) == names_of(LIVE, is_live=True)

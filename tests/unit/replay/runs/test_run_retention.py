@@ -1,4 +1,4 @@
-"""What retention leaves for runs: a function of their rows and committed offsets."""
+"""Offsets that retention keeps for runs, from their rows and committed offsets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from farmwatch.daemon.maintenance import Maintenance
 from filters.judge_stage import JudgeStage
 from filters.rules.ruleset import load_ruleset
 from replay.live.cutover import CutoverRequest, cut_over
-from replay.runs.retention import BACK_DAYS, holding_runs, needed, needed_by
+from replay.runs.retention import BACK_DAYS, holding_runs, offsets_to_keep, oldest_unread
 from replay.runs.run_rules import RunRules
 from stream.log.contract import wall_ms
 from stream.processing.metrics import Metrics
@@ -31,9 +31,9 @@ def _holding(runs: Sequence[Run], alias: Alias, were_live: Sequence[str], now_ms
 
 
 def test_which_runs_hold_records() -> None:
-    """The live one, one that is under way, and the one before for so many days; none that is over, or was live once.
+    """The live run, a running one, and for some days the previous live run; no finished run and no older live run.
 
-    The one before also where its row says that it was cancelled: it can be gone back to.
+    The previous live run counts even if it is cancelled: a cutover may go back to it.
     """
     runs = [
         _run(LIVE),
@@ -53,8 +53,8 @@ def test_which_runs_hold_records() -> None:
     assert _holding(runs, Alias(), [LIVE]) == [LIVE, "under-way", "now", "before"]
 
 
-def test_what_they_hold_is_the_least_that_any_has_not_read() -> None:
-    """By topic and partition: committed offsets, where there are none the start; scores are compacted, and left out."""
+def test_the_lowest_unread_offset_is_kept() -> None:
+    """By topic and partition: the committed offset, else the start; compacted scores are left out."""
     committed: Mapping[tuple[str, str], list[int | None]] = {
         ("judge", FEATURES): [5, 9],
         ("judge.a", FEATURES): [7, None],
@@ -62,16 +62,16 @@ def test_what_they_hold_is_the_least_that_any_has_not_read() -> None:
     }
     topics = {FEATURES: 2, "hits": 2, "pages": 2, "scores": 2, "verdicts": 2}
     runs = [_run(LIVE), _run("a", start={FEATURES: [3, 8]})]
-    found = needed_by(runs, topics, lambda group, topic: committed.get((group, topic), [None, None]))
+    found = oldest_unread(runs, topics, lambda group, topic: committed.get((group, topic), [None, None]))
     assert found == {FEATURES: [5, 8], "hits": [0, 0], "pages": [0, 0], "verdicts": [0, 0]}
-    own = needed_by([_run("b", features=features_of("b"), remeasures=True)], topics, lambda *_: [2, None])
+    own = oldest_unread([_run("b", features=features_of("b"), remeasures=True)], topics, lambda *_: [2, None])
     assert own == {"hits": [2, 0], "pages": [2, 0]}
-    assert needed_by([], topics, lambda *_: [None, None]) == {}
+    assert oldest_unread([], topics, lambda *_: [None, None]) == {}
 
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """A log on which live has judged what there is."""
+    """A log where live has judged everything."""
     with cutover_world("embedded", tmp_path, monkeypatch) as made:
         made.begin_live()
         made.features(30)
@@ -79,8 +79,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWo
         yield made
 
 
-def test_retention_leaves_what_the_run_before_needs_to_go_back(world: CutoverWorld) -> None:
-    """Long past their retention, the features that came after the cutover stay for it, and then they go."""
+def test_maintenance_keeps_records_for_going_back(world: CutoverWorld) -> None:
+    """Features after the cutover stay for the previous run beyond their retention, and later expire."""
     world.replay(world.begin("r1"))
     at = wall_ms()
     cut_over(world.log, CutoverRequest("r1", "me", max_lag=1000), clock=lambda: at)
@@ -89,13 +89,13 @@ def test_retention_leaves_what_the_run_before_needs_to_go_back(world: CutoverWor
     assert run is not None
     world.work("judge.r1", JudgeStage(load_ruleset(run.ruleset), run="r1", names=run.names(is_live=True)))
     for days, kept in ((2, 10), (BACK_DAYS, 0)):
-        held = needed(world.log, world.control(), at + days * DAY_MS)
+        held = offsets_to_keep(world.log, world.control(), at + days * DAY_MS)
         world.log.expire(at + 4_000 * DAY_MS, held)
         assert _features(world) == kept
 
 
-def test_retention_leaves_what_live_has_not_read(world: CutoverWorld) -> None:
-    """JUDGE was down for a year: what it has still to judge is there, and what it has judged is not."""
+def test_maintenance_keeps_unread_records_of_live(world: CutoverWorld) -> None:
+    """JUDGE was down for a year: its unread records exist, its read ones do not."""
     world.features(3)
     run = world.control().live
     assert run is not None
@@ -110,11 +110,11 @@ def test_retention_leaves_what_live_has_not_read(world: CutoverWorld) -> None:
     assert _features(world) == 0
 
 
-def test_topics_whose_unread_records_are_new_are_not_named(world: CutoverWorld) -> None:
+def test_topics_with_only_new_unread_records_are_left_out(world: CutoverWorld) -> None:
     """A live run is always a few records behind: on Kafka, naming a topic for those would lift its retention."""
     world.features(3)
-    assert needed(world.log, world.control(), wall_ms()) == {}
-    assert set(needed(world.log, world.control(), wall_ms() + 2 * DAY_MS)) == {FEATURES, HITS, VERDICTS}
+    assert offsets_to_keep(world.log, world.control(), wall_ms()) == {}
+    assert set(offsets_to_keep(world.log, world.control(), wall_ms() + 2 * DAY_MS)) == {FEATURES, HITS, VERDICTS}
 
 
 def _features(world: CutoverWorld) -> int:

@@ -1,4 +1,4 @@
-"""The newest row of every site, followed: each record is read once."""
+"""The newest row of every site: each record is read once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stream.schema.topics import SITES
 
 
 class _Marked(MemoryLog):
-    """A log with a transaction's marker behind the last record, which has an offset and is never given."""
+    """A log with a transaction marker after the last record."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -26,8 +26,8 @@ class _Marked(MemoryLog):
         return super().read_all(ranges)
 
 
-def test_a_look_where_nothing_came_reads_nothing() -> None:
-    """Though the marker of a transaction stands behind the last row."""
+def test_a_refresh_without_new_records_reads_nothing() -> None:
+    """Even with a transaction marker after the last row."""
     log = _Marked()
     log.create([Topic(SITES, 1, CleanupPolicy.COMPACT)])
     table = SiteTable(log)

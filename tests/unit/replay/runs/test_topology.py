@@ -1,4 +1,4 @@
-"""Who reads what, and how far each group is behind: records, told apart from what nobody has to deal with."""
+"""Which group reads which topics, and its lag in real records."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from tests.support.replay_world import (
 
 
 @pytest.mark.parametrize("names", [names_of(LIVE), names_of("r1", is_live=True), names_of("r2", features_of("r1"))])
-def test_the_table_is_what_the_stages_read(names: RunNames) -> None:
-    """What the table says that each group reads is what the stages of that run read; the first run's are READS."""
+def test_the_table_matches_the_stages(names: RunNames) -> None:
+    """The table lists the topics that the stages of a run read; READS is that of the first run."""
     rules = load_ruleset("default")
     found = {
         "crawl": set(CrawlStage.inputs),
@@ -49,7 +49,7 @@ def test_the_table_is_what_the_stages_read(names: RunNames) -> None:
 
 
 def test_topics_show_the_lag_of_the_run_that_is_live() -> None:
-    """After a cutover the groups of the new run have a lag on the topics that it reads, and the old one's are gone."""
+    """After a cutover the groups of the new run have a lag on its topics; those of the old run are gone."""
     log = MemoryLog()
     run = Run(name="r1", ruleset="default", digest="d", detector="x/1", epoch="e")
     log.create([*all_topics(2, "e"), Topic(run.names().verdicts, 2)])
@@ -60,8 +60,8 @@ def test_topics_show_the_lag_of_the_run_that_is_live() -> None:
     assert (lags[FEATURES], lags["verdicts.r1"], lags["verdicts"]) == ({"judge.r1": 1}, {"tally.r1": 1}, {})
 
 
-def test_lag_counts_what_a_group_has_not_committed() -> None:
-    """A topic's state shows its records and how far behind its group is; others are not behind on it."""
+def test_lag_counts_uncommitted_records() -> None:
+    """The state of a topic has its records and the lag of its group; other groups have no lag on it."""
     log = MemoryLog()
     log.create([Topic(FEATURES, 2)])
     log.append([Output(FEATURES, partition, b"k", b"v") for partition in (0, 0, 1)])
@@ -71,7 +71,7 @@ def test_lag_counts_what_a_group_has_not_committed() -> None:
 
 
 def test_lag_over_all_topics_of_a_group() -> None:
-    """A group that has read nothing is behind by everything that is kept."""
+    """A group that has read nothing has all stored records as lag."""
     log = MemoryLog()
     log.create(all_topics(2, "e"))
     log.append([Output("verdicts", 0, b"k", b"v"), Output("scores", 1, b"k", b"v"), Output("pages", 1, b"k", b"v")])
@@ -84,7 +84,7 @@ def beats(log: Log, topic: str, number: int) -> None:
 
 @pytest.fixture
 def world(tmp_path: Path) -> LiveWorld:
-    """A log with a live run, and another one, `mine`, that is done."""
+    """A log with a live run, and a finished run `mine`."""
     made = live_world(tmp_path, 2, 3)
     made.replay(ruleset=made.rules, name="mine")
     return made
@@ -94,8 +94,8 @@ def lag(world: LiveWorld, limit: int = MAX_LAG, **more: int) -> dict[str, int]:
     return lag_by_group(world.log, Control(world.log), world.row("mine"), limit, **more)
 
 
-def test_an_idle_night_leaves_nothing_behind(world: LiveWorld) -> None:
-    """Heartbeats of a night make no done run late: the lag is 0, and a cutover takes it with --max-lag 0."""
+def test_heartbeats_are_no_lag(world: LiveWorld) -> None:
+    """After a night of heartbeats a finished run has lag 0, and a cutover accepts it with --max-lag 0."""
     for topic in (HITS, FEATURES, SCORES):
         beats(world.log, topic, 600)
     assert lag(world) == {"judge.mine": 0, "tally.mine": 0}
@@ -104,7 +104,7 @@ def test_an_idle_night_leaves_nothing_behind(world: LiveWorld) -> None:
 
 
 def test_records_between_heartbeats_are_counted(world: LiveWorld) -> None:
-    """Of each group what it has to deal with; a cutover that takes one record fewer is refused with these numbers."""
+    """Each group counts its records; a cutover with a limit one lower is refused with these numbers."""
     beats(world.log, FEATURES, 30)
     world.feed(features_of_pages(2, 2, world.epoch, seed=2))  # 4 hits, 4 features, 3 heartbeats
     beats(world.log, HITS, 30)
@@ -113,8 +113,8 @@ def test_records_between_heartbeats_are_counted(world: LiveWorld) -> None:
         cut_over(world.log, CutoverRequest("mine", "me", max_lag=7))
 
 
-def test_reading_ends_where_a_cutover_is_refused_anyway(world: LiveWorld) -> None:
-    """Behind by more than a cutover takes, the rest counts by offsets: never fewer than there are, and not read."""
+def test_a_large_lag_counts_by_offsets(world: LiveWorld) -> None:
+    """Beyond the limit of a cutover the rest counts by offsets, without reading, and never too low."""
     world.feed(features_of_pages(2, 2, world.epoch, seed=2))
     beats(world.log, HITS, 30)
     beats(world.log, FEATURES, 30)
@@ -131,20 +131,20 @@ def scores(world: LiveWorld, number: int, detector: str) -> None:
 
 
 def test_scores_of_other_detectors_are_no_lag(world: LiveWorld) -> None:
-    """A run has nothing to do with them: they are read past, also where those of its own stand behind them.
+    """They are skipped, even before scores of the run's own detector.
 
-    Beyond so many that reading them would take long, the rest counts by offsets: never fewer than there are.
+    Beyond a limit the rest counts by offsets, and never too low.
     """
     scores(world, 40, OTHER_DETECTOR)
     scores(world, 3, DETECTOR)
     assert lag(world, 5, exact=5) == {"judge.mine": 0, "tally.mine": 3}
     moved = cut_over(world.log, CutoverRequest("mine", "me", max_lag=3))
     assert moved.cutover is not None and moved.cutover.lag == 3
-    assert 3 <= lag(world, 5, exact=5, passed_over=10)["tally.mine"] <= 3 + 40 - 10
+    assert 3 <= lag(world, 5, exact=5, max_other_scores=10)["tally.mine"] <= 3 + 40 - 10
 
 
-def test_what_a_group_waits_for_is_no_heartbeat(world: LiveWorld) -> None:
-    """A crawler that is down has the hits to read, not the heartbeats that came among them since."""
+def test_heartbeats_of_hits_are_no_lag(world: LiveWorld) -> None:
+    """A stopped crawler has the hits as lag, not the heartbeats between them."""
     before = records_behind(world.log, {"crawl": (HITS,)})
     beats(world.log, HITS, 40)
     assert records_behind(world.log, {"crawl": (HITS,)}) == before == {"crawl": 6}

@@ -1,4 +1,4 @@
-"""What a run could not read is never lost from sight: told when it goes on, in its summary, and to a cutover."""
+"""Records that a run will never read are reported: at a resume, in its summary, and to a cutover."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from replay.engine.lifecycle import cancel, record_gap
 from replay.engine.runner import Ending
 from replay.engine.summary import lines_of, summary_of
 from replay.live.cutover import CutoverRefused, CutoverRequest, cut_over
-from replay.runs.missing import merge_gaps, missing_records, records_in
+from replay.runs.gaps import merge_gaps, missing_records, records_in
 from replay.runs.phases import topics_of
 from stream.schema.control import Control
 from stream.schema.runs import Gap
@@ -24,22 +24,22 @@ more_pages = partial(pages_later, sites=8, pages=10)
 
 @pytest.fixture
 def world(tmp_path: Path) -> LiveWorld:
-    """A log on which live judged 80 pages of 8 sites."""
+    """A log where live judged 80 pages of 8 sites."""
     return live_world(tmp_path, 8, 10)
 
 
 def expire(world: LiveWorld, features: list[int]) -> None:
-    """Retention takes the features before these offsets, and nothing else."""
+    """Expire the features before these offsets, and nothing else."""
     world.log.expire(2**44, {FEATURES: features, **{topic: [0] * PARTITIONS for topic in ("hits", "verdicts.r1")}})
 
 
 def lacks(world: LiveWorld, name: str) -> dict[str, int]:
-    """What a cutover holds against a run."""
+    """The missing records that a cutover would report."""
     return missing_records(world.log, world.row(name), Control(world.log).runs)
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-def test_a_run_that_goes_on_behind_retention_tells_it_for_ever(world: LiveWorld, cancelled: bool) -> None:
+def test_a_gap_is_reported_after_every_resume(world: LiveWorld, cancelled: bool) -> None:
     """Done or cancelled, overtaken by retention and resumed, it is done again, and a cutover is refused."""
     world.begin(ruleset=world.rules_file(20), name="r1")
     if cancelled:
@@ -62,19 +62,19 @@ def test_a_run_that_goes_on_behind_retention_tells_it_for_ever(world: LiveWorld,
         cut_over(world.log, CutoverRequest("r1", "me", max_lag=10**6))
     summary = summary_of(world.log, Control(world.log), world.config, world.row("r1"), 1)
     assert summary.lost == {FEATURES: gone}
-    assert f"{gone} records left the log before it had read them" in "\n".join(lines_of(summary))
+    assert f"{gone} records expired before it read them" in "\n".join(lines_of(summary))
     assert cut_over(world.log, CutoverRequest("r1", "me", max_lag=10**6, partial=True)).run.name == "r1"
 
 
-def test_a_run_under_way_writes_it_down(world: LiveWorld) -> None:
-    """What retention takes between the begin of a process and its reading stands in the row when it is done."""
+def test_a_running_run_records_its_gaps(world: LiveWorld) -> None:
+    """Records that expire while a process works are in the row when it is done."""
     run, ruleset = world.begin(ruleset=world.rules_file(20), name="r1")
     expire(world, [5] * PARTITIONS)
     assert world.resume(run, ruleset) is Ending.DONE
     assert lacks(world, "r1") == {FEATURES: 5 * PARTITIONS}
 
 
-def test_a_run_on_the_features_of_another_lacks_what_that_one_lacks(world: LiveWorld) -> None:
+def test_a_run_shares_the_gaps_of_its_features(world: LiveWorld) -> None:
     """Pages that were never measured are missing in every run that judges those features."""
     run, _ = world.begin(ruleset=world.rules_file(20), name="r1")
     other = msgspec.structs.replace(
@@ -85,8 +85,8 @@ def test_a_run_on_the_features_of_another_lacks_what_that_one_lacks(world: LiveW
     assert missing_records(world.log, run, {"r1": run, "r2": other}) == {PAGES: 4}
 
 
-def test_a_gap_that_is_seen_again_is_one(world: LiveWorld) -> None:
-    """A gap that grew before it was read over counts once, at its largest; another one counts beside it."""
+def test_a_growing_gap_counts_once(world: LiveWorld) -> None:
+    """A gap that grew before it was passed counts once, at its largest; another gap counts separately."""
     world.begin(ruleset=world.rules_file(20), name="r1")
     for gap in (Gap("a", 0, 1, 4), Gap("a", 0, 1, 6), Gap("a", 0, 1, 4), Gap("a", 1, 1, 2)):
         record_gap(world.log, "r1", gap)

@@ -1,7 +1,7 @@
-"""What a run has not read and never will: records that were before it, and those that left the log unread.
+"""Records that a run will never read: older than its start, or expired unread.
 
-Offsets alone show that only until the run reads on. So a run that goes on, and a member that finds itself moved on,
-write the missing records to its row, as gaps.
+Offsets show a gap only until the run reads on. So a resumed run, and a member whose position retention moved, write the
+missing records to the run's row as gaps.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from stream.schema.runs import Gap, Run
 from stream.schema.topics import DEAD_LETTERS, PAGES, SCORES
 
 _JUDGED_BY = frozenset({"measure", "judge", "tally"})
-_CLOCKS_MS = 3_600_000  # by which the log's clock may be behind that of the process that began a run
+_CLOCK_SKEW_MS = 3_600_000  # between the log and the process that began a run
 
 
 def gaps_of(log: Log, run: Run) -> list[Gap]:
-    """Records that left the log before the run had read them: the gaps of its row, and those that show now."""
+    """Records that expired before the run read them: the gaps in its row, and those visible in its offsets now."""
     return merge_gaps([*run.gaps, *(gap for phase in phases_of(run) for gap in _unread_gaps(log, run, phase))])
 
 
 def count_dead_letters(log: Log, run: Run) -> int:
-    """Count the kept dead letters of MEASURE, JUDGE and TALLY for a run."""
+    """Count the stored dead letters of MEASURE, JUDGE and TALLY for a run."""
     if DEAD_LETTERS not in log.topics():
         return 0
-    begun = log.offset_at(DEAD_LETTERS, max(0, run.created_at - _CLOCKS_MS))
+    begun = log.offset_at(DEAD_LETTERS, max(0, run.created_at - _CLOCK_SKEW_MS))
     spans = {
         At(DEAD_LETTERS, partition): span
         for partition, span in enumerate(zip(begun, log.end(DEAD_LETTERS), strict=True))
@@ -37,7 +37,7 @@ def count_dead_letters(log: Log, run: Run) -> int:
 
 
 def merge_gaps(gaps: Iterable[Gap]) -> list[Gap]:
-    """Each gap once: one that was seen again, before the run read on, may have grown."""
+    """Merge gaps with the same start. A gap may have grown since it was recorded; the longest one counts."""
     found: dict[tuple[str, int, int], Gap] = {}
     for gap in gaps:
         place = (gap.topic, gap.partition, gap.first)
@@ -47,7 +47,7 @@ def merge_gaps(gaps: Iterable[Gap]) -> list[Gap]:
 
 
 def records_in(gaps: Iterable[Gap]) -> dict[str, int]:
-    """Topic -> records; at most so many where they were deleted before the run began."""
+    """Topic -> number of records in the gaps; an upper bound for records that were deleted before the run began."""
     found: dict[str, int] = {}
     for gap in gaps:
         found[gap.topic] = found.get(gap.topic, 0) + gap.last - gap.first
@@ -55,19 +55,19 @@ def records_in(gaps: Iterable[Gap]) -> dict[str, int]:
 
 
 def missing_records(log: Log, run: Run, runs: Mapping[str, Run]) -> dict[str, int]:
-    """Topic -> records that are there, or were, and that the run has not read and will not: before it, or expired.
+    """Topic -> records, existing or expired, that the run has not read and never will.
 
-    `runs` are those of the log: what another run lacked that measured this one's features, this one lacks too.
+    `runs` are all runs of the log: a run also lacks the pages that the run that measured its features lacked.
     """
-    gaps = [*_before(log, run), *gaps_of(log, run)]
+    gaps = [*_gaps_before(log, run), *gaps_of(log, run)]
     for other in runs.values():
         if other.remeasures and other.features == run.features and other.name != run.name:
-            gaps += [gap for gap in (*_before(log, other), *gaps_of(log, other)) if gap.topic == PAGES]
+            gaps += [gap for gap in (*_gaps_before(log, other), *gaps_of(log, other)) if gap.topic == PAGES]
     return records_in(gaps)
 
 
-def _before(log: Log, run: Run) -> list[Gap]:
-    """Records that are kept, from before the run began."""
+def _gaps_before(log: Log, run: Run) -> list[Gap]:
+    """Existing records before the start of the run."""
     begun = run.start.get(run.source)
     return [] if begun is None else _gaps_between(run.source, log.beginning(run.source), begun)
 
@@ -75,10 +75,10 @@ def _before(log: Log, run: Run) -> list[Gap]:
 def _unread_gaps(log: Log, run: Run, phase: Phase) -> list[Gap]:
     found = []
     for topic in phase.topics:
-        if topic == SCORES:  # compaction moves its beginning, and takes no score away
+        if topic == SCORES:  # compaction moves its beginning but loses no score
             continue
         kept, done = log.beginning(topic), log.committed(phase.group, topic)
-        own = topic.endswith(f".{run.name}")  # it has read such a topic from the very first record on
+        own = topic.endswith(f".{run.name}")  # such a topic is read from offset 0
         unread = run.start.get(topic) or [0 if own else first for first in kept]
         first = [begun if at is None else at for begun, at in zip(unread, done, strict=True)]
         found += _gaps_between(topic, first, kept)
