@@ -14,9 +14,9 @@ from __future__ import annotations
 import statistics
 import sys
 
-from tests.bench.crawler_contenders import CONTENDERS, IN_FLIGHT, contend
-from tests.bench.crawler_peers import PEERS, missing_peers, version
-from tests.bench.crawler_server import PER_SITE, Server, page
+from tests.bench.peers.crawler_contenders import CONTENDERS, IN_FLIGHT, contend
+from tests.bench.peers.crawler_peers import PEERS, missing_peers, version
+from tests.bench.peers.crawler_server import PER_SITE, Server, page
 from tests.bench.timing import apart, argument
 
 GOALS = (

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from stream.embedded.database import DATABASE
 from stream.processing.metrics import Metrics
-from tests.bench.crawler_contenders import IN_FLIGHT, await_pages, crawling
-from tests.bench.crawler_server import PER_SITE, Server
+from tests.bench.peers.crawler_contenders import IN_FLIGHT, await_pages, crawling
+from tests.bench.peers.crawler_server import PER_SITE, Server
 from tests.bench.timing import argument, memory_mib
 
 _STEPS = 10

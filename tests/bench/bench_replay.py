@@ -47,7 +47,7 @@ from stream.schema.topics import FEATURES, HITS, SCORES, all_topics
 from tests.bench.timing import apart, argument, memory_mib
 from tests.conftest import data_root
 from tests.support.page_records import text_score
-from tests.support.webs import labelled_pages
+from tests.support.web.webs import labelled_pages
 
 PARTITIONS = 24
 SAMPLE = 300  # pages that are measured

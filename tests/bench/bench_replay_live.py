@@ -38,7 +38,7 @@ from tests.bench.bench_replay import PARTITIONS, fill, generated
 from tests.bench.timing import apart, argument
 from tests.conftest import data_root
 from tests.support.farm import Farm
-from tests.support.webs import HTML_HEADERS, labelled_pages
+from tests.support.web.webs import HTML_HEADERS, labelled_pages
 
 SITES = 100
 DELAYS_S = (8, 19)  # between two pages of a site, each its own: so their pages come evenly, about 8 a second

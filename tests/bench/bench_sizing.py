@@ -16,7 +16,7 @@ from stream.log.contract import Log
 from tests.conftest import data_root
 from tests.support.farm import ROLES, Farm, write_hits
 from tests.support.waiting import wait_until
-from tests.support.webs import Web, labelled_pages
+from tests.support.web.webs import Web, labelled_pages
 
 TICKS = os.sysconf("SC_CLK_TCK")
 MILLION = 1_000_000

@@ -18,7 +18,7 @@ import numpy as np
 from farmwatch.demo.server import LoopbackWeb
 from tests.conftest import data_root
 from tests.support.farm import Farm, write_hits
-from tests.support.webs import sample_web
+from tests.support.web.webs import sample_web
 
 SITES, MEAN, TIMEOUT_S = 32, 6, 300.0  # of the 60 sites 30 are LLM sites
 SHARES = (0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.5, 0.6, 0.8)

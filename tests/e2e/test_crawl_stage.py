@@ -14,8 +14,8 @@ from aiohttp import web
 
 from crawler.crawl_stage import frontier_left
 from crawler.settings import CrawlSettings
-from tests.support.crawl_driver import Driver, Store, crawl, driving, hits_of, same_on_every_run, settings_for
-from tests.support.loopback import Reply, Web, page, redirect
+from tests.support.web.crawl_driver import Driver, Store, crawl, driving, hits_of, same_on_every_run, settings_for
+from tests.support.web.loopback import Reply, Web, page, redirect
 
 SITES = [f"site{n}.test" for n in range(6)]
 

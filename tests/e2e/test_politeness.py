@@ -36,8 +36,8 @@ import pytest
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from stream.schema.records import Page
-from tests.support.crawl_process import Crawl
-from tests.support.raw_web import RawWeb, Seen, Visit, reply
+from tests.support.web.crawl_process import Crawl
+from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 
 HOSTS, ADDRESSES, DOMAINS, SHARED = 500, 50, 100, 10
 TOLERANCE_S = 0.05  # and as long as this machine was late at worst, up to half of the least delay

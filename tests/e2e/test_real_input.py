@@ -33,8 +33,8 @@ from stream.schema.control import Control
 from stream.schema.records import SiteState, Verdict
 from tests.support.farm import Farm, Outcome, write_hits
 from tests.support.kafka_broker import broker
-from tests.support.replay_world import rows_of, verdicts_of
-from tests.support.webs import Web, labelled_pages, sample_web
+from tests.support.runs.replay_world import rows_of, verdicts_of
+from tests.support.web.webs import Web, labelled_pages, sample_web
 
 pytestmark = [pytest.mark.data, pytest.mark.kafka]
 HITS_ONLY = {"crawl.use_links": "false", "crawl.use_sitemaps": "false"}  # the served web has these pages and no others

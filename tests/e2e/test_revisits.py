@@ -6,10 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 from crawler.web.hits_file import make_hit
-from tests.support.crawl_driver import patient_settings
-from tests.support.crawl_process import Crawl
-from tests.support.raw_web import RawWeb, Visit, head, reply
 from tests.support.waiting import wait_until
+from tests.support.web.crawl_driver import patient_settings
+from tests.support.web.crawl_process import Crawl
+from tests.support.web.raw_web import RawWeb, Visit, head, reply
 
 SITES = [f"again{n}.site{n}.test" for n in range(100)]
 DATE = "Sat, 01 Aug 2026 10:00:00 GMT"

@@ -30,8 +30,8 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Hit, Record, Score, ScoreRequest, SiteState, Verdict, decode, encode
 from stream.schema.roles import Role
 from stream.schema.topics import HITS, REPLAY_REQUESTS, SCORE_REQUESTS, SCORES, SITES, VERDICTS
-from tests.support.cutover_world import roles_at_work
 from tests.support.pairs import Pair, build_pair
+from tests.support.runs.cutover_world import roles_at_work
 from tests.support.waiting import wait_until
 
 SITE = "a.example"

@@ -20,9 +20,9 @@ from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.records import Features, Page, SiteState, Verdict, decode
 from stream.schema.topics import FEATURES, HITS, PAGES, SITES, VERDICTS, all_topics
-from tests.support.crawl_driver import hits_of, settings_for
-from tests.support.loopback import Web
 from tests.support.stage_work import put, records, work_all
+from tests.support.web.crawl_driver import hits_of, settings_for
+from tests.support.web.loopback import Web
 
 SITE = "river.test"
 SETTINGS = MeasureSettings(workers=1)

@@ -24,10 +24,10 @@ from farmwatch.labels.labelled_pages import LabelledPages
 from filters.settings import MeasureSettings
 from filters.site_memory.measurer import Measurer
 from stream.schema.records import Features, Hit, Page
-from tests.support.crawl_driver import Driver, Store, hits_of, settings_for
 from tests.support.front_door import article_html
-from tests.support.loopback import Reply, Web, redirect
-from tests.support.warc_check import Read, assert_clean, finished, read_all
+from tests.support.web.crawl_driver import Driver, Store, hits_of, settings_for
+from tests.support.web.loopback import Reply, Web, redirect
+from tests.support.web.warc_check import Read, assert_clean, finished, read_all
 
 HTML_TYPE = {"Content-Type": "text/html"}
 SAME = [

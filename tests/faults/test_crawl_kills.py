@@ -23,10 +23,10 @@ from warcio.archiveiterator import ArchiveIterator
 from crawler.settings import CrawlSettings
 from crawler.web.hits_file import make_hit
 from farmwatch.audit.audit import audit
-from tests.support.crawl_driver import patient_settings
-from tests.support.crawl_process import Crawl
 from tests.support.kafka_broker import Broker
-from tests.support.raw_web import RawWeb, Visit, reply
+from tests.support.web.crawl_driver import patient_settings
+from tests.support.web.crawl_process import Crawl
+from tests.support.web.raw_web import RawWeb, Visit, reply
 
 SITES = [f"kill{n}.site{n}.test" for n in range(24)]
 PAGES = 36  # of a site

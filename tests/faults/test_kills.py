@@ -14,7 +14,7 @@ from crawler.crawl_stage import frontier_left
 from farmwatch.demo.server import LoopbackWeb
 from tests.support.farm import PARTITIONS, Farm, Outcome, write_hits
 from tests.support.kafka_broker import Broker
-from tests.support.webs import Web, sample_web
+from tests.support.web.webs import Web, sample_web
 
 pytestmark = [pytest.mark.data, pytest.mark.xdist_group("kills")]
 

@@ -34,8 +34,8 @@ from tests.support.extraction_here import extract_here
 from tests.support.front_door import article_html
 from tests.support.kafka_broker import broker
 from tests.support.page_records import fetched_page
-from tests.support.replay_process import PATIENCE_S, Command, Dies, flags_of
-from tests.support.replay_world import (
+from tests.support.runs.replay_process import PATIENCE_S, Command, Dies, flags_of
+from tests.support.runs.replay_world import (
     DETECTOR,
     PARTITIONS,
     LiveWorld,

@@ -41,7 +41,7 @@ from tests.hostile.answers import (
     turns,
 )
 from tests.hostile.internet import INTRANET
-from tests.support.raw_web import head, reply
+from tests.support.web.raw_web import head, reply
 
 BODIES = [
     on_page("gzip-bomb", FETCHED, packed(gzip_bomb, "gzip"), truncated=True),

@@ -39,8 +39,8 @@ from tests.hostile.answers import (
     turns,
 )
 from tests.hostile.internet import INTRANET
-from tests.support.loopback_dns import NXDOMAIN, SERVFAIL, Zone
-from tests.support.raw_web import Visit, head, reply
+from tests.support.web.loopback_dns import NXDOMAIN, SERVFAIL, Zone
+from tests.support.web.raw_web import Visit, head, reply
 
 TRAPS = [
     Attack(

@@ -12,8 +12,8 @@ from typing import Any
 import brotli
 
 from tests.hostile.internet import INTRANET
-from tests.support.loopback_dns import Zone
-from tests.support.raw_web import Handler, Visit, head, reply
+from tests.support.web.loopback_dns import Zone
+from tests.support.web.raw_web import Handler, Visit, head, reply
 
 DOMAIN = "hostile.test"
 DRIP_S = 0.15

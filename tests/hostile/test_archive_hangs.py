@@ -12,10 +12,10 @@ import zstandard
 from crawler.warc.pages import ArchivedPage, Skipped, pages_of
 from crawler.web.hits_file import make_hit
 from tests.hostile.answers import TEXT, endless, silent
-from tests.support.crawl_driver import patient_settings
-from tests.support.crawl_process import Crawl
-from tests.support.raw_web import RawWeb, Visit, head, reply
-from tests.support.warc_check import assert_clean, finished, read_all
+from tests.support.web.crawl_driver import patient_settings
+from tests.support.web.crawl_process import Crawl
+from tests.support.web.raw_web import RawWeb, Visit, head, reply
+from tests.support.web.warc_check import assert_clean, finished, read_all
 
 DECENT = [f"decent{n}.test" for n in range(3)]
 PAGES = [f"/{n}" for n in range(8)]

@@ -27,9 +27,9 @@ from tests.hostile.against_http import BODIES, CONTENT, LENGTHS, REDIRECTS, STAT
 from tests.hostile.against_ways import HUBBED, HUBS, NAMES, ROBOTS, TRAPS, hubbed
 from tests.hostile.answers import WAY_THERE, Attack
 from tests.hostile.internet import INTRANET, PUBLIC, Certificates
-from tests.support.crawl_process import Crawl
-from tests.support.loopback_dns import LoopbackDns, Zone
-from tests.support.raw_web import RawWeb, Seen, Visit, reply
+from tests.support.web.crawl_process import Crawl
+from tests.support.web.loopback_dns import LoopbackDns, Zone
+from tests.support.web.raw_web import RawWeb, Seen, Visit, reply
 
 # Each attack is its own host under hostile.test, with a robots.txt that allows everything unless that is the attack.
 ATTACKS = [*BODIES, *LENGTHS, *WIRE, *CONTENT, *TRAPS, *ROBOTS, *HUBS, *STATUSES, *REDIRECTS, *NAMES, *TLS]

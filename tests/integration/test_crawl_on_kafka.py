@@ -13,11 +13,11 @@ from aiohttp.web import Request, Response, StreamResponse
 from crawler.frontier.rows import SiteRow, site_key, unpack
 from stream.log.contract import partition_of
 from stream.schema.topics import FRONTIER_STORE
-from tests.support.crawl_driver import hits_of, settings_for
-from tests.support.crawl_process import FIRST, PARTITIONS, Crawl
 from tests.support.kafka_broker import broker
-from tests.support.loopback import Web, page
 from tests.support.waiting import wait_until
+from tests.support.web.crawl_driver import hits_of, settings_for
+from tests.support.web.crawl_process import FIRST, PARTITIONS, Crawl
+from tests.support.web.loopback import Web, page
 
 pytestmark = pytest.mark.kafka
 

@@ -12,7 +12,7 @@ from farmwatch.daemon.deleted_groups import RereadingGroup, find_rereading_group
 from stream.log.contract import At, CleanupPolicy, Commit, Log, Output, Topic, TopicSize, wall_ms
 from stream.schema.roles import Role
 from stream.schema.topics import FEATURES, HITS, SCORES, VERDICTS
-from tests.support.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages
+from tests.support.runs.replay_world import PARTITIONS, LiveWorld, config_of, features_of_pages
 from tests.support.worlds import KafkaWorld, World, settle
 
 SITES, PAGES = 3, 4

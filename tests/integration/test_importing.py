@@ -12,7 +12,7 @@ from crawler.warc.pages import pages_of
 from farmwatch.crawl.archive_import import ImportSummary, import_pages
 from stream.log.contract import Log
 from stream.schema.topics import HITS, PAGES, all_topics
-from tests.support.warc_check import write
+from tests.support.web.warc_check import write
 from tests.support.worlds import World
 
 PARTITIONS = 2

@@ -17,7 +17,7 @@ from replay.runs.site_table import counts_of, read_rows
 from stream.log.contract import Log
 from stream.processing.heartbeat import beat
 from stream.schema.control import Control
-from tests.support.replay_world import (
+from tests.support.runs.replay_world import (
     DETECTOR,
     OTHER_DETECTOR,
     PARTITIONS,

@@ -8,7 +8,7 @@ from crawler.sources.settings import BraveSettings
 from crawler.sources.source import Query
 from stream.log.contract import CleanupPolicy, Topic
 from stream.schema.topics import CONTROL, HITS
-from tests.support.search_desk import PARTITIONS, Desk, answer
+from tests.support.web.search_desk import PARTITIONS, Desk, answer
 from tests.support.worlds import World
 
 QUERIES = [Query(f"q{n}", f"garden {n}") for n in range(4)]

@@ -29,8 +29,8 @@ from tests.ops.servers import Alertmanager, Prometheus
 from tests.support.farm import Farm
 from tests.support.kafka_broker import free_ports
 from tests.support.paths import ROOT
-from tests.support.search_engines import SEARXNG, Engine, says
 from tests.support.waiting import wait_until
+from tests.support.web.search_engines import SEARXNG, Engine, says
 
 PACE = Pace(faster=20_000)  # each window is that of some scrapes
 _PATIENCE_S = 120

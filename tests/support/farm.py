@@ -25,7 +25,7 @@ from stream.log.contract import Log
 from stream.processing.heartbeat import is_heartbeat
 from stream.schema.records import Score, SiteState, Verdict, decode
 from stream.schema.topics import SCORES, SITES, VERDICTS
-from tests.support.webs import Web
+from tests.support.web.webs import Web
 
 ROLES = ("crawl", "measure", "judge", "score", "tally")
 PARTITIONS = 4

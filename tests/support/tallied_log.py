@@ -14,9 +14,9 @@ from stream.log.contract import Output, partition_of
 from stream.schema.records import Features, Hit, Page, Record, Score, ScoreRequest, SiteState, Verdict, encode
 from stream.schema.runs import Run
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORE_REQUESTS, SCORES, SITES, VERDICTS
-from tests.support.cutover_world import DETECTOR, CutoverWorld
 from tests.support.front_door import PARTITIONS
 from tests.support.page_records import text_score
+from tests.support.runs.cutover_world import DETECTOR, CutoverWorld
 
 SITES_MADE, LLM_SITES, PAGES_EACH = 24, 3, 16
 DAY_MS = 86_400_000

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.loopback import Web
-from tests.support.loopback_dns import LoopbackDns
+from tests.support.web.loopback import Web
+from tests.support.web.loopback_dns import LoopbackDns
 
 
 @pytest.fixture

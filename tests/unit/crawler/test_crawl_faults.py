@@ -14,8 +14,8 @@ from crawler.robots.rules import RobotsRules
 from crawler.web.links import internal_links
 from stream.log.contract import partition_of
 from stream.log.errors import LogUnavailable
-from tests.support.crawl_driver import Store, crawl, driving, hits_of, same_on_every_run, settings_for
-from tests.support.loopback import Reply, Web, page
+from tests.support.web.crawl_driver import Store, crawl, driving, hits_of, same_on_every_run, settings_for
+from tests.support.web.loopback import Reply, Web, page
 
 SITES = [f"site{n}.test" for n in range(3)]
 ASKED = hits_of(*(f"http://{site}/hit/{n}" for n in range(3) for site in SITES))

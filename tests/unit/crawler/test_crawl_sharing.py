@@ -16,7 +16,7 @@ from stream.processing.metrics import Meter
 from stream.processing.stage import Context
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit
-from tests.support.crawl_driver import Committed, Store, driving, hits_of, settings_for
+from tests.support.web.crawl_driver import Committed, Store, driving, hits_of, settings_for
 
 NOWHERE = settings_for("127.0.0.1:1")
 

@@ -12,8 +12,8 @@ from crawler.fetch.jobs import Job, RequestKind
 from crawler.frontier.rows import site_key
 from stream.log.sql_state import MemoryState
 from stream.schema.records import Decision, Hit
-from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import SETTINGS, Site, begun, fail, status, with_hits
+from tests.support.web.crawl_driver import hits_of
+from tests.support.web.frontier_site import SETTINGS, Site, begun, fail, status, with_hits
 
 NOW = 1_000_000
 A, B = "http://a.test/1", "http://a.test/2"

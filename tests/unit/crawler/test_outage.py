@@ -11,8 +11,8 @@ from structlog.testing import capture_logs
 
 from crawler.fetch.address_guard import resolved
 from crawler.settings import CrawlSettings
-from tests.support.crawl_driver import crawl, driving, hits_of, settings_for
-from tests.support.loopback import Web, page
+from tests.support.web.crawl_driver import crawl, driving, hits_of, settings_for
+from tests.support.web.loopback import Web, page
 
 SITES = [f"site{n}.test" for n in range(6)]
 HITS = hits_of(*(f"http://{site}/{n}" for n in range(2) for site in SITES))

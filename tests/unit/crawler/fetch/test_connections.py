@@ -24,11 +24,11 @@ from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchOutcome, FetchResult
 from crawler.fetch.thread import ClaimResult, FetchThread
 from crawler.settings import CrawlSettings
-from tests.support.crawl_driver import settings_for
-from tests.support.fetching import fetch, fetch_all, job_for
-from tests.support.loopback import Web, page, redirect
-from tests.support.loopback_dns import A, LoopbackDns, Zone
 from tests.support.paths import ROOT
+from tests.support.web.crawl_driver import settings_for
+from tests.support.web.fetching import fetch, fetch_all, job_for
+from tests.support.web.loopback import Web, page, redirect
+from tests.support.web.loopback_dns import A, LoopbackDns, Zone
 
 pytestmark = pytest.mark.slow
 

@@ -15,8 +15,8 @@ import pytest
 from crawler.errors import BadCrawlSettings, UnresolvedHost
 from crawler.fetch.dns_cache import FAILURE_S, HOSTS, DnsCache
 from crawler.settings import CrawlSettings
-from tests.support.dns_faults import FAULTS, truncated
-from tests.support.loopback_dns import SERVFAIL, A, LoopbackDns, Zone
+from tests.support.web.dns_faults import FAULTS, truncated
+from tests.support.web.loopback_dns import SERVFAIL, A, LoopbackDns, Zone
 
 pytestmark = pytest.mark.slow
 T = TypeVar("T")

@@ -12,9 +12,9 @@ import pytest
 from crawler.fetch.exchange import ERROR_CAP_BYTES, TDMREP_CAP_BYTES, tls_reason
 from crawler.fetch.jobs import Capture, FetchOutcome, FetchResult, RequestKind
 from tests.hostile.internet import Certificates
-from tests.support.crawl_driver import settings_for
-from tests.support.fetching import HTML, endless, fetch, fetch_all, fetch_from, job_for
-from tests.support.loopback import Reply, Web, redirect
+from tests.support.web.crawl_driver import settings_for
+from tests.support.web.fetching import HTML, endless, fetch, fetch_all, fetch_from, job_for
+from tests.support.web.loopback import Reply, Web, redirect
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 DATE = "Tue, 01 Sep 2026 10:00:00 GMT"

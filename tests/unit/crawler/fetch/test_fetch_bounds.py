@@ -15,9 +15,9 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
 from crawler.fetch.thread import FetchThread
-from tests.support.crawl_driver import settings_for
-from tests.support.fetching import fetch, fetch_all, job_for
-from tests.support.loopback import Handler, Reply, Web, page, raw, redirect
+from tests.support.web.crawl_driver import settings_for
+from tests.support.web.fetching import fetch, fetch_all, job_for
+from tests.support.web.loopback import Handler, Reply, Web, page, raw, redirect
 
 
 @pytest.mark.parametrize("kind", [RequestKind.PAGE, RequestKind.SITEMAP, RequestKind.TDMREP])

@@ -13,9 +13,9 @@ from crawler.errors import NoContact
 from crawler.fetch.fetcher import Fetcher
 from crawler.fetch.jobs import FetchOutcome, FetchResult, RequestKind
 from crawler.settings import CrawlSettings
-from tests.support.crawl_driver import settings_for
-from tests.support.fetching import HTML, endless, fetch, fetch_all, fetch_from, job_for
-from tests.support.loopback import Handler, Reply, Web, page, raw, redirect
+from tests.support.web.crawl_driver import settings_for
+from tests.support.web.fetching import HTML, endless, fetch, fetch_all, fetch_from, job_for
+from tests.support.web.loopback import Handler, Reply, Web, page, raw, redirect
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
 

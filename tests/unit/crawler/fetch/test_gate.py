@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from crawler.fetch.gate import HostGate
-from tests.support.crawl_driver import patient_settings
+from tests.support.web.crawl_driver import patient_settings
 
 
 class Time:

@@ -8,8 +8,8 @@ import pytest
 
 from crawler.fetch.jobs import ABSENT, REDIRECTED, FetchOutcome, RequestKind
 from crawler.fetch.request_labels import STATUSES, WORDS, expected, reason_label, status_label
-from tests.support.crawl_driver import driving, hits_of, settings_for
-from tests.support.loopback import Handler, Reply, Web, page, raw, redirect
+from tests.support.web.crawl_driver import driving, hits_of, settings_for
+from tests.support.web.loopback import Handler, Reply, Web, page, raw, redirect
 from tests.unit.crawler.test_reasons import used
 
 

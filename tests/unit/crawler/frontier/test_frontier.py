@@ -10,8 +10,8 @@ from crawler.fetch.jobs import RequestKind
 from crawler.frontier.report import queued_pages
 from crawler.robots.rules import RobotsRules
 from crawler.web.sitemaps import SitemapFile
-from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import Site, begun, fail, hits_at, status, with_hits
+from tests.support.web.crawl_driver import hits_of
+from tests.support.web.frontier_site import Site, begun, fail, hits_at, status, with_hits
 
 
 def test_robots_first_then_hits_in_order_then_sitemap() -> None:

@@ -27,8 +27,8 @@ from crawler.frontier.statuses import Status
 from crawler.web.sitemaps import SitemapFile
 from crawler.web.urls import page_bytes
 from stream.schema.records import Decision
-from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import Site, fail, status
+from tests.support.web.crawl_driver import hits_of
+from tests.support.web.frontier_site import Site, fail, status
 
 SITES = ("a.test", "b.test")
 DAY_MS = 86_400_000

@@ -14,8 +14,8 @@ from crawler.frontier.rows import TOTALS_KEY, SiteRow, Totals, pack
 from crawler.frontier.statuses import Status
 from crawler.settings import CrawlSettings
 from stream.text.registrable_domain import registrable_domain
-from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import Site, begun, fail, status, with_hits
+from tests.support.web.crawl_driver import hits_of
+from tests.support.web.frontier_site import Site, begun, fail, status, with_hits
 
 FORBIDDING = b"User-agent: *\nDisallow: /forbidden\n"
 

@@ -11,8 +11,8 @@ from crawler.frontier.rows import UrlRow, revisit_prefix, unpack, url_key
 from crawler.frontier.statuses import Status
 from crawler.web.sitemaps import SitemapFile
 from crawler.web.urls import fetch_id, page_bytes
-from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import Site, hits_at, status
+from tests.support.web.crawl_driver import hits_of
+from tests.support.web.frontier_site import Site, hits_at, status
 
 DAY_S = 86_400.0
 MONTH_MS = 30 * 86_400_000

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from crawler.fetch.jobs import FetchOutcome, RequestKind
-from tests.support.frontier_site import begun, fail, hits_at, status, with_hits
+from tests.support.web.frontier_site import begun, fail, hits_at, status, with_hits
 
 BUSY = status(429)
 

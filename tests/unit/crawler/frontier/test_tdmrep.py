@@ -8,7 +8,7 @@ import pytest
 
 from crawler.fetch.jobs import FetchOutcome, RequestKind
 from crawler.frontier.rows import robots_key, sitemap_key, tdm_key
-from tests.support.frontier_site import begun, fail, hits_at, status, with_hits
+from tests.support.web.frontier_site import begun, fail, hits_at, status, with_hits
 
 RESERVING = b'[{"location": "/mine/*", "tdm-reservation": 1}]'
 SIGNAL = "well-known:tdm-reservation"

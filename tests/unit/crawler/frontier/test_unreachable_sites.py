@@ -6,8 +6,8 @@ import pytest
 
 from crawler.fetch.jobs import FetchOutcome, RequestKind
 from crawler.web.urls import fetch_id
-from tests.support.crawl_driver import hits_of
-from tests.support.frontier_site import Site, begun, fail, hits_at, status, with_hits
+from tests.support.web.crawl_driver import hits_of
+from tests.support.web.frontier_site import Site, begun, fail, hits_at, status, with_hits
 
 DAY_MS = 86_400_000
 

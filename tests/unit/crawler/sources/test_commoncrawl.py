@@ -19,7 +19,7 @@ from crawler.warc.pages import ArchivedPage, pages_of
 from stream.memory.log import MemoryLog
 from stream.schema.records import Page, decode
 from stream.schema.topics import PAGES, all_topics
-from tests.support.search_desk import PARTITIONS, Desk, answer
+from tests.support.web.search_desk import PARTITIONS, Desk, answer
 
 SOURCE = CommonCrawl(CommonCrawlSettings(crawl="CC-MAIN-2026-43"), CrawlSettings())
 FILE = "crawl-data/CC-MAIN-2026-43/segments/1/warc/CC-MAIN-1.warc.gz"

@@ -11,7 +11,7 @@ import pytest
 
 from crawler.sources.http_client import SourceClient
 from crawler.sources.source import BadAnswer, SourceAnswer, SourceBusy, SourceError, SourceRefused, SourceRequest
-from tests.support.search_engines import Asked, Engine, Reply, says
+from tests.support.web.search_engines import Asked, Engine, Reply, says
 
 KEY = "s3cr3t-0f-the-test"
 

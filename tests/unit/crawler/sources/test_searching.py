@@ -24,7 +24,7 @@ from stream.memory.log import MemoryLog
 from stream.opening import open_log
 from stream.schema.topics import CONTROL, all_topics
 from tests.support.paths import ROOT
-from tests.support.search_desk import NOON, PARTITIONS, Desk, answer
+from tests.support.web.search_desk import NOON, PARTITIONS, Desk, answer
 
 pytestmark = pytest.mark.slow
 
@@ -167,7 +167,7 @@ def test_processes_beside_each_other_do_not_overdraw_a_quota(tmp_path: Path) -> 
         "import sys; from functools import partial; from pathlib import Path\n"
         "from crawler.sources.brave import Brave; from crawler.sources.ledger import file_lock\n"
         "from crawler.sources.settings import BraveSettings; from crawler.sources.source import Query\n"
-        "from stream.opening import open_log; from tests.support.search_desk import Desk, answer\n"
+        "from stream.opening import open_log; from tests.support.web.search_desk import Desk, answer\n"
         "mine = BraveSettings(rate=100.0, quota_day=20)\n"
         "desk = Desk(open_log(sys.argv[1]), Brave(mine, 'key'), mine, lambda _: answer({}))\n"
         "desk.exclusive = partial(file_lock, Path(sys.argv[2]))\n"

@@ -38,7 +38,7 @@ from crawler.sources.source import (
     SourceError,
     SourceRefused,
 )
-from tests.support.search_engines import BRAVE, BRAVE_LIMITS, MARGINALIA, MOJEEK, SEARXNG
+from tests.support.web.search_engines import BRAVE, BRAVE_LIMITS, MARGINALIA, MOJEEK, SEARXNG
 
 KEY = "s3cr3t-0f-the-test"
 ENVIRONMENT = dict.fromkeys(("BRAVE_API_KEY", "MOJEEK_API_KEY", "MARGINALIA_API_KEY", "MINE_KEY"), KEY)

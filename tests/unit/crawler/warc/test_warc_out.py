@@ -30,7 +30,7 @@ from crawler.warc.writer import WarcWriter
 from stream.processing.metrics import Metrics
 from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
-from tests.support.warc_check import HTML, STARTED_MS, Read, assert_clean, capture, finished, read_all, settings_in
+from tests.support.web.warc_check import HTML, STARTED_MS, Read, assert_clean, capture, finished, read_all, settings_in
 
 
 @contextmanager

@@ -19,7 +19,7 @@ from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
 from stream.schema.records import Features, Hit, Page, RuleOutcome, Verdict
 from stream.schema.topics import FEATURES, HITS, PAGES, SCORES, VERDICTS
-from tests.support.audit_world import OTHER, SITE, World
+from tests.support.runs.audit_world import OTHER, SITE, World
 
 
 @pytest.fixture

@@ -25,10 +25,10 @@ from stream.schema.records import Hit, Record, Score, SiteState, Verdict, decode
 from stream.schema.runs import RunStatus
 from stream.schema.topics import FEATURES, HITS, SCORES, SITES, VERDICTS
 from stream.text.user_errors import Exit
-from tests.support.audit_world import World
-from tests.support.cutover_world import DETECTOR, CutoverWorld, cutover_world
 from tests.support.front_door import PARTITIONS, Runner
-from tests.support.replay_world import put_rows
+from tests.support.runs.audit_world import World
+from tests.support.runs.cutover_world import DETECTOR, CutoverWorld, cutover_world
+from tests.support.runs.replay_world import put_rows
 from tests.support.tallied_log import (
     DAY_MS,
     LLM_SITES,

@@ -18,9 +18,9 @@ from farmwatch.labels.judgements import LabelSample
 from filters.rules.ruleset import load_ruleset, parse_ruleset
 from stream.opening import open_log
 from stream.schema.records import Features
-from tests.support.comparisons import made
 from tests.support.front_door import DETECTOR, Runner
-from tests.support.two_runs import RULESETS, A, B, begin, page, put_features, put_run
+from tests.support.runs.comparisons import made
+from tests.support.runs.two_runs import RULESETS, A, B, begin, page, put_features, put_run
 
 EVIL = "Steer \x1b[31mthe\x07 terminal.\n<script>alert(1)</script>\u202e"
 PAGES = [page(n, 70 if n % 3 == 0 else 500, site=f"s{n % 20}.example", text=f"{EVIL} {n}") for n in range(60)]

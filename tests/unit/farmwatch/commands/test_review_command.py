@@ -14,7 +14,7 @@ from scoring.rates.settings import RateSettings
 from stream.opening import open_log
 from stream.text.user_errors import Exit, FarmwatchError
 from tests.support.front_door import DETECTOR, Runner
-from tests.support.two_runs import RULESETS, A, begin, page, put_features, put_run, site
+from tests.support.runs.two_runs import RULESETS, A, begin, page, put_features, put_run, site
 
 SITES, PAGES = 60, 5
 LLM = {f"s{n}.example" for n in range(0, SITES, 3)}  # a third

@@ -15,7 +15,7 @@ from stream.opening import open_log
 from stream.schema.topics import FRONTIER_STORE, HITS, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Ran, Runner
-from tests.support.loopback import Reply, Web, redirect
+from tests.support.web.loopback import Reply, Web, redirect
 
 _TEXT = """# ours
 User-agent: *

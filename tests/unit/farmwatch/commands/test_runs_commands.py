@@ -27,7 +27,7 @@ from stream.schema.records import SiteState, encode
 from stream.schema.runs import Alias, Cutover, RunStatus
 from stream.schema.topics import PAGES
 from tests.support.front_door import Ran, Runner
-from tests.support.replay_world import PARTITIONS, LiveWorld, live_world, put_rows, write_rules
+from tests.support.runs.replay_world import PARTITIONS, LiveWorld, live_world, put_rows, write_rules
 
 
 def replay(farmwatch: Runner, world: LiveWorld, *arguments: str) -> Ran:

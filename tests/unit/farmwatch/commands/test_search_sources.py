@@ -23,7 +23,8 @@ from stream.schema.records import Hit, decode
 from stream.schema.topics import HITS
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
-from tests.support.search_engines import (
+from tests.support.waiting import wait_until
+from tests.support.web.search_engines import (
     BRAVE,
     BRAVE_LIMITS,
     MARGINALIA,
@@ -35,7 +36,6 @@ from tests.support.search_engines import (
     Reply,
     says,
 )
-from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow
 

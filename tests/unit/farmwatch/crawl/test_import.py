@@ -30,8 +30,8 @@ from stream.schema.topics import HITS, PAGES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, Runner
 from tests.support.paths import ROOT
-from tests.support.warc_check import capture as captured
-from tests.support.warc_check import write
+from tests.support.web.warc_check import capture as captured
+from tests.support.web.warc_check import write
 
 
 def _known(log: Log) -> KnownHits:

@@ -19,7 +19,7 @@ from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.schema.topics import all_topics
 from stream.text.user_errors import Exit
-from tests.support.search_engines import BRAVE, Engine, says
+from tests.support.web.search_engines import BRAVE, Engine, says
 
 QUERIES = [Query("garden", "garden")]
 

@@ -19,8 +19,8 @@ from stream.schema.records import RatePoint, SiteState, encode
 from stream.schema.topics import CONTROL, DEAD_LETTERS, FEATURES, HITS, PAGES, RATES, SCORES, SITES, VERDICTS
 from stream.text.user_errors import Exit
 from tests.support.front_door import PARTITIONS, REFUSED_URL, SITE, URL, Runner
-from tests.support.two_runs import RULESETS as OF_RUN
-from tests.support.two_runs import A, B, begin, page, put_features, put_run
+from tests.support.runs.two_runs import RULESETS as OF_RUN
+from tests.support.runs.two_runs import A, B, begin, page, put_features, put_run
 
 NO_UTF8 = encode(SiteState(id="s", site="s", ruleset="xx")).replace(b"xx", b"\xff\xfe")
 

@@ -26,7 +26,7 @@ from stream.processing.heartbeat import HEADER, travelling
 from stream.schema.records import Features, SiteState, encode
 from stream.schema.runs import RunStatus
 from stream.text.user_errors import NotFound
-from tests.support.two_runs import (
+from tests.support.runs.two_runs import (
     DETECTOR,
     EXTRACTED,
     PARTITIONS,

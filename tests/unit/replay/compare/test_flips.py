@@ -18,7 +18,7 @@ from stream.memory.log import MemoryLog
 from stream.schema.records import Features
 from stream.schema.runs import features_of
 from stream.schema.topics import FEATURES
-from tests.support.two_runs import RULESETS, A, B, begin, page, put_features, put_run
+from tests.support.runs.two_runs import RULESETS, A, B, begin, page, put_features, put_run
 
 SHORT, GERMAN, REPEATS = 40, 8, 2  # pages that flip, by what flips them
 PAGES = [

@@ -16,7 +16,7 @@ from resiliparse.parse.html import HTMLTree, traverse_dom
 from replay.compare.comparison import Comparison, ShareChange, SiteFlip
 from replay.compare.report import POLICY, TEXT_CAP_CHARACTERS, plain, render, scale
 from scoring.rates.direct_share import TOO_FEW, DirectShare
-from tests.support.comparisons import change, empty, flip, made
+from tests.support.runs.comparisons import change, empty, flip, made
 
 Element = ElementTree.Element
 Colour = tuple[float, float, float]

@@ -37,7 +37,7 @@ from stream.schema.topics import HITS, PAGES, REPLAY_REQUESTS
 from stream.text.user_errors import RunRefused, UsageError
 from tests.support.extraction_here import extract_here
 from tests.support.front_door import article_html
-from tests.support.replay_world import (
+from tests.support.runs.replay_world import (
     OTHER_DETECTOR,
     PARTITIONS,
     LiveWorld,

@@ -22,8 +22,8 @@ from stream.memory.log import MemoryLog
 from stream.schema.records import Features, Hit, Page, SiteState, Verdict
 from stream.schema.topics import HITS, PAGES
 from tests.support.extraction_here import extract_here
-from tests.support.replay_world import LiveWorld, config_of, measuring_otherwise, output
-from tests.support.webs import HTML_HEADERS, sample_web
+from tests.support.runs.replay_world import LiveWorld, config_of, measuring_otherwise, output
+from tests.support.web.webs import HTML_HEADERS, sample_web
 from tests.support.worlds import KafkaWorld
 
 pytestmark = [pytest.mark.data, pytest.mark.xdist_group("labelled"), pytest.mark.slow]

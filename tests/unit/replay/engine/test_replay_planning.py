@@ -23,7 +23,7 @@ from stream.schema.records import Page
 from stream.schema.runs import RUN_NAME, Alias, Run
 from stream.schema.topics import FEATURES, PAGES
 from stream.text.user_errors import NotFound, RunRefused, UsageError
-from tests.support.replay_world import (
+from tests.support.runs.replay_world import (
     DETECTOR,
     OTHER_DETECTOR,
     PARTITIONS,

@@ -13,7 +13,7 @@ import pytest
 
 from stream.embedded.log import EmbeddedLog
 from stream.schema.runs import RunStatus
-from tests.support.replay_world import PARTITIONS, LiveWorld, live_world
+from tests.support.runs.replay_world import PARTITIONS, LiveWorld, live_world
 
 pytestmark = pytest.mark.slow
 

@@ -28,8 +28,8 @@ from stream.schema.records import Score, ScoreRequest
 from stream.schema.roles import Role
 from stream.schema.runs import RunStatus, names_of
 from stream.schema.topics import CONTROL, FEATURES, PAGES, SCORE_REQUESTS
-from tests.support import replay_world
-from tests.support.replay_world import (
+from tests.support.runs import replay_world
+from tests.support.runs.replay_world import (
     DETECTOR,
     OTHER_DETECTOR,
     PARTITIONS,

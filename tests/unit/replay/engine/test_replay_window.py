@@ -23,7 +23,7 @@ from stream.schema.control import Control
 from stream.schema.runs import Gap, Run
 from stream.schema.topics import FEATURES
 from stream.text.user_errors import UsageError
-from tests.support.replay_world import OTHER_DETECTOR, LiveWorld, config_of, features_of_pages
+from tests.support.runs.replay_world import OTHER_DETECTOR, LiveWorld, config_of, features_of_pages
 from tests.support.worlds import TestClock
 
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000

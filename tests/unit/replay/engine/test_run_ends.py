@@ -29,7 +29,7 @@ from stream.schema.runs import Run, RunStatus
 from stream.schema.topics import DEAD_LETTERS, FEATURES, PAGES, all_topics
 from stream.text.user_errors import Exit
 from tests.support.front_door import Runner
-from tests.support.replay_world import (
+from tests.support.runs.replay_world import (
     DETECTOR,
     LiveWorld,
     count_writers,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cutover_world import CutoverWorld, cutover_world
+from tests.support.runs.cutover_world import CutoverWorld, cutover_world
 
 
 @pytest.fixture

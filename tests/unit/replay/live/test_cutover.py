@@ -25,9 +25,9 @@ from stream.schema.control import Control, ControlWriter, exclusive
 from stream.schema.records import SiteState, encode
 from stream.schema.runs import Alias, Gap, Run, RunStatus
 from stream.text.user_errors import Exit, FarmwatchError, NotFound
-from tests.support.cutover_world import CutoverWorld, config_of
 from tests.support.front_door import PARTITIONS, Runner
-from tests.support.replay_world import count_writers, put_rows
+from tests.support.runs.cutover_world import CutoverWorld, config_of
+from tests.support.runs.replay_world import count_writers, put_rows
 
 
 @pytest.fixture(autouse=True)

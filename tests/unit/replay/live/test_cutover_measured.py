@@ -14,8 +14,8 @@ from stream.processing.metrics import Metrics
 from stream.schema.records import Features, decode
 from stream.schema.roles import Role
 from stream.schema.runs import Run, RunNames
-from tests.support.cutover_world import CutoverWorld
 from tests.support.front_door import PARTITIONS
+from tests.support.runs.cutover_world import CutoverWorld
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow

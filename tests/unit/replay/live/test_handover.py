@@ -23,8 +23,8 @@ from scoring.sites.stored_method import method_of_text, text_of_method
 from stream.processing.metrics import Metrics
 from stream.schema.roles import Role
 from stream.schema.runs import Alias, RunNames, shown_run
-from tests.support.cutover_world import DETECTOR, OTHER, CutoverWorld
-from tests.support.replay_world import put_rows
+from tests.support.runs.cutover_world import DETECTOR, OTHER, CutoverWorld
+from tests.support.runs.replay_world import put_rows
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.slow

@@ -26,9 +26,9 @@ from stream.schema.records import Page, SiteState, decode, encode
 from stream.schema.runs import LIVE, Alias, RunStatus, names_of
 from stream.schema.topics import PAGES
 from stream.text.user_errors import Exit
-from tests.support.cutover_world import DETECTOR, CutoverWorld, config_of
 from tests.support.front_door import PARTITIONS, Runner
-from tests.support.replay_world import put_rows
+from tests.support.runs.cutover_world import DETECTOR, CutoverWorld, config_of
+from tests.support.runs.replay_world import put_rows
 
 _ODD = "binoculars/a+b@2/bf16/512/none"
 

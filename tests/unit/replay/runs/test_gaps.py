@@ -17,7 +17,7 @@ from replay.runs.phases import topics_of
 from stream.schema.control import Control
 from stream.schema.runs import Gap
 from stream.schema.topics import FEATURES, PAGES
-from tests.support.replay_world import PARTITIONS, LiveWorld, live_world, pages_later
+from tests.support.runs.replay_world import PARTITIONS, LiveWorld, live_world, pages_later
 
 more_pages = partial(pages_later, sites=8, pages=10)
 

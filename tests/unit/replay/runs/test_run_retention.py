@@ -17,7 +17,7 @@ from stream.log.contract import wall_ms
 from stream.processing.metrics import Metrics
 from stream.schema.runs import LIVE, Alias, Run, RunStatus, features_of
 from stream.schema.topics import FEATURES, HITS, VERDICTS
-from tests.support.cutover_world import CutoverWorld, cutover_world
+from tests.support.runs.cutover_world import CutoverWorld, cutover_world
 
 DAY_MS = 86_400_000
 

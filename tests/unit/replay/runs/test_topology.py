@@ -21,7 +21,7 @@ from stream.schema.control import Control
 from stream.schema.records import ScoreRequest
 from stream.schema.runs import LIVE, Alias, Run, RunNames, features_of, names_of
 from stream.schema.topics import FEATURES, HITS, SCORES, all_topics
-from tests.support.replay_world import (
+from tests.support.runs.replay_world import (
     DETECTOR,
     OTHER_DETECTOR,
     LiveWorld,

@@ -67,7 +67,7 @@ class Crawl:
 
     def start(self, member: str = FIRST) -> None:
         """Start a process. It shares the partitions with running ones of other names."""
-        command = [sys.executable, "-m", "tests.support.crawl_process", self.url, str(self.folder), member]
+        command = [sys.executable, "-m", "tests.support.web.crawl_process", self.url, str(self.folder), member]
         with self._output(member).open("ab") as output:
             self._processes[member] = subprocess.Popen(
                 command,

@@ -43,7 +43,7 @@ from tests.support.extraction_here import extract_here
 from tests.support.front_door import PARTITIONS, article_html
 from tests.support.kafka_broker import broker
 from tests.support.page_records import fetched_page
-from tests.support.replay_world import at_end, put_rows, run_stage
+from tests.support.runs.replay_world import at_end, put_rows, run_stage
 
 DETECTOR = "some-detector/1/x"
 OTHER = "notes"  # a ruleset that differs from the default one

@@ -15,7 +15,7 @@ from stream.log.contract import Log, Output, Topic, partition_of
 from stream.schema.records import Features, Record, SiteState, encode
 from stream.schema.runs import LIVE, Alias, Run, RunStatus
 from stream.schema.topics import FEATURES, all_topics
-from tests.support.replay_world import put_rows
+from tests.support.runs.replay_world import put_rows
 
 PARTITIONS = 2
 DETECTOR = "some-detector/1"

@@ -15,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
-from tests.support.server_thread import ServerThread
+from tests.support.web.server_thread import ServerThread
 
 _HEAD_CAP = 65_536
 _TICK_S = 0.004

@@ -14,7 +14,7 @@ from crawler.fetch.jobs import FetchResult, Job, RequestKind
 from crawler.robots.rules import RobotsRules
 from crawler.settings import CrawlSettings
 from crawler.web.urls import host_of
-from tests.support.crawl_driver import settings_for
+from tests.support.web.crawl_driver import settings_for
 
 RULES = RobotsRules(b"User-agent: *\nDisallow: /private", "farmwatch")
 HTML = {"Content-Type": "text/html"}

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from aiohttp import web
 
-from tests.support.server_thread import ServerThread
+from tests.support.web.server_thread import ServerThread
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

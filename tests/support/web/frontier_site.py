@@ -12,7 +12,7 @@ from crawler.settings import CrawlSettings
 from stream.processing.metrics import Meter
 from stream.processing.state import KeyedState
 from stream.schema.records import Decision, Hit, Page
-from tests.support.crawl_driver import Committed, Store, hits_of
+from tests.support.web.crawl_driver import Committed, Store, hits_of
 
 SETTINGS = CrawlSettings(contact="a@example.org", page_budget=5, url_cap=20, ask_tdmrep=False, refetch_fetched_s=0.0)
 

@@ -34,11 +34,11 @@ from stream.processing.loop import StageLoop
 from stream.processing.metrics import Metrics
 from stream.schema.records import Page, encode
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS, PAGES, all_topics
-from tests.bench.crawler_peers import crawlee, scrapy
-from tests.bench.crawler_server import PER_SITE
+from tests.bench.peers.crawler_peers import crawlee, scrapy
+from tests.bench.peers.crawler_server import PER_SITE
 from tests.bench.timing import memory_mib
-from tests.support.crawl_driver import patient_settings
 from tests.support.waiting import wait_until
+from tests.support.web.crawl_driver import patient_settings
 
 IN_FLIGHT = 64
 PARTITIONS = 4

@@ -15,7 +15,7 @@ import tempfile
 from collections.abc import Callable
 from typing import Any, BinaryIO, ClassVar
 
-from tests.bench.crawler_server import PER_SITE, address
+from tests.bench.peers.crawler_server import PER_SITE, address
 
 PEERS = ("scrapy", "crawlee")
 IN_FLIGHT = 64

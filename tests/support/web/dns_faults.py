@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 
-from tests.support.loopback_dns import A, Spoil, Zone
+from tests.support.web.loopback_dns import A, Spoil, Zone
 
 _ADDRESS = ("192.0.2.9",)
 _FLAGS = 0x8180

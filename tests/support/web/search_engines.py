@@ -9,7 +9,7 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.support.server_thread import ServerThread
+from tests.support.web.server_thread import ServerThread
 
 
 @dataclass(frozen=True, slots=True)
