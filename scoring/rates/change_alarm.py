@@ -20,8 +20,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from scoring.rates.beta_binomial import Floats
 from scoring.rates.direct_share import ShareChanged
-from scoring.rates.mixture import CellCounts, Fit, Floats
+from scoring.rates.mixture import CellCounts, Fit
 
 FALSE_ALARMS = 0.05  # a year
 DAYS = 365  # of possible changes: of those before, all sites are one block

@@ -27,13 +27,11 @@ from statistics import NormalDist
 from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
+from scoring.rates.beta_binomial import Floats, Ints, LogTerm, log_beta_binomial
 from scoring.rates.intervals import Z95
 from stream.schema.records import SiteState
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 CellCounts = Mapping[tuple[int, int], float]  # (pages with a usable score, of them flagged) -> sites
 
 HUMAN_WEIGHT, LLM_WEIGHT = 0.5, 0.1  # of sites of known truth in the likelihood: by simulation, see docs
@@ -156,14 +154,6 @@ class _Cells(NamedTuple):
         return dict(zip(zip(self.n.tolist(), self.k.tolist(), strict=True), values.tolist(), strict=True))
 
 
-class _Term(NamedTuple):
-    """Log probabilities of cells, with gradients (c, 2) and Hessians (c, 2, 2) by log a, log b."""
-
-    value: Floats
-    gradient: Floats
-    hessian: Floats
-
-
 class _Point(NamedTuple):
     """The penalised log likelihood at `theta`, plus tilt times share."""
 
@@ -204,43 +194,6 @@ def estimate_share(
         known_influence=KnownSites(model.human.named(of_human), model.llm.named(of_llm)),
         known=known,
     )
-
-
-def log_beta_binomial(n: Ints, k: Ints, log_a: float, log_b: float) -> _Term:
-    """Log of BB(k | n, a, b) for cells (c,). Sums of logarithms, since lgamma loses digits where a is large."""
-    a, b, most = math.exp(log_a), math.exp(log_b), int(n.max(initial=0))
-    of_a, of_b, of_both = _sums(a, most), _sums(b, most), _sums(a + b, most)
-    m = n - k
-    ways = _log_choose(n, k)
-    by_a = a * (of_a.inverse[k] - of_both.inverse[n])
-    by_b = b * (of_b.inverse[m] - of_both.inverse[n])
-    mixed = a * b * of_both.square[n]
-    hessian = np.empty((len(n), 2, 2))
-    hessian[:, 0, 0] = by_a - a * a * (of_a.square[k] - of_both.square[n])
-    hessian[:, 1, 1] = by_b - b * b * (of_b.square[m] - of_both.square[n])
-    hessian[:, 0, 1] = hessian[:, 1, 0] = mixed
-    return _Term(ways + of_a.log[k] + of_b.log[m] - of_both.log[n], np.stack([by_a, by_b], axis=1), hessian)
-
-
-class _Sums(NamedTuple):
-    """Sums over i < j of log(x + i), 1 / (x + i) and 1 / (x + i)^2, for j = 0, 1, ..."""
-
-    log: Floats
-    inverse: Floats
-    square: Floats
-
-
-def _sums(x: float, most: int) -> _Sums:
-    terms = x + np.arange(most)
-    sums = np.zeros((3, most + 1))
-    np.cumsum([np.log(terms), 1 / terms, 1 / terms**2], axis=1, out=sums[:, 1:])
-    return _Sums(*sums)
-
-
-def _log_choose(n: Ints, k: Ints) -> Floats:
-    factorials = _sums(1.0, int(n.max(initial=0))).log
-    result: Floats = factorials[n] - factorials[k] - factorials[n - k]
-    return result
 
 
 class _Mixture:
@@ -385,7 +338,7 @@ class _Mixture:
                     break
         return here
 
-    def _branches(self, theta: Floats) -> tuple[_Term, _Term, Floats]:
+    def _branches(self, theta: Floats) -> tuple[LogTerm, LogTerm, Floats]:
         """The terms of a human and of an LLM site, and the posterior log odds of each cell."""
         human = log_beta_binomial(self._cells.n, self._cells.k, theta[0], theta[1])
         llm = log_beta_binomial(self._cells.n, self._cells.k, theta[2], theta[3])

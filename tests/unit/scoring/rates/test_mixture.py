@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from scoring.rates import mixture
-from scoring.rates.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share, log_beta_binomial
+from scoring.rates.beta_binomial import log_beta_binomial
+from scoring.rates.mixture import WIDE, CellCounts, Fit, KnownSites, estimate_share
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import betabinom
 
-from scoring.rates.mixture import Components, estimate_share, log_beta_binomial
+from scoring.rates.beta_binomial import log_beta_binomial
+from scoring.rates.mixture import Components, estimate_share
 from scoring.rates.reviewed_share import reviewed_share
 
 pytestmark = pytest.mark.slow
