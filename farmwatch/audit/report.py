@@ -13,7 +13,7 @@ from scoring.rates.split_rates import RateLine, Versions, rate_lines
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
-_ANY = "-"  # a site name; a rate only needs to know whether it is a canary
+_ANY = ""  # a name that no site has: its registrable domain is unknown, so it is no cluster
 
 
 @dataclass(frozen=True, slots=True)
