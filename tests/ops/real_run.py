@@ -151,10 +151,13 @@ def real_run(folder: Path) -> Iterator[RealRun]:
         }
         farm = held.enter_context(Farm(folder, f"sqlite:{folder / 'log'}", web, own))
         run = held.enter_context(watched(farm, folder, PACE))
-        farm.start(write_hits(folder, demo))
+        farm.start()
         held.callback(farm.stop)
         searching = ("search", "--source", "searxng", "--queries", str(queries), "--every", "1h")
-        run.until('up{role="tally"} == 1')
+        for role in Role:  # each counter is seen at 0 first: a rate needs the values before and after
+            run.until(f'count_over_time(farmwatch_build_info{{role="{role.value}"}}[5s]) > 1')
+        with command(farm, "search", "--hits", str(write_hits(folder, demo))) as adding:
+            assert adding.wait(_PATIENCE_S) == 0
         held.enter_context(command(farm, *searching))
         with farm.log() as log:
             log.append([Output(HITS, 0, b"x.example", b"no record")])
@@ -164,6 +167,7 @@ def real_run(folder: Path) -> Iterator[RealRun]:
         run.until("farmwatch_role_restarts_total > 0")
         run.until('farmwatch_share{bound="point",source!="all"}')
         run.until('farmwatch_canary_share{kind="site_tpr"}')
+        run.until('farmwatch:watched:ratio{share="classifiable"} offset 6s')
         replay = ("replay", "--ruleset", "notes", "--name", "notes", "--to", "follow")
         with command(farm, *replay, "--metrics-port", str(run.targets["replay"])):
             run.until("farmwatch_replay_eta_seconds")

@@ -51,7 +51,7 @@ def test_every_query_returns_data(run: RealRun) -> None:
         labels = {label for one in run.prometheus.history(text) for label in one["metric"]}
         if not run.prometheus.history(text) or not set(re.findall(r"{{(\w+)}}", legend)) <= labels:
             empty.append(f"{text} # {legend}")
-    assert empty == []
+    assert not empty, "\n".join(empty)
 
 
 def test_every_name_exists(run: RealRun) -> None:
