@@ -99,11 +99,11 @@ def tally(
 ) -> int:
     """Page scores to site verdicts. In: {site, score, flag[, detector]}, in page order.
 
-    Out, at the end of the input, in the order in which the sites came: {site, verdict, pages_used, pages, evidence,
-    mixed, detector, method, method_digest}. `sprt` reads the flags, `gaussian` and `deciles` the scores. Numbers of
-    [tally] hold here too. Scores of two detectors are never pooled: where lines name several, --detector chooses
-    one, and the others are passed over. Where no line and no option names a detector it is lite-ngram; a line that
-    names none beside lines that do is bad, unless --detector says whose it is.
+    Out, at the end of the input, in the order in which the sites came: {site, verdict, pages_used, pages, scored,
+    flagged, evidence, mixed, detector, method, method_digest}. `sprt` reads the flags, `gaussian` and `deciles` the
+    scores. Numbers of [tally] hold here too. Scores of two detectors are never pooled: where lines name several,
+    --detector chooses one, and the others are skipped. Where no line and no option names a detector it is lite-ngram;
+    a line that names none beside lines that do is bad, unless --detector names it.
     """
     from farmwatch.pipes.score_lines import tally_lines
 
@@ -125,7 +125,9 @@ def estimate(
     human_cleared: Annotated[int | None, Parameter(help="Of them, not called llm.")] = None,
     confidence: Annotated[float, Parameter(help="Of the interval.")] = 0.95,
 ) -> int:
-    """Site verdicts to the rate. In: {verdict[, site]}, one line a site; the last line of a site counts.
+    """Sites to the share. In: {verdict[, site, scored, flagged]}, one line a site; the last line of a site counts.
+
+    `scored` and `flagged` give the direct share, as the lines of `tally` and `sites --json` have them.
 
     Refuses input that mixes detectors, rulesets, methods or runs, or names them in only some lines.
 

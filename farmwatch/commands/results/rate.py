@@ -82,7 +82,7 @@ def rate(
     its site is.
 
     By day, week (ISO) or month, in UTC: the sites that search results returned in it, with their verdicts as they stand
-    now. A site counts in each window that returned it. An interval that is too wide says how many more sites it needs.
+    now. A site counts in each window that returned it. An interval that is too wide says why, and what would help.
 
     History: the share as it was at each point in time, by default of the last 7 days.
 
