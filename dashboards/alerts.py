@@ -13,6 +13,7 @@ _ASKED = '(sum(rate(farmwatch_fetch_requests_total{kind="page"}[@30m])) >= 0.02)
 _JUDGED = "sum by (run) (increase(farmwatch_page_verdicts_total[@6h]) @live)"
 _SITES = "sum by (run) (max by (run, verdict) (farmwatch_sites) @live)"
 _DEAD = "farmwatch_dead_letters_total"
+_UP = 'min by (role, instance) (up{job="farmwatch"} or absent(up{job="farmwatch",role="tally"}) - 1)'
 _BEATS = 'farmwatch_heartbeat_timestamp_seconds{stage="tally"}'
 
 
@@ -75,7 +76,7 @@ RECORDINGS = (
     ),
     Recording(
         "farmwatch:heartbeat_age:seconds",
-        f"time() - (max(max_over_time({_BEATS}[@1h]))"
+        f"time() - (max(max_over_time({_BEATS}[@1d]))"
         ' or max(process_start_time_seconds{job="farmwatch",role="tally"}))',
     ),
     Recording(
@@ -137,7 +138,7 @@ ALERTS = (
     Alert("HeartbeatStale", "critical", "farmwatch:heartbeat_age:seconds", ">", "@10m", "@5m",
           "No heartbeat passes the stages",
           "The last heartbeat reached TALLY {{ $value | humanizeDuration }} ago; one is sent a minute."),
-    Alert("RoleDown", "critical", 'min by (role, instance) (up{job="farmwatch"})', "==", 0, "@3m",
+    Alert("RoleDown", "critical", _UP, "==", 0, "@3m",
           "{{ $labels.role }} is down",
           "{{ $labels.role }} at {{ $labels.instance }} has not answered for 3 minutes (up = {{ $value }})."),
     Alert("RoleRestarts", "warning", "sum by (role) (increase(farmwatch_role_restarts_total[@1h]))", ">", 3, "@0s",

@@ -82,6 +82,7 @@ _DEAD = 'farmwatch_dead_letters_total{stage="measure",reason="BadRecord"}'
 _DEVICE = "farmwatch_score_device_errors_total{kind="
 _PARKED = 'farmwatch_search_parked_timestamp_seconds{source="brave"}'
 _BEAT_OF_CRAWL = {'farmwatch_heartbeat_timestamp_seconds{stage="crawl"}': "0+60x60"}
+_UP = {'up{job="farmwatch",role="tally",instance="a:2"}': "1x20"}
 _START = 'process_start_time_seconds{job="farmwatch",role='
 
 # a table
@@ -149,9 +150,12 @@ CASES = (
           "16m", "17m", said="16m 0s"),
     Case("HeartbeatStale", "1m", {_TALLY: "0+60x60", 'farmwatch_heartbeat_timestamp_seconds{stage="crawl"}': "0x60"},
           "59m"),
-    Case("RoleDown", "1m", {'up{job="farmwatch",role="judge",instance="a:1"}': "0x20"}, "2m", "3m", {"role": "judge",
-          "instance": "a:1"}, "0"),
-    Case("RoleDown", "1m", {'up{job="farmwatch",role="judge",instance="a:1"}': "1x20",
+    Case("HeartbeatStale", "1m", {_TALLY: "60 _x200"} | _BEAT_OF_CRAWL, "5m", "150m", said="2h 29m 0s"),
+    Case("RoleDown", "1m", _UP | {'up{job="farmwatch",role="judge",instance="a:1"}': "0x20"}, "2m", "3m",
+          {"role": "judge", "instance": "a:1"}, "0"),
+    Case("RoleDown", "1m", {'up{job="farmwatch",role="judge",instance="a:1"}': "1x20"}, "2m", "3m", {"role": "tally"},
+          "0"),
+    Case("RoleDown", "1m", _UP | {'up{job="farmwatch",role="judge",instance="a:1"}': "1x20",
           'up{job="other",role="judge",instance="a:2"}': "0x20"}, "19m"),
     Case("RoleRestarts", "1m", {'farmwatch_role_restarts_total{role="judge"}': "0x10 5x20"}, "9m", "12m",
           {"role": "judge"}, "5"),
