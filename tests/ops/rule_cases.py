@@ -157,9 +157,10 @@ CASES = (
           "0"),
     Case("RoleDown", "1m", _UP | {'up{job="farmwatch",role="judge",instance="a:1"}': "1x20",
           'up{job="other",role="judge",instance="a:2"}': "0x20"}, "19m"),
-    Case("RoleRestarts", "1m", {'farmwatch_role_restarts_total{role="judge"}': "0x10 5x20"}, "9m", "12m",
-          {"role": "judge"}, "5"),
-    Case("RoleRestarts", "1m", {'farmwatch_role_restarts_total{role="judge"}': "0x10 2x20"}, "29m"),
+    Case("RoleRestarts", "1m", {f'{_START}"judge",instance="a:1"}}': "1x10 2 3 4x20",
+          f'{_START}"judge",instance="a:2"}}': "1x10 2x30"}, "10m", "14m", {"role": "judge"}, "4"),
+    Case("RoleRestarts", "1m", {f'{_START}"judge"}}': "1x10 2 3x20",
+          'process_start_time_seconds{job="other",role="judge"}': "0+1x30"}, "29m"),
     Case("SearchSourceParked", "1m", {_PARKED: "7000x60"}, "14m", "15m", {"source": "brave"}, "1h 41m 40s"),
     Case("SearchSourceParked", "1m", {_PARKED: "3000x60"}, "15m"),
 )
