@@ -42,7 +42,7 @@ class Alert(NamedTuple):
 RECORDINGS = (
     Recording(
         "farmwatch:verdicts_per_page:ratio30m",
-        f"(sum(rate(farmwatch_page_verdicts_total[@30m]) @live) or vector(0)) / {_FETCHED}",
+        f"(sum(rate(farmwatch_page_verdicts_total[@30m]) @live) or vector(0)) / ({_FETCHED} >= 0.02)",
     ),
     Recording(
         "farmwatch:fetch_rejected:ratio30m",
@@ -63,10 +63,11 @@ RECORDINGS = (
         f'sum by (run) (max by (run, verdict) (farmwatch_sites{{verdict!="unclassifiable"}})) / ({_SITES} >= 100)',
         "classifiable",
     ),
-    # a series is born with its first letter, which no increase() shows
+    # A series is born with its first letter, which no increase() shows. After a gap in what was scraped it is not new.
     Recording(
         "farmwatch:dead_letters:increase1h",
-        f"sum by (stage, reason) ({_DEAD} unless {_DEAD} offset @1h)"
+        f"sum by (stage, reason) (({_DEAD} unless {_DEAD} offset @1h) and on (instance) (up offset @1h == 1"
+        " or on (instance) time() - process_start_time_seconds < @1h seconds))"
         f" or sum by (stage, reason) (increase({_DEAD}[@1h]))",
     ),
     Recording(
@@ -106,12 +107,15 @@ ALERTS = (
     Alert("CrawlerStarved", "info", 'sum(farmwatch_frontier_urls{state="queued"})', "==", 0, "@6h",
           "The crawler has nothing to fetch", "{{ $value }} URLs have been queued for 6 hours."),
     Alert("DeadLetters", "warning", "farmwatch:dead_letters:increase1h", ">", 0, "@0s",
-          "{{ $labels.stage }} gave records up",
-          "{{ $labels.stage }} gave up {{ $value | humanize }} records in an hour: {{ $labels.reason }}."),
+          "{{ $labels.stage }} dead-lettered records",
+          "{{ $labels.stage }} dead-lettered {{ $value | humanize }} records in an hour: {{ $labels.reason }}."),
     Alert("ShareShifted", "warning", "abs(farmwatch:watched:ratio - farmwatch:watched:ratio offset @1d)", ">", 0.15,
           "@1h", "The {{ $labels.share }} share has shifted",
           "The {{ $labels.share }} share of run {{ $labels.run }} is {{ $value | humanizePercentage }} off that of a"
           " day ago."),
+    Alert("ShareChanged", "info", "max by (run) (farmwatch_share_changed @live)"
+          " - max by (run) (farmwatch_share_changed offset @1d)", ">", 0, "@1h", "The share of new sites has changed",
+          "New sites of run {{ $labels.run }} have another share of LLM sites since a day of the last year."),
     Alert("UnscoredArticles", "warning", "farmwatch:score_backlog:seconds", ">", "@6h", "@30m",
           "Unscored articles pile up",
           "At the pace of the last hour SCORE needs {{ $value | humanizeDuration }} for the articles that wait."),

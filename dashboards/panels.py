@@ -40,6 +40,11 @@ def _one(query: str, legend: str) -> tuple[Query, ...]:
     return ((query, legend),)
 
 
+def _new(label: str, metric: str) -> str:
+    """The values of a label that no series had a minute ago; a restart of a process is none."""
+    return f"max by ({label}) ({metric}) unless max by ({label}) ({metric} offset 1m)"
+
+
 def _quantiles(
     metric: str, by: str = "", of: str = "", live: str = "", shares: tuple[float, ...] = (0.5, 0.95)
 ) -> tuple[Query, ...]:
@@ -68,7 +73,8 @@ _ANSWER = (
     Panel("On how many sites does it rest?", "Sites by verdict.", "short", _by("verdict",
           "farmwatch_sites{@run} @live", "max"), "ShareShifted", overview=True),
     Panel("Has the share of new sites changed?", "1: yes, against a day of the last year; false in 5% of years.",
-          "short", _one("max(farmwatch_share_changed{@run} @live)", "changed"), overview=True, stat=True, red_from=1),
+          "short", _one("max(farmwatch_share_changed{@run} @live)", "changed"), "ShareChanged", overview=True,
+          stat=True, red_from=1),
     Panel("Does it matter what is counted?", "The share of sites, domains, articles and results, of all sources.",
           "percentunit", _by("definition", 'farmwatch_share{source="all",@run,bound="point"} @live', "max")),
     Panel("Do the sources of hits differ?", "The share of sites, by source.", "percentunit", _by("source",
@@ -236,7 +242,7 @@ ROWS = (
 )
 
 ANNOTATIONS = (  # name, colour, query; the series' label is the text
-    ("Cutover", "purple", "max by (run) (farmwatch_live_run_info unless farmwatch_live_run_info offset 1m)"),
+    ("Cutover", "purple", _new("run", "farmwatch_live_run_info")),
     ("Restart", "orange", 'max by (role) (changes(process_start_time_seconds{job="farmwatch"}[@rate])) > 0'),
-    ("Deployment", "blue", "max by (version) (farmwatch_build_info unless farmwatch_build_info offset 1m)"),
+    ("Deployment", "blue", _new("version", "farmwatch_build_info")),
 )
