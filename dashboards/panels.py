@@ -184,7 +184,7 @@ _LOG = (
           "farmwatch_log_bytes", "max"), overview=True),
     Panel("When is the disk full?", "At the pace of the last day.", "s", _one("farmwatch:disk:seconds_left",
           "{{folder}} {{instance}}"), "DiskForecast", overview=True),
-    Panel("Which records were given up?", "Dead letters in an hour, by stage and error.", "short",
+    Panel("Which records were dead-lettered?", "Dead letters in an hour, by stage and error.", "short",
           _one("farmwatch:dead_letters:increase1h", "{{stage}} {{reason}}"), "DeadLetters", overview=True),
     Panel("How much disk is free?", "As each process sees it.", "bytes", _by("folder, instance",
           "farmwatch_disk_free_bytes", "min")),
