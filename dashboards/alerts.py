@@ -13,6 +13,7 @@ _ASKED = '(sum(rate(farmwatch_fetch_requests_total{kind="page"}[@30m])) >= 0.02)
 _JUDGED = "sum by (run) (increase(farmwatch_page_verdicts_total[@6h]) @live)"
 _SITES = "sum by (run) (max by (run, verdict) (farmwatch_sites) @live)"
 _DEAD = "farmwatch_dead_letters_total"
+_UP = 'min by (role, instance) (up{job="farmwatch"} or absent(up{job="farmwatch",role="tally"}) - 1)'
 _BEATS = 'farmwatch_heartbeat_timestamp_seconds{stage="tally"}'
 
 
@@ -41,7 +42,7 @@ class Alert(NamedTuple):
 RECORDINGS = (
     Recording(
         "farmwatch:verdicts_per_page:ratio30m",
-        f"(sum(rate(farmwatch_page_verdicts_total[@30m]) @live) or vector(0)) / {_FETCHED}",
+        f"(sum(rate(farmwatch_page_verdicts_total[@30m]) @live) or vector(0)) / ({_FETCHED} >= 0.02)",
     ),
     Recording(
         "farmwatch:fetch_rejected:ratio30m",
@@ -62,10 +63,11 @@ RECORDINGS = (
         f'sum by (run) (max by (run, verdict) (farmwatch_sites{{verdict!="unclassifiable"}})) / ({_SITES} >= 100)',
         "classifiable",
     ),
-    # a series is born with its first letter, which no increase() shows
+    # A series is born with its first letter, which no increase() shows. After a gap in what was scraped it is not new.
     Recording(
         "farmwatch:dead_letters:increase1h",
-        f"sum by (stage, reason) ({_DEAD} unless {_DEAD} offset @1h)"
+        f"sum by (stage, reason) (({_DEAD} unless {_DEAD} offset @1h) and on (instance) (up offset @1h == 1"
+        " or on (instance) time() - process_start_time_seconds < @1h seconds))"
         f" or sum by (stage, reason) (increase({_DEAD}[@1h]))",
     ),
     Recording(
@@ -75,7 +77,7 @@ RECORDINGS = (
     ),
     Recording(
         "farmwatch:heartbeat_age:seconds",
-        f"time() - (max(max_over_time({_BEATS}[@1h]))"
+        f"time() - (max(max_over_time({_BEATS}[@1d]))"
         ' or max(process_start_time_seconds{job="farmwatch",role="tally"}))',
     ),
     Recording(
@@ -105,12 +107,15 @@ ALERTS = (
     Alert("CrawlerStarved", "info", 'sum(farmwatch_frontier_urls{state="queued"})', "==", 0, "@6h",
           "The crawler has nothing to fetch", "{{ $value }} URLs have been queued for 6 hours."),
     Alert("DeadLetters", "warning", "farmwatch:dead_letters:increase1h", ">", 0, "@0s",
-          "{{ $labels.stage }} gave records up",
-          "{{ $labels.stage }} gave up {{ $value | humanize }} records in an hour: {{ $labels.reason }}."),
+          "{{ $labels.stage }} dead-lettered records",
+          "{{ $labels.stage }} dead-lettered {{ $value | humanize }} records in an hour: {{ $labels.reason }}."),
     Alert("ShareShifted", "warning", "abs(farmwatch:watched:ratio - farmwatch:watched:ratio offset @1d)", ">", 0.15,
           "@1h", "The {{ $labels.share }} share has shifted",
           "The {{ $labels.share }} share of run {{ $labels.run }} is {{ $value | humanizePercentage }} off that of a"
           " day ago."),
+    Alert("ShareChanged", "info", "max by (run) (farmwatch_share_changed @live)"
+          " - max by (run) (farmwatch_share_changed offset @1d)", ">", 0, "@1h", "The share of new sites has changed",
+          "New sites of run {{ $labels.run }} have another share of LLM sites since a day of the last year."),
     Alert("UnscoredArticles", "warning", "farmwatch:score_backlog:seconds", ">", "@6h", "@30m",
           "Unscored articles pile up",
           "At the pace of the last hour SCORE needs {{ $value | humanizeDuration }} for the articles that wait."),
@@ -137,11 +142,11 @@ ALERTS = (
     Alert("HeartbeatStale", "critical", "farmwatch:heartbeat_age:seconds", ">", "@10m", "@5m",
           "No heartbeat passes the stages",
           "The last heartbeat reached TALLY {{ $value | humanizeDuration }} ago; one is sent a minute."),
-    Alert("RoleDown", "critical", 'min by (role, instance) (up{job="farmwatch"})', "==", 0, "@3m",
+    Alert("RoleDown", "critical", _UP, "==", 0, "@3m",
           "{{ $labels.role }} is down",
           "{{ $labels.role }} at {{ $labels.instance }} has not answered for 3 minutes (up = {{ $value }})."),
-    Alert("RoleRestarts", "warning", "sum by (role) (increase(farmwatch_role_restarts_total[@1h]))", ">", 3, "@0s",
-          "{{ $labels.role }} dies again and again",
+    Alert("RoleRestarts", "warning", 'sum by (role) (changes(process_start_time_seconds{job="farmwatch"}[@1h]))', ">",
+          3, "@0s", "{{ $labels.role }} restarts again and again",
           "{{ $labels.role }} was started again {{ $value | humanize }} times in an hour."),
     Alert("SearchSourceParked", "warning", "max by (source) (farmwatch_search_parked_timestamp_seconds) - time()", ">",
           "@1h", "@15m", "The source {{ $labels.source }} is parked",

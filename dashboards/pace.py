@@ -1,4 +1,7 @@
-"""Durations in queries: written `@30m`, and as long as that, or shorter for a test that cannot wait."""
+"""Durations in queries: written `@30m`, and as long as that, or shorter for a test that cannot wait.
+
+`@30m seconds` is their number, for a comparison: 1800.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass
 
 _UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
 _DURATION = re.compile(r"@(\d+)([smhd])")
+_NUMBER = re.compile(r"(@\d+[smhd]) seconds")
 _LIVE = " and on (run) farmwatch_live_run_info"  # a run that is not live any more keeps its last values
 
 
@@ -32,4 +36,5 @@ class Pace:
 
     def query(self, text: str) -> str:
         """The query with its durations, and ` @live`: of the run that is live alone."""
-        return _DURATION.sub(lambda found: self.duration(found[0]), text.replace(" @live", _LIVE))
+        text = _NUMBER.sub(lambda found: str(self.seconds(found[1])), text.replace(" @live", _LIVE))
+        return _DURATION.sub(lambda found: self.duration(found[0]), text)

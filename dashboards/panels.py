@@ -40,6 +40,11 @@ def _one(query: str, legend: str) -> tuple[Query, ...]:
     return ((query, legend),)
 
 
+def _new(label: str, metric: str) -> str:
+    """The values of a label that no series had a minute ago; a restart of a process is none."""
+    return f"max by ({label}) ({metric}) unless max by ({label}) ({metric} offset 1m)"
+
+
 def _quantiles(
     metric: str, by: str = "", of: str = "", live: str = "", shares: tuple[float, ...] = (0.5, 0.95)
 ) -> tuple[Query, ...]:
@@ -68,7 +73,8 @@ _ANSWER = (
     Panel("On how many sites does it rest?", "Sites by verdict.", "short", _by("verdict",
           "farmwatch_sites{@run} @live", "max"), "ShareShifted", overview=True),
     Panel("Has the share of new sites changed?", "1: yes, against a day of the last year; false in 5% of years.",
-          "short", _one("max(farmwatch_share_changed{@run} @live)", "changed"), overview=True, stat=True, red_from=1),
+          "short", _one("max(farmwatch_share_changed{@run} @live)", "changed"), "ShareChanged", overview=True,
+          stat=True, red_from=1),
     Panel("Does it matter what is counted?", "The share of sites, domains, articles and results, of all sources.",
           "percentunit", _by("definition", 'farmwatch_share{source="all",@run,bound="point"} @live', "max")),
     Panel("Do the sources of hits differ?", "The share of sites, by source.", "percentunit", _by("source",
@@ -178,7 +184,7 @@ _LOG = (
           "farmwatch_log_bytes", "max"), overview=True),
     Panel("When is the disk full?", "At the pace of the last day.", "s", _one("farmwatch:disk:seconds_left",
           "{{folder}} {{instance}}"), "DiskForecast", overview=True),
-    Panel("Which records were given up?", "Dead letters in an hour, by stage and error.", "short",
+    Panel("Which records were dead-lettered?", "Dead letters in an hour, by stage and error.", "short",
           _one("farmwatch:dead_letters:increase1h", "{{stage}} {{reason}}"), "DeadLetters", overview=True),
     Panel("How much disk is free?", "As each process sees it.", "bytes", _by("folder, instance",
           "farmwatch_disk_free_bytes", "min")),
@@ -214,9 +220,8 @@ _PROCESS = (
           _by("role", f"process_resident_memory_bytes{_JOBS}"), overview=True),
     Panel("How much CPU does each role take?", "Seconds a second.", "short", _by("role",
           f"rate(process_cpu_seconds_total{_JOBS}[@rate])"), overview=True),
-    Panel("How often was a role started again?",
-          "In an hour, by `farmwatch up`; systemd and Kubernetes count their own.", "short", _by("role",
-          "increase(farmwatch_role_restarts_total[1h])"), "RoleRestarts"),
+    Panel("How often was a role started again?", "In an hour, by whatever starts it.", "short", _by("role",
+          'changes(process_start_time_seconds{job="farmwatch"}[1h])'), "RoleRestarts"),
     Panel("For how long has each role run?", "Since its process began.", "s",
           _one(f"time() - max by (role) (process_start_time_seconds{_JOBS})", "{{role}}")),
     Panel("Are there file descriptors left?", "Share of the limit that is open.", "percentunit", _by("role",
@@ -237,7 +242,7 @@ ROWS = (
 )
 
 ANNOTATIONS = (  # name, colour, query; the series' label is the text
-    ("Cutover", "purple", "max by (run) (farmwatch_live_run_info unless farmwatch_live_run_info offset 1m)"),
+    ("Cutover", "purple", _new("run", "farmwatch_live_run_info")),
     ("Restart", "orange", 'max by (role) (changes(process_start_time_seconds{job="farmwatch"}[@rate])) > 0'),
-    ("Deployment", "blue", "max by (version) (farmwatch_build_info unless farmwatch_build_info offset 1m)"),
+    ("Deployment", "blue", _new("version", "farmwatch_build_info")),
 )

@@ -222,6 +222,7 @@ class StageLoop:
             lost = [p for p, epoch in self._owned.items() if owned.get(p) != epoch]
             if lost:
                 self._stage.lost(lost)
+                self._forget_lag()
             self._memory.forget(lost)
             self._owned = owned
             self._metrics.count("log_rebalances")
@@ -282,6 +283,12 @@ class StageLoop:
                 if not still.retriable:
                     raise
         self._member.resume()
+
+    def _forget_lag(self) -> None:
+        """Partitions that moved away are shown by their new owner."""
+        for gauge in ("log_lag_records", "log_lag_seconds"):
+            self._metrics.clear(gauge)
+        self._lag_at = -self._settings.lag_every_s
 
     def _measure_lag(self) -> None:
         now = self._monotonic()

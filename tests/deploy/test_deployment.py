@@ -17,7 +17,7 @@ from farmwatch.config.config import Config
 from farmwatch.config.settings import MetricsSettings
 from stream.schema.roles import Role
 from stream.schema.topics import FEATURES, PAGES, SCORE_REQUESTS
-from tests.support.paths import ROOT
+from tests.support.paths import DOCS, ROOT
 
 DEPLOY = ROOT / "deploy"
 OVERLAYS = ("small", "cluster")
@@ -137,6 +137,14 @@ def test_the_configurations_name_settings_that_exist(file: Path) -> None:
         check=False,
     )
     assert shown.returncode == 0, shown.stderr
+
+
+def test_units_link_to_a_page_that_exists() -> None:
+    """Of this documentation."""
+    for unit in (DEPLOY / "systemd").glob("farmwatch*"):
+        for page in re.findall(r"^Documentation=\S+?/docs/(\S+)$", unit.read_text(), re.MULTILINE):
+            assert (DOCS / page).is_file(), (unit.name, page)
+    assert "\nDocumentation=" in (DEPLOY / "systemd" / "farmwatch@.service").read_text()
 
 
 def systemd_units(folder: Path) -> list[Path]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from stream.log.contract import RECORD_CAP_BYTES, Log, Message, Output, Topic, partition_of
+from stream.log.contract import RECORD_CAP_BYTES, At, Log, Message, Output, Topic, partition_of
 from stream.log.errors import Fenced, LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing import heartbeat
@@ -210,6 +210,30 @@ def test_headers_travel_with_what_is_made_of_a_record(memory: MemoryLog) -> None
     cycle(loop_on(memory, Troubled()))
     (message,) = [m for p in range(PARTITIONS) for m in memory.read("out", p)]
     assert dict(message.headers) == {"traceparent": trace, "run": "live"}
+
+
+def test_the_lag_of_partitions_that_moved_away_is_forgotten(memory: MemoryLog) -> None:
+    """Their new owner shows it: the sum over the processes counts no record twice."""
+    metrics, stage = Metrics(), Counting()
+    member = memory.join("group", list(stage.inputs), member="one", store=stage.store)
+    member.poll(0, 1, 1)
+    owned = dict(member.assignment())
+    shown = Around(member, assignment=lambda: dict(owned), lag=lambda: {At("in", p): 7 for p in owned})
+    loop = loop_on(memory, stage, metrics, member=shown)
+    put(memory, ("a.example", "x"))
+    cycle(loop)
+    assert _lags(metrics) == {("log_lag_records", "0"): 7, ("log_lag_records", "1"): 7, ("log_lag_seconds", ""): 0}
+    del owned[1]
+    cycle(loop, 1)
+    assert _lags(metrics) == {("log_lag_records", "0"): 7}
+
+
+def _lags(metrics: Metrics) -> dict[tuple[str, str], float]:
+    """By gauge and partition."""
+    samples = [
+        sample for metric in metrics.registry.collect() for sample in metric.samples if "_log_lag_" in sample.name
+    ]
+    return {(one.name.removeprefix("farmwatch_"), one.labels.get("partition", "")): int(one.value) for one in samples}
 
 
 def test_what_the_log_costs_is_counted(memory: MemoryLog) -> None:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dashboards.__main__ import DOCS
+from dashboards.alerts import ALERTS
 from dashboards.pace import Pace
 from dashboards.rule_file import rule_file
 from farmwatch.demo.demo_web import DemoWeb, build_demo_web
@@ -123,7 +124,7 @@ def command(
 
 def few_are_enough(text: str) -> str:
     """Queries without the least number of pages and sites of some."""
-    return re.sub(r">= \d+", ">= 0", text)
+    return re.sub(r">= [\d.]+", ">= 0", text)
 
 
 @contextmanager
@@ -167,7 +168,9 @@ def real_run(folder: Path) -> Iterator[RealRun]:
         run.until("farmwatch_role_restarts_total > 0")
         run.until('farmwatch_share{bound="point",source!="all"}')
         run.until('farmwatch_canary_share{kind="site_tpr"}')
-        run.until('farmwatch:watched:ratio{share="classifiable"} offset 6s')
+        for alert in ALERTS:
+            if "offset" in alert.signal:  # what is compared with a day ago is there as long as that
+                run.until(PACE.query(alert.signal))
         replay = ("replay", "--ruleset", "notes", "--name", "notes", "--to", "follow")
         with command(farm, *replay, "--metrics-port", str(run.targets["replay"])):
             run.until("farmwatch_replay_eta_seconds")

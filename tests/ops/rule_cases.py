@@ -69,6 +69,10 @@ def _canaries(**shares: float) -> dict[str, str]:
     }
 
 
+def _up(instance: str) -> str:
+    return f'up{{job="farmwatch",instance="{instance}"}}'
+
+
 def _waiting(requests: int) -> dict[str, str]:
     """After 70 minutes so many articles wait; one a minute is scored."""
     lag = 'farmwatch_log_lag_records{topic="score.requests"}'
@@ -78,10 +82,14 @@ def _waiting(requests: int) -> dict[str, str]:
 _TALLY = 'farmwatch_heartbeat_timestamp_seconds{stage="tally"}'
 _CANARY = 'farmwatch_canary_timestamp_seconds{role="tally"}'
 _FREE = 'farmwatch_disk_free_bytes{folder="log",instance="a:1",role="crawl"}'
-_DEAD = 'farmwatch_dead_letters_total{stage="measure",reason="BadRecord"}'
+_DEAD = 'farmwatch_dead_letters_total{stage="measure",reason="BadRecord",instance="a:1"}'
+_LETTER = {"stage": "measure", "reason": "BadRecord"}
+_START_OF_A = 'process_start_time_seconds{job="farmwatch",instance="a:1"}'
+_CHANGED = 'farmwatch_share_changed{run="first",ruleset="default",detector="x/1"}'
 _DEVICE = "farmwatch_score_device_errors_total{kind="
 _PARKED = 'farmwatch_search_parked_timestamp_seconds{source="brave"}'
 _BEAT_OF_CRAWL = {'farmwatch_heartbeat_timestamp_seconds{stage="crawl"}': "0+60x60"}
+_UP = {'up{job="farmwatch",role="tally",instance="a:2"}': "1x20"}
 _START = 'process_start_time_seconds{job="farmwatch",role='
 
 # a table
@@ -91,6 +99,8 @@ CASES = (
           said="3.333%"),
     Case("NoVerdicts", "1m", {_FETCHED: "0+60x60"}, "15m", "17m", said="0%"),
     Case("NoVerdicts", "1m", {_FETCHED: "0+60x60"}|LIVE|_ROBOTS|_verdicts(4), "59m"),
+    Case("NoVerdicts", "1m", {_FETCHED: "0+2x60"}, "30m", "36m", said="0%"),
+    Case("NoVerdicts", "1m", {_FETCHED: "0+0.9x60"}, "59m"),
     Case("FallingBehind", "1m", {'farmwatch_log_lag_seconds{role="measure",topic="pages"}': "5000x60"}, "14m", "15m",
           {"role": "measure", "topic": "pages"}, "1h 23m 20s"),
     Case("FallingBehind", "1m", {'farmwatch_log_lag_seconds{role="measure",topic="pages"}': "2500x60",
@@ -110,11 +120,13 @@ CASES = (
           'farmwatch_frontier_urls{state="fetched"}': "9x60"}, "5h30m", "6h", said="0"),
     Case("CrawlerStarved", "30m", {'farmwatch_frontier_urls{state="queued"}': "1x60",
           'farmwatch_frontier_urls{state="fetched"}': "0x60"}, "29h"),
-    Case("DeadLetters", "1m", {_DEAD: "_x70 2x20"}, "69m", "71m", {"stage": "measure", "reason": "BadRecord"},
-          "2"),
-    Case("DeadLetters", "1m", {_DEAD: "3x80 4x20"}, "70m", "82m", {"stage": "measure", "reason": "BadRecord"},
-          "1"),
-    Case("DeadLetters", "1m", {_DEAD: "3x99"}, "90m"),
+    Case("DeadLetters", "1m", {_DEAD: "_x70 2x20", _up("a:1"): "1x99"}, "69m", "71m", _LETTER, "2"),
+    Case("DeadLetters", "1m", {_DEAD: "_x70 2x20", _up("a:1"): "_x30 1x60", _up("b:1"): "1x99", _START_OF_A: "1800x99"},
+          "69m", "71m", _LETTER, "2"),
+    Case("DeadLetters", "1m", {_DEAD: "3x80 4x20"}, "70m", "82m", _LETTER, "1"),
+    Case("DeadLetters", "1m", {_DEAD: "3x99", _up("a:1"): "1x99"}, "90m"),
+    Case("DeadLetters", "1m", {_DEAD: "3x20 _x30 3x60", _up("a:1"): "1x20 0x30 1x60", _up("b:1"): "1x110",
+          _START_OF_A: "0x110"}, "90m"),
     Case("ShareShifted", "30m", _kept(15, 10, 6), "30h", "37h", {"run": "first", "share": "kept"}, "24%"),
     Case("ShareShifted", "30m", _kept(15, 10, 3), "50h"),
     Case("ShareShifted", "30m", _kept(7, 5, 4), "50h"),
@@ -123,6 +135,8 @@ CASES = (
     Case("ShareShifted", "30m", _sites(90, 60, 15), "50h"),
     Case("ShareShifted", "30m", _sites(45, 30, 18), "50h"),
     Case("ShareShifted", "30m", LIVE | _of_old(_kept(15, 10, 6) | _sites(90, 60, 36)), "50h"),
+    Case("ShareChanged", "30m", LIVE | {_CHANGED: "0x59 1x60"}, "30h30m", "31h", {"run": "first"}),
+    Case("ShareChanged", "30m", LIVE | {_CHANGED: "1x120"} | _of_old({_CHANGED: "0x59 1x60"}), "50h"),
     Case("UnscoredArticles", "1m", _waiting(600) | {'farmwatch_stage_records_total{stage="judge"}': "0+99x150"}, "100m",
           "101m", said="10h 0m 0s"),
     Case("UnscoredArticles", "1m", _waiting(250) | {'farmwatch_log_lag_records{topic="pages"}': "9999x150"}, "149m"),
@@ -149,13 +163,17 @@ CASES = (
           "16m", "17m", said="16m 0s"),
     Case("HeartbeatStale", "1m", {_TALLY: "0+60x60", 'farmwatch_heartbeat_timestamp_seconds{stage="crawl"}': "0x60"},
           "59m"),
-    Case("RoleDown", "1m", {'up{job="farmwatch",role="judge",instance="a:1"}': "0x20"}, "2m", "3m", {"role": "judge",
-          "instance": "a:1"}, "0"),
-    Case("RoleDown", "1m", {'up{job="farmwatch",role="judge",instance="a:1"}': "1x20",
+    Case("HeartbeatStale", "1m", {_TALLY: "60 _x200"} | _BEAT_OF_CRAWL, "5m", "150m", said="2h 29m 0s"),
+    Case("RoleDown", "1m", _UP | {'up{job="farmwatch",role="judge",instance="a:1"}': "0x20"}, "2m", "3m",
+          {"role": "judge", "instance": "a:1"}, "0"),
+    Case("RoleDown", "1m", {'up{job="farmwatch",role="judge",instance="a:1"}': "1x20"}, "2m", "3m", {"role": "tally"},
+          "0"),
+    Case("RoleDown", "1m", _UP | {'up{job="farmwatch",role="judge",instance="a:1"}': "1x20",
           'up{job="other",role="judge",instance="a:2"}': "0x20"}, "19m"),
-    Case("RoleRestarts", "1m", {'farmwatch_role_restarts_total{role="judge"}': "0x10 5x20"}, "9m", "12m",
-          {"role": "judge"}, "5"),
-    Case("RoleRestarts", "1m", {'farmwatch_role_restarts_total{role="judge"}': "0x10 2x20"}, "29m"),
+    Case("RoleRestarts", "1m", {f'{_START}"judge",instance="a:1"}}': "1x10 2 3 4x20",
+          f'{_START}"judge",instance="a:2"}}': "1x10 2x30"}, "10m", "14m", {"role": "judge"}, "4"),
+    Case("RoleRestarts", "1m", {f'{_START}"judge"}}': "1x10 2 3x20",
+          'process_start_time_seconds{job="other",role="judge"}': "0+1x30"}, "29m"),
     Case("SearchSourceParked", "1m", {_PARKED: "7000x60"}, "14m", "15m", {"source": "brave"}, "1h 41m 40s"),
     Case("SearchSourceParked", "1m", {_PARKED: "3000x60"}, "15m"),
 )

@@ -78,7 +78,7 @@ def told(rule: Rules, case: Case) -> dict[str, str]:
     shown = {key: re.sub(r"{{ \$value.*?}}", case.said, text) for key, text in rule["annotations"].items()}
     for label, value in case.labels.items():
         shown = {key: text.replace(f"{{{{ $labels.{label} }}}}", value) for key, text in shown.items()}
-    return shown
+    return {key: re.sub(r"{{ \$labels\.\w+ }}", "", text) for key, text in shown.items()}
 
 
 def failed(files: Sequence[Path]) -> set[Path]:
