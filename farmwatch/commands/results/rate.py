@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from cyclopts import Parameter
@@ -31,7 +31,7 @@ from scoring.rates.site_rates import OTHER, day_of, group_order
 from scoring.rates.split_rates import RateLine, rate_lines, with_open_sites
 from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
-from stream.schema.records import SiteState
+from stream.schema.records import RatePoint, SiteState
 from stream.schema.runs import shown_run
 from stream.schema.topics import DECISIONS, FRONTIER_STORE, HITS
 from stream.text.user_errors import Exit, UsageError
@@ -41,6 +41,7 @@ _NAMES_SHOWN = 20
 _REASONS_SHOWN = 3
 _LOOKED_UP = 2_000  # sites in the frontier: about a second
 _DAYS_SHOWN = 7  # of the history, without --since
+_JUDGED_ONLY = "judged share only"  # method of a point of before the direct estimate
 
 
 ShareOf = Literal["sites", "domains", "results", "ranked-results", "any-article", "every-article"]
@@ -243,8 +244,7 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
     warnings = caveats(config, (point.detector for point in points))
     if as_json:
         for point in points:
-            fields = {name: value for name, value in msgspec.structs.asdict(point).items() if name not in ("v", "site")}
-            put_json({**msgspec.to_builtins(fields), "run": shown_run(point.run), "warning": warnings[point.detector]})
+            put_json({**_point_fields(point), "warning": warnings[point.detector]})
         return Exit.OK
     put_columns(
         points,
@@ -252,13 +252,13 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
             "time": lambda point: datetime.fromtimestamp(point.at / 1000, UTC).strftime("%Y-%m-%d %H:%M"),
             "group": "group",
             "share": lambda point: _percent(point.share),
-            "low": lambda point: _percent(point.share_low),
-            "high": lambda point: _percent(point.share_high),
+            "look low": lambda point: _percent(point.share_low),
+            "look high": lambda point: _percent(point.share_high),
             "judged share": lambda point: _percent(point.rate),
             "llm": "llm",
             "classifiable": lambda point: point.llm + point.human + point.undecided,
             "sites": lambda point: point.llm + point.human + point.undecided + point.unclassifiable,
-            "method": "share_method",
+            "method": lambda point: point.share_method or _JUDGED_ONLY,
             "ruleset": lambda point: f"{point.ruleset} {point.digest[:8]}",
             "detector": "detector",
             "site method": lambda point: f"{point.site_method} {point.site_method_digest}".strip(),
@@ -267,9 +267,24 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
         same=("ruleset", "detector", "site method"),
     )
     shown = f"{counted(len(points), 'point')} since {since}"
-    message(f"{shown}; a point is kept every {config.rate.series_s} s while TALLY runs, all times UTC")
+    message(
+        f"{shown}, one every {config.rate.series_s} s while TALLY runs, times in UTC; the interval holds at every look"
+    )
     print_caveats(warnings, short=True)
     return Exit.OK
+
+
+def _point_fields(point: RatePoint) -> dict[str, Any]:
+    """The fields of a point under the names that `rate --json` has. A point keeps the interval of every look."""
+    fields = msgspec.to_builtins(msgspec.structs.asdict(point))
+    for name in ("v", "site", "answer"):
+        del fields[name]
+    judged = {f"judged_{name}": fields.pop(name) for name in ("low", "high", "method")}
+    judged["judged_share"] = fields.pop("rate")
+    low, high = fields.pop("share_low"), fields.pop("share_high")
+    looks = {"low": low, "high": high, "look_low": low, "look_high": high}
+    method = fields.pop("share_method") or _JUDGED_ONLY
+    return {**fields, **looks, "method": method, **judged, "run": shown_run(point.run)}
 
 
 def _percent(share: float | None) -> str | None:
