@@ -22,7 +22,7 @@ from grafana_foundation_sdk.models.dashboard import (
 )
 
 from dashboards.alerts import ALERTS, runbook_url
-from dashboards.pace import Pace
+from dashboards.pace import Durations
 from dashboards.panels import ANNOTATIONS, ROWS, Panel, Row
 
 _SOURCE = DataSourceRef(type_val="prometheus", uid="${datasource}")
@@ -35,7 +35,7 @@ def query(text: str) -> str:
     """The query as Grafana sends it."""
     for name, written in _VARIABLES.items():
         text = text.replace(name, written)
-    return Pace().query(text)
+    return Durations().query(text)
 
 
 def dashboards(docs: str) -> dict[str, str]:
@@ -120,8 +120,8 @@ def _thresholds(panel: Panel) -> list[Threshold]:
     """Red where the panel's alert would fire, if the panel shows the alert's own signal."""
     shown = {query(text) for text, _ in panel.queries}
     for alert in ALERTS:
-        if alert.name == panel.alert and Pace().query(alert.signal) in shown:
-            than = Pace().seconds(alert.than) if isinstance(alert.than, str) else alert.than
+        if alert.name == panel.alert and Durations().query(alert.signal) in shown:
+            than = Durations().seconds(alert.than) if isinstance(alert.than, str) else alert.than
             if alert.is_ == ">":
                 return [Threshold(None, "green"), Threshold(than, "red")]
             above = than if alert.is_ == "<" else than + 1  # "==" is of counts

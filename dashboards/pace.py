@@ -15,7 +15,7 @@ _LIVE = " and on (run) farmwatch_live_run_info"  # a run that is not live any mo
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class Durations:
     """`faster`: by how much all durations are divided; none becomes shorter than `least_s`, some scrapes."""
 
     faster: float = 1

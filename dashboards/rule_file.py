@@ -7,12 +7,12 @@ from typing import Any
 import yaml
 
 from dashboards.alerts import ALERTS, RECORDINGS, Alert, runbook_url
-from dashboards.pace import Pace
+from dashboards.pace import Durations
 
 
-def rule_file(docs: str, pace: Pace | None = None) -> str:
+def rule_file(docs: str, pace: Durations | None = None) -> str:
     """The rules as YAML; `pace` makes durations shorter, for tests."""
-    pace = pace or Pace()
+    pace = pace or Durations()
     recordings: list[dict[str, Any]] = [
         {"record": one.name, "expr": pace.query(one.query), **({"labels": {"share": one.share}} if one.share else {})}
         for one in RECORDINGS
@@ -26,7 +26,7 @@ def rule_file(docs: str, pace: Pace | None = None) -> str:
     return note + text
 
 
-def _alert(alert: Alert, docs: str, pace: Pace) -> dict[str, Any]:
+def _alert(alert: Alert, docs: str, pace: Durations) -> dict[str, Any]:
     than = pace.seconds(alert.than) if isinstance(alert.than, str) else alert.than
     after = {} if pace.seconds(alert.after) == 0 else {"for": pace.duration(alert.after)}
     return {

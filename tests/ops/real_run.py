@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dashboards.__main__ import DOCS
 from dashboards.alerts import ALERTS
-from dashboards.pace import Pace
+from dashboards.pace import Durations
 from dashboards.rule_file import rule_file
 from farmwatch.demo.demo_web import DemoWeb, build_demo_web
 from farmwatch.demo.human_pages import human_pages
@@ -33,7 +33,7 @@ from tests.support.paths import ROOT
 from tests.support.waiting import wait_until
 from tests.support.web.search_engines import SEARXNG, Engine, says
 
-PACE = Pace(faster=20_000)  # each window is that of some scrapes
+PACE = Durations(faster=20_000)  # each window is that of some scrapes
 _PATIENCE_S = 120
 _CANARY_PAGES = 13  # of a site: fewer get no verdict
 
@@ -128,7 +128,7 @@ def few_are_enough(text: str) -> str:
 
 
 @contextmanager
-def watched(farm: Farm, folder: Path, pace: Pace, alerts: Alertmanager | None = None) -> Iterator[RealRun]:
+def watched(farm: Farm, folder: Path, pace: Durations, alerts: Alertmanager | None = None) -> Iterator[RealRun]:
     """The farm under the eyes of a Prometheus with all rules."""
     targets = ports(farm.config.metrics.port)
     with Prometheus(folder, targets, few_are_enough(rule_file(DOCS, pace)), alerts) as prometheus:

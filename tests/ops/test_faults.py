@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dashboards.pace import Pace
+from dashboards.pace import Durations
 from farmwatch.demo.server import LoopbackWeb
 from tests.ops.endless_web import EndlessWeb
 from tests.ops.real_run import RealRun, canary_file, command, settings, watched
@@ -26,7 +26,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.chaos, pytest.mark.xdist_group("ops")]
 
-PACE = Pace(faster=60)  # an hour is a minute
+PACE = Durations(faster=60)  # an hour is a minute
 _ROLES = ("crawl", "measure", "judge", "score", "tally")
 _PATIENCE_S = 180
 _QUIET_S, _AFTER_S = 15, 30  # before the fault nothing is raised; after its alert, nothing else

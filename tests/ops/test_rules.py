@@ -12,7 +12,7 @@ import yaml
 
 from dashboards.__main__ import DOCS
 from dashboards.alerts import ALERTS
-from dashboards.pace import Pace
+from dashboards.pace import Durations
 from dashboards.rule_file import rule_file
 from tests.ops.promql import flipped, moved, renamed, tokens
 from tests.ops.promtool import promtool
@@ -126,7 +126,7 @@ def mutants(changes: Callable[[str], Iterator[str]], *, durations: bool = False)
 
 
 def seconds_of(duration: str) -> int:
-    return Pace().seconds(f"@{duration}")
+    return Durations().seconds(f"@{duration}")
 
 
 def unseen(folder: Path, wrong: Iterable[tuple[str, list[Rules]]]) -> tuple[int, list[str]]:
