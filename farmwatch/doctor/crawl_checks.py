@@ -35,7 +35,7 @@ def crawl(at: Subject) -> Results:
 
 
 def search(at: Subject) -> Results:
-    """Each source that is set up has what it needs; what of its quota is used, as the log has it."""
+    """Check the configuration of each source, and show how much of its quota the log says is used."""
     search = at.config.search
     names = configured(search, os.environ)
     for name in names:

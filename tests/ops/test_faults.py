@@ -1,4 +1,4 @@
-"""Six faults in a running farm: each raises its alert, and nobody is told anything else."""
+"""Six faults in a running farm: each raises its alert and no other."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Scene:
         )
 
     def is_quiet(self) -> None:
-        """All roles work for a while, and nobody is told anything."""
+        """All roles work for a while, and no alert fires."""
         self.works()
         self._watch(set(), _QUIET_S)
 

@@ -171,7 +171,7 @@ def _put_site(report: SiteReport, now_ms: int) -> None:
     for text in _site_in_words(report, now_ms):
         put_wrapped(one_line(text), "  ")
     urls = ((e.url, e.status, _url_in_words(e, now_ms), e.found_by, e.visits, e.hits) for e in report.urls)
-    put_table(("URL", "status", "what of it", "found by", "visits", "hits"), urls, less=("hits", "visits"))
+    put_table(("URL", "status", "detail", "found by", "visits", "hits"), urls, less=("hits", "visits"))
 
 
 def _site_in_words(report: SiteReport, now_ms: int) -> Iterator[str]:
