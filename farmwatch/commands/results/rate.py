@@ -156,10 +156,10 @@ def _put_line(line: RateLine, *, verbose: bool) -> None:
         said.append(f"changed: {line.change.after:.1%} of sites first named since {since}, {before}")
     mixed = f" ({line.mixed:,} of all mixed)" if line.mixed else ""
     said.append(f"by site verdicts alone: {line.judged_text if verbose else line.judged_short + mixed}")
-    said.append(
-        f"ruleset {line.ruleset or '-'} {line.digest or '-'}; detector {line.detector or '-'};"
-        f" site method {line.site_method or '-'} {line.site_method_digest or '-'}"
-    )
+    digest, site_method = line.digest, f"; site method {line.site_method or '-'} {line.site_method_digest or '-'}"
+    if not verbose:  # one line of 80 columns
+        digest, site_method = line.digest[:8], ""
+    said.append(f"ruleset {line.ruleset or '-'} {digest or '-'}; detector {line.detector or '-'}{site_method}")
     for text in said:
         put_wrapped(f"  {text}", "    ")
 
