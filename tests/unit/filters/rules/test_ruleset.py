@@ -134,7 +134,7 @@ def test_files_of_other_systems(tmp_path: Path) -> None:
         load_ruleset(path)
     with pytest.raises(BadRuleset, match=r"zero: larger than 64 KiB$"):
         load_ruleset("/dev/zero")
-    path.write_text("#" + "é" * 64 * 1024, encoding="utf-8")  # the limit cuts a character
+    path.write_text("##" + "é" * 64 * 1024, encoding="utf-8")  # the limit cuts a character
     with pytest.raises(BadRuleset, match=r"mine\.toml: larger than 64 KiB$"):
         load_ruleset(path)
     with pytest.raises(BadRuleset, match=r"no\.toml: the ruleset cannot be read: No such file or directory$"):
