@@ -40,7 +40,7 @@ from stream.text.wording import counted, one_line
 _NAMES_SHOWN = 20
 _REASONS_WIDTH = 79 - len("  not judged:  ()")
 _LOOKED_UP = 2_000  # sites in the frontier: about a second
-_DAYS_SHOWN = 7  # of the history, without --since
+_DAYS_SHOWN = 7  # of the history, without --from
 _JUDGED_ONLY = "judged share only"  # method of a point of before the direct estimate
 
 
@@ -64,8 +64,10 @@ def rate(
     source: Annotated[str, Parameter(help="Only sites that this source has returned.")] = "",
     group: Annotated[str, Parameter(help="Only sites that queries of this group (rate.groups) have returned.")] = "",
     rank: Annotated[str, Parameter(help="Only sites whose best rank lies here, such as 1-10.")] = "",
-    since: Annotated[str, Parameter(help="Only sites returned on this day or later, such as 2026-05-01; UTC.")] = "",
-    until: Annotated[str, Parameter(help="Only sites returned on this day or before.")] = "",
+    since: Annotated[
+        str, Parameter(name="--from", help="Only sites returned on this day or later, such as 2026-05-01; UTC.")
+    ] = "",
+    until: Annotated[str, Parameter(name="--to", help="Only sites returned on this day or before.")] = "",
     history: Annotated[
         bool, Parameter(negative="", help="The series that were kept, of all sites or of source, rank or query-group.")
     ] = False,

@@ -71,7 +71,7 @@ def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
         row("b.example", "human", sources=["searx"], best_rank=30, days=[TODAY]),
         row("c.example", "human", sources=["searx"], best_rank=2),
     )
-    options = ["--source", "searx", "--rank", "1-10", "--since", "2026-01-01", "--log", finished]
+    options = ["--source", "searx", "--rank", "1-10", "--from", "2026-01-01", "--log", finished]
     ran = farmwatch("rate", *options, "--by", "month")
     assert (ran.code, "1 llm of 1 classifiable" in ran.out) == (Exit.OK, True)
     assert ran.out.startswith("month 20")
@@ -87,13 +87,13 @@ def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
     ("options", "said"),
     [
         (["--rank", "ten"], "such as 1-10"),
-        (["--since", "yesterday"], "--since is 'yesterday', not a day: write it as 2026-11-22"),
-        (["--since", "0001-01-01"], "--since is '0001-01-01', out of range: times from 1995-01-01"),
-        (["--since", "9999-12-31"], "--since is '9999-12-31', out of range"),
-        (["--until", "1970-08-23"], "--until is '1970-08-23', out of range"),
+        (["--from", "yesterday"], "--from is 'yesterday', not a day: write it as 2026-11-22"),
+        (["--from", "0001-01-01"], "--from is '0001-01-01', out of range: times from 1995-01-01"),
+        (["--from", "9999-12-31"], "--from is '9999-12-31', out of range"),
+        (["--to", "1970-08-23"], "--to is '1970-08-23', out of range"),
         (["--source", "nope"], "--source 'nope': the sources of the sites are file"),
-        (["--since", "2026-05-02", "--until", "2026-05-01"], "--since 2026-05-02 is after --until 2026-05-01"),
-        (["--history", "--since", "2026-05-02", "--until", "2026-05-01"], "is after --until"),
+        (["--from", "2026-05-02", "--to", "2026-05-01"], "--from 2026-05-02 is after --to 2026-05-01"),
+        (["--history", "--from", "2026-05-02", "--to", "2026-05-01"], "is after --to"),
         (["--group", "health"], "the groups of rate.groups are other"),
     ],
 )

@@ -163,7 +163,7 @@ class TestHistoryCommand:
         assert (row["judged share"], row["llm"], row["classifiable"], row["sites"]) == ("50.0%", "1", "2", "3")
         assert lines[0][0] < lines[1][0]
         since = (datetime.now(UTC).date() - timedelta(days=30)).isoformat()
-        assert len(farmwatch("rate", "--history", "--since", since, "--log", finished).out.splitlines()) == 4
+        assert len(farmwatch("rate", "--history", "--from", since, "--log", finished).out.splitlines()) == 4
 
     def test_json_of_a_split(self, farmwatch: Runner, finished: str) -> None:
         """One object a point with group, versions and the detector's warning."""

@@ -98,20 +98,22 @@ def test_each_job_runs_at_its_interval(log: _Log) -> None:
     assert log.expired == [int(clock.now * 1000)]
 
 
-def test_a_slow_job_runs_less_often(log: _Log) -> None:
-    """It takes at most a twentieth of the time: with a million sites, the gauges take longer than their interval."""
-    clock, began = _Clock(), list[float]()
+@pytest.mark.parametrize(("cpu_s", "interval_s"), [(60.0, 1200), (0.0, CONFIG.up.retention_s)])
+def test_a_job_with_much_cpu_time_runs_less_often(log: _Log, cpu_s: float, interval_s: float) -> None:
+    """A job takes at most a twentieth of a processor. A job that only waits keeps its interval."""
+    clock, cpu, began = _Clock(), _Clock(), list[float]()
 
     def take_a_minute() -> None:
         began.append(clock.now)
         clock.now += 60
+        cpu.now += cpu_s
 
     log.on_expire = take_a_minute
-    maintenance = _maintenance(log, clock, clock)
+    maintenance = _maintenance(log, clock, clock, cpu=cpu)
     while len(began) < 3:
         maintenance.run_due_jobs()
         clock.now += 1
-    assert [round(later - earlier) for earlier, later in pairwise(began)] == [1200, 1200]
+    assert [round(later - earlier) for earlier, later in pairwise(began)] == [interval_s, interval_s]
 
 
 YEAR_S = 365 * 86_400.0

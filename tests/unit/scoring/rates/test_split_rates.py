@@ -172,7 +172,7 @@ def test_ranks_and_days_are_read() -> None:
     assert read_days("2026-01-05", "", now_ms) == (date(2026, 1, 5), None)
     assert read_days("", "2026-12-31", now_ms) == (None, date(2026, 12, 31))
     for since, said in (("May", "not a day: write it as"), ("2026-12-31", "out of range")):
-        with pytest.raises(UsageError, match=f"--since is '{since}', {said}"):
+        with pytest.raises(UsageError, match=f"--from is '{since}', {said}"):
             read_days(since, "", now_ms)
 
 
