@@ -244,7 +244,7 @@ class Maintenance:
     def _update_site_gauges(self, lines: Sequence[RateLine]) -> None:
         ruleset = self.live.ruleset.name
         for line in lines:
-            self._share = "none yet" if line.share is None else f"{line.share:.1%}"
+            self._share = line.short(at_every_look=True)
             changed = float(line.change is not None)
             self.metrics.set("share_changed", changed, run=line.run, ruleset=ruleset, detector=line.detector)
             for verdict in VERDICTS:
