@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from sys import intern
 
-import msgspec
-
+from replay.runs.site_table import slim
 from scoring.rates.reviewed_share import Review
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, Versions, rate_lines
 from stream.schema.records import SiteState
 from stream.text.wording import counted
-
-_NAMES = ("run", "ruleset", "digest", "detector", "method", "method_digest")  # equal in most rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,8 +157,8 @@ class RateRows:
 
     def add(self, row: SiteState | None, recomputed: SiteState | None) -> None:
         """Add the stored row of a site (None = no row) and the recomputed row (None = no evidence)."""
-        stored = row and _slim(row)
-        found = recomputed and _slim(recomputed)
+        stored = row and slim(row)
+        found = recomputed and slim(recomputed)
         if stored is not None:
             self._rows.append(stored)
         if found is not None:
@@ -180,11 +176,6 @@ class RateRows:
             RateCheck(v, stored.get(v), found.get(v), self._taken[v.digest, v.detector, v.site_method_digest])
             for v in sorted({*stored, *found})
         ]
-
-
-def _slim(row: SiteState) -> SiteState:
-    names = {name: intern(getattr(row, name)) for name in _NAMES}
-    return msgspec.structs.replace(row, **names, pages=min(row.pages, 1), sources=[], days=[], dropped_by={}, llr=0.0)
 
 
 def _by_versions(
