@@ -35,7 +35,6 @@ from scoring.rates.site_rates import (
     rate_of,
 )
 from stream.schema.records import SiteState
-from stream.text.wording import counted
 
 if TYPE_CHECKING:
     from scoring.rates.mixture import Fit
@@ -157,12 +156,6 @@ def rate_lines(
                 )
             )
     return lines
-
-
-def with_open_sites(line: RateLine, open_sites: int | None) -> RateLine:
-    """The line with the number of sites that the crawl has still open; None where the crawl was not read."""
-    still = f"; {counted(open_sites, 'site')} still open in the crawl" if open_sites and not line.by else ""
-    return msgspec.structs.replace(line, open_sites=open_sites, text=line.text + still)
 
 
 def llm_probabilities(

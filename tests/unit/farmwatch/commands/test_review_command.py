@@ -73,11 +73,11 @@ def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url
     shown = farmwatch("runs", "show", A, "--log", url, "--set", f"rate.review={labels}").out
     assert "by 51 labelled sites of" in " ".join(shown.split())
     some = farmwatch("rate", "--of", "any-article", "--log", url, "--set", f"rate.review={labels}").out
-    assert "have an article by a language model, by 51 labelled sites" in " ".join(some.split())
+    assert "have an article by a language model by 51 labelled sites" in " ".join(some.split())
     assert (found["judged_share"], found["scored_sites"]) == (before["judged_share"], SITES)
     labels.write_text("".join(line for line in labels.open() if json.loads(line)["site"] not in sorted(drawn)[:2]))
     few = json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
-    assert few["text"] == before["text"] + "; no review: 49 of these sites have labels, 50 are needed"
+    assert "sites with scored articles; no review: 49 of these sites have labels, 50 are needed;" in few["text"]
     assert (few["method"], few["share"]) == ("direct", before["share"])
 
 
@@ -106,7 +106,7 @@ def test_drawn_sites_that_nobody_labelled_may_be_of_either_kind(farmwatch: Runne
         found.append(json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out))
     assert found[1]["high"] - found[1]["low"] > found[0]["high"] - found[0]["low"] + 0.12
     assert (found[1]["labelled"], found[1]["drawn"]) == (50, 60)
-    assert "(50 of 60 drawn sites labelled; the others may be of either kind)" in found[1]["text"]
+    assert "50 of 60 drawn sites labelled: the others may be of either kind" in found[1]["text"]
 
 
 def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_path: Path) -> None:
