@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from replay.runs.topology import lag_of, reads_of_live
 from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.definitions import DEFINITIONS, SITES
 from scoring.rates.reviewed_share import Review
-from scoring.rates.series import interval_start
+from scoring.rates.series import GROUPS_CAP, interval_start
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import has_verdict
 from scoring.rates.split_rates import RateLine, rate_lines
@@ -211,8 +211,13 @@ class Maintenance:
         _log.info("status", **status)
 
     def append_points(self, now_s: float) -> None:
-        """Append the points of the series for the interval that holds `now_s`. Raises BadRuleset."""
-        self._series.append(self._live_rows(), now_s, self._review())
+        """Append the points of the series for the interval that holds `now_s`. Raises BadRuleset.
+
+        For a large log, the rates of each split are stored for `farmwatch rate --by`.
+        """
+        rows, review = self._live_rows(), self._review()
+        splits = {by: lines for by, lines in self._series.append(rows, now_s, review).items() if by}
+        self._store(splits, len(rows), int(now_s * 1000), self.rate.series_s, review)
 
     def update_gauges(self) -> None:
         """Set the gauges of sites, share and canaries from the rows of the live run. Raises BadRuleset.
@@ -220,7 +225,7 @@ class Maintenance:
         The labels have no digest, so only rows of the ruleset, detector and site method in force count. Sites without a
         verdict count with the ruleset in force. For a large log, the rate is stored for `farmwatch rate`.
         """
-        started = self.cpu()
+        started = self.monotonic()
         rows, now_ms, review = self._live_rows(), int(self.clock() * 1000), self._review()
         for name in ("sites", "share", "share_changed", "farm_rate"):
             self.metrics.clear(name)
@@ -233,19 +238,28 @@ class Maintenance:
             for line in lines:
                 self._update_share_gauges(line, definition, _label(line.group) if split else "all")
         self._update_canary_gauges([row for row in rows if row.ruleset], now_ms)
+        wait_s = max(_OVERVIEW_S, (self.monotonic() - started) / _BUSY)
+        self._store({"": of_sites}, len(rows), now_ms, wait_s, review)
+
+    def _store(
+        self, splits: Mapping[str, list[RateLine]], rows: int, now_ms: int, next_s: float, review: Review | None
+    ) -> None:
+        """Store the rates of so many rows of a large log; they are replaced in `next_s`."""
         every = self._table.rows()
-        if len(every) >= LARGE:
-            if len(every) > len(rows):  # some are of other versions
-                of_sites = rate_lines(every, "", self.rate, now_ms=now_ms, review=review)
-            wait_s = max(_OVERVIEW_S, (self.cpu() - started) / _BUSY)
-            until = now_ms + round(2000 * wait_s)
-            cached = CachedRate(now_ms, until, self._table.ends, self.rate, of_sites, counts_of(every))
-            store_rate(self.log, self.live.names.sites, cached)
+        if len(every) < LARGE:
+            return
+        until, counts = now_ms + round(2000 * next_s), counts_of(every)
+        for by, lines in splits.items():
+            if len(every) > rows:  # some are of other versions
+                lines = rate_lines(every, by, self.rate, now_ms=now_ms, review=review)
+            if len(lines) <= GROUPS_CAP:
+                cached = CachedRate(now_ms, until, self._table.ends, self.rate, lines, counts)
+                store_rate(self.log, self.live.names.sites, cached, by)
 
     def _update_site_gauges(self, lines: Sequence[RateLine]) -> None:
         ruleset = self.live.ruleset.name
         for line in lines:
-            self._share = "none yet" if line.share is None else f"{line.share:.1%}"
+            self._share = line.short(at_every_look=True)
             changed = float(line.change is not None)
             self.metrics.set("share_changed", changed, run=line.run, ruleset=ruleset, detector=line.detector)
             for verdict in VERDICTS:

@@ -286,14 +286,14 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
 
 
 def _point_fields(point: RatePoint) -> dict[str, Any]:
-    """The fields of a point under the names that `rate --json` has. A point keeps the interval of every look."""
+    """The fields of a point under the names that `rate --json` has."""
     fields = msgspec.to_builtins(msgspec.structs.asdict(point))
     for name in ("v", "site", "answer"):
         del fields[name]
     judged = {f"judged_{name}": fields.pop(name) for name in ("low", "high", "method")}
     judged["judged_share"] = fields.pop("rate")
-    low, high = fields.pop("share_low"), fields.pop("share_high")
-    looks = {"low": low, "high": high, "look_low": low, "look_high": high}
+    kept = {"low": "share_low_once", "high": "share_high_once", "look_low": "share_low", "look_high": "share_high"}
+    looks = {name: fields.pop(field) for name, field in kept.items()}
     method = fields.pop("share_method") or _JUDGED_ONLY
     return {**fields, **looks, "method": method, **judged, "run": shown_run(point.run)}
 

@@ -185,8 +185,12 @@ class TestHistoryCommand:
             log.append([Output(RATES, 0, b"old", encode(old))])
         lines = farmwatch("rate", "--history", "--json", "--log", finished).out.splitlines()
         before, after = (json.loads(line) for line in lines)
-        assert (after["share"], after["low"], after["method"]) == (new.share, new.share_low, new.share_method)
-        assert (after["look_low"], after["look_high"], after["high"]) == (new.share_low, new.share_high, new.share_high)
+        assert (after["share"], after["low"], after["method"]) == (new.share, new.share_low_once, new.share_method)
+        assert (after["look_low"], after["look_high"], after["high"]) == (
+            new.share_low,
+            new.share_high,
+            new.share_high_once,
+        )
         judged = [after[f"judged_{name}"] for name in ("share", "low", "high", "method")]
         assert judged == [new.rate, new.low, new.high, new.method]
         assert (before["share"], before["method"]) == (None, "judged share only")
