@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -16,7 +17,7 @@ import yaml
 from farmwatch.config.config import Config
 from farmwatch.config.settings import MetricsSettings
 from stream.schema.roles import Role
-from stream.schema.topics import FEATURES, PAGES, SCORE_REQUESTS
+from tests.ops.promtool import promtool
 from tests.support.paths import DOCS, ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -49,9 +50,13 @@ def services() -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_manifests_have_the_schema_of_kubernetes(overlay: str) -> None:
     """Strictly: an unknown field is an error. The schema of KEDA's kind is not in the package."""
+    _validate(manifests(overlay))
+
+
+def _validate(resources: list[dict[str, Any]]) -> None:
     import kubernetes_validate
 
-    for one in manifests(overlay):
+    for one in resources:
         if one["kind"] != "ScaledObject":
             kubernetes_validate.validate(one, KUBERNETES, strict=True)
 
@@ -84,7 +89,7 @@ def test_each_role_has_a_workload_that_is_asked_on_its_port() -> None:
     for role in Role:
         (container,) = workloads[role.value]["spec"]["template"]["spec"]["containers"]
         assert container["args"][:4] == ["up", "--in-process", "--role", role.value]
-        assert container["ports"] == [{"name": "metrics", "containerPort": settings.port_of(role)}]
+        assert container["ports"] == [{"name": role.value, "containerPort": settings.port_of(role)}]
         service = services()[role.value]
         assert service["command"][:4] == container["args"][:4]
         assert f":{settings.port_of(role)}/healthz" in service["healthcheck"]["test"][-1]
@@ -93,17 +98,52 @@ def test_each_role_has_a_workload_that_is_asked_on_its_port() -> None:
     assert policy["spec"]["ingress"] == [{"ports": [{"port": min(ports), "endPort": max(ports)}]}]
 
 
-def test_pods_are_added_for_what_a_role_reads() -> None:
-    """The groups are those of the roles, the topics their inputs, and no pod is added beyond the partitions."""
+def test_pods_are_added_for_what_waits() -> None:
+    """For the live run's records of a role, whichever run that is, and no pod beyond the partitions."""
     scaled = {one["metadata"]["name"]: one["spec"] for one in manifests("cluster") if one["kind"] == "ScaledObject"}
     kinds = {one["metadata"]["name"]: one["kind"] for one in manifests("cluster") if "template" in one.get("spec", {})}
-    topics = {"measure": PAGES, "judge": FEATURES, "score": SCORE_REQUESTS}
-    assert set(scaled) == set(topics)
+    assert set(scaled) == {"measure", "judge", "score"}
     for role, spec in scaled.items():
-        asked = spec["triggers"][0]["metadata"]
-        assert (asked["consumerGroup"], asked["topic"]) == (role, topics[role])
+        (trigger,) = spec["triggers"]
+        assert (trigger["type"], trigger["metadata"]["ignoreNullValues"]) == ("prometheus", "false")
+        assert f'farmwatch_log_lag_records{{role="{role}"' in trigger["metadata"]["query"]
         assert spec["maxReplicaCount"] == Config().log.partitions
         assert spec["scaleTargetRef"] == {"kind": kinds[role], "name": role}
+
+
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_prometheus_finds_each_role_in_the_cluster(overlay: str, tmp_path: Path) -> None:
+    """From the pods' labels and ports, as Kubernetes tells them, Prometheus makes the labels that the rules need.
+
+    Debian's is built without discovery in Kubernetes: its targets are given here.
+    """
+    (job,) = _documents(DEPLOY / "prometheus" / "kubernetes.yml")[0]["scrape_configs"]
+    assert job.pop("kubernetes_sd_configs") == [{"role": "pod"}]
+    told = [target for one in manifests(overlay) if "template" in one.get("spec", {}) for target in _discovered(one)]
+    other = {"__meta_kubernetes_pod_label_app_kubernetes_io_name": "other", "__meta_kubernetes_pod_phase": "Running"}
+    ended = [{**one["labels"], "__meta_kubernetes_pod_phase": "Failed"} for one in told]
+    job["static_configs"] = [*told, *({"targets": ["10.9.9.9:1"], "labels": one} for one in (other, *ended))]
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump({"scrape_configs": [job]}))
+    assert promtool("check", "config", tmp_path / "prometheus.yml").returncode == 0
+    found = promtool("check", "service-discovery", "--timeout=1s", tmp_path / "prometheus.yml", "farmwatch").stdout
+    kept = [one["labels"] for one in json.loads(found[found.index("[") :]) if one.get("labels")]
+    assert {(one["job"], one["role"], one["__address__"].rpartition(":")[2]) for one in kept} == {
+        ("farmwatch", role.value, str(MetricsSettings().port_of(role))) for role in Role
+    }
+    assert {one["instance"] for one in kept} == {one["labels"]["__meta_kubernetes_pod_name"] for one in told}
+
+
+def _discovered(workload: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What discovery says of a workload's first pod: a target for each port."""
+    template = workload["spec"]["template"]
+    name = {"__meta_kubernetes_pod_name": f"{workload['metadata']['name']}-0", "__meta_kubernetes_pod_phase": "Running"}
+    labels = {
+        f"__meta_kubernetes_pod_label_{re.sub(r'[^a-zA-Z0-9_]', '_', label)}": value
+        for label, value in template["metadata"]["labels"].items()
+    }
+    for port in template["spec"]["containers"][0]["ports"]:
+        known = {**name, **labels, "__meta_kubernetes_pod_container_port_name": port["name"]}
+        yield {"targets": [f"10.0.0.1:{port['containerPort']}"], "labels": known}
 
 
 def test_the_crawler_cannot_reach_the_cluster() -> None:
@@ -174,7 +214,7 @@ def test_systemd_units_are_clean_and_closed(tmp_path: Path) -> None:
 @pytest.mark.image
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_kustomize_renders(overlay: str) -> None:
-    """The overlay is put together by kustomize itself, with the configuration as a Secret."""
+    """The overlay is put together by kustomize itself, with the configuration as a Secret, and has the schemas."""
     kustomize = _tool("kustomize")
     made = subprocess.run(
         [kustomize, "build", DEPLOY / "kubernetes" / "overlays" / overlay], capture_output=True, text=True, check=False
@@ -182,6 +222,7 @@ def test_kustomize_renders(overlay: str) -> None:
     assert made.returncode == 0, made.stderr
     rendered = list(yaml.safe_load_all(made.stdout))
     assert {one["kind"] for one in rendered} == {one["kind"] for one in manifests(overlay)} | {"Secret"}
+    _validate(rendered)
 
 
 @pytest.mark.image
