@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ import yaml
 from farmwatch.config.config import Config
 from farmwatch.config.settings import MetricsSettings
 from stream.schema.roles import Role
-from tests.ops.promtool import promtool
+from tests.ops.promtool import promtool, tool
 from tests.support.paths import DOCS, ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -96,6 +96,22 @@ def test_each_role_has_a_workload_that_is_asked_on_its_port() -> None:
     ports = [settings.port_of(role) for role in Role]
     policy = next(one for one in manifests("small") if one["kind"] == "NetworkPolicy")
     assert policy["spec"]["ingress"] == [{"ports": [{"port": min(ports), "endPort": max(ports)}]}]
+
+
+def test_each_profile_has_every_role_once() -> None:
+    """One container that answers to all names, or one of each; `gpu` has another SCORE, which asks for a card."""
+    every = {role.value for role in Role}
+    found: dict[str, list[str]] = {}
+    for name, service in services().items():
+        names = service.get("networks", {}).get("default", {}).get("aliases", [name])
+        for profile in service["profiles"]:
+            found[profile] = found.get(profile, []) + names
+        assert ("deploy" in service) == (service["profiles"] == ["gpu"])
+    assert {profile: sorted(names) for profile, names in found.items()} == dict.fromkeys(
+        ("embedded", "kafka", "gpu"), sorted(every)
+    )
+    head = (DEPLOY / "compose.yaml").read_text().partition("\nname:")[0]
+    assert set(re.findall(r"--profile (\w+)", head)) == {"embedded", "kafka", "gpu", "observability"}
 
 
 def test_pods_are_added_for_what_waits() -> None:
@@ -188,27 +204,45 @@ def test_units_link_to_a_page_that_exists() -> None:
 
 
 def systemd_units(folder: Path) -> list[Path]:
-    """The units, with the program where it is here."""
+    """The units, with the program where it is here, and the drop-in of a card where SCORE finds it."""
     for unit in (DEPLOY / "systemd").iterdir():
+        place = folder / ("farmwatch@score.service.d" if unit.suffix == ".conf" else "")
+        place.mkdir(exist_ok=True)
         text = unit.read_text().replace("/opt/farmwatch/bin/farmwatch", sys.executable)
-        (folder / unit.name).write_text(text)
+        (place / unit.name).write_text(text)
     return [folder / "farmwatch.target", folder / "farmwatch@.service"]
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here")
+def systemd_analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Debian's, with the libraries and units that are unpacked beside it."""
+    program = tool("systemd-analyze")
+    unpacked = program.parents[2]
+    folders = [folder for lib in ("lib", "usr/lib") for folder in sorted(unpacked.glob(f"{lib}/*-linux-gnu"))]
+    libraries = ":".join(str(place) for folder in folders for place in (folder, folder / "systemd"))
+    env = {**os.environ, "LD_LIBRARY_PATH": libraries, "SYSTEMD_UNIT_PATH": f"{unpacked}/lib/systemd/system"}
+    return subprocess.run([program, *arguments], env=env, capture_output=True, text=True, check=False)
+
+
 def test_systemd_units_are_clean_and_closed(tmp_path: Path) -> None:
     """`systemd-analyze verify` says nothing, and `security` finds little that a role may do beside its work."""
     units = systemd_units(tmp_path)
-    verified = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
+    verified = systemd_analyze("verify", *units)
     assert (verified.returncode, verified.stdout, verified.stderr) == (0, "", "")
-    command = ["systemd-analyze", "security", "--offline=true", str(units[1])]
     score = re.search(
-        r"exposure level for \S+: ([\d.]+)", subprocess.run(command, capture_output=True, text=True).stdout
+        r"exposure level for \S+: ([\d.]+)", systemd_analyze("security", "--offline=true", units[1]).stdout
     )
     assert score is not None and float(score[1]) <= EXPOSED_MOST
     assert {f"farmwatch@{role.value}.service" for role in Role} == set(
         re.findall(r"farmwatch@\w+\.service", units[0].read_text())
     )
+
+
+def test_a_wrong_word_in_the_drop_in_of_a_card_is_seen(tmp_path: Path) -> None:
+    """systemd reads it with the unit: what it does not know, it names."""
+    units = systemd_units(tmp_path)
+    drop_in = tmp_path / "farmwatch@score.service.d" / "gpu.conf"
+    drop_in.write_text(drop_in.read_text().replace("PrivateDevices=", "PrivateDevice="))
+    assert "PrivateDevice" in systemd_analyze("verify", *units).stderr
 
 
 @pytest.mark.image
