@@ -19,6 +19,7 @@ from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.maintenance import Maintenance
+from farmwatch.daemon.tracing import Trace, tracing
 from farmwatch.terminal.messages import program_version
 from replay.runs.configured import site_method_of, tally_identity
 from stream.log.contract import CleanupPolicy, Log, Member, Topic
@@ -113,16 +114,17 @@ def run_role(
     metrics.watch("disk_free_bytes", partial(_free_bytes, names_folder(config)), folder="log")
     if role is Role.CRAWL and config.crawl.warc_folder:
         metrics.watch("disk_free_bytes", partial(_free_bytes, Path(config.crawl.warc_folder)), folder="archive")
-    process = _RoleProcess(role, config, member, metrics, observe, cutover_check_s)
     shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
-    endpoints = Endpoints(shown, process.health, config.metrics.host, port)
-    endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
-    try:
-        with closing(open_configured(config)) as log:
-            create_topics(log, config)
-            process.run(log, stop)
-    finally:
-        endpoints.close()
+    with tracing(config.log.url) as trace:
+        process = _RoleProcess(role, config, member, metrics, observe, cutover_check_s, trace)
+        endpoints = Endpoints(shown, process.health, config.metrics.host, port)
+        endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
+        try:
+            with closing(open_configured(config)) as log:
+                create_topics(log, config)
+                process.run(log, stop)
+        finally:
+            endpoints.close()
     _log.info("role_ended", member=member)
 
 
@@ -143,6 +145,7 @@ class _RoleProcess:
     metrics: Metrics
     observe: Callable[[Stage, Member], Member]
     cutover_check_s: float
+    trace: Trace
     loop: StageLoop | None = None
 
     def health(self) -> Health:
@@ -185,7 +188,8 @@ class _RoleProcess:
             self.metrics.touch(name, **labels)
         inputs = list(stage.inputs)
         joined = log.join(group, inputs, member=self.member, store=stage.store, background=stage.background)
-        self.loop = StageLoop(stage, self.observe(stage, joined), metrics=self.metrics, settings=self.config.loop)
+        member = self.trace(stage, self.observe(stage, joined), group)
+        self.loop = StageLoop(stage, member, metrics=self.metrics, settings=self.config.loop)
         return self.loop
 
     @contextmanager
