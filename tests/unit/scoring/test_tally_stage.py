@@ -83,7 +83,7 @@ def test_later_pages_correct_a_site_until_it_closes() -> None:
 
 
 def test_a_mixed_site_is_crawled_for_longer() -> None:
-    """A site with two clear groups of scores is marked as mixed and crawled up to mixed_articles, by default twice as many."""
+    """A site with two clear groups of scores is mixed, and is crawled up to mixed_articles (default: twice as many)."""
     desk = Desk(sprt=SPRT, enough_articles=10, mixed_articles=12)
     numbers = [0.97, 0.85, 0.98, 0.86, 0.99, 0.84, 1.0, 0.87] * 2
     desk.feed(*(page(i) for i in range(16)))

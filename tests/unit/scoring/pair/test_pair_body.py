@@ -58,7 +58,7 @@ def assert_equal_states(fast: Any, own: Any, limit: float, *shapes: tuple[int, i
 @pytest.mark.parametrize("name", CONFIGS)
 @torch.no_grad()
 def test_the_same_hidden_states(name: str) -> None:
-    """Falcon (7B and other kinds), Llama and GPT-2 give transformers' hidden states for any number and length of texts."""
+    """Falcon of all kinds, Llama and GPT-2 give transformers' hidden states for any number and length of texts."""
     own = body_of(name)
     fast = fast_body(copy.deepcopy(own))
     assert isinstance(fast, torch.nn.Module) == (name != "falcon")
