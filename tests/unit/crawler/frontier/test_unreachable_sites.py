@@ -33,7 +33,7 @@ def test_a_later_hit_fetches_again_what_was_unreachable() -> None:
 
 
 def test_only_failures_in_a_row_stop_a_site() -> None:
-    """An answer between connection failures, an error too, starts their count anew."""
+    """An answer between connection failures, also an error, resets their count."""
     site = begun("1", "2")
     for answer in (fail(), fail(), status(404), fail(), fail()):
         site.step(**answer)

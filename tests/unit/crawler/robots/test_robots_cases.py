@@ -1,4 +1,4 @@
-"""What others publish about robots.txt, as a table: RFC 9309's own examples, Google's and protego's cases.
+"""Published cases of robots.txt as a table: RFC 9309's examples, Google's and protego's cases.
 
 Facts only: a text, a product token, what it may and may not ask for. Every line is put to protego, too, so that the
 table says where it reads a robots.txt differently, and which of us is stricter.
@@ -210,7 +210,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_published_cases(case: Case) -> None:
-    """What may be asked for may be asked for, what may not may not, and the line that is named says the same."""
+    """The parser allows and forbids the stated URLs, and the named line agrees."""
     text = case.text.encode()
     rules = RobotsRules(text, case.agent)
     for paths, allowed in ((case.yes, True), (case.no, False)):
