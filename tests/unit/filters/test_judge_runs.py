@@ -115,7 +115,7 @@ def test_a_replay_asks_only_for_texts_without_a_score_and_once_a_site() -> None:
 
 
 def test_what_was_asked_is_asked_by_no_later_process_of_the_run() -> None:
-    """A second process of the run, which knows of no score either, asks for new texts only; another run asks anew."""
+    """A second process of the run requests only new texts; another run requests all texts."""
     log = new_log()
     put(log, FEATURES, features(1))
     work(log, replays())
@@ -227,7 +227,7 @@ def test_a_run_that_measured_anew_is_judged_from_its_own_features() -> None:
 def test_measure_of_a_run_has_its_own_topic_and_memory(
     pool: ExtractionPool, replays: bool, forward: str | None, counts: str | None
 ) -> None:
-    """A run that measures anew has its own features and memory of sites; as a replay it passes no heartbeat on."""
+    """A run that measures again has its own features and site memory; as a replay it forwards no heartbeat."""
     names = names_of(RUN, features_of(RUN))
     stage = MeasureStage(MeasureSettings(workers=2), run=RUN, names=names, replays=replays, pool=pool)
     assert stage.store == f"site-memory.{stage.epoch}.{RUN}"
