@@ -164,7 +164,7 @@ def test_a_store_beside_the_removed_one_stays(world: World) -> None:
 
 
 def test_members_are_listed_by_name(world: World) -> None:
-    """members() of another process gives the names of those in the group, whatever is in them, and none after close."""
+    """members() of another process gives the names of the members, with any characters; none after close."""
     world.topics("in")
     assert world.log.members("g") == []
     names = ["judge_2.näme", "judge.1@host"]
@@ -194,7 +194,7 @@ def test_sizes_of_topics(world: World) -> None:
 
 
 def test_a_changelog_stands_for_its_store(world: World) -> None:
-    """sizes() of "state.<store>" tells of the store's state."""
+    """sizes() of "state.<store>" gives the size of the store's state."""
     write_all(world)
     size = world.log.sizes(["state.s"])["state.s"]
     if world.embedded:
@@ -206,7 +206,7 @@ def test_a_changelog_stands_for_its_store(world: World) -> None:
 
 @on_embedded
 def test_a_member_that_comes_back_too_late_is_fenced(world: World) -> None:
-    """A member that stood still while its group was removed, and joined anew under its name, commits nothing."""
+    """A member that paused while its group was removed and joined again under its name commits nothing."""
     world.topics("in", "out", store="s")
     stopped = world.owner(2, "in", store="s", log=world.again())
     world.clock.turn(LEASE_MS + 1)

@@ -44,7 +44,7 @@ def test_a_partition_is_held_to_its_bytes(world: World) -> None:
 
 
 def test_without_limits_all_is_kept(world: World) -> None:
-    """A topic without retention keeps its records for ever; a new limit on it takes effect."""
+    """A topic without retention keeps all records; a new limit takes effect."""
     world.topics("a")
     world.log.append([record("a", 0, "k", "v")])
     assert world.log.expire(NOON + 10_000 * DAY_MS) == 0

@@ -1,4 +1,4 @@
-"""Removal from the embedded log: killed amid it, beside other writers, and what it gives back."""
+"""Removal from the embedded log: a kill during it, other writers, and its result."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_nothing_is_left_of_what_was_removed(log: EmbeddedLog, folder: Path) -> 
 
 @pytest.mark.kill
 def test_a_removal_that_is_killed_is_finished_later(log: EmbeddedLog, folder: Path) -> None:
-    """Killed at any moment, all is there still or nobody sees any of it; the next expire deletes what it has left."""
+    """After a kill at any moment all records are there or none is visible; the next expire deletes the rest."""
     dice = random.Random(3)
     for attempt in range(6):
         with worker_process("remove", folder) as process:

@@ -86,7 +86,7 @@ def test_a_folder_that_cannot_be_written_ends_up_at_once(farmwatch: Runner, tmp_
 
 @pytest.mark.parametrize("command", ["up", "rate", "audit"])
 def test_segments_without_their_database_end_every_command(farmwatch: Runner, tmp_path: Path, command: str) -> None:
-    """If log.sqlite is missing beside segments, the exit code is 3, one line has the remedy, and no new log is begun."""
+    """If log.sqlite is missing beside segments: exit code 3, one line with the remedy, and no new log."""
     folder = tmp_path / "farmwatch-data"
     log = open_log(f"sqlite:{folder}")
     log.create(all_topics(PARTITIONS, "e"))

@@ -32,7 +32,7 @@ def said(folder: Path) -> list[tuple[str, str]]:
 
 
 def test_one_key_a_page(sample: Path, tmp_path: Path) -> None:
-    """Each answer is on the disk before the next page; space shows more of a text; q ends with the number of open pages.
+    """Each answer is on the disk before the next page; space shows more text; q ends with the number of open pages.
 
     Neither run's verdict is on the screen, nor does what the page holds steer the terminal.
     """
