@@ -125,7 +125,7 @@ def test_rewind_goes_back_to_the_committed_offset(world: World) -> None:
 
 
 def test_a_group_resumes_at_its_committed_offsets(world: World) -> None:
-    """A member that joins after another closed reads on behind the committed offset; another group reads all."""
+    """A member that joins after another has closed continues at the committed offset; another group reads all."""
     member = ready(world)
     found = list(world.log.read("in", 0))
     member.commit(Commit(offsets={At("in", 0): found[1].offset + 1}))

@@ -150,7 +150,7 @@ def test_members_keep_their_partitions_when_the_clock_is_set(world: World) -> No
 
 
 def test_more_members_than_partitions(world: World) -> None:
-    """A member beyond the number of partitions owns nothing, and takes over when another leaves."""
+    """A member above the number of partitions owns nothing, and takes over when another leaves."""
     world.topics("in", partitions=1)
     first, spare = (world.join("in", name=name, log=world.again()) for name in ("first", "spare"))
     settle([first, spare], 1)

@@ -84,7 +84,7 @@ def test_a_topic_may_be_made_again_with_other_partitions(world: World) -> None:
 
 
 def test_a_commit_of_another_process_finds_the_new_topic(world: World) -> None:
-    """Outputs to a topic that was removed and made again lie in the new one, though the member used the old one."""
+    """Outputs to a topic that was removed and created again are in the new one, though the member used the old one."""
     world.topics("in", "out")
     member = world.owner(2, "in", log=world.again())
     member.commit(Commit([record("out", 0, "k", "old")]))
@@ -152,7 +152,7 @@ def test_missing_ones_are_passed_over(world: World) -> None:
 
 
 def test_a_store_beside_the_removed_one_stays(world: World) -> None:
-    """State of another store whose name begins alike is left."""
+    """State of another store with the same beginning of its name is kept."""
     world.topics("in", store="s")
     world.topics("state.s.run", cleanup=CleanupPolicy.COMPACT)
     for store in ("s", "s.run"):

@@ -268,7 +268,7 @@ def test_renewing_offsets_changes_none(world: World) -> None:
 
 
 def test_several_partitions_are_read_at_once(world: World) -> None:
-    """Of each partition its range comes, in order; up to the end where the range goes beyond; of no range nothing."""
+    """Each partition's range is read in order, up to the end of the partition; an empty range gives nothing."""
     world.topics("a", "b")
     for number in range(4):
         world.log.append([Output(topic, p, b"k", str(number).encode()) for topic in "ab" for p in (0, 1)])

@@ -251,7 +251,7 @@ def test_a_locked_database_is_reported_and_waited_for(folder: Path, log: Embedde
 
 
 def damage(folder: Path, change: Callable[[Path], object]) -> Path:
-    """Write three large records, and change the segment behind the log's back."""
+    """Write three large records, and change the segment from outside."""
     with closing(EmbeddedLog(folder)) as log:
         log.append([record("in", 0, "k", f"{n}".ljust(5000)) for n in range(3)])
     (segment,) = segments(folder)
@@ -329,7 +329,7 @@ INLINE = [
 
 
 def alter(folder: Path, column: str, value: str, offset: int = 1) -> None:
-    """Change a column of a record of partition 0 of `in` behind the log's back; `value` is SQL."""
+    """Change a column of a record of partition 0 of `in` from outside; `value` is SQL."""
     sql(folder, f"UPDATE records SET {column} = {value} WHERE id = (SELECT min(id) FROM records) + ?", offset)
 
 

@@ -86,7 +86,7 @@ def test_a_removal_that_is_killed_is_finished_later(log: EmbeddedLog, folder: Pa
 def test_what_a_broken_removal_left_is_deleted_by_expire(
     log: EmbeddedLog, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the process died after the first transaction, expire of another one deletes records and state."""
+    """If the process dies after the first transaction, expire of another one deletes records and state."""
     monkeypatch.setattr("stream.embedded.log.clear", lambda *_: 0)
     log.remove(["pairs"], ["g"], ["s"])
     monkeypatch.undo()
@@ -100,7 +100,7 @@ def test_what_a_broken_removal_left_is_deleted_by_expire(
 
 
 def test_others_commit_while_much_is_removed(log: EmbeddedLog) -> None:
-    """Removal takes many small transactions: appends of another thread get in between, and none is lost."""
+    """Removal uses many small transactions: appends of another thread run in between, and none is lost."""
     stop = threading.Event()
     appended = 0
 

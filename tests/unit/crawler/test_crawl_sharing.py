@@ -54,7 +54,7 @@ def test_partitions_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_free_place_is_not_kept_by_sites_without_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many due sites need no request, a free slot goes in the same round to one behind them that does."""
+    """With any number of due sites without a request, a free slot goes in the same round to the next site with one."""
     asked: list[Job] = []
     monkeypatch.setattr("crawler.fetch.thread.FetchThread.submit", lambda _, jobs: asked.extend(jobs.values()))
     sites = [site for n in range(400) if partition_of(site := f"s{n:03}.test", 4) == 0][:60]

@@ -103,7 +103,10 @@ def test_a_replay_writes_beside_the_live_topics() -> None:
 
 
 def test_a_replay_asks_only_for_texts_without_a_score_and_once_a_site() -> None:
-    """Known texts are not asked for; a text on two pages is, once; the same text of another site is another one."""
+    """Known texts are not requested; a text on two pages is requested once.
+
+    The same text of another site counts separately.
+    """
     log = new_log()
     pages = [features(1), features(2), features(3, text="x"), features(4, text="x")]
     pages += [features(5, text="x", site="b.example"), features(6, site="b.example", tokens=1)]
@@ -175,7 +178,7 @@ def test_the_live_run_asks_for_no_text_that_is_known_to_have_a_score() -> None:
 
 
 def test_the_live_run_forgets_what_is_known_once_it_has_caught_up() -> None:
-    """While it is behind a text with a score is not asked for; after that it is, and nothing is looked up any more."""
+    """While JUDGE is behind, a text with a score is not requested; afterwards it is, without look-ups."""
     log = new_log()
     is_behind = iter([True, False])
     names = names_of(RUN, is_live=True)

@@ -54,7 +54,7 @@ class Held(FakeDetector):
 
 
 class Batch(threading.Thread):
-    """A batch that is prepared in a thread of its own; `found` is what came of it, or its error."""
+    """A batch that is prepared in a thread; `found` has its results, or its error."""
 
     def __init__(self, stage: ScoreStage, *requests: ScoreRequest, name: str | None = None) -> None:
         super().__init__(name=name)

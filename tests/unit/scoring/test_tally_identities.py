@@ -19,7 +19,7 @@ from tests.support.tally_desk import DETECTOR, FALCON, SPRT, Desk, hit, page, sc
 
 
 def test_scores_of_another_detector_are_never_pooled() -> None:
-    """Scores of another identity change no row, and are counted apart."""
+    """Scores of another identity change no row, and are counted separately."""
     desk = Desk(sprt=SPRT).feed(*(page(i) for i in range(4)))
     before = list(desk.outputs)
     desk.feed(*(score(f"t{i}", True, "fake/2") for i in range(4)))

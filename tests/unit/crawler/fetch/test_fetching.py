@@ -225,7 +225,7 @@ def test_opt_outs_are_recorded_and_obeyed_on_request(loopback: Web) -> None:
 
 
 def test_a_long_robots_header_keeps_its_end(loopback: Web) -> None:
-    """An opt-out behind a thousand characters of an X-Robots-Tag counts, though the kept header is cut."""
+    """An opt-out after a thousand characters of an X-Robots-Tag counts, though the kept header is cut."""
     tags = f"otherbot: {'noarchive, ' * 200}\r\nX-Robots-Tag: noai"
     loopback.routes["a.test/"] = raw(HEAD + f"X-Robots-Tag: {tags}\r\n\r\n<html>".encode())
     answer = fetch(loopback.target, "http://a.test/")

@@ -124,7 +124,7 @@ def test_other_refusals_are_final() -> None:
 
 
 def test_an_excused_failure_is_no_attempt() -> None:
-    """A failure that is not the site's counts nowhere, however often: the same job comes again after a wait."""
+    """A failure that is not the site's never counts: the same job is repeated after a wait."""
     site = with_hits("1")
     for kind in (RequestKind.ROBOTS, RequestKind.PAGE, RequestKind.SITEMAP):
         for _ in range(5):

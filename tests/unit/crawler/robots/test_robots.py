@@ -159,7 +159,7 @@ _plain_rules = st.tuples(st.booleans(), _plain, st.sampled_from(["", "", "$"]))
 
 @given(st.lists(_plain_rules, max_size=10), _plain)
 def test_on_plain_patterns_protego_agrees(rules: list[tuple[bool, str, str]], path: str) -> None:
-    """Where there are no escapes to read differently, an implementation of others comes to the same decisions."""
+    """Without escapes, an independent implementation makes the same decisions."""
     text = "User-agent: *\n" + "".join(f"{'Allow' if a else 'Disallow'}: {p}{end}\n" for a, p, end in rules)
     path = path.replace("*", "x")
     if path.startswith("//"):

@@ -224,7 +224,7 @@ def test_published_cases(case: Case) -> None:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_where_protego_reads_otherwise(case: Case) -> None:
-    """The table names every path on which protego is of another opinion, and no other."""
+    """The table names exactly the paths on which protego decides otherwise."""
     peer = Protego.parse(case.text)
     paths = [(path, True) for path in case.yes.split()] + [(path, False) for path in case.no.split()]
     other = {path for path, allowed in paths if peer.can_fetch(f"https://foo.bar{path}", case.agent) is not allowed}

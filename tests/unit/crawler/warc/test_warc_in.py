@@ -247,7 +247,7 @@ def test_a_broken_record_is_named_by_its_offset_and_passed_over(bad: bytes, pack
 
 
 def test_a_file_in_one_gzip_member_is_read() -> None:
-    """Not as the standard wants it, but some tools write so."""
+    """Some tools write this form against the standard."""
     assert faults_and_pages(gzip.compress(FIRST + LAST)) == ([], ["http://first.test/", "http://last.test/"])
 
 

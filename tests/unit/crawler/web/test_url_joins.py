@@ -169,7 +169,7 @@ def test_bases_of_each_form(base: str, reference: str, url: str) -> None:
 
 @pytest.mark.parametrize(("reference", "path"), PATHS)
 def test_links_are_joined_as_urls_are(reference: str, path: str) -> None:
-    """The quick way of `internal_links` comes to the same URLs as `normalise`, for every reference in the table."""
+    """The fast path of `internal_links` gives the same URLs as `normalise`, for every reference in the table."""
     if any(character in reference for character in "\"'<>&\x00"):
         return
     page = f'<a href="{reference}">'.encode()

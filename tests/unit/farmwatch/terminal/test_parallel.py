@@ -65,7 +65,7 @@ def test_little_is_read_ahead() -> None:
 
 
 def test_a_killed_process_is_told() -> None:
-    """The want of memory that it often is comes as one line, not as a traceback or a hang."""
+    """A killed process (often for lack of memory) is one line, not a traceback or a hang."""
     with pytest.raises(FarmwatchError, match="--jobs"):
         list(ordered_map(die, [1], 1, prepare, 0))
 

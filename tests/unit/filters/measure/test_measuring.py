@@ -25,7 +25,7 @@ LIBRARIES = {"py3langid rensa": [True, True], "trafilatura justext lxml": [True,
 
 
 def zipped(html: str) -> bytes:
-    """A body as it lies in a page record."""
+    """A body in the format of a page record."""
     return zstandard.ZstdCompressor().compress(html.encode())
 
 

@@ -188,7 +188,7 @@ def test_worker_is_recycled_after_its_pages(new_pool: NewPool) -> None:
 
 
 def test_large_pages_pass_the_pipes(new_pool: NewPool) -> None:
-    """A page and an answer far beyond a pipe's buffer arrive whole."""
+    """A page and an answer far larger than a socket's buffer arrive whole."""
     noise = os.urandom(300_000).hex()
     pool = new_pool(workers=1)
     assert pool.map([raw(noise)])[0].text.split()[1] == noise

@@ -25,7 +25,7 @@ from tests.support.sentences import split_sentences
     ],
 )
 def test_sentences_end_where_a_reader_ends_them(sentences: list[str]) -> None:
-    """Joined by a space, they are cut again where they were joined; joined by line feeds as well."""
+    """Sentences joined by a space, or by line feeds, are split at the joints."""
     assert split_sentences(" ".join(sentences)) == sentences
     assert split_sentences("\n".join(sentences)) == sentences
 

@@ -196,7 +196,7 @@ def test_more_tokens_than_positions_are_refused(tmp_path: Path) -> None:
 def test_scaled_and_capped_logits_are_refused(
     pairs: dict[str, Pair], monkeypatch: pytest.MonkeyPatch, changed: Callable[[Any], Any]
 ) -> None:
-    """The logits of a probe are compared with the head's: a model that changes them behind it is refused."""
+    """The logits of a probe are compared with the head's: a model that changes them after the head is refused."""
     from transformers import FalconForCausalLM
 
     forward = FalconForCausalLM.forward

@@ -58,7 +58,7 @@ def test_prose_is_read_up_to_max_tokens() -> None:
 
 @pytest.mark.parametrize("start", [".,;:!?" * 200, "0123456789" * 300, "Der-schnelle-braune-Fuchs-springt." * 20])
 def test_english_is_judged_by_what_is_read(start: str) -> None:
-    """English words behind the last token that is read make no English text of what stands before them."""
+    """English words after the last read token do not make the text before them English."""
     found = tokenise([start + " the of and to in " * 50], TOKENIZERS["falcon"], ENGLISH)[0]
     assert found == TextScore(abstain="few_function_words", tokens=20)
     assert isinstance(tokenise([PROSE + "xyz " * 900], TOKENIZERS["falcon"], ENGLISH)[0], list)

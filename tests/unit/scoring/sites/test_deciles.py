@@ -133,7 +133,7 @@ def test_a_broken_file_is_refused(change: dict[str, Any], said: str) -> None:
 
 @given(st.integers(0, len(SHIPPED) - 3), st.binary(max_size=4).filter(lambda tail: b"}" not in tail))
 def test_a_damaged_file_never_raises_another_error(cut: int, tail: bytes) -> None:
-    """Cut anywhere before its end, with anything behind that does not close it: BadSiteNumbers."""
+    """A file cut anywhere, with any bytes after it that do not close it, is BadSiteNumbers."""
     with pytest.raises(BadSiteNumbers):
         read_numbers(SHIPPED[:cut] + tail, "numbers.json")
 

@@ -55,7 +55,7 @@ def test_private_parts_are_used_in_one_module() -> None:
 
 
 class _Consumer:
-    """A client that can do everything but learn where its topics lie."""
+    """A client that can do everything but fetch the metadata of topics."""
 
     closed = 0
 
