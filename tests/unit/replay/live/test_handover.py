@@ -14,7 +14,7 @@ from replay.engine.runner import Ending
 from replay.live import handover as following
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.configured import configured_site_method
-from replay.runs.run_rules import RunRules
+from replay.runs.run_rules import RunRules, live_now
 from replay.runs.site_table import read_sites
 from scoring.method_choice import site_method
 from scoring.settings import TallySettings
@@ -173,11 +173,10 @@ class Checks:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
-        check = following.live_now
 
         def counted(control: Control) -> RunRules | None:
             self.count += 1
-            return check(control)
+            return live_now(control)
 
         monkeypatch.setattr(following, "live_now", counted)
 
