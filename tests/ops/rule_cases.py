@@ -37,7 +37,7 @@ def _answers(a_minute: dict[str, float]) -> dict[str, str]:
 
 
 def _kept(articles: int, dropped: int, later: int) -> dict[str, str]:
-    """Verdicts in half an hour: articles and others, and after 30 hours so many articles fewer."""
+    """Verdicts per half hour: articles and others; after 30 hours this many fewer articles."""
     name = 'farmwatch_page_verdicts_total{run="first",verdict="'
     return LIVE | {
         f'{name}article"}}': f"0+{articles}x60 {60 * articles}+{articles - later}x60",
@@ -46,7 +46,7 @@ def _kept(articles: int, dropped: int, later: int) -> dict[str, str]:
 
 
 def _sites(judged: int, other: int, moved: int) -> dict[str, str]:
-    """Sites that can be judged and others, two TALLY processes, and after 30 hours so many fewer of the former."""
+    """Classifiable sites and others, two TALLY processes; after 30 hours this many fewer of the former."""
     half = moved // 2
     changes = {"llm": (judged - 30, -half), "human": (30, half - moved), "unclassifiable": (other, moved)}
     return LIVE | {
@@ -74,7 +74,7 @@ def _up(instance: str) -> str:
 
 
 def _waiting(requests: int) -> dict[str, str]:
-    """After 70 minutes so many articles wait; one a minute is scored."""
+    """After 70 minutes this many articles wait; one a minute is scored."""
     lag = 'farmwatch_log_lag_records{topic="score.requests"}'
     return {lag: f"0x70 {requests}x80", 'farmwatch_stage_records_total{stage="score"}': "0+1x150"}
 

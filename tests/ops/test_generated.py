@@ -63,7 +63,7 @@ def test_there_is_an_overview_and_a_dashboard_for_each_row() -> None:
 
 
 def test_each_alert_has_a_page_and_a_panel() -> None:
-    """The page says what it means, how to confirm it, what to do and what not to do; no page is of another alert."""
+    """Each alert has a page with meaning, confirmation, remedy and mistakes; there is no other page."""
     pages = {runbook_page(alert.name) for alert in ALERTS}
     assert {f"how-to/runbook/{file.name}" for file in (DOCS / "how-to" / "runbook").iterdir()} == pages
     for page in pages:

@@ -113,7 +113,7 @@ def test_a_narrow_terminal_cuts_the_lines(width: int) -> None:
 
 
 def test_a_view_without_partitions_says_what_it_waits_for() -> None:
-    """Before the first assignment, the view says so and shows no rate."""
+    """Before the first assignment, the view names that state and shows no rate."""
     text = rendered(CrawlFigures())
     assert "for the log to give this process its partitions" in text
     assert "0 URLs queued" in text
