@@ -69,7 +69,12 @@ class Alertmanager(Server):
 
     def raised(self) -> set[str]:
         """The alerts that would be sent: those without inhibition."""
-        return {alert["labels"]["alertname"] for alert in self.get("/api/v2/alerts", active="true", inhibited="false")}
+        return {name for name, _ in self.graded()}
+
+    def graded(self) -> set[tuple[str, str]]:
+        """The same, each with its severity."""
+        told = self.get("/api/v2/alerts", active="true", inhibited="false")
+        return {(alert["labels"]["alertname"], alert["labels"]["severity"]) for alert in told}
 
 
 class Prometheus(Server):

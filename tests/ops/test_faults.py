@@ -144,12 +144,14 @@ def test_a_disk_that_runs_full(tmp_path: Path) -> None:
 
 
 def test_hosts_that_refuse_all(tmp_path: Path) -> None:
-    """Every host answers 403."""
+    """Every host answers 403: hardly anything is measured, which is critical."""
     with scene(tmp_path) as at:
         at.up(*_ROLES)
         at.is_quiet()
         at.web.refuses = True
         at.raises("RejectedByHosts")
+        critical = ("RejectedByHosts", "critical")
+        wait_until(lambda: critical in at.alerts.graded(), lambda: f"{at.alerts.graded()}", _PATIENCE_S, every_s=0.5)
 
 
 def test_a_device_that_is_lost(tmp_path: Path) -> None:
