@@ -35,6 +35,7 @@ from scoring.rates.site_rates import (
     rate_of,
 )
 from stream.schema.records import SiteState
+from stream.text.wording import counted
 
 if TYPE_CHECKING:
     from scoring.rates.mixture import Fit
