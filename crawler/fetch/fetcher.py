@@ -26,7 +26,7 @@ from crawler.errors import UnresolvedHost, UnusableUrl
 from crawler.fetch.connections import Connections
 from crawler.fetch.context import FetchContext, FetchEnded, NoSocketLeft, StaleConnection
 from crawler.fetch.exchange import REDIRECTS, STARVED, Exchange, Tap
-from crawler.fetch.gate import HostGate, Turn
+from crawler.fetch.gate import GateClosed, HostGate, Turn
 from crawler.fetch.jobs import REDIRECTED, FetchOutcome, FetchRequest, FetchResult, Job, RequestKind
 from crawler.fetch.response_headers import retry_after_s
 from crawler.robots.opt_outs import forbids_mining, opt_outs
@@ -89,6 +89,10 @@ class Fetcher:
         processes together keep the delays.
         """
         self._gate.spacing.share(fraction)
+
+    def hold(self, *, held: bool) -> None:
+        """While held no request starts: jobs whose request has not started end as DEFERRED."""
+        self._gate.closed = held
 
     async def fetch(self, job: Job, *, wait: bool = True) -> FetchResult:
         """Run a job. Failures are results; only cancellation is raised.
@@ -175,6 +179,8 @@ class Fetcher:
         delay_s = context.job.delay_s
         answer = await self.fetch(Job(RequestKind.ROBOTS, host_of(target), f"{origin}/robots.txt", delay_s))
         context.requests += answer.requests
+        if answer.outcome is FetchOutcome.DEFERRED:
+            raise FetchEnded(FetchOutcome.DEFERRED, not_before_ms=answer.not_before_ms)
         meaning = meaning_of(answer.status, complete=answer.outcome is FetchOutcome.FETCHED)
         if meaning is RobotsAnswer.UNREACHABLE:
             now = self._clock()
@@ -198,7 +204,10 @@ class Fetcher:
         if not wait and (away_s := self._gate.deferral_s(host, addresses)):
             raise FetchEnded(FetchOutcome.DEFERRED, not_before_ms=math.ceil((self._clock() + away_s) * 1000))
         turn = self._gate.turn(host, context.delay_s, addresses)
-        await (self._wait(turn, context) if wait else turn.take())
+        try:
+            await (self._wait(turn, context) if wait else turn.take())
+        except GateClosed:
+            raise FetchEnded(FetchOutcome.DEFERRED, not_before_ms=int(self._clock() * 1000)) from None
         try:
             self._record_start(context, host)
             context.requests.append(request)

@@ -35,7 +35,7 @@ from stream.processing.state import KeyedState
 
 _HEADS = 8  # places of a queue kept in its site's row
 STEP = 100  # URLs of a site dealt with without a request in one step; the rest follows at once
-_MAY_REOPEN = MAY_PASS | {Stop.DECIDED}
+MAY_REOPEN = MAY_PASS | {Stop.DECIDED, Stop.EXCLUDED}
 
 
 class SiteStore:
@@ -99,7 +99,7 @@ class SiteStore:
 
     def may_reopen(self, row: SiteRow) -> bool:
         """Whether the stop of a site may be lifted."""
-        return row.stopped in _MAY_REOPEN
+        return row.stopped in MAY_REOPEN
 
     def wants_sitemap(self, row: SiteRow) -> bool:
         """Whether sitemaps are still to be read, and the budget has room for their URLs."""
