@@ -59,11 +59,10 @@ def exclude(
     changed = order_exclusions(common.load().config, wanted, on=not remove)
     for name in changed:
         message(f"{'no longer excluded' if remove else 'excluded'}: {name} ({reach_of(name)})")
-    same = dict.fromkeys(name for name, _ in wanted if name not in changed)
-    for name in same:
-        message(f"{name} is {'not' if remove else 'already'} excluded")
-    if remove and same:
-        raise NotFound("`farmwatch exclude --list` has the names as they were given")
+    if same := ", ".join(dict.fromkeys(name for name, _ in wanted if name not in changed)):
+        if remove:
+            raise NotFound(f"not excluded: {same}; `farmwatch exclude --list` has the names as they were given")
+        message(f"excluded already: {same}")
     return Exit.OK
 
 
