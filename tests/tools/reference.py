@@ -65,7 +65,7 @@ _TOPICS = {  # name -> key, writers
     "state.tally": ("site", "TALLY"),
     "control": (
         "id",
-        "`search`: usage and rounds of sources; `replay`, `cutover`: runs; SCORE: its detectors; `crawl pause`, `exclude`",
+        "`search`: usage, rounds; `replay`, `runs`, `cutover`: runs; SCORE: its detectors; `crawl`, `exclude`: orders",
     ),
     "dead-letters": ("that of the original record", "every stage"),
 }
