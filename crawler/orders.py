@@ -9,6 +9,7 @@ from pathlib import Path
 
 from crawler.web.exclusions import Exclusions
 from stream.log.contract import Log
+from stream.schema.forgotten import Forgotten
 from stream.schema.orders import OrderChange, Orders
 from stream.text.wording import moment, one_line, size
 
@@ -49,6 +50,7 @@ class CrawlOrders:
         """
         self.paused: Mapping[str, str] = {}  # reason -> in words
         self._orders = Orders(log)
+        self._forgotten = Forgotten(log)
         self._exclusions = self._excluded_now()
         self._folders = folders
         self._mark = pause_below_bytes
@@ -65,6 +67,7 @@ class CrawlOrders:
         self._looked_at = now
         if self._orders.refresh():
             self._exclusions = self._excluded_now()
+        self._forgotten.refresh()
         pause = self._orders.pause
         paused = {OPERATOR: in_words(pause.changes[-1])} if pause.on else {}
         if low := self._low_disk():
@@ -72,8 +75,8 @@ class CrawlOrders:
         self.paused = paused
 
     def excludes(self, host: str) -> bool:
-        """Whether a host may not be visited."""
-        return self._exclusions.covers(host)
+        """Whether a host may not be visited: it is excluded, or forgotten."""
+        return self._exclusions.covers(host) or self._forgotten.covers(host)
 
     def _excluded_now(self) -> Exclusions:
         return Exclusions(name for name, order in self._orders.exclusions.items() if order.on)

@@ -73,6 +73,11 @@ class SiteStore:
             self.state.put(TOTALS_KEY, summed(self.state.get(TOTALS_KEY), sums, stored))
         self.state.put(site_key(row.site), pack(row), self.due(row))
 
+    def forget_site(self, row: SiteRow) -> None:
+        """Take a site out of the totals; the caller deletes its rows."""
+        stored = self._stored.pop(row.site, NO_SUMS)
+        self.state.put(TOTALS_KEY, summed(self.state.get(TOTALS_KEY), NO_SUMS, stored))
+
     def due(self, row: SiteRow) -> int | None:
         """When a site is processed next; None if there is nothing to do."""
         if row.stopped:

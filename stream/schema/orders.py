@@ -100,7 +100,12 @@ class Orders:
 
 def output_of(name: str, order: Order) -> Output:
     """The row of an order, by `PAUSE` or `exclusion`."""
-    return Output(CONTROL, 0, f"{_KEY}{name}".encode(), msgspec.msgpack.encode(order))
+    return Output(CONTROL, 0, key_of(name), msgspec.msgpack.encode(order))
+
+
+def key_of(name: str) -> bytes:
+    """The key of an order's row."""
+    return f"{_KEY}{name}".encode()
 
 
 def exclusion(name: str) -> str:
