@@ -28,9 +28,9 @@ _VERSIONS = 1 << 40  # added to the ownership epochs for each version of the led
 _PAGE = 1000  # rows read at a time
 
 
-def masked(log: Log, sweeps: Mapping[str, Sweep] | None = None) -> Log:
+def masked(log: Log, sweeps: Mapping[str, Sweep] | None = None, look_s: float = LOOK_S) -> Log:
     """`log` without its forgotten hosts. `sweeps`: of stores that keep sums over their sites. Raises as `Forgotten`."""
-    return cast(Log, _MaskedLog(log, sweeps or {}))
+    return cast(Log, _MaskedLog(log, sweeps or {}, look_s))
 
 
 def sweep_keys(state: StateReader, is_forgotten: Callable[[str], bool]) -> list[StateChange]:
@@ -58,16 +58,17 @@ def keys_of(state: StateReader, site: str) -> Iterator[bytes]:
 
 
 class _Mask:
-    """The ledger, read once a second at most; any thread may use it."""
+    """The ledger, read every `look_s` at most; any thread may use it."""
 
-    def __init__(self, log: Log) -> None:
+    def __init__(self, log: Log, look_s: float) -> None:
+        self._look_s = look_s
         self._lock = threading.Lock()
         self._forgotten = Forgotten(log)
         self._looked_at = time.monotonic()
 
     def look(self) -> int:
         """The version of the ledger; 0 while no host is forgotten."""
-        if time.monotonic() - self._looked_at >= LOOK_S:
+        if time.monotonic() - self._looked_at >= self._look_s:
             with self._lock:
                 self._forgotten.refresh()
                 self._looked_at = time.monotonic()
@@ -94,10 +95,10 @@ class _Mask:
 class _MaskedLog:
     """See `masked`. Everything that is not defined here is the log's own."""
 
-    def __init__(self, log: Log, sweeps: Mapping[str, Sweep]) -> None:
+    def __init__(self, log: Log, sweeps: Mapping[str, Sweep], look_s: float) -> None:
         self._log = log
         self._sweeps = sweeps
-        self._mask = _Mask(log)
+        self._mask = _Mask(log, look_s)
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._log, name)

@@ -16,12 +16,12 @@ import zlib
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from crawler.warc.file import ENDING, whole_bytes
+from crawler.warc.file import ENDING
 from crawler.warc.reader import WarcFault, WarcRecord, records_of
 
 _HEAD_BYTES = 4096  # written last
 _LOOKED_AT_BYTES = 64 * 1024  # inflated, of a record that a crash left half overwritten
-_COMMENT = 0x10  # flag of gzip: a comment, which ends at a NUL (RFC 1952)
+_EMPTY = b"\x1f\x8b\x08\x10"  # how an empty record begins: gzip with a comment, which ends at a NUL (RFC 1952)
 
 
 def archives_of(folder: Path) -> list[Path]:
@@ -36,7 +36,7 @@ def erase_hosts(path: Path, hosts: Collection[str]) -> int:
     except FileNotFoundError:  # a crawl closed and renamed it: the next look finds it
         return 0
     try:
-        size = whole_bytes(descriptor)
+        size = os.fstat(descriptor).st_size
         found = [(offset, end) for offset, end, is_theirs in _records(descriptor, size, _pattern(hosts)) if is_theirs]
         for offset, end in found:
             empty = empty_record(end - offset)
@@ -78,8 +78,7 @@ def _deflated(text: bytes) -> bytes:
 
 
 def _member(packed: bytes, text: bytes, comment: bytes) -> bytes:
-    head = b"\x1f\x8b\x08" + bytes([_COMMENT]) + bytes(5) + b"\xff"
-    return head + comment + b"\0" + packed + struct.pack("<II", zlib.crc32(text), len(text))
+    return _EMPTY + bytes(5) + b"\xff" + comment + b"\0" + packed + struct.pack("<II", zlib.crc32(text), len(text))
 
 
 def _records(descriptor: int, size: int, pattern: re.Pattern[str]) -> Iterator[tuple[int, int, bool]]:
@@ -87,7 +86,7 @@ def _records(descriptor: int, size: int, pattern: re.Pattern[str]) -> Iterator[t
     before: tuple[int, bool] | None = None
     with os.fdopen(os.dup(descriptor), "rb", buffering=0) as stream:
         stream.seek(0)
-        for found in records_of(io.BufferedReader(stream), ("request", "metadata")):  # type: ignore[arg-type]
+        for found in records_of(io.BufferedReader(stream), ("request", "metadata")):
             if found.offset >= size:
                 break
             if before is not None:
@@ -101,14 +100,14 @@ def _is_theirs(found: WarcRecord | WarcFault, descriptor: int, pattern: re.Patte
     if isinstance(found, WarcRecord):
         said = "\n".join([*found.headers.values(), found.block.decode("utf-8", "replace")])
         return pattern.search(said) is not None
-    inflate = zlib.decompressobj(31)
+    head = os.pread(descriptor, _HEAD_BYTES, found.offset)
+    if head.startswith(_EMPTY):  # a crash left an empty record half written
+        return True
     try:
-        said = inflate.decompress(os.pread(descriptor, _HEAD_BYTES, found.offset), _LOOKED_AT_BYTES).decode(
-            "utf-8", "replace"
-        )
+        said = zlib.decompressobj(31).decompress(head, _LOOKED_AT_BYTES)
     except zlib.error:
         return False
-    return pattern.search(said) is not None
+    return pattern.search(said.decode("utf-8", "replace")) is not None
 
 
 def _pattern(hosts: Collection[str]) -> re.Pattern[str]:

@@ -26,7 +26,7 @@ from stream.log.errors import LogUnavailable
 from stream.masked import LOOK_S, keys_of
 from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten, ForgottenHost, site_of_key
-from stream.schema.orders import exclusion, key_of
+from stream.schema.orders import Orders, exclusion, key_of
 from stream.schema.runs import memory_store
 from stream.schema.topics import CONTROL, FRONTIER_STORE, HITS, RATES
 from stream.text.wording import counted
@@ -101,7 +101,8 @@ class Forgetting:
     def _enter(self, hosts: Sequence[str], *, done: bool) -> None:
         """Write the entries of the ledger, and take back the exclusions that name these hosts."""
         ledger, now_ms = Forgotten(self.log), wall_ms()
-        rows = [Output(CONTROL, 0, key, None) for key in _exclusions(hosts)] if not done else []
+        excluded = Orders(self.log).exclusions
+        rows = [Output(CONTROL, 0, key, None) for key in _exclusions([host for host in hosts if host in excluded])]
         for host in hosts:
             entry = ledger.entry(host) or ForgottenHost(at=now_ms, by=operator())
             rows += ledger.outputs(host, ForgottenHost(at=entry.at, by=entry.by, done_at=now_ms if done else 0))
