@@ -93,7 +93,7 @@ class CrawlStage(Stage):
         self._frontiers: dict[int, Frontier] = {}  # partition -> its frontier during a tick
         self._network = NetworkWatch(settings)
         self._warc = WarcWriter(settings, metrics) if settings.warc_folder else None
-        self._thread = FetchThread(Fetcher(settings, resolver=resolver, tap=self._warc))
+        self._thread = FetchThread(Fetcher(settings, resolver=resolver, tap=self._warc, excludes=self._excludes))
 
     @property
     def in_flight(self) -> int:

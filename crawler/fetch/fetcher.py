@@ -56,16 +56,19 @@ class Fetcher:
         resolver: AbstractResolver | None = None,
         clock: Callable[[], float] = time.time,
         tap: Tap | None = None,
+        excludes: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """Check the settings (raises NoContact, BadCrawlSettings). `resolver` replaces DNS, `clock` returns UTC
         seconds.
 
-        `tap` is called on the event loop with every response, also redirects, errors and robots.txt.
+        `tap` is called on the event loop with every response, also redirects, errors and robots.txt. No redirect is
+        followed to a host that `excludes` names.
         """
         settings.check()
         self._settings = settings
         self._clock = clock
         self._gate = HostGate(settings)
+        self._excludes = excludes
         self.waiting = 0  # jobs that wait between two requests; any thread may read it
         self._packer = zstandard.ZstdCompressor(level=_ZSTD_LEVEL)  # costs more to make than to use; for one thread
         self._connections = Connections(settings, resolver)
@@ -140,6 +143,9 @@ class Fetcher:
                 target = normalise(location, context.final_url)
             except UnusableUrl:
                 raise FetchEnded(FetchOutcome.FAILED, "bad_redirect") from None
+            if (host := host_of(target)) != context.job.site and self._excludes(host):
+                context.status = 0  # as without an answer: a robots.txt that is not read forbids all
+                raise FetchEnded(FetchOutcome.REFUSED, "excluded")
             await self._check_hop(context, target)
             context.final_url = target
         raise FetchEnded(FetchOutcome.FAILED, "too_many_redirects")

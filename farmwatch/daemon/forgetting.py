@@ -28,7 +28,7 @@ from stream.schema.control import Control
 from stream.schema.forgotten import Forgotten, ForgottenHost, site_of_key
 from stream.schema.orders import Orders, exclusion, key_of
 from stream.schema.runs import memory_store
-from stream.schema.topics import CONTROL, FRONTIER_STORE, HITS, RATES
+from stream.schema.topics import CONTROL, FRONTIER_STORE, HITS, RATES, TALLY_STORE
 from stream.text.wording import counted
 
 _STATE = "state."
@@ -165,7 +165,7 @@ def _stores_with(log: Log, hosts: Sequence[str]) -> list[str]:
 
 def _owners(control: Control) -> Mapping[str, str]:
     """Store -> the group that owns it. Stores of earlier feature epochs have no owner."""
-    owners = {FRONTIER_STORE: "crawl"}
+    owners = {FRONTIER_STORE: "crawl", TALLY_STORE: "tally"}
     for run in control.runs.values():
         names = run.names()
         owners[names.tally_store] = names.tally_group

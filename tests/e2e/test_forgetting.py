@@ -41,7 +41,7 @@ class Place:
 
     def forget(self, *hosts: str) -> ForgetReport:
         with closing(EmbeddedLog(self.log_folder)) as log:
-            return Forgetting(log, as_read(log, self.config), self.archive).run(hosts or [HOST])
+            return Forgetting(log, as_read(log, self.config), self.archive, sleep=lambda _: None).run(hosts or [HOST])
 
     def traces(self) -> list[str]:
         return traces(self.log_folder, self.archive)

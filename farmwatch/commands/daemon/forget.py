@@ -37,7 +37,7 @@ def forget(
     """
     if not hosts:
         raise UsageError("name a host")
-    names = list(dict.fromkeys(host_of(host) for host in hosts))
+    names = list(dict.fromkeys(host_of(host, "HOST") for host in hosts))
     config = common.load().config
     if not log_exists(config):
         raise FarmwatchError(f"{config.log.url}: there is no log yet; set log.url (--log)")

@@ -181,6 +181,21 @@ def test_a_request_under_way_at_an_exclusion_publishes_nothing(loopback: Web, de
     assert loopback.paths("a.test")[-1] == "/x"
 
 
+def test_no_redirect_leads_to_an_excluded_host(loopback: Web, desk: Desk) -> None:
+    """Neither a page nor a robots.txt that redirects to an excluded host is followed there."""
+    loopback.routes |= {
+        "a.test/x": redirect("http://www.a.test/x"),
+        "www.a.test/x": page("x"),
+        "b.test/robots.txt": redirect("http://www.a.test/robots.txt"),
+    }
+    desk.order(exclusion("www.a.test"), on=True)
+    with driving(settings_for(loopback.target), orders=desk.orders()) as driver:
+        driver.run(hits_of("http://a.test/x", "http://b.test/x"))
+    assert not loopback.paths("www.a.test")
+    assert [(found.outcome, found.reason) for found in driver.store.of("a.test")] == [("refused", "excluded")]
+    assert "/x" not in loopback.paths("b.test")
+
+
 def test_a_removed_exclusion_opens_the_site_at_its_next_hit(loopback: Web, desk: Desk) -> None:
     """After --remove a new hit visits the site again, and a URL that was refused for it is visited with it."""
     loopback.routes |= {"a.test/x": page("x"), "a.test/y": page("y")}
