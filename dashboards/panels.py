@@ -117,6 +117,8 @@ _CRAWL = (
           "percentunit", _one("farmwatch:fetch_failed:ratio30m", "no answer"), "FetchFailures"),
     Panel("Is there work left?", "URLs that are queued.", "short", _one('sum(farmwatch_frontier_urls{state="queued"})',
           "queued"), "CrawlerStarved", overview=True),
+    Panel("Is the crawl paused?", "1: by an operator, or for want of disk; requests under way finish.", "short",
+          _by("reason", "farmwatch_crawl_paused", "max"), "CrawlPaused", stat=True, overview=True),
     Panel("What do hosts answer?", "Page requests by status; none: no answer came.", "reqps", _by("status", _PAGES)),
     Panel("Why do requests fail?", "Reasons are those of docs/reference/reasons.md.", "reqps", _by("kind, reason",
           'rate(farmwatch_fetch_requests_total{outcome="failed"}[@rate])')),

@@ -93,6 +93,7 @@ def _waiting(requests: int) -> dict[str, str]:
 
 _TALLY = 'farmwatch_heartbeat_timestamp_seconds{stage="tally"}'
 _CANARY = 'farmwatch_canary_timestamp_seconds{role="tally"}'
+_PAUSED = "farmwatch_crawl_paused{reason="
 _FREE = 'farmwatch_disk_free_bytes{folder="log",instance="a:1",role="crawl"}'
 _DEAD = 'farmwatch_dead_letters_total{stage="measure",reason="BadRecord",instance="a:1"}'
 _LETTER = {"stage": "measure", "reason": "BadRecord"}
@@ -168,6 +169,9 @@ CASES = (
           page_tpr=0.3), "30h"),
     Case("ScorerDeviceErrors", "1m", {f'{_DEVICE}"lost"}}': "0x10 1x50"}, "9m", "12m", {"kind": "lost"}, "1"),
     Case("ScorerDeviceErrors", "1m", {f'{_DEVICE}"oom"}}': "0+5x60", f'{_DEVICE}"lost"}}': "0x60"}, "59m"),
+    Case("CrawlPaused", "1m", {f'{_PAUSED}"disk",instance="a"}}': "0x4 1x20", f'{_PAUSED}"disk",instance="b"}}': "0x9"},
+          "14m", "15m", {"reason": "disk"}, "1"),
+    Case("CrawlPaused", "1m", {f'{_PAUSED}"operator",instance="a"}}': "0x4 1x9 0x20"}, "29m"),
     Case("DiskForecast", "30m", {_FREE: "432e8-18e7x60"}, "1h", "1h30m", {"folder": "log", "instance": "a:1"},
           "4d 22h 30m 0s"),
     Case("DiskForecast", "30m", {_FREE: "864e8-18e7x60"}, "29h"),
