@@ -56,6 +56,7 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "restore": ("archive.backup:restore", "Copy a backup into the folder of the embedded log."),
         "copy": ("archive.copy:copy", "Copy a log into an empty one, between the embedded log and Kafka."),
         "export": ("archive.export:export", "Write pages, verdicts, scores, sites or rates into a file."),
+        "release": ("archive.release:release", "Write a citable bundle: data, versions, and the numbers."),
     },
     "Pipes: one JSON object a line in and out, no log": {
         "measure": ("pipes.pipes:measure", "Pages to features."),

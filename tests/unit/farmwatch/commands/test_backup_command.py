@@ -11,8 +11,6 @@ from tests.support.front_door import Runner
 from tests.support.runs.cutover_world import cutover_world
 from tests.support.tallied_log import tallied
 
-pytestmark = pytest.mark.usefixtures("no_weights")
-
 
 @pytest.mark.slow
 def test_the_restored_log_has_the_same_tables_and_a_clean_audit(
