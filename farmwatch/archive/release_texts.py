@@ -26,7 +26,7 @@ Share of LLM sites: {text}
 | file | content |
 |---|---|
 | `numbers.json` | the share by the sites of this bundle |
-| `rate.json` | the answer of `farmwatch rate --json`, with wider intervals for few domains or queries, and corrections |
+| `rate.json` | the answer of `farmwatch rate --json`, with intervals wider for few domains or queries |
 | `rates.jsonl` | the share as it was over time |
 | `sites.jsonl` | a row per site: verdict and evidence; sites that end in `.canary.invalid` are pages of known truth |
 | `scores.jsonl` | the score of each article that a row counts, by the digest of its text |
@@ -35,8 +35,8 @@ Share of LLM sites: {text}
 | `versions.json` | farmwatch, libraries, ruleset, detector, feature epoch, site method |
 | `SHA256SUMS` | checksums: `sha256sum -c SHA256SUMS` |
 
-Columns are described in farmwatch's `docs/reference/formats.md`. Times are milliseconds since 1970, UTC. Texts are named
-by the xxh3-128 of their UTF-8; the bundle holds none.
+Columns are described in farmwatch's `docs/reference/formats.md`. Times are milliseconds since 1970, UTC. Texts are
+named by the xxh3-128 of their UTF-8; the bundle holds none.
 
 ## Compute it again
 
