@@ -20,7 +20,7 @@ from stream.log.errors import StreamError
 from stream.opening import open_log
 from stream.processing.dead_letters import DeadLetter, dead_letter
 from stream.schema.control import Control
-from stream.schema.topics import DEAD_LETTERS, DECISIONS, FEATURES, HITS
+from stream.schema.topics import DEAD_LETTERS, DECISIONS, FEATURES, HITS, PAGES, VERDICTS
 from stream.text.user_errors import RunRefused
 from tests.support.embedded_worker import segments
 from tests.support.runs.cutover_world import CutoverWorld, config_of, cutover_world
@@ -171,6 +171,24 @@ def test_the_audit_of_a_copy_is_clean_and_its_tables_are_equal(
         tally(world, run)
         assert len(rows_of(world)) == len(expected[0]) + 1
         assert audit(world.log, "", world.config).text == "clean"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["embedded", pytest.param("kafka", marks=KAFKA)])
+def test_the_audit_of_a_copy_knows_that_retention_took_records(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Hits, pages and verdicts of the log are partly gone: its audit and that of its copy count the same."""
+    with cutover_world("embedded", tmp_path, monkeypatch) as world:
+        tallied(world)
+        for topic in (HITS, PAGES, VERDICTS):
+            world.log.truncate(topic, [end // 2 for end in world.log.end(topic)])
+        copied = empty_world(kind, tmp_path / "copy")
+        with closing(copied.log):
+            copy_log(world.log, copied.log)
+            expected, found = audit(world.log, "", world.config), audit(copied.log, "", copied.config)
+        assert expected.steps["sites -> rows"].unprovable > 0
+        assert (found.text, found.steps, found.lost) == (expected.text, expected.steps, expected.lost)
 
 
 class Stopped(BaseException):
