@@ -74,6 +74,11 @@ def detectors(at: Subject) -> Results:
         identities = detector_identities(msgspec.structs.replace(at.config.score, detectors=[name]))
         refuse_uncalibrated(identities)
         yield ok(identities[0])
+    for name in at.config.score.thresholds.keys() - set(at.config.score.detectors):
+        yield warn(
+            f"score.thresholds has a set for {name}, which is not in score.detectors: SCORE does not read it",
+            f"add {name} to score.detectors, or remove it from score.thresholds",
+        )
 
 
 def pair(at: Subject) -> Results:

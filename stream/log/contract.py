@@ -278,12 +278,12 @@ class Log(Protocol):
         """Release files and connections."""
 
 
-def check_size(output: Output) -> None:
-    """Raises RecordTooLarge if a record's value exceeds the log's cap."""
+def check_size(output: Output, kind: str = "record") -> None:
+    """Raises RecordTooLarge if a record's value exceeds the log's cap; the message names its `kind`."""
     if output.value is not None and len(output.value) > RECORD_CAP_BYTES:
         raise RecordTooLarge(
-            f"a record of {len(output.value)} bytes for topic {output.topic!r} is above the cap of "
-            f"{RECORD_CAP_BYTES} bytes"
+            f"a {kind} of {len(output.value)} bytes for topic {output.topic!r} is above the cap of"
+            f" {RECORD_CAP_BYTES} bytes"
         )
 
 

@@ -144,7 +144,8 @@ def test_a_broker_that_stays_away_is_reported_and_work_resumes(own_broker: Broke
     worker = Worker(log, 1)
     wait_until(lambda: worker.stage.commits >= 20, worker.told, PATIENCE_S, every_s=0.01)
     own_broker.stop()
-    time.sleep(AWAY_S)
+    wait_until(lambda: "LogUnavailable" in worker.told(), worker.told, PATIENCE_S)
+    time.sleep(AWAY_S)  # the outage
     assert "LogUnavailable" in worker.told()
     commits = worker.stage.commits
     own_broker.start()

@@ -71,10 +71,9 @@ class Scene:
 
     def raises(self, alert: str) -> None:
         """That alert, soon, and no other, then or later."""
-        until_s = time.monotonic() + _PATIENCE_S
-        while alert not in self._raised({alert}):
-            assert time.monotonic() < until_s, f"{alert} was not raised\n{self.farm.tail()}"
-            time.sleep(0.5)
+        wait_until(
+            lambda: alert in self._raised({alert}), lambda: f"{alert}\n{self.farm.tail()}", _PATIENCE_S, every_s=0.5
+        )
         self._watch({alert}, _AFTER_S)
 
     def _watch(self, allowed: set[str], seconds: float) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 
 _DEADLINE_S = 30.0
 _ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
@@ -61,10 +62,7 @@ class Desk:
 
     def wait_for_echo(self, wanted: bool) -> None:
         """Wait until the terminal is as a shell wants it, or until it is not."""
-        until = time.monotonic() + _DEADLINE_S
-        while self.echoes() is not wanted:
-            assert time.monotonic() < until, f"the terminal {'does not echo' if wanted else 'echoes'}"
-            time.sleep(0.01)
+        wait_until(lambda: self.echoes() is wanted, f"a terminal that {'echoes' if wanted else 'does not echo'}")
 
     def end(self) -> int:
         """Read until the process has ended; its exit code, negative for a signal."""

@@ -46,6 +46,7 @@ from tests.support.page_records import fetched_page
 from tests.support.runs.replay_world import at_end, put_rows, run_stage
 
 DETECTOR = "some-detector/1/x"
+_CUTOVER_CHECK_S = 0.05
 OTHER = "notes"  # a ruleset that differs from the default one
 
 
@@ -160,7 +161,7 @@ def roles_at_work(config: Config, metrics: Mapping[Role, Metrics]) -> Iterator[N
 
     def run(role: Role) -> None:
         try:
-            run_role(role, config, f"{role.value}-1", stop, metrics=metrics[role])
+            run_role(role, config, f"{role.value}-1", stop, metrics=metrics[role], cutover_check_s=_CUTOVER_CHECK_S)
         except BaseException as error:  # noqa: BLE001 - told below, in the test's own thread
             failures.append(error)
 

@@ -93,6 +93,29 @@ def test_a_site_without_a_page_counts_with_any_ruleset() -> None:
     assert estimate_sites(rows).sites == estimate_sites(rows[::-1]).sites == 2
 
 
+def test_sites_of_one_operator_or_query_are_not_as_many_draws() -> None:
+    """The interval of a hundred subdomains of ten operators, and of as many sites of ten queries, is wider."""
+
+    def width(name: str, queries: int) -> float:
+        lines = [
+            SiteVerdictLine(
+                site=name.format(n, n // 10),
+                verdict="undecided",
+                scored=4,
+                flagged=4 * (n // 10 % 3 == 0),
+                queries=[f"q{n // 10}"] * queries,
+            )
+            for n in range(100)
+        ]
+        found = estimate_sites(lines)
+        assert found.low is not None and found.high is not None
+        return found.high - found.low
+
+    alone = width("s{}.example", 0)
+    assert width("s{}.operator{}.example", 0) > 1.5 * alone
+    assert width("s{}.example", 1) > 1.5 * alone
+
+
 @pytest.mark.data
 @pytest.mark.slow
 def test_the_share_of_real_pages_through_the_pipes_is_in_its_interval(shared: Path) -> None:

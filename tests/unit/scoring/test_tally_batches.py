@@ -136,8 +136,8 @@ def updated(log: Log, topic: str) -> dict[str, tuple[int, str]]:
 def counted(metrics: Metrics, label: str) -> Counter[str]:
     """Records that were counted, by a label."""
     found: Counter[str] = Counter()
-    for sample in (sample for family in metrics.of("stage_records").collect() for sample in family.samples):
-        if sample.value and sample.name.endswith("_total"):
+    for sample in (sample for family in metrics.registry.collect() for sample in family.samples):
+        if sample.value and sample.name == "farmwatch_stage_records_total":
             found[sample.labels[label]] += int(sample.value)
     return found
 

@@ -165,7 +165,7 @@ def test_processes_beside_each_other_do_not_overdraw_a_quota(tmp_path: Path) -> 
     made.close()
     code = (
         "import sys; from functools import partial; from pathlib import Path\n"
-        "from crawler.sources.brave import Brave; from crawler.sources.ledger import file_lock\n"
+        "from crawler.sources.brave import Brave; from stream.log.file_lock import file_lock\n"
         "from crawler.sources.settings import BraveSettings; from crawler.sources.source import Query\n"
         "from stream.opening import open_log; from tests.support.web.search_desk import Desk, answer\n"
         "mine = BraveSettings(rate=100.0, quota_day=20)\n"

@@ -342,7 +342,8 @@ def test_kill_9_loses_nothing_that_was_settled(tmp_path: Path) -> None:
         assert process.stdout is not None
         while not (line := process.stdout.readline()).strip().isdigit():  # it tells of what was left first
             assert line, "it did not begin"
-        time.sleep(moments.uniform(0, 0.15))
+        for _ in range(moments.randrange(8)):
+            line = process.stdout.readline()
         process.send_signal(signal.SIGKILL)
         said = process.stdout.read().split()
         process.stdout.close()

@@ -70,14 +70,14 @@ def test_one_ruleset_is_shown_whole(farmwatch: Runner, labels: Path, mine: Path)
 def test_several_rulesets_are_compared_and_details_are_for_the_asking(
     farmwatch: Runner, labels: Path, mine: Path
 ) -> None:
-    """Each has a row of the summary and a column of the pass rates; the rules stand there with --details."""
+    """Each has a row of the summary and a column of the pass rates; the rules stand there with --verbose."""
     arguments = ("rulesets", "evaluate", mine, "notes", "--labels", labels, "--jobs", "1", "--source", "news")
     ran = farmwatch(*arguments)
     rows = [line.split("\t") for line in ran.out.splitlines()]
     assert ["page type", "pages", "mine", "notes"] in rows and ["source", "pages", "mine", "notes"] in rows
     assert ["news", "4", "50 (9-91)", "75 (22-99)"] in rows
     assert "other\t" not in ran.out and "min_tokens" not in ran.out
-    assert farmwatch(*arguments, "--details").out.count("min_tokens\t") == 2
+    assert farmwatch(*arguments, "--verbose").out.count("min_tokens\t") == 2
 
 
 @pytest.mark.parametrize(

@@ -163,7 +163,7 @@ class TestHistoryCommand:
         assert (row["judged share"], row["llm"], row["classifiable"], row["sites"]) == ("50.0%", "1", "2", "3")
         assert lines[0][0] < lines[1][0]
         since = (datetime.now(UTC).date() - timedelta(days=30)).isoformat()
-        assert len(farmwatch("rate", "--history", "--since", since, "--log", finished).out.splitlines()) == 4
+        assert len(farmwatch("rate", "--history", "--from", since, "--log", finished).out.splitlines()) == 4
 
     def test_json_of_a_split(self, farmwatch: Runner, finished: str) -> None:
         """One object a point with group, versions and the detector's warning."""
@@ -185,8 +185,12 @@ class TestHistoryCommand:
             log.append([Output(RATES, 0, b"old", encode(old))])
         lines = farmwatch("rate", "--history", "--json", "--log", finished).out.splitlines()
         before, after = (json.loads(line) for line in lines)
-        assert (after["share"], after["low"], after["method"]) == (new.share, new.share_low, new.share_method)
-        assert (after["look_low"], after["look_high"], after["high"]) == (new.share_low, new.share_high, new.share_high)
+        assert (after["share"], after["low"], after["method"]) == (new.share, new.share_low_once, new.share_method)
+        assert (after["look_low"], after["look_high"], after["high"]) == (
+            new.share_low,
+            new.share_high,
+            new.share_high_once,
+        )
         judged = [after[f"judged_{name}"] for name in ("share", "low", "high", "method")]
         assert judged == [new.rate, new.low, new.high, new.method]
         assert (before["share"], before["method"]) == (None, "judged share only")

@@ -118,7 +118,7 @@ def _rows(*appended: tuple[list[bytes], float]) -> list[SiteState]:
 
 
 def test_a_file_without_days_is_of_the_day_of_its_first_appending() -> None:
-    """Without fetched_at `rate --by week` and `--since` know a day; the same file a day later moves nothing."""
+    """Without fetched_at `rate --by week` and `--from` know a day; the same file a day later moves nothing."""
     lines = [b"url,query,rank\n", b"https://a.example/,q,1\n"]
     (row,) = _rows((lines, 3 * 86_400.0), (lines, 4 * 86_400.0 + 5))
     assert (row.days, row.hits) == ([3], 1)

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -307,11 +306,11 @@ def test_a_source_that_refuses_does_not_hold_up_the_others(place: Callable[[Engi
 
 def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tmp_path: Path) -> None:
     """kill -9 after the third of six queries: the next process asks the rest, at most one query twice."""
-    wait = [True]
+    is_killed = threading.Event()
 
     def slow(asked: Asked) -> Reply:
-        if wait[0] and asked.path == "/brave" and sum(seen.path == "/brave" for seen in engine.seen) > 3:
-            time.sleep(1.0)
+        if asked.path == "/brave" and sum(seen.path == "/brave" for seen in engine.seen) > 3:
+            is_killed.wait(SOON_S)
         return _engine(asked)
 
     with Engine(slow) as engine:
@@ -322,7 +321,7 @@ def test_a_killed_daemon_goes_on_where_it_was(place: Callable[[Engine], str], tm
         wait_until(lambda: sum(asked.path == "/brave" for asked in engine.seen) > 3, "four requests", SOON_S)
         first.kill()
         first.communicate(timeout=20)
-        wait[0] = False
+        is_killed.set()
         log = open_log(url)
         round_ = Ledger(log, "brave").round
         log.close()

@@ -34,7 +34,7 @@ def test_rate_shows_all_denominators_versions_and_the_warning(farmwatch: Runner,
     for part in (
         "no site has a scored article",
         "2 of 2 sites (1 not yet crawled, 1 no article)",
-        "100.0% (5.5% to 100.0%, uncorrected); 1 llm, 0 human, 0 undecided, 1 unclassifiable",
+        "100.0% (5.5% to 100.0%), 1 llm of 1 classifiable",
         DETECTOR,
         "default",
     ):
@@ -65,7 +65,8 @@ def test_rate_says_how_many_sites_are_open(farmwatch: Runner, finished: str, mon
     """While the frontier has active sites the rate is not the last word; a log without any says nothing."""
     assert "still open" not in farmwatch("rate", "--log", finished).out
     monkeypatch.setattr("farmwatch.commands.results.rate.frontier_left", lambda *_: Totals(sites=5, active=1))
-    assert "1 site still open in the crawl" in farmwatch("rate", "--log", finished).out
+    assert "; 1 still open in the crawl" in farmwatch("rate", "--log", finished).out
+    assert "still open" not in farmwatch("rate", "--by", "source", "--log", finished).out  # it is of no group
     (line,) = _lines(farmwatch("rate", "--json", "--log", finished).out)
     assert (line["open_sites"], line["without_pages"]) == (1, 1)
 
@@ -73,7 +74,7 @@ def test_rate_says_how_many_sites_are_open(farmwatch: Runner, finished: str, mon
 def test_sites_shortens_a_long_warning(farmwatch: Runner, finished: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """`sites` says the first sentence and where the rest is; `rate --verbose` says all of it."""
     monkeypatch.setattr(StandInDetector, "warning", "indicative only. And why.")
-    assert "indicative only. In full: `farmwatch rate --verbose`" in farmwatch("sites", "--log", finished).err
+    assert "some-detector: indicative only (rate --verbose)" in farmwatch("sites", "--log", finished).err
     assert "And why." in farmwatch("rate", "--verbose", "--log", finished).err
 
 

@@ -45,7 +45,7 @@ def spoil(url: str, *topics: str, key: str = SITE) -> None:
         (("rate",), {SITES: 4}),
         (("rate", "--json"), {SITES: 4}),
         (("sites",), {SITES: 4}),
-        (("rate", "--history", "--since", "2026-01-01"), {RATES: 2}),
+        (("rate", "--history", "--from", "2026-01-01"), {RATES: 2}),
         (("explain", URL), {FEATURES: 2, VERDICTS: 2, SCORES: 2}),
         (("explain", REFUSED_URL), {FEATURES: 2, PAGES: 2}),
         (("crawl", "--dry-run"), {HITS: 4}),

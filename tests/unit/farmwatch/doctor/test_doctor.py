@@ -289,6 +289,14 @@ def test_a_pair_that_cannot_run_is_told_without_loading_it(
     assert (own.state, other.state, "/nowhere/observer" in other.found) == (OK, FAIL, True)
 
 
+def test_thresholds_of_a_detector_that_does_not_run_are_a_warning(configure: Configure) -> None:
+    """SCORE reads only the threshold sets of its detectors, so a missing file of another one is no failure."""
+    config = configure("score.thresholds={binoculars='/nowhere.json'}")
+    own, other = [result for result in examine(config) if result.check == "detector"]
+    assert (own.state, other.state) == (OK, WARN)
+    assert "score.thresholds has a set for binoculars" in other.found
+
+
 def test_without_a_pair_nothing_is_asked_of_a_card(configure: Configure, monkeypatch: pytest.MonkeyPatch) -> None:
     """The built-in detector needs no GPU: its absence is no warning."""
     monkeypatch.setattr("shutil.which", lambda _: None)

@@ -15,8 +15,8 @@ import pytest
 from farmwatch.terminal.parallel import ordered_map
 from stream.text.user_errors import FarmwatchError
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 
-_PATIENCE_S = 30.0
 _PARENT = """
 import sys, time
 sys.path.insert(0, "tests/unit/farmwatch/terminal")
@@ -81,10 +81,7 @@ def test_processes_end_with_a_killed_parent(tmp_path: Path) -> None:
         worker = int(parent.stdout.readline())
     finally:
         parent.kill()
-    deadline = time.monotonic() + _PATIENCE_S
-    while _alive(worker):
-        assert time.monotonic() < deadline, "the worker outlived the command"
-        time.sleep(0.02)
+    wait_until(lambda: not _alive(worker), "the end of the worker")
     parent.communicate()
 
 

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -85,6 +84,11 @@ def raw(html: str | bytes, url: str = "https://a.example/x") -> RawPage:
     """A page on its way to a worker."""
     body = html.encode() if isinstance(html, str) else html
     return RawPage(url, "utf-8", zstandard.ZstdCompressor().compress(body))
+
+
+def cpu_s(pid: int) -> float:
+    """CPU time of a process, without that of the kernel."""
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11]) / os.sysconf("SC_CLK_TCK")
 
 
 def alive(pid: int) -> bool:
@@ -231,7 +235,8 @@ def test_workers_end_with_their_parent() -> None:
     )
     assert parent.stdout is not None
     pids = [int(pid) for pid in parent.stdout.readline().split()]
-    time.sleep(0.2)
+    before = sum(map(cpu_s, pids))
+    wait_until(lambda: sum(map(cpu_s, pids)) > before + 0.1, "a worker that spins")
     parent.kill()
     parent.wait()
     parent.stdout.close()

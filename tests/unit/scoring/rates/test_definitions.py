@@ -173,10 +173,10 @@ def test_labels_tell_any_from_every_article() -> None:
     found = {name: line.share for name, line in lines.items()}
     assert found == pytest.approx({"sites": 0.5, "any-article": 0.75, "every-article": 0.25}, abs=0.06)
     assert (
-        "have an article by a language model, by 100 labelled sites of 1970-01-02, to renew by 1970-01-03"
+        "have an article by a language model; by 100 labelled sites of 1970-01-02, to renew by 1970-01-03"
         in lines["any-article"].text
     )
-    assert "have only articles by language models, by 100" in lines["every-article"].text
+    assert "have only articles by language models; by 100" in lines["every-article"].text
     for none in (None, Review({scored[0]: 1.0}, 1, 0, 1)):
         line = rate_lines(rows, definition="any-article", review=none)[0]
         assert (line.share, line.low, line.method, line.scored_sites) == (None, None, "too few labels", 200)

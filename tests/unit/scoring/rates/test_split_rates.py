@@ -14,7 +14,7 @@ from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import rate_of
-from scoring.rates.split_rates import SPLITS, rate_lines, with_open_sites
+from scoring.rates.split_rates import SPLITS, rate_lines
 from stream.schema.records import SiteState
 from stream.text.user_errors import UsageError
 
@@ -51,17 +51,6 @@ def test_the_unclassifiable_are_split_by_what_they_lack() -> None:
     assert "2 of 5 sites unclassifiable (1 without a page so far, 1 with too few scored articles)" in line.judged_text
     assert line.without_pages == 1
     assert {line.group: line.without_pages for line in rate_lines(rows, "source")} == {"file": 1, "searx": 0}
-
-
-def test_open_sites_are_told_of_the_whole_only() -> None:
-    """The crawl's open sites belong to no group; where none is open nothing is said."""
-    (all_sites,) = rate_lines(ROWS)
-    line = with_open_sites(all_sites, 3)
-    assert line.text.endswith("; 3 sites still open in the crawl")
-    assert line.open_sites == 3
-    groups = [with_open_sites(group, 3) for group in rate_lines(ROWS, "source")]
-    for other in (with_open_sites(all_sites, 0), with_open_sites(all_sites, None), *groups):
-        assert "still open" not in other.text
 
 
 def test_detectors_and_rulesets_are_never_pooled() -> None:
@@ -183,7 +172,7 @@ def test_ranks_and_days_are_read() -> None:
     assert read_days("2026-01-05", "", now_ms) == (date(2026, 1, 5), None)
     assert read_days("", "2026-12-31", now_ms) == (None, date(2026, 12, 31))
     for since, said in (("May", "not a day: write it as"), ("2026-12-31", "out of range")):
-        with pytest.raises(UsageError, match=f"--since is '{since}', {said}"):
+        with pytest.raises(UsageError, match=f"--from is '{since}', {said}"):
             read_days(since, "", now_ms)
 
 

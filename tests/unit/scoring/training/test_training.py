@@ -20,8 +20,8 @@ from scipy import sparse
 from scoring.errors import BadTrainingData, MissingExtra, TrainingRefused
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.lite_ngram.ngrams import BUCKETS
-from scoring.training.card import BEGIN, END, TrainingReport
 from scoring.training.regression import rarity
+from scoring.training.report import TrainingReport
 from scoring.training.texts import (
     TrainingText,
     balanced_weights,
@@ -31,6 +31,7 @@ from scoring.training.texts import (
     training_crop,
 )
 from scoring.training.training import run_training
+from tests.support.front_door import Runner
 
 pytestmark = pytest.mark.slow
 
@@ -97,7 +98,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
     """A finished training: its folder, what it said, its report."""
     folder = tmp_path_factory.mktemp("trained")
     said: list[str] = []
-    report = run_training(*files(folder), card=folder / "docs" / "detectors.md", say=said.append)
+    report = run_training(*files(folder), say=said.append)
     return folder, said, report
 
 
@@ -113,6 +114,15 @@ def test_what_is_written_is_a_detector(trained: Trained) -> None:
     assert detector.weights.digest == report.digest
 
 
+def test_the_command_prints_the_report_as_json(trained: Trained, farmwatch: Runner, tmp_path: Path) -> None:
+    """With --json stdout is the object of the file beside the weights, and the tables go to stderr."""
+    train, dev, out = files(tmp_path)
+    ran = farmwatch("train-detector", train, "--dev", dev, "--out", out, "--json")
+    assert json.loads(ran.out) == json.loads((out / "lite-ngram.json").read_bytes())
+    assert "Leave one domain out" in ran.err
+    assert_same_bytes(tmp_path, trained[0])
+
+
 def test_every_table_is_printed(trained: Trained) -> None:
     """Each training says its counts and every table, with the gate beside each human source."""
     said = "\n".join(trained[1])
@@ -123,17 +133,10 @@ def test_every_table_is_printed(trained: Trained) -> None:
 
 
 def test_a_second_training_gives_the_same_bytes(trained: Trained, tmp_path: Path) -> None:
-    """Weights and numbers are equal bit by bit, and of a card only the generated section is renewed; a seed matters."""
-    made = (trained[0] / "docs" / "detectors.md").read_text()
-    assert made.count(BEGIN) == made.count(END) == 1
-    assert trained[2].warning in made and "| CC0 |" in made
-    mine = tmp_path / "card.md"
-    mine.write_text(f"before\n\n{BEGIN}\nold\n{END}\n\nafter\n")
-    run_training(*files(tmp_path), card=mine)
+    """Weights and numbers are equal bit by bit; another seed gives another detector."""
+    run_training(*files(tmp_path))
     assert_same_bytes(tmp_path, trained[0])
     assert run_training(*files(tmp_path), seed=1).digest != trained[2].digest
-    kept = mine.read_text()
-    assert kept.startswith("before\n\n") and kept.endswith("\n\nafter\n") and "\nold\n" not in kept
 
 
 def assert_same_bytes(one: Path, other: Path) -> None:
@@ -252,11 +255,12 @@ def test_rare_buckets_are_made_cheap() -> None:
 
 
 def test_page_sets_are_measured_and_not_learned_from(trained: Trained, tmp_path: Path) -> None:
-    """Pages given to a training are in its tables, its warning and its card, and leave the weights as they are."""
+    """Pages given to a training are in its tables and its warning, and leave the weights as they are."""
     rng = random.Random(4)
     pages = write(tmp_path / "blogs.jsonl", [{"articleBody": text(rng, LLM)} for _ in range(4)])
-    report = run_training(*files(tmp_path), pages=(pages,), card=tmp_path / "card.md")
+    said: list[str] = []
+    report = run_training(*files(tmp_path), pages=(pages,), say=said.append)
     assert report.digest == trained[2].digest
     assert report.files["pages 1: blogs"].used == 4
     assert report.evaluation.pages[0].cells[2].flagged == 1.0 and "100.0% of the human pages" in report.warning
-    assert "| blogs | yes |" in (tmp_path / "card.md").read_text()
+    assert any(row.startswith("| blogs | yes |") for row in said)
