@@ -193,6 +193,14 @@ class KafkaAdmin:
             if result["error"] is not kafka_errors.NoError:
                 raise translate_error(result["error"](), f"reset of {group} on {at.topic}-{at.partition}")
 
+    def groups(self, prefix: str) -> list[str]:
+        listed = self._ask("list groups", lambda client: client.list_groups())
+        return [group["group_id"] for group in listed if group["group_id"].startswith(prefix)]
+
+    def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Delete the records below these offsets."""
+        self._ask("delete records", lambda client: client.delete_records(dict(offsets)))
+
     def members(self, group: str) -> list[str]:
         """Static names of a group's current members; for other members their client's name."""
 

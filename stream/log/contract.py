@@ -198,8 +198,8 @@ class Log(Protocol):
     def topics(self) -> Mapping[str, int]:
         """Existing topics (without the prefix) -> number of partitions."""
 
-    def append(self, outputs: Sequence[Output]) -> None:
-        """Append atomically, outside of any group; durable on return. Raises as `Member.commit`."""
+    def append(self, outputs: Sequence[Output]) -> list[int]:
+        """Append atomically, outside of any group; durable on return. Returns offsets, raises as `Member.commit`."""
 
     def join(
         self,
@@ -241,8 +241,17 @@ class Log(Protocol):
     def members(self, group: str) -> list[str]:
         """Sorted names of a group's live members; a dead member counts until its lease or session ends."""
 
+    def groups(self) -> list[str]:
+        """Sorted names of the groups that have or had members or offsets."""
+
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Committed state of a store in key order, outside of any group (audit)."""
+
+    def dump_state(self, store: str, partition: int) -> Iterator[StateChange]:
+        """Committed state of a store with its due times, in key order."""
+
+    def load_state(self, store: str, partition: int, changes: Sequence[StateChange]) -> None:
+        """Change the state of a store that no group uses; on Kafka its changelog must exist."""
 
     def read_state(self, store: str, partition: int) -> AbstractContextManager[StateReader]:
         """A snapshot of a store's committed state, for one thread; Kafka reads the changelog for it."""
@@ -268,6 +277,9 @@ class Log(Protocol):
         their offsets read as tombstones without a key. Kafka: tombstones in compacted topics; records of other topics
         leave with retention. State is not touched: its owners remove it.
         """
+
+    def truncate(self, topic: str, offsets: Sequence[int]) -> None:
+        """Remove the records below these offsets, one per partition, of a topic that is not compacted."""
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """Delete topics with their records, groups with their offsets, stores with state and changelog.

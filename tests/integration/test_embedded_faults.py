@@ -510,12 +510,16 @@ def test_no_offset_is_passed_over_while_retention_runs_beside(again: Open) -> No
         following = message.offset + 1
 
 
+def uses_of(log: EmbeddedLog) -> list[Callable[[], object]]:
+    return [lambda: log.end("in"), lambda: log.append([record("in", 0, "k")])]
+
+
 def test_a_forked_child_must_open_its_own(log: EmbeddedLog) -> None:
     """Using a log that the parent opened raises StreamError in the child, for reading and for writing."""
     child = os.fork()
     if child == 0:
         refused = 0
-        for use in (lambda: log.end("in"), lambda: log.append([record("in", 0, "k")])):
+        for use in uses_of(log):
             try:
                 use()
             except StreamError:
@@ -528,6 +532,6 @@ def test_a_closed_log_refuses_every_use(log: EmbeddedLog) -> None:
     """After close every use raises StreamError; closing again is allowed."""
     log.close()
     log.close()
-    for use in (lambda: log.end("in"), lambda: log.append([record("in", 0, "k")])):
+    for use in uses_of(log):
         with pytest.raises(StreamError, match="closed"):
             use()

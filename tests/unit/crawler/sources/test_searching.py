@@ -286,12 +286,12 @@ class _AwayLog(MemoryLog):
         super().__init__()
         self.away = 0
 
-    def append(self, outputs: Sequence[Output]) -> None:
+    def append(self, outputs: Sequence[Output]) -> list[int]:
         """Fail, while it is away."""
         if self.away:
             self.away -= 1
             raise LogUnavailable("the broker is away")
-        super().append(outputs)
+        return super().append(outputs)
 
 
 class _CountingLog(MemoryLog):
