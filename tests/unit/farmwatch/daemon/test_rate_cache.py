@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -38,10 +39,15 @@ LIVE = RunRules(Run(name="live", ruleset=RULES.name, digest=RULES.digest, detect
 def row(number: int) -> Output:
     """A row; most articles of every fifth site are flagged."""
     name = f"s{number}.example"
-    more = {"ruleset": RULES.name, "digest": RULES.digest, "method": METHOD[0], "method_digest": METHOD[1]}
+    more: dict[str, Any] = {
+        "ruleset": RULES.name,
+        "digest": RULES.digest,
+        "method": METHOD[0],
+        "method_digest": METHOD[1],
+    }
     more |= {"sources": [("file", "searx")[number % 2]], "best_rank": number % 30, "queries": [f"q{number % 97}"]}
     flagged = 5 if number % 5 == 0 else 0
-    site = SiteState(id=name, site=name, detector=DETECTOR, articles=7, pages=9, scored=6, flagged=flagged, **more)  # type: ignore[arg-type]
+    site = SiteState(id=name, site=name, detector=DETECTOR, articles=7, pages=9, scored=6, flagged=flagged, **more)
     return Output(SITES, number % 2, name.encode(), encode(site))
 
 
