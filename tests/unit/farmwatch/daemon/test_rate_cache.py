@@ -39,8 +39,12 @@ LIVE = RunRules(Run(name="live", ruleset=RULES.name, digest=RULES.digest, detect
 def row(number: int) -> Output:
     """A row; most articles of every fifth site are flagged."""
     name = f"s{number}.example"
-    more: dict[str, Any] = {"ruleset": RULES.name, "digest": RULES.digest, "method": METHOD[0]}
-    more["method_digest"] = METHOD[1]
+    more: dict[str, Any] = {
+        "ruleset": RULES.name,
+        "digest": RULES.digest,
+        "method": METHOD[0],
+        "method_digest": METHOD[1],
+    }
     more |= {"sources": [("file", "searx")[number % 2]], "best_rank": number % 30, "queries": [f"q{number % 97}"]}
     flagged = 5 if number % 5 == 0 else 0
     site = SiteState(id=name, site=name, detector=DETECTOR, articles=7, pages=9, scored=6, flagged=flagged, **more)
