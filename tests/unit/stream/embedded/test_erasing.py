@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from stream.embedded.log import EmbeddedLog
-from stream.log.contract import At, CleanupPolicy, Commit, Output, StateChange, Topic, partition_of
+from stream.log.contract import At, CleanupPolicy, Commit, Message, Output, StateChange, Topic, partition_of
 from tests.support.worlds import TestClock
 
 HOST, OTHER = "gone.example", "kept.example"
@@ -78,7 +78,7 @@ def test_a_member_reads_on_without_a_gap(tmp_path: Path) -> None:
             log.append([output(HOST, "in", 3000), output(OTHER, "in", 3000)])
         log.erase([HOST])
         member = log.join("g", ["in"], member="m")
-        found = []
+        found: list[Message] = []
         while len(found) < 6:
             found += member.poll(0.1, 100, 1 << 20)
         assert not any(message.expired or message.damage for message in found)
