@@ -54,8 +54,8 @@ image: $(STAMP) $(TOOLS)             ## the container image in a bare root, Kust
 dashboards: $(STAMP)                 ## dashboards and rules, from the tables in dashboards/
 	$(BIN)/python -m dashboards
 
-prometheus:                          # Debian's, for tests/ops: skipped without it, but for FARMWATCH_REQUIRE_PROMETHEUS=1
-	@tests/ops/install.sh || echo "make: no Prometheus: tests/ops are skipped" >&2
+prometheus:                          # Debian's, and systemd's tool: tests are skipped without, but for FARMWATCH_REQUIRE_PROMETHEUS=1
+	@tests/ops/install.sh || echo "make: no Prometheus and systemd-analyze: their tests are skipped" >&2
 
 $(TOOLS):
 	mkdir -p .tools
@@ -71,9 +71,9 @@ lock:                                ## resolve the dependencies anew
 		-c requirements.lock --custom-compile-command "make lock" -o requirements-base.lock
 	$(BIN)/uv pip compile pyproject.toml --extra bench --universal --generate-hashes --python-version 3.11 -q \
 		-c requirements.lock --custom-compile-command "make lock" -o requirements-bench.lock
-	$(BIN)/uv pip compile pyproject.toml --extra kafka --universal --generate-hashes --python-version 3.11 -q \
+	$(BIN)/uv pip compile pyproject.toml --extra kafka --extra otel --universal --generate-hashes --python-version 3.11 -q \
 		-c requirements.lock --custom-compile-command "make lock" -o deploy/requirements.lock
-	$(BIN)/uv pip compile pyproject.toml --extra kafka --extra gpu --universal --generate-hashes --python-version 3.11 -q \
+	$(BIN)/uv pip compile pyproject.toml --extra kafka --extra otel --extra gpu --universal --generate-hashes --python-version 3.11 -q \
 		-c requirements.lock --custom-compile-command "make lock" -o deploy/requirements-gpu.lock
 
 $(STAMP): requirements.lock pyproject.toml

@@ -5,16 +5,17 @@ An archived page and its hit go into one append. So a hit on the log implies tha
 
 from __future__ import annotations
 
-import fcntl
 import secrets
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from crawler.frontier.page_log import page_headers
 from crawler.warc.pages import ArchivedPage
 from stream.log.contract import NO_HEADERS, Headers, Log, Output, partition_of
 from stream.log.errors import BadRecord
+from stream.log.file_lock import file_lock
 from stream.schema.records import Hit, Record, encode, read
 from stream.schema.topics import HITS, PAGES
 
@@ -59,8 +60,9 @@ class KnownHits:
         Reads on only if another process held the lock meanwhile, or the last block failed: on Kafka that takes a fifth
         of a second for each partition. Raises as `Log.read`, and OSError if the lock file cannot be used.
         """
-        with nullcontext(False) if self._lock is None else _marked_lock(self._lock, self._mark) as was_ours:
-            if not (was_ours and self._is_current):
+        with nullcontext() if self._lock is None else file_lock(self._lock) as lock:
+            is_ours = lock is not None and _mark(lock, self._mark)
+            if not (is_ours and self._is_current):
                 self._read(range(self._log.topics()[HITS]))
             self._is_current = False  # a failed append may have taken effect
             yield
@@ -78,18 +80,15 @@ class KnownHits:
                         self.ids.add(read(_HeadOfHit, message).id)
 
 
-@contextmanager
-def _marked_lock(path: Path, mark: bytes) -> Iterator[bool]:
-    """Hold the lock of a file for the block; yields whether the last holder used the same `mark`."""
-    with path.open("a+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        file.seek(0)
-        was_ours = file.read(len(mark) + 1) == mark
-        if not was_ours:
-            file.truncate(0)
-            file.write(mark)
-            file.flush()
-        yield was_ours
+def _mark(file: BinaryIO, mark: bytes) -> bool:
+    """Write the mark of this holder into a locked file; True if the last holder had the same."""
+    file.seek(0)
+    if file.read(len(mark) + 1) == mark:
+        return True
+    file.truncate(0)
+    file.write(mark)
+    file.flush()
+    return False
 
 
 class HitBatch:

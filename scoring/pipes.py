@@ -13,11 +13,12 @@ import msgspec
 
 from scoring.interface import PageScore, SiteMethod
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH, truth_of
-from scoring.rates.direct_share import direct_share
+from scoring.rates.direct_share import share_of_rows
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.estimate_line import EstimateLine, estimate_line
 from scoring.rates.mixture import KnownSites
 from scoring.rates.site_rates import refuse_another, site_rate
+from stream.schema.records import SiteState
 from stream.schema.vocabulary import UNCLASSIFIABLE
 from stream.text.ids import Ident
 from stream.text.ranges import Count
@@ -64,6 +65,7 @@ class SiteVerdictLine(msgspec.Struct, frozen=True, kw_only=True):
     run: str | None = None
     scored: Count | None = None
     flagged: Count | None = None
+    queries: list[str] = []
 
     def __post_init__(self) -> None:
         if (self.flagged or 0) > (self.scored or 0):
@@ -99,6 +101,8 @@ def estimate_sites(
 ) -> EstimateLine:
     """The share of LLM sites; of several lines for a site the last one counts. Canary sites are sites of known truth.
 
+    The interval is clustered by registrable domain and query. A line without a site is of a domain of its own.
+
     Raises PooledDetectors for lines of two detectors, rulesets, site methods or runs, of which none may be left out by
     a later line of its site, and as `scoring.estimate`. Lines that do not name one are of none that others name.
     """
@@ -113,7 +117,13 @@ def estimate_sites(
     cells = {truth: Counter((line.scored or 0, line.flagged or 0) for line in of) for truth, of in truths.items()}
     judged = site_rate((line.verdict for line in truths.get(None, [])), errors, confidence)
     known = KnownSites(cells.get(HUMAN_TRUTH, {}), cells.get(LLM_TRUTH, {}))
-    return estimate_line(judged, direct_share(cells.get(None, {}), known, confidence)[0])
+    rows = [_row(line) for line in truths.get(None, [])]
+    return estimate_line(judged, share_of_rows(rows, known, confidence)[0])
+
+
+def _row(line: SiteVerdictLine) -> SiteState:
+    site = line.site or ""
+    return SiteState(id=site, site=site, scored=line.scored or 0, flagged=line.flagged or 0, queries=line.queries)
 
 
 def _names(line: SiteVerdictLine) -> dict[str, str]:

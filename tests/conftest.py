@@ -13,19 +13,13 @@ import structlog
 from farmwatch.labels.labelled_pages import LabelledPage, LabelledPages
 from filters.settings import MeasureSettings
 from tests.support.extraction_here import remember_extraction
-
-DATA_ENV = "FARMWATCH_TEST_DATA"
+from tests.support.paths import DATA_ENV, data_root
 
 # No test depends on the speed of the machine
 hypothesis.settings.register_profile(
     "any machine", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
 hypothesis.settings.load_profile("any machine")
-
-
-def data_root() -> Path:
-    """The folder with `data/` and `golden/`: FARMWATCH_TEST_DATA, or else `shared` beside the checkout."""
-    return Path(os.environ.get(DATA_ENV, Path(__file__).resolve().parents[2] / "shared"))
 
 
 @pytest.fixture(scope="session")

@@ -24,6 +24,7 @@ _SPECIAL = tuple(
     map(ipaddress.ip_network, ("192.0.0.0/24", "2001::/23", "192.88.99.0/24", "2001:db8::/32", "3fff::/20"))
 )
 _MARK = "is not a public address"
+_NUMERIC = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
 
 SocketFactory = Callable[[Any], socket.socket]
 
@@ -103,8 +104,7 @@ class FixedResolver(AbstractResolver):
 def resolved(host: str, address: str, port: int) -> ResolveResult:
     """An address of a host, as resolvers of aiohttp return it."""
     kind = socket.AF_INET6 if ":" in address else socket.AF_INET
-    flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-    return ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=flags)
+    return ResolveResult(hostname=host, host=address, port=port, family=kind, proto=0, flags=_NUMERIC)
 
 
 def endpoint(text: str, port: int | None = None) -> tuple[str, int] | None:

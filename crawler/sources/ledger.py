@@ -6,13 +6,11 @@ go into one append, so a crash neither loses results nor repeats a finished quer
 
 from __future__ import annotations
 
-import fcntl
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -26,21 +24,6 @@ from stream.schema.topics import CONTROL
 
 T = TypeVar("T")
 Exclusion = Callable[[], AbstractContextManager[object]]  # called for each time; threads exclude each other, too
-
-
-@contextmanager
-def file_lock(path: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold the lock of a file for the block; yields False if it is not free, and `wait` is False.
-
-    The system unlocks it when the process ends. Raises OSError if the file cannot be created.
-    """
-    with path.open("ab") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
 
 
 class Round(msgspec.Struct, array_like=True, frozen=True, kw_only=True):

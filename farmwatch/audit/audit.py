@@ -42,6 +42,7 @@ from farmwatch.audit.scope import (
     find_scope,
 )
 from farmwatch.config.config import Config
+from scoring.rates.reviewed_share import Review
 from scoring.site_tally import JudgedPage
 from stream.log.contract import Clock, Log, wall_ms
 from stream.schema.control import Control
@@ -53,11 +54,13 @@ _IMPORT = "import"  # Page.found_by of an imported page
 _NO_PAGE = frozenset({"refused", "failed"})  # outcomes of visits without a page; an unchanged page had one before
 
 
-def audit(log: Log, run: str = "", config: Config | None = None, clock: Clock = wall_ms) -> AuditReport:
+def audit(
+    log: Log, run: str = "", config: Config | None = None, clock: Clock = wall_ms, review: Review | None = None
+) -> AuditReport:
     """Read the whole log and account for every record of a run (default: the live run).
 
     Holds the ids of one partition in memory. `config` has the settings of the rate, and the site method if the run has
-    none. Raises NotFound for an unknown run or one without topics.
+    none; a `review` counts as in `farmwatch rate`. Raises NotFound for an unknown run or one without topics.
     """
     config = config or Config()
     scope = find_scope(log, Control(log), run)
@@ -68,7 +71,7 @@ def audit(log: Log, run: str = "", config: Config | None = None, clock: Clock = 
         _Partition(log, reader, report, scope, methods, rates).audit()
     if not scope.is_live:  # SCORE also serves other runs
         report.waiting["score"] = report.steps[SCORED].waiting
-    report.rates = rates.checks(config.rate, clock())
+    report.rates = rates.checks(config.rate, clock(), review)
     return report
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-import msgspec
-
-from scoring.rates.canary import is_canary
+from replay.runs.site_table import slim
+from scoring.rates.reviewed_share import Review
 from scoring.rates.settings import RateSettings
 from scoring.rates.split_rates import RateLine, Versions, rate_lines
 from stream.schema.records import SiteState
 from stream.text.wording import counted
-
-_ANY = ""  # a name that no site has: its registrable domain is unknown, so it is no cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,53 +144,45 @@ class AuditReport:
 def _share(line: RateLine | None) -> str:
     if line is None:
         return "none"
-    share, judged = ("none" if value is None else f"{value:.1%}" for value in (line.share, line.judged_share))
-    return f"{share}, {judged} by site verdicts"
+    return f"{line.short()}; by site verdicts alone: {line.judged_short}"
 
 
 class RateRows:
-    """Collects stored and recomputed rows. Rows with equal counts share one object to save memory."""
+    """Collects stored and recomputed rows, without the fields of which no share depends, to save memory."""
 
     def __init__(self) -> None:
         self._rows: list[SiteState] = []
         self._recomputed: list[SiteState] = []
         self._taken: Counter[tuple[str, str, str]] = Counter()
-        self._alike: dict[tuple[object, ...], SiteState] = {}
 
     def add(self, row: SiteState | None, recomputed: SiteState | None) -> None:
         """Add the stored row of a site (None = no row) and the recomputed row (None = no evidence)."""
-        if row is not None:
-            self._rows.append(self._slim(row))
-        if recomputed is not None:
-            self._recomputed.append(self._slim(recomputed))
+        stored = row and slim(row)
+        found = recomputed and slim(recomputed)
+        if stored is not None:
+            self._rows.append(stored)
+        if found is not None:
+            self._recomputed.append(stored if stored == found else found)
 
     def take(self, row: SiteState) -> None:
         """Add a row that cannot be recomputed now."""
         self.add(row, row)
         self._taken[row.digest, row.detector, row.method_digest] += 1
 
-    def checks(self, settings: RateSettings, now_ms: int) -> list[RateCheck]:
+    def checks(self, settings: RateSettings, now_ms: int, review: Review | None) -> list[RateCheck]:
         """The rates, one for each ruleset, detector and site method."""
-        stored, found = (_by_versions(rows, settings, now_ms) for rows in (self._rows, self._recomputed))
+        stored, found = (_by_versions(rows, settings, now_ms, review) for rows in (self._rows, self._recomputed))
         return [
             RateCheck(v, stored.get(v), found.get(v), self._taken[v.digest, v.detector, v.site_method_digest])
             for v in sorted({*stored, *found})
         ]
 
-    def _slim(self, row: SiteState) -> SiteState:
-        canary = (row.site, row.updated_at) if is_canary(row.site) else ()
-        versions = (row.run, row.ruleset, row.digest, row.detector, row.method, row.method_digest)
-        key = (*canary, *versions, row.verdict, row.mixed, row.pages > 0, row.scored, row.flagged)
-        if key not in self._alike:
-            small = {} if canary else {"site": _ANY, "pages": min(row.pages, 1)}
-            self._alike[key] = msgspec.structs.replace(
-                row, **small, sources=[], queries=[], days=[], dropped_by={}, llr=0.0
-            )
-        return self._alike[key]
 
-
-def _by_versions(rows: list[SiteState], settings: RateSettings, now_ms: int) -> dict[Versions, RateLine]:
-    lines = [line for line in rate_lines(rows, "", settings, now_ms=now_ms) if line.sites]
+def _by_versions(
+    rows: list[SiteState], settings: RateSettings, now_ms: int, review: Review | None
+) -> dict[Versions, RateLine]:
+    rows = sorted(rows, key=lambda row: row.site)  # as `farmwatch rate` reads them
+    lines = [line for line in rate_lines(rows, "", settings, now_ms=now_ms, review=review) if line.sites]
     return {
         Versions(line.run, line.ruleset, line.digest, line.detector, line.site_method, line.site_method_digest): line
         for line in lines

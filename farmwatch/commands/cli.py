@@ -53,6 +53,13 @@ _COMMANDS = {  # group of the help -> command -> its function below farmwatch.co
         "robots": ("checks.robots:robots", "Whether the crawler may fetch a URL, and which line decides it."),
         "config": ("checks.installation:config", "The configuration in force."),
     },
+    "Archive": {
+        "backup": ("archive.backup:backup", "Copy the embedded log into a folder, also while farmwatch runs."),
+        "restore": ("archive.backup:restore", "Copy a backup into the folder of the embedded log."),
+        "copy": ("archive.copy:copy", "Copy a log into an empty one, between the embedded log and Kafka."),
+        "export": ("archive.export:export", "Write pages, verdicts, scores, sites or rates into a file."),
+        "release": ("archive.release:release", "Write a citable bundle: data, versions, and the numbers."),
+    },
     "Pipes: one JSON object a line in and out, no log": {
         "measure": ("pipes.pipes:measure", "Pages to features."),
         "judge": ("pipes.pipes:judge", "Features to verdicts."),

@@ -96,9 +96,8 @@ def _of_another(identity: str) -> str:
 def print_caveats(found: dict[str, str], *, short: bool = False) -> None:
     """Print the warnings of `caveats` on stderr; `short`: the first sentence, and where to find the rest."""
     for identity, warning in found.items():
-        if not warning:
-            continue
         first, _, rest = warning.partition(". ")
-        message(
-            f"{identity}: {first}. In full: `farmwatch rate --verbose`" if short and rest else f"{identity}: {warning}"
-        )
+        if short and rest:
+            message(f"{identity.partition('/')[0]}: {first} (rate --verbose)")
+        elif warning:
+            message(f"{identity}: {warning}")

@@ -8,7 +8,6 @@ by locks on files (flock), which the kernel gives back however the holder ends.
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 import socket
@@ -18,6 +17,7 @@ from itertools import count
 from pathlib import Path
 
 from farmwatch.config.config import Config
+from stream.log.file_lock import file_lock
 from stream.log.private_folders import make_private
 from stream.text.user_errors import FarmwatchError
 
@@ -75,20 +75,11 @@ def _file(place: Path, role: str, name: str) -> Path:
 
 
 def _locked(file: Path, locks: ExitStack) -> bool:
-    """True where the file's lock was free; it is held until `locks` closes. The file names the process of its holder.
-
-    It stays: removing it would race.
-    """
-    descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
-    except BlockingIOError:
-        os.close(descriptor)
+    """Take the lock of a file until `locks` closes, and write the process id into it; False if it is not free."""
+    held = locks.enter_context(file_lock(file, wait=False))
+    if held is None:
         return False
-    except BaseException:
-        os.close(descriptor)
-        raise
-    locks.callback(os.close, descriptor)
+    held.truncate(0)
+    held.write(f"{os.getpid()}\n".encode())
+    held.flush()
     return True

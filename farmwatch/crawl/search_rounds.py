@@ -18,7 +18,7 @@ import structlog
 from crawler.hit_records import KnownHits
 from crawler.sources.catalogue import key_origin, open_source, settings_for
 from crawler.sources.http_client import SourceClient
-from crawler.sources.ledger import Ledger, Round, file_lock, next_round
+from crawler.sources.ledger import Ledger, Round, next_round
 from crawler.sources.paced_client import PacedClient
 from crawler.sources.queries import digest_of, read_queries
 from crawler.sources.searcher import OUTCOMES, RoundSummary, Searcher
@@ -33,6 +33,7 @@ from farmwatch.terminal.jsonl import STDIN
 from farmwatch.terminal.messages import counting, message, put, put_json, start_logging
 from stream.log.contract import Log
 from stream.log.errors import StreamError
+from stream.log.file_lock import file_lock
 from stream.processing.health import Health
 from stream.processing.metrics import Metrics
 from stream.schema.roles import Role

@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from replay.runs.topology import lag_of, reads_of_live
 from scoring.rates.canary_counts import recent_canaries
 from scoring.rates.definitions import DEFINITIONS, SITES
 from scoring.rates.reviewed_share import Review
-from scoring.rates.series import interval_start
+from scoring.rates.series import GROUPS_CAP, interval_start
 from scoring.rates.settings import RateSettings
 from scoring.rates.site_rates import has_verdict
 from scoring.rates.split_rates import RateLine, rate_lines
@@ -44,7 +44,7 @@ from stream.text.user_errors import FarmwatchError
 
 _log = structlog.get_logger()
 _OVERVIEW_S = 15.0  # between two updates of the gauges
-_BUSY = 0.05  # most of the time that a job may take: with a million sites, the gauges take longer than their interval
+_BUSY = 0.05  # largest CPU share of a job: with a million sites, the gauges take longer than their interval
 _RENEW_S = 86_400.0  # a broker keeps the offsets of idle groups for a week
 _HOUR_S = 3600.0
 _AT_ONCE = ("heartbeat", "sizes")  # jobs that run at the start, before their first interval
@@ -100,6 +100,7 @@ class Maintenance:
     clock: Callable[[], float] = time.time  # both clocks are in seconds
     monotonic: Callable[[], float] = time.monotonic
     _: KW_ONLY
+    cpu: Callable[[], float] = time.thread_time  # of a job; wall time would slow the gauges on a busy machine
     renew: Callable[[Log, Control], None] = renew_idle
 
     def __post_init__(self) -> None:
@@ -136,9 +137,9 @@ class Maintenance:
         """Run each due job: points of the series by the wall clock, all others by the monotonic clock."""
         for name, every_s, job in self._jobs:
             if (started := self.monotonic()) >= self._due[name]:
+                cpu_s = self.cpu()
                 self._run_job(name, job)
-                took_s = self.monotonic() - started
-                self._due[name] = started + max(every_s, took_s / _BUSY)
+                self._due[name] = started + max(every_s, (self.cpu() - cpu_s) / _BUSY)
         clock = self._clock_watch.read()
         end_s = self._end_of_interval(clock.wall_s)
         if end_s == self._next_point_s or clock.moved_s:
@@ -210,8 +211,13 @@ class Maintenance:
         _log.info("status", **status)
 
     def append_points(self, now_s: float) -> None:
-        """Append the points of the series for the interval that holds `now_s`. Raises BadRuleset."""
-        self._series.append(self._live_rows(), now_s, self._review())
+        """Append the points of the series for the interval that holds `now_s`. Raises BadRuleset.
+
+        For a large log, the rates of each split are stored for `farmwatch rate --by`.
+        """
+        rows, review = self._live_rows(), self._review()
+        splits = {by: lines for by, lines in self._series.append(rows, now_s, review).items() if by}
+        self._store(splits, len(rows), int(now_s * 1000), self.rate.series_s, review)
 
     def update_gauges(self) -> None:
         """Set the gauges of sites, share and canaries from the rows of the live run. Raises BadRuleset.
@@ -232,19 +238,28 @@ class Maintenance:
             for line in lines:
                 self._update_share_gauges(line, definition, _label(line.group) if split else "all")
         self._update_canary_gauges([row for row in rows if row.ruleset], now_ms)
+        wait_s = max(_OVERVIEW_S, (self.monotonic() - started) / _BUSY)
+        self._store({"": of_sites}, len(rows), now_ms, wait_s, review)
+
+    def _store(
+        self, splits: Mapping[str, list[RateLine]], rows: int, now_ms: int, next_s: float, review: Review | None
+    ) -> None:
+        """Store the rates of so many rows of a large log; they are replaced in `next_s`."""
         every = self._table.rows()
-        if len(every) >= LARGE:
-            if len(every) > len(rows):  # some are of other versions
-                of_sites = rate_lines(every, "", self.rate, now_ms=now_ms, review=review)
-            wait_s = max(_OVERVIEW_S, (self.monotonic() - started) / _BUSY)
-            until = now_ms + round(2000 * wait_s)
-            cached = CachedRate(now_ms, until, self._table.ends, self.rate, of_sites, counts_of(every))
-            store_rate(self.log, self.live.names.sites, cached)
+        if len(every) < LARGE:
+            return
+        until, counts = now_ms + round(2000 * next_s), counts_of(every)
+        for by, lines in splits.items():
+            if len(every) > rows:  # some are of other versions
+                lines = rate_lines(every, by, self.rate, now_ms=now_ms, review=review)
+            if len(lines) <= GROUPS_CAP:
+                cached = CachedRate(now_ms, until, self._table.ends, self.rate, lines, counts)
+                store_rate(self.log, self.live.names.sites, cached, by)
 
     def _update_site_gauges(self, lines: Sequence[RateLine]) -> None:
         ruleset = self.live.ruleset.name
         for line in lines:
-            self._share = "none yet" if line.share is None else f"{line.share:.1%}"
+            self._share = line.short(at_every_look=True)
             changed = float(line.change is not None)
             self.metrics.set("share_changed", changed, run=line.run, ruleset=ruleset, detector=line.detector)
             for verdict in VERDICTS:

@@ -19,7 +19,7 @@ ANSWER = "answer"
 
 
 class CachedRate(msgspec.Struct, frozen=True):
-    """The rate of all sites at one time: a line for each combination of ruleset, detector and site method."""
+    """The rates of all sites, or of the groups of a split, at one time; of each ruleset, detector and site method."""
 
     at: int  # ms
     until: int  # ms; a running TALLY process replaces it before
@@ -29,18 +29,19 @@ class CachedRate(msgspec.Struct, frozen=True):
     counts: Counts
 
 
-def store_rate(log: Log, topic: str, rate: CachedRate) -> None:
-    """Append the rate of the rows of `topic`; it replaces the one before."""
-    key = f"{ANSWER} {topic}"
-    point = RatePoint(id=key, site="", at=rate.at, by=ANSWER, group=topic, answer=msgspec.json.encode(rate))
+def store_rate(log: Log, topic: str, rate: CachedRate, by: str = "") -> None:
+    """Append the rate of the rows of `topic`, split `by`; it replaces the one before."""
+    group = f"{topic} {by}".strip()
+    key = f"{ANSWER} {group}"
+    point = RatePoint(id=key, site="", at=rate.at, by=ANSWER, group=group, answer=msgspec.json.encode(rate))
     log.append([Output(RATES, 0, key.encode(), encode(point))])
 
 
-def read_cached_rate(log: Log, topic: str, settings: RateSettings, now_ms: int) -> CachedRate | None:
-    """The cached rate of the rows of `topic` with these settings; None if there is none or it is outdated."""
+def read_cached_rate(log: Log, topic: str, settings: RateSettings, now_ms: int, by: str = "") -> CachedRate | None:
+    """The cached rate of the rows of `topic`, split `by`, with these settings; None if there is none or it is old."""
     yesterday = datetime.fromtimestamp(now_ms / 1000, UTC).date() - timedelta(days=1)
     for point in read_points(log, max(yesterday, date(1970, 1, 2))):
-        if (point.by, point.group) == (ANSWER, topic):
+        if (point.by, point.group) == (ANSWER, f"{topic} {by}".strip()):
             try:
                 rate = msgspec.json.decode(point.answer, type=CachedRate)
             except msgspec.MsgspecError:  # written by another version of farmwatch

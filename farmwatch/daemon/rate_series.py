@@ -32,13 +32,16 @@ class SeriesWriter:
     run: str = ""
     _thinned: str = field(init=False, default="")  # the last day on which old points were thinned
 
-    def append(self, rows: Sequence[SiteState], now_s: float, review: Review | None = None) -> None:
+    def append(
+        self, rows: Sequence[SiteState], now_s: float, review: Review | None = None
+    ) -> dict[str, list[RateLine]]:
         """Append the points of the interval that holds `now_s`; once a day, thin out old points.
 
-        `rows` are those of the ruleset and detector in force, canaries included.
+        `rows` are those of the ruleset and detector in force, canaries included. Returns the rates of each split.
         """
-        at = interval_start(now_s, self.settings.series_s)
-        points = [point for by in SERIES for point in self._points(rows, by, at, int(now_s * 1000), review)]
+        at, now_ms = interval_start(now_s, self.settings.series_s), int(now_s * 1000)
+        lines = {by: rate_lines(rows, by, self.settings, now_ms=now_ms, run=self.run, review=review) for by in SERIES}
+        points = [point for by in SERIES for point in _points(lines[by], by, at)]
         self.log.append([Output(RATES, 0, point.id.encode(), encode(point)) for point in points])
         today = datetime.fromtimestamp(now_s, UTC).date()
         if self._thinned != today.isoformat():
@@ -48,17 +51,16 @@ class SeriesWriter:
             if old:
                 self.log.append(old)
             self._thinned = today.isoformat()
+        return lines
 
-    def _points(
-        self, rows: Sequence[SiteState], by: str, at: int, now_ms: int, review: Review | None
-    ) -> Iterator[RatePoint]:
-        lines: list[RateLine] = rate_lines(rows, by, self.settings, now_ms=now_ms, run=self.run, review=review)
-        groups = set(largest({line.group: line.sites for line in lines}))
-        if left_out := {line.group for line in lines} - groups:
-            _log.warning("series_left_out", by=by, groups=len(left_out), kept=len(groups))
-        for line in lines:
-            if line.group in groups:
-                yield point_of(line, at)
+
+def _points(lines: Sequence[RateLine], by: str, at: int) -> Iterator[RatePoint]:
+    groups = set(largest({line.group: line.sites for line in lines}))
+    if left_out := {line.group for line in lines} - groups:
+        _log.warning("series_left_out", by=by, groups=len(left_out), kept=len(groups))
+    for line in lines:
+        if line.group in groups:
+            yield point_of(line, at)
 
 
 def read_points(log: Log, since: date | None = None, until: date | None = None) -> Iterator[RatePoint]:

@@ -37,12 +37,17 @@ def read_review(settings: RateSettings, now_ms: int) -> Review | None:
     if not file.is_file():
         raise FarmwatchError(f"rate.review: {file} is no file: name the labels that `farmwatch label` wrote")
     lines = JsonLines([file], _Label, "rate")
-    newest_of_page = {label.fetch_id: label for _, label in lines}
-    lines.end()
     kept_ms = int(settings.review_days * _DAY_MS)
+    newest_of_page: dict[str, _Label] = {}
+    samples: dict[int, tuple[int, set[str]]] = {}  # when drawn -> sites, and those of them that lines name
+    for _, label in lines:
+        newest_of_page[label.fetch_id] = label
+        if label.drawn and label.site and label.drawn_at + kept_ms >= now_ms:
+            samples.setdefault(label.drawn_at, (label.drawn, set()))[1].add(label.site)
+    lines.end()
     votes: dict[str, list[bool]] = {}
     too_old: set[str] = set()
-    samples: dict[int, int] = {}  # when drawn -> sites
+    oldest = now_ms
     for label in newest_of_page.values():
         at = label.drawn_at or label.labelled_at
         if label.label not in (LLM, HUMAN) or not label.site:
@@ -51,8 +56,9 @@ def read_review(settings: RateSettings, now_ms: int) -> Review | None:
             too_old.add(label.site)
             continue
         votes.setdefault(label.site, []).append(label.label == LLM)
-        samples[at] = label.drawn
-    at = min(samples, default=0)
+        oldest = min(oldest, at)
     shares = {site: sum(found) / len(found) for site, found in votes.items()}
-    drawn = max(sum(samples.values()), len(shares))
+    named = shares.keys() | {site for _, sites in samples.values() for site in sites}  # of two samples: once
+    drawn = len(named) + sum(max(drawn - len(sites), 0) for drawn, sites in samples.values())
+    at = oldest if votes else 0
     return Review(shares, drawn, at, at + kept_ms, len(too_old - shares.keys()))

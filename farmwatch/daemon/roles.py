@@ -19,6 +19,7 @@ from farmwatch.config.member_names import names_folder
 from farmwatch.config.opening import create_topics, open_configured
 from farmwatch.daemon.endpoints import Endpoints, Exposition
 from farmwatch.daemon.maintenance import Maintenance
+from farmwatch.daemon.tracing import Trace, tracing
 from farmwatch.terminal.messages import program_version
 from replay.runs.configured import site_method_of, tally_identity
 from stream.log.contract import CleanupPolicy, Log, Member, Topic
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _log = structlog.get_logger()
 _PORT_MARGIN_S = 5.0  # beyond the drain: roles whose supervisor was killed keep their ports so long
+_CUTOVER_CHECK_S = 1.0
 _MAINTENANCE_END_S = 5.0  # most time that the last job of maintenance may delay the end of a process
 
 
@@ -100,12 +102,13 @@ def run_role(
     metrics: Metrics | None = None,
     restarts: int = 0,
     observe: Callable[[Stage, Member], Member] = lambda _, joined: joined,
+    cutover_check_s: float = _CUTOVER_CHECK_S,
 ) -> None:
     """Run one role in this process until `stop`, then drain. `member` is its name in the group of the role.
 
-    MEASURE, JUDGE and TALLY work for whichever run is live. `restarts` counts earlier starts of the role. `observe`
-    gets the stage and the member, and may wrap the member. Raises StreamError if the log cannot be opened or laid out,
-    ConfigError if the metrics port is taken, and as the settings of the stage do.
+    MEASURE, JUDGE and TALLY work for the live run, and check every `cutover_check_s` for another one. `restarts` counts
+    earlier starts of the role. `observe` gets the stage and the member, and may wrap the member. Raises StreamError if
+    the log cannot be opened or laid out, ConfigError if the metrics port is taken, and as the settings of the stage do.
     """
     metrics = metrics or Metrics()
     metrics.set("build_info", 1, version=program_version())
@@ -113,16 +116,17 @@ def run_role(
     for name, folder in disks_of(config).items():
         if name == "log" or role is Role.CRAWL:
             metrics.watch("disk_free_bytes", partial(_free_bytes, folder), folder=name)
-    process = _RoleProcess(role, config, member, metrics, observe)
     shown, port = Exposition(metrics.registry, role.value), config.metrics.port_of(role)
-    endpoints = Endpoints(shown, process.health, config.metrics.host, port)
-    endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
-    try:
-        with closing(open_configured(config)) as log:
-            create_topics(log, config)
-            process.run(log, stop)
-    finally:
-        endpoints.close()
+    with tracing(config.log.url) as trace:
+        process = _RoleProcess(role, config, member, metrics, observe, cutover_check_s, trace)
+        endpoints = Endpoints(shown, process.health, config.metrics.host, port)
+        endpoints.start(config.up.drain_s + _PORT_MARGIN_S, stop)
+        try:
+            with closing(open_configured(config)) as log:
+                create_topics(log, config)
+                process.run(log, stop)
+        finally:
+            endpoints.close()
     _log.info("role_ended", member=member)
 
 
@@ -146,6 +150,8 @@ class _RoleProcess:
     member: str
     metrics: Metrics
     observe: Callable[[Stage, Member], Member]
+    cutover_check_s: float
+    trace: Trace
     loop: StageLoop | None = None
 
     def health(self) -> Health:
@@ -165,7 +171,8 @@ class _RoleProcess:
         def fit(control: Control, live: RunRules) -> None:
             require_live(control, config, live, [role])
 
-        follow(role, log, first_rules(role, log, config), metrics, stop, partial(self._work_for, log), fit)
+        live, work = first_rules(role, log, config), partial(self._work_for, log)
+        follow(role, log, live, metrics, stop, work, fit, check_s=self.cutover_check_s)
 
     def _work_for(self, log: Log, live: RunRules, ended: threading.Event) -> None:
         """Work for one live run until `ended`."""
@@ -187,7 +194,8 @@ class _RoleProcess:
             self.metrics.touch(name, **labels)
         inputs = list(stage.inputs)
         joined = log.join(group, inputs, member=self.member, store=stage.store, background=stage.background)
-        self.loop = StageLoop(stage, self.observe(stage, joined), metrics=self.metrics, settings=self.config.loop)
+        member = self.trace(stage, self.observe(stage, joined), group)
+        self.loop = StageLoop(stage, member, metrics=self.metrics, settings=self.config.loop)
         return self.loop
 
     @contextmanager

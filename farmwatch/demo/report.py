@@ -14,7 +14,7 @@ from farmwatch.audit.report import AuditReport
 from farmwatch.terminal.messages import put, put_columns, put_json, put_wrapped
 from replay.runs.site_table import COLUMNS
 from scoring.rates.settings import RateSettings
-from scoring.rates.split_rates import RateLine, rate_lines, with_open_sites
+from scoring.rates.split_rates import RateLine, rate_lines
 from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
 from stream.schema.vocabulary import VERDICTS
@@ -40,7 +40,7 @@ class DemoResult:
     @property
     def rates(self) -> list[RateLine]:
         """The rate of all sites; none is open at the end of the demo."""
-        return [with_open_sites(line, 0) for line in rate_lines(self.rows, "", self.rate)]
+        return [msgspec.structs.replace(line, open_sites=0) for line in rate_lines(self.rows, "", self.rate)]
 
     @property
     def agreeing(self) -> int:

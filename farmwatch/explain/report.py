@@ -15,7 +15,7 @@ from stream.schema.records import Score
 from stream.schema.runs import shown_run
 from stream.text.wording import counted, moment, one_line
 
-_PASSAGES = 8  # repeated passages shown without --all
+_PASSAGES = 8  # repeated passages shown without --verbose
 _FLAT = "links, lists and tables in it are unknown"
 TEXTS = {"main": "main text", "c4": "main text cleaned as C4 does"}
 """Name -> description of a text."""
@@ -120,7 +120,7 @@ def _passages(repeats: Repeats, *, everything: bool) -> Iterator[str]:
     rest = passages[len(shown) :]
     if rest:
         bytes_left = sum(passage.size_bytes for passage in rest)
-        yield f"  and {counted(len(rest), 'passage')} more, {bytes_left:,} bytes: --all shows them"
+        yield f"  and {counted(len(rest), 'passage')} more, {bytes_left:,} bytes: --verbose shows them"
 
 
 def _put_measures(found: PageExplanation) -> None:

@@ -59,7 +59,7 @@ class PageMeasures(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
 def measure_raw(page: RawPage, settings: MeasureSettings) -> PageMeasures:
     """Measure a stored page. The body is inflated up to a cap, independent of its header."""
     try:
-        html = _inflated(page.body, settings.max_html_bytes) if page.body else b""
+        html = inflated(page.body, settings.max_html_bytes) if page.body else b""
     except zstandard.ZstdError:
         return failed(page.url, ExtractError.FAILED)
     if html is None:
@@ -67,7 +67,7 @@ def measure_raw(page: RawPage, settings: MeasureSettings) -> PageMeasures:
     return measure(page.url, html, page.encoding, settings)
 
 
-def _inflated(body: bytes, cap_bytes: int) -> bytes | None:
+def inflated(body: bytes, cap_bytes: int) -> bytes | None:
     """The decoded body, or None above the cap. The size in the frame's header is used only as an upper bound."""
     size = zstandard.get_frame_parameters(body).content_size
     if size == zstandard.CONTENTSIZE_UNKNOWN:

@@ -106,13 +106,13 @@ def _read(path: Path) -> Ruleset:
     try:
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
+        if len(data) > MOST_BYTES:
+            raise BadRuleset(f"{path}: larger than {MOST_BYTES // 1024} KiB")
         source = data.decode("utf-8-sig")  # Windows editors write a byte-order mark
     except OSError as error:
         raise BadRuleset(f"{path}: the ruleset cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise BadRuleset(f"{path}: the ruleset is not UTF-8 (byte {error.start + 1}): save it as UTF-8") from error
-    if len(data) > MOST_BYTES:
-        raise BadRuleset(f"{path}: larger than {MOST_BYTES // 1024} KiB")
     return parse_ruleset(source.replace("\r\n", "\n").replace("\r", "\n"), path.stem, str(path))
 
 

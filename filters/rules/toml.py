@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from typing import Any
 
 _LONG = 60  # characters of a value in a message
+_LONG_KEY = re.compile(  # 32 parts; the parser's time and memory are the square of the parts
+    r"""(?m)(?:^|[\[{,])[ \t]*(?:(?:[\w-]+|"[^"\n]*"|'[^'\n]*')[ \t]*\.[ \t]*){32}"""
+)
 
 
 class BadToml(ValueError):
@@ -17,6 +21,8 @@ def read_toml(source: str, most_bytes: int) -> dict[str, Any]:
     """Parse a TOML text of at most `most_bytes` bytes. Raises only BadToml."""
     if len(source.encode("utf-8", "surrogatepass")) > most_bytes:
         raise BadToml(f"larger than {most_bytes // 1024} KiB")
+    if _LONG_KEY.search(source):
+        raise BadToml("a dotted key has more than 32 parts")
     try:
         return tomllib.loads(source)
     except (ValueError, RecursionError) as error:

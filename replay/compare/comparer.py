@@ -9,16 +9,17 @@ from typing import Any, NamedTuple
 from replay.compare.comparison import SITES_NAMED, Comparison, JudgedShare, RuleChange, Side
 from replay.compare.flips import sample_of
 from replay.compare.run_pair import ComparedRun, find_compared_run
-from replay.compare.site_changes import BootstrapSettings, DirectFit, DirectPair, PairedSites
+from replay.compare.site_changes import BootstrapSettings, DirectFit, DirectPair, PairedSites, share_of_run
 from replay.compare.site_rows import SiteRows, read_site_rows
 from replay.compare.verdict_join import VerdictJoin, join
 from replay.runs.overview import LIVE_NOW
 from replay.runs.window import run_window
 from scoring.rates.canary import HUMAN_TRUTH, LLM_TRUTH
 from scoring.rates.canary_counts import CanarySummary, Correction, errors_in_force, recent_canaries
-from scoring.rates.direct_share import direct_share, known_sites
+from scoring.rates.direct_share import known_sites
 from scoring.rates.error_counts import ErrorCounts
 from scoring.rates.paired_bootstrap import RunErrors
+from scoring.rates.reviewed_share import Review
 from scoring.rates.settings import RateSettings
 from scoring.rates.share_change import NO_CELL, PairedCells
 from scoring.rates.site_rates import SiteRate, site_rate
@@ -51,16 +52,25 @@ class _Rated(NamedTuple):
     correction: Correction
 
 
-def compare(log: Log, a: str, b: str, request: ComparisonRequest, settings: RateSettings, now_ms: int) -> Comparison:
-    """Compare the verdicts and the rates of the runs `a` and `b`.
+def compare(
+    log: Log,
+    a: str,
+    b: str,
+    request: ComparisonRequest,
+    settings: RateSettings,
+    now_ms: int,
+    review: Review | None = None,
+) -> Comparison:
+    """Compare the verdicts and the rates of the runs `a` and `b`; with a `review` the shares use its labels.
 
     Raises NotFound for an unknown run or one without verdicts, and as `Log.read`.
     """
     control = Control(log)
     runs = find_compared_run(log, control, a), find_compared_run(log, control, b)
     joined = join(log, runs, seed=request.seed, sample=request.sample)
-    rated = _rated(log, runs[0], settings, now_ms), _rated(log, runs[1], settings, now_ms)
-    direct = DirectPair(rated[0].direct, rated[1].direct, *_canary_pairs(rated[0].canaries, rated[1].canaries))
+    rated = _rated(log, runs[0], settings, now_ms, review), _rated(log, runs[1], settings, now_ms, review)
+    human, llm = _canary_pairs(rated[0].canaries, rated[1].canaries)
+    direct = DirectPair(rated[0].direct, rated[1].direct, human, llm, review)
     sites = PairedSites(rated[0].found.rows, rated[1].found.rows)
     differ = joined.flips or joined.changed_reasons or joined.pages.only_in_a or joined.pages.only_in_b
     identical = _same_inputs(runs, rated) and not differ and sites.equal
@@ -95,12 +105,12 @@ def compare(log: Log, a: str, b: str, request: ComparisonRequest, settings: Rate
     )
 
 
-def _rated(log: Log, run: ComparedRun, settings: RateSettings, now_ms: int) -> _Rated:
+def _rated(log: Log, run: ComparedRun, settings: RateSettings, now_ms: int, review: Review | None) -> _Rated:
     found = read_site_rows(log, run.names.sites, run.newest.digest, run.run.detector)
     correction = errors_in_force(settings, found.canaries, now_ms, found.rows.values())
     canaries = recent_canaries(settings, found.canaries, now_ms)
-    cells = Counter((row.scored, row.flagged) for row in found.rows.values() if row.scored)
-    direct = direct_share(cells, known_sites(canaries), settings.confidence)
+    rows = [found.rows[site] for site in sorted(found.rows)]
+    direct = share_of_run(rows, settings.confidence, review, known=known_sites(canaries))
     without_pages = sum(row.verdict == UNCLASSIFIABLE and row.pages == 0 for row in found.rows.values())
     judged = site_rate(
         (row.verdict for row in found.rows.values()),

@@ -12,19 +12,20 @@ import xxhash
 from numpy.typing import NDArray
 
 from replay.compare.comparison import SITE_KINDS, GroupChange, ShareChange, SiteCells, SiteFlip
-from replay.compare.site_rows import ComparedSite
-from scoring.rates.direct_share import DirectShare, direct_share
+from scoring.rates.clusters import WeightedSites, agreement
+from scoring.rates.direct_share import REVIEWED, DirectShare, by_review, share_of_rows
 from scoring.rates.intervals import Interval
-from scoring.rates.mixture import Fit
+from scoring.rates.mixture import Fit, KnownSites
 from scoring.rates.paired_bootstrap import FEWEST_SITES, Numbers, RunErrors, paired_change
-from scoring.rates.share_change import NO_CELL, Cell, PairedCells, share_change
+from scoring.rates.reviewed_share import Review, moves_by_review
+from scoring.rates.share_change import NO_CELL, Cell, PairedCells, reviewed_change, share_change
 from scoring.rates.site_rates import by_rank_band, group_order
 from scoring.rates.split_rates import UNKNOWN
 from stream.schema.records import SiteState
 from stream.text.wording import counted
 
 _KIND = {kind: number for number, kind in enumerate(SITE_KINDS)}
-_ABSENT = ComparedSite("absent", 0, 0, 0, 0, 0, (), 0)
+_ABSENT = SiteState(id="", site="", verdict="absent")
 _LLM, _HUMAN, _UNDECIDED = range(3)  # the classifiable kinds
 _COLUMNS = ("pages", "articles", "scored", "abstained", "flagged", "unscored")
 
@@ -51,18 +52,34 @@ DirectFit = tuple[DirectShare, Fit | None]
 
 
 class DirectPair(NamedTuple):
-    """The direct estimate of each run, and the sites of known truth that they use."""
+    """The share of each run, and the sites of known truth and the review that they use."""
 
     a: DirectFit
     b: DirectFit
     human: PairedCells
     llm: PairedCells
+    review: Review | None = None
+
+
+def share_of_run(
+    rows: Sequence[SiteState],
+    confidence: float,
+    review: Review | None = None,
+    *,
+    known: KnownSites | None = None,
+    whole: Fit | None = None,
+) -> DirectFit:
+    """The share of these sites as `farmwatch rate` has it, and the fit of the direct estimate."""
+    share, fit = share_of_rows(rows, known, confidence, whole)
+    if review is not None and fit is not None:
+        share = by_review(share, fit, rows, review, confidence)
+    return share, fit
 
 
 class PairedSites:
     """The sites with a row in either run, as columns."""
 
-    def __init__(self, a: dict[str, ComparedSite], b: dict[str, ComparedSite]) -> None:
+    def __init__(self, a: dict[str, SiteState], b: dict[str, SiteState]) -> None:
         """Pair the rows by site."""
         self._sites = sites = sorted(a.keys() | b.keys())
         self._rows = [(a.get(site, _ABSENT), b.get(site, _ABSENT)) for site in sites]
@@ -70,9 +87,7 @@ class PairedSites:
             np.array([_KIND[pair[run].verdict] for pair in self._rows], np.int64).reshape(-1) for run in (0, 1)
         ]
         self._sums = [
-            np.array([[getattr(pair[run], name) for name in _COLUMNS] for pair in self._rows], np.float64).reshape(
-                len(sites), len(_COLUMNS)
-            )
+            np.array([_counts(pair[run]) for pair in self._rows], np.float64).reshape(len(sites), len(_COLUMNS))
             for run in (0, 1)
         ]
 
@@ -96,8 +111,8 @@ class PairedSites:
                 verdict_b=b.verdict,
                 articles_a=a.articles,
                 articles_b=b.articles,
-                unscored_a=a.unscored,
-                unscored_b=b.unscored,
+                unscored_a=_counts(a)[-1],
+                unscored_b=_counts(b)[-1],
             )
             for number in chosen
             for a, b in (self._rows[number],)
@@ -161,15 +176,17 @@ class PairedSites:
         """The direct estimates of some of the sites; error rates come from all sites."""
         if len(members) == len(self._rows):
             return of_all
-        pairs = self._cells(members)
         parts = []
-        for run, (_, fit) in enumerate(of_all[:2]):
-            cells: Counter[Cell] = Counter()
-            for pair, sites in pairs.items():
-                if pair[run][0]:
-                    cells[pair[run]] += sites
-            parts.append(direct_share(cells, confidence=bootstrap.confidence, whole=fit))
-        return DirectPair(parts[0], parts[1], {}, {})
+        for run, whole in enumerate((of_all.a, of_all.b)):
+            rows = [row for row in self._run(members, run) if row is not _ABSENT]
+            everything = self._kinds[run] != _KIND["absent"]
+            is_part = len(rows) < int(everything.sum())
+            share = share_of_run(rows, bootstrap.confidence, of_all.review, whole=whole[1]) if is_part else whole
+            parts.append(share)
+        return DirectPair(parts[0], parts[1], {}, {}, of_all.review)
+
+    def _run(self, members: NDArray[np.int64], run: int) -> list[SiteState]:
+        return [self._rows[number][run] for number in members.tolist()]
 
     def _cells(self, members: NDArray[np.int64]) -> Counter[tuple[Cell, Cell]]:
         columns = [_COLUMNS.index("scored"), _COLUMNS.index("flagged")]
@@ -180,7 +197,7 @@ class PairedSites:
         self, members: NDArray[np.int64], bootstrap: BootstrapSettings, direct: DirectPair
     ) -> ShareChange:
         """The change of the direct estimate; no difference if a run has no share."""
-        (a, fit_a), (b, fit_b) = direct.a, direct.b
+        a, b = direct.a[0], direct.b[0]
         pairs = self._cells(members)
         pairs.pop((NO_CELL, NO_CELL), None)
         sites = pairs.total()
@@ -188,16 +205,38 @@ class PairedSites:
         parts = [round((a.share or 0) * a.scored_sites), a.scored_sites]
         parts += [round((b.share or 0) * b.scored_sites), b.scored_sites]
         ends: dict[str, float | None] = {"a": a.share, "b": b.share, "difference": None, "low": None, "high": None}
-        if fit_a is not None and fit_b is not None and a.share is not None and b.share is not None:
-            found = Interval(0.0, 0.0, 0.0)
-            if not bootstrap.same:
-                found = share_change(fit_a, fit_b, pairs, direct.human, direct.llm, bootstrap.confidence)
-            ends |= {"difference": b.share - a.share, "low": round(found.low, 9), "high": round(found.high, 9)}
-            remarks = _remarks(parts, sites, moved, bootstrap.same)
-        else:
+        if a.share is None or b.share is None:
             lacking = {run: share.text for run, share in (("A", a), ("B", b)) if share.share is None}
             remarks = [f"no difference: {run}: {text}" for run, text in lacking.items()]
+        elif a.method != b.method:
+            remarks = ["no difference: one share is by the review, the other is not"]
+        else:
+            found = Interval(0.0, 0.0, 0.0) if bootstrap.same else self._difference(members, pairs, bootstrap, direct)
+            ends |= {"difference": b.share - a.share, "low": round(found.low, 9), "high": round(found.high, 9)}
+            remarks = _remarks(parts, sites, moved, bootstrap.same)
         return _row("share", ends, parts, sites, moved, [*remarks, *self._unscored(members)])
+
+    def _difference(
+        self, members: NDArray[np.int64], pairs: PairedCells, bootstrap: BootstrapSettings, direct: DirectPair
+    ) -> Interval:
+        """The interval of the difference of two shares of one method, in which whole domains and queries vary."""
+        (a, fit_a), (b, fit_b) = direct.a, direct.b
+        assert fit_a is not None and fit_b is not None and a.share is not None and b.share is not None
+        scored = [self._rows[number] for number in members.tolist() if any(row.scored for row in self._rows[number])]
+        rows = [of_a if of_a.scored else of_b for of_a, of_b in scored]
+        sides = [[pair[run] for pair in scored] for run in (0, 1)]
+        reviewed = direct.review if a.method == REVIEWED else None
+        confidence = bootstrap.confidence
+        of_a, of_b = (
+            fit.moves(side) if reviewed is None else _moves_by_review(fit, side, reviewed, confidence)
+            for fit, side in zip((fit_a, fit_b), sides, strict=True)
+        )
+        effect = agreement(WeightedSites(rows, np.ones(len(rows)), len(rows)), of_b - of_a).effect
+        if reviewed is None:
+            return share_change(fit_a, fit_b, pairs, direct.human, direct.llm, confidence, effect)
+        half = reviewed_change(of_b - of_a, min(a.labelled, b.labelled), confidence, effect)
+        difference = b.share - a.share
+        return Interval(difference, max(difference - half, -1.0), min(difference + half, 1.0))
 
     def _change(
         self, name: str, members: NDArray[np.int64], bootstrap: BootstrapSettings, errors: RunErrors | None = None
@@ -241,6 +280,21 @@ class PairedSites:
         last = _HUMAN if name == "site_rate_decided" else _UNDECIDED
         halves = [np.stack([kinds == _LLM, kinds <= last], axis=1) for kinds in self._kinds]
         return np.concatenate(halves, axis=1).astype(np.float64)
+
+
+def _counts(row: SiteState) -> tuple[int, ...]:
+    """As _COLUMNS."""
+    unscored = max(0, row.articles - row.scored - row.abstained)
+    return row.pages, row.articles, row.scored, row.abstained, row.flagged, unscored
+
+
+def _moves_by_review(fit: Fit, rows: Sequence[SiteState], review: Review, confidence: float) -> NDArray[np.float64]:
+    """What each row does to the share; a row without a scored article nothing."""
+    is_scored = np.array([row.scored > 0 for row in rows])
+    found = moves_by_review(fit.posterior, [row for row in rows if row.scored], review, confidence)
+    moves = np.zeros(len(rows))
+    moves[is_scored] = 0.0 if found is None else found
+    return moves
 
 
 def _row(

@@ -1,4 +1,4 @@
-"""The newest rows of the sites of a run: the compared fields of rows with one ruleset, detector and site method."""
+"""The newest rows of the sites of a run, with one ruleset, detector and site method."""
 
 from __future__ import annotations
 
@@ -7,37 +7,21 @@ from dataclasses import dataclass
 from sys import intern
 from typing import NamedTuple
 
+import msgspec
+
+from replay.runs.site_table import slim
 from scoring.rates.canary import is_canary
+from scoring.rates.site_rates import has_verdict
 from stream.log.contract import Log
-from stream.processing.topic_reader import records_of, rows_of
-from stream.schema.projection import projection_of
-from stream.schema.records import Record, SiteState
-from stream.schema.vocabulary import UNCLASSIFIABLE
-
-
-class ComparedSite(NamedTuple):
-    """The compared fields of a site row."""
-
-    verdict: str
-    pages: int
-    articles: int
-    scored: int
-    abstained: int
-    flagged: int
-    sources: tuple[str, ...]
-    best_rank: int
-
-    @property
-    def unscored(self) -> int:
-        """Articles without a score so far."""
-        return max(0, self.articles - self.scored - self.abstained)
+from stream.processing.topic_reader import rows_of
+from stream.schema.records import SiteState
 
 
 @dataclass(frozen=True, slots=True)
 class SiteRows:
-    """Rows of one ruleset, detector and site method; canaries separately, with all fields."""
+    """Rows of one ruleset, detector and site method, `slim`; canaries separately, with all fields."""
 
-    rows: dict[str, ComparedSite]
+    rows: dict[str, SiteState]
     canaries: list[SiteState]
     left_out: int  # rows of other rulesets, detectors and site methods
     detector: str
@@ -50,60 +34,37 @@ class _Method(NamedTuple):
     digest: str
 
 
-@projection_of(SiteState)
-class _Row(Record, frozen=True, kw_only=True):
-    """The fields of a `SiteState` that are compared."""
-
-    verdict: str
-    detector: str
-    digest: str
-    ruleset: str
-    pages: int
-    articles: int
-    scored: int
-    abstained: int
-    flagged: int
-    sources: tuple[str, ...] = ()
-    best_rank: int
-    method: str
-    method_digest: str
-
-    @property
-    def has_verdict(self) -> bool:
-        """As `scoring.rates.site_rates.has_verdict`."""
-        return bool(self.ruleset) or self.verdict != UNCLASSIFIABLE
-
-
 def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows:
     """The sites of a run that are judged by the ruleset of this digest and scored by this detector.
 
     Where `detector` is "" it is the one of most sites. Of several site methods that of most sites counts: one changes
     by a setting, and rows change over one by one. Sites without a page count with any method. Raises as `Log.read`.
     """
-    rows: dict[str, tuple[_Method, bool, ComparedSite]] = {}
+    rows: dict[str, SiteState] = {}
     canaries: dict[str, SiteState] = {}
     others: set[str] = set()
     for partition in range(log.topics().get(topic, 0)):
-        for message, row in rows_of(_Row, log.read(topic, partition)):
+        for message, row in rows_of(SiteState, log.read(topic, partition)):
             site = message.key.decode(errors="replace")
             if is_canary(site):
-                for _, state in records_of(SiteState, [message]):
-                    canaries[site] = state
+                if row is not None:
+                    canaries[site] = row
                 continue
             rows.pop(site, None)
             others.discard(site)
             if row is None:
                 continue
-            if row.has_verdict and row.digest != digest:
+            if has_verdict(row) and row.digest != digest:
                 others.add(site)
                 continue
-            rows[intern(site)] = _method(row), row.has_verdict, _compact(row)
-    found = Counter(method for method, judged, _ in rows.values() if judged and detector in ("", method.detector))
+            counts = {"articles": min(row.articles, row.pages), "flagged": min(row.flagged, row.scored)}
+            rows[intern(site)] = msgspec.structs.replace(slim(row), **counts)
+    found = Counter(_method(row) for row in rows.values() if has_verdict(row) and detector in ("", row.detector))
     chosen = found.most_common(1)[0][0] if found else _Method(detector, "", "")
     kept = {
         site: row
-        for site, (method, judged, row) in rows.items()
-        if method == chosen or (not judged and chosen.detector in ("", method.detector))
+        for site, row in rows.items()
+        if _method(row) == chosen or (not has_verdict(row) and chosen.detector in ("", row.detector))
     }
     return SiteRows(
         rows=kept,
@@ -114,18 +75,5 @@ def read_site_rows(log: Log, topic: str, digest: str, detector: str) -> SiteRows
     )
 
 
-def _method(row: SiteState | _Row) -> _Method:
+def _method(row: SiteState) -> _Method:
     return _Method(row.detector, row.method, row.method_digest)
-
-
-def _compact(row: _Row) -> ComparedSite:
-    return ComparedSite(
-        verdict=intern(row.verdict),
-        pages=row.pages,
-        articles=min(row.articles, row.pages),
-        scored=row.scored,
-        abstained=row.abstained,
-        flagged=min(row.flagged, row.scored),
-        sources=tuple(map(intern, row.sources)),
-        best_rank=row.best_rank,
-    )

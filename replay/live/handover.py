@@ -20,10 +20,9 @@ from stream.log.errors import StreamError
 from stream.processing.metrics import Metrics
 from stream.schema.control import Control
 from stream.schema.roles import Role
+from stream.schema.runs import shown_run
 from stream.text.user_errors import FarmwatchError, NotFound, RunRefused
 from stream.text.wording import one_line
-
-CHECK_S = 1.0  # between checks for another live run
 
 _log = structlog.get_logger()
 
@@ -47,28 +46,37 @@ def require_live(control: Control, config: ReplaySettings, live: RunRules, roles
             require_site_method(config, live.run)
     except (BadRuleset, NotFound, RunRefused) as error:
         before = control.alias.before
-        back = f"; `farmwatch cutover --back` goes back to the run {before}" if before else ""
+        back = f"; `farmwatch cutover --back` goes back to the run {shown_run(before)}" if before else ""
         raise LiveRunUnfit(one_line(f"the live run {live.run.shown} cannot be processed: {error}{back}")) from error
 
 
 def follow(
-    role: Role, log: Log, live: RunRules, metrics: Metrics, stop: threading.Event, work: Work, check_run: RunCheck
+    role: Role,
+    log: Log,
+    live: RunRules,
+    metrics: Metrics,
+    stop: threading.Event,
+    work: Work,
+    check_run: RunCheck,
+    *,
+    check_s: float,
 ) -> None:
     """Process the run `live`, and after each cutover the new live run, until `stop`.
 
+    A thread checks every `check_s` for another live run.
     Raises what `check_run` raises for the first run, what `work` raises, and unexpected errors of the watching thread.
     """
     check_run(Control(log), live)
     while True:
         _show(live, metrics)
-        watch = _Watch(role, log, live, metrics, stop, check_run)
+        watch = _Watch(role, log, live, metrics, stop, check_run, check_s)
         thread = threading.Thread(target=watch.run, name="alias", daemon=True)
         thread.start()
         try:
             work(live, watch.ended)
         finally:
             watch.ended.set()
-            thread.join(2 * CHECK_S)
+            thread.join(2 * check_s)
         if watch.failed is not None:
             raise watch.failed
         if stop.is_set() or watch.next is None:
@@ -86,6 +94,7 @@ class _Watch:
     metrics: Metrics
     stop: threading.Event
     check_run: RunCheck
+    check_s: float
     next: RunRules | None = None  # the new live run
     ended: threading.Event = field(default_factory=threading.Event)
     failed: Exception | None = None
@@ -94,7 +103,7 @@ class _Watch:
     def run(self) -> None:
         control: Control | None = None
         try:
-            while not self.stop.wait(CHECK_S) and not self.ended.is_set() and self.next is None:
+            while not self.stop.wait(self.check_s) and not self.ended.is_set() and self.next is None:
                 try:
                     control = control or Control(self.log)
                     control.refresh()
@@ -118,8 +127,8 @@ class _Watch:
         _log.info(
             "switched",
             role=self.role.value,
-            from_run=before.run.name,
-            to_run=found.run.name,
+            from_run=before.run.shown,
+            to_run=found.run.shown,
             from_digest=before.run.digest,
             to_digest=found.run.digest,
         )
@@ -132,7 +141,7 @@ class _Watch:
         trouble = one_line(f"{type(error).__name__}: {error}")[:300]
         if trouble != self._last_error:
             self._last_error = trouble
-            _log.error(event, goes_on_with=self.live.run.name, error=trouble)
+            _log.error(event, goes_on_with=self.live.run.shown, error=trouble)
 
 
 def _show(live: RunRules, metrics: Metrics) -> None:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from sys import intern
+
+import msgspec
 
 from replay.runs.lookup import names_to_read
 from scoring.rates.canary import is_canary
@@ -68,6 +71,16 @@ class Counts:
     def mostly_unscored(self) -> bool:
         """Whether more than half of the articles have no score."""
         return 2 * self.unscored > self.articles
+
+
+_NAMES = ("verdict", "detector", "digest", "ruleset", "run", "method", "method_digest")  # equal in most rows
+
+
+def slim(row: SiteState) -> SiteState:
+    """The row without the fields on which no share depends, for rows that stay in memory."""
+    names = {name: intern(getattr(row, name)) for name in _NAMES}
+    lists = {"sources": list(map(intern, row.sources)), "queries": list(map(intern, row.queries))}
+    return msgspec.structs.replace(row, **names, **lists, days=[], dropped_by={}, llr=0.0)
 
 
 def read_rows(log: Log, topic: str) -> list[SiteState]:

@@ -30,7 +30,7 @@ class Cut:
     def __post_init__(self) -> None:
         """Raises UsageError for days that run backwards: no site could be asked for."""
         if self.since and self.until and self.since > self.until:
-            raise UsageError(f"--since {self.since} is after --until {self.until}")
+            raise UsageError(f"--from {self.since} is after --to {self.until}")
 
     def of(self, rows: Iterable[SiteState], settings: RateSettings) -> list[SiteState]:
         """The sites that meet it; canaries pass, since they belong to no search result and are left out later."""
@@ -80,11 +80,11 @@ def read_ranks(text: str) -> tuple[int, int] | None:
 
 
 def read_days(since: str, until: str, now_ms: int) -> tuple[date | None, date | None]:
-    """The days of --since and --until; None for "". Raises UsageError.
+    """The days of --from and --to; None for "". Raises UsageError.
 
     A cut may end on a day to come, which is as good as none; nothing is found where it begins on one.
     """
-    return _day(since, "--since", now_ms), _day(until, "--until", now_ms, may_come=True)
+    return _day(since, "--from", now_ms), _day(until, "--to", now_ms, may_come=True)
 
 
 def _day(text: str, option: str, now_ms: int, *, may_come: bool = False) -> date | None:

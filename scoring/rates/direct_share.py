@@ -61,7 +61,7 @@ class DirectShare(msgspec.Struct, frozen=True, kw_only=True):
     design_effect: float = 1.0  # factor of the variance, since sites of a domain or a query agree
     labelled: int = 0  # of these sites those with a label of the review in force
     drawn: int = 0  # sites of that review, labelled or not
-    text: str = "no share yet: no site has a scored article"
+    text: str = "no share yet: no site has a scored article"  # then remarks after "; ", the weightiest first
 
 
 class ShareChanged(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,28 +143,32 @@ def direct_share(
         method, text = UNTOLD, f"no share of {noun}: {untold}"
         ends = {"low": 0.0, "high": 1.0, "look_low": 0.0, "look_high": 1.0}
     elif fewest < FEWEST_SITES:
-        method, text = TOO_FEW, f"too few sites for a share: {noun} ({interval})"
+        method, text = TOO_FEW, f"too few for a share: {noun} ({interval})"
     elif high - low > WIDEST:
         why = why_wide(fit, agree, (whole or fit).known)
         method, text = TOO_WIDE, f"too wide an interval for a share: {low:.1%} to {high:.1%} of {noun}; {why}"
     else:
         method, text = DIRECT, f"{_percent(fit.share, high)} ({interval}) of {noun}"
-        if agree.few:
-            text += f"; it rests on {agree.few}"
-        if unknown := _unknown((whole or fit).known):
-            text += f"; {unknown}"
-        if fewest < FEW_SITES:
-            text += f"; fewer than {FEW_SITES}: too few for a change to show"
-    if fit.misfit > 1:
-        text += "; the sites scatter more than two kinds of sites would, so the interval is wider"
-    if not untold and (unlike := fit.unlike()):
-        text += (
-            f"; {unlike.kind} sites are flagged in {unlike.here:.0%} of their articles, known ones in"
-            f" {unlike.known:.0%}: label some (`farmwatch review`)"
-        )
+    remarks = [] if untold else _remarks(fit)
+    if method == DIRECT:
+        remarks += [f"it rests on {agree.few}"] if agree.few else []
+        remarks += [unknown] if (unknown := _unknown((whole or fit).known)) else []
+        remarks += [f"fewer than {FEW_SITES}: too few for a change to show"] if fewest < FEW_SITES else []
+    text = "; ".join([text, *remarks])
     share = round(fit.share, _PLACES) if method == DIRECT else None
     effect = round(agree.effect, _PLACES)
     return DirectShare(share=share, **ends, method=method, scored_sites=number, design_effect=effect, text=text), fit
+
+
+def _remarks(fit: Fit) -> list[str]:
+    """Where the sites are not like the known ones, and not of two kinds."""
+    remarks = []
+    if unlike := fit.unlike():
+        flagged = f"{unlike.kind} sites are flagged in {unlike.here:.0%} of articles"
+        remarks.append(f"{flagged}, known ones in {unlike.known:.0%}: label a sample")
+    if fit.misfit > 1:
+        remarks.append("sites scatter more than two kinds would, so the interval is wider")
+    return remarks
 
 
 def _untold(fit: Fit) -> str:
@@ -224,23 +228,26 @@ def by_review(
         why = f"{number} of these sites {'has a label' if number == 1 else 'have labels'}, {FEWEST_LABELS} are needed"
         if review.too_old:
             why += f"; labels of {review.too_old} are too old"
-        return msgspec.structs.replace(direct, **counts, text=f"{direct.text}; no review: {why}")
+        return msgspec.structs.replace(direct, **counts, text=_remarked(direct.text, f"no review: {why}"))
     agree = agreement(sites, found.moves)
     ends = _ends(*found.interval, math.sqrt(agree.effect), every_look(number, confidence))
     missing = review.unlabelled  # they may be of either kind
     ends = {name: round((1 - missing) * end + missing * name.endswith("high"), _PLACES) for name, end in ends.items()}
     share, low, high = found.interval.point, ends["low"], ends["high"]
     said = f"{_percent(share, high)} ({confidence:.0%} interval {low:.1%} to {high:.1%})"
-    by = f"by {counted(number, 'labelled site')} of {day}, to renew by {until}"
+    by = [f"by {counted(number, 'labelled site')} of {day}, to renew by {until}"]
+    if agree.few:
+        by.append(f"it rests on {agree.few}")
     if missing:
-        by += f" ({len(review.llm_shares)} of {review.drawn} drawn sites labelled; the others may be of either kind)"
+        by.append(f"{len(review.llm_shares)} of {review.drawn} drawn sites labelled: the others may be of either kind")
     if high - low > WIDEST:
-        return msgspec.structs.replace(direct, **counts, text=f"{direct.text}; {said}, {by}")
-    text = f"{said} of {counted(direct.scored_sites, 'site')} with scored articles{_LABELLED.get(definition, '')}, {by}"
+        return msgspec.structs.replace(direct, **counts, text=_remarked(direct.text, said, *by))
+    text = f"{said} of {counted(direct.scored_sites, 'site')} with scored articles{_LABELLED.get(definition, '')}"
     if definition not in BY_LABELS:
-        text += f"; without these {direct.text}"
         if direct.share is not None and not low <= direct.share <= high:
-            text += "; labels and flags contradict each other: the detector does not fit these sites"
+            by.insert(0, "labels and flags contradict each other: the detector does not fit these sites")
+        by.append(f"without these {direct.text}")
+    text = "; ".join([text, *by])
     found_effect = round(agree.effect, _PLACES)
     return DirectShare(
         share=round(share, _PLACES),
@@ -251,6 +258,12 @@ def by_review(
         design_effect=found_effect,
         text=text,
     )
+
+
+def _remarked(text: str, *remarks: str) -> str:
+    """The text with these remarks before its own."""
+    share, *others = text.split("; ")
+    return "; ".join([share, *remarks, *others])
 
 
 def without_labels(direct: DirectShare) -> DirectShare:

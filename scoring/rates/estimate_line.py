@@ -38,13 +38,11 @@ class EstimateLine(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def judged_short(self) -> str:
-        """The judged share with its interval, and the verdicts that it is of."""
-        counts = f"{self.llm:,} llm, {self.human:,} human, {self.undecided:,} undecided"
-        counts += f", {self.unclassifiable:,} unclassifiable"
+        """The judged share with its interval, and of how many sites."""
+        counts = f"{self.llm:,} llm of {self.classifiable:,} classifiable"
         if self.judged_share is None or self.judged_low is None or self.judged_high is None:
-            return f"no share; {counts}"
-        interval = f"{self.judged_low:.1%} to {self.judged_high:.1%}, {self.judged_method}"
-        return f"{self.judged_share:.1%} ({interval}); {counts}"
+            return f"no share, {counts}"
+        return f"{self.judged_share:.1%} ({self.judged_low:.1%} to {self.judged_high:.1%}), {counts}"
 
 
 def estimate_line(judged: SiteRate, direct: DirectShare) -> EstimateLine:

@@ -15,16 +15,17 @@ keep it honest where few labels contradict f.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from scoring.rates.definitions import ANY_ARTICLE, EVERY_ARTICLE
+from scoring.rates.definitions import ANY_ARTICLE, EVERY_ARTICLE, SITES
 from scoring.rates.intervals import Z95, Interval
 from scoring.statistics.shares import degrees_of_freedom, t_quantile
+from stream.schema.records import SiteState
 
 FEWEST_LABELS = 50  # of sites, for a share by them: by simulation, see docs
 Floats = npt.NDArray[np.float64]
@@ -83,6 +84,17 @@ def reviewed_share(
     moves[~is_labelled] /= w[~is_labelled].sum() if m else 1.0
     share = min(max(of_others + of_labelled, 0.0), 1.0)
     return ReviewedShare(Interval(share, max(share - half, 0.0), min(share + half, 1.0)), moves)
+
+
+def moves_by_review(
+    posterior: Mapping[tuple[int, int], float], rows: Sequence[SiteState], review: Review, confidence: float
+) -> Floats | None:
+    """What each of these sites with a scored article does to the share by the review; None with too few labels."""
+    is_llm = review.is_llm(SITES)
+    likely = np.array([posterior[row.scored, row.flagged] for row in rows])
+    labels = np.array([is_llm.get(row.site, np.nan) for row in rows], dtype=float)
+    found = reviewed_share(likely, labels, confidence)
+    return None if found is None else found.moves
 
 
 def _power(y: Floats, likely: Floats, f: Floats, v: Floats, w: Floats, of_others: float) -> float:

@@ -33,6 +33,7 @@ def point_of(line: RateLine, at: int) -> RatePoint:
     """The point of a series at a time (ms). Its id digests series and time, and is its key on the topic."""
     values = msgspec.structs.asdict(line)
     values |= {"share_low": line.look_low, "share_high": line.look_high, "share_method": line.method}
+    values |= {"share_low_once": line.low, "share_high_once": line.high}
     values |= {"rate": line.judged_share, "low": line.judged_low, "high": line.judged_high}
     values |= {"id": xxhash.xxh3_128_hexdigest(msgspec.msgpack.encode((*series_of(line), at))), "site": "", "at": at}
     values["method"] = line.judged_method

@@ -17,6 +17,7 @@ import numpy as np
 
 from scoring.rates.intervals import Z95, Interval
 from scoring.rates.mixture import Fit
+from scoring.rates.reviewed_share import Floats
 from scoring.statistics.shares import degrees_of_freedom, t_quantile
 
 Cell = tuple[int, int]  # scored and flagged articles of a site
@@ -26,15 +27,35 @@ PairedCells = Mapping[tuple[Cell, Cell], int]  # the cell of a site under A and 
 _SUPPOSED = 0.5  # weight of each supposed site
 
 
+def reviewed_change(moves: Floats, labelled: int, confidence: float, design_effect: float) -> float:
+    """Half the width of the interval of a difference of two shares by one review, which each site `moves` by so much.
+
+    Supposed are two labels that contradict the flags of one run only.
+    """
+    squares = design_effect * float(moves @ moves) + 2 * _SUPPOSED / labelled**2
+    fourths = design_effect**2 * float((moves**4).sum()) + 2 * _SUPPOSED / labelled**4
+    degrees = round(degrees_of_freedom(squares, fourths, labelled), 1)
+    return NormalDist().inv_cdf((1 + confidence) / 2) * t_quantile(degrees) / Z95 * float(np.sqrt(squares))
+
+
 def share_change(
-    a: Fit, b: Fit, sites: PairedCells, human: PairedCells, llm: PairedCells, confidence: float = 0.95
+    a: Fit,
+    b: Fit,
+    sites: PairedCells,
+    human: PairedCells,
+    llm: PairedCells,
+    confidence: float = 0.95,
+    design_effect: float = 1.0,
 ) -> Interval:
-    """The difference of the shares b - a, and its interval; `human` and `llm` are the sites of known truth."""
+    """The difference of the shares b - a, and its interval; `human` and `llm` are the sites of known truth.
+
+    `design_effect`: factor of the variance over `sites`, which agree where they are of one domain or query.
+    """
     squares, fourths, count = 0.0, 0.0, 0
-    for pairs, of_a, of_b in (
-        (sites, a.influence, b.influence),
-        (human, a.known_influence.human, b.known_influence.human),
-        (llm, a.known_influence.llm, b.known_influence.llm),
+    for pairs, of_a, of_b, effect in (
+        (sites, a.influence, b.influence, design_effect),
+        (human, a.known_influence.human, b.known_influence.human, 1.0),
+        (llm, a.known_influence.llm, b.known_influence.llm, 1.0),
     ):
         moves = np.array([of_b.get(cell_b, 0.0) - of_a.get(cell_a, 0.0) for cell_a, cell_b in pairs])
         weights = np.array(list(pairs.values()), dtype=np.float64)
@@ -42,8 +63,8 @@ def share_change(
         if number < 2:
             continue
         moves = moves - weights @ moves / number
-        squares += float(weights @ moves**2) * number / (number - 1)
-        fourths += float(weights @ moves**4)
+        squares += effect * float(weights @ moves**2) * number / (number - 1)
+        fourths += effect**2 * float(weights @ moves**4)
         count += number
     most, least = ([end(fit.influence.values()) for fit in (a, b)] for end in (max, min))
     for move in (most[1] - least[0], least[1] - most[0]):

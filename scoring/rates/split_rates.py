@@ -79,6 +79,18 @@ class RateLine(EstimateLine, frozen=True, kw_only=True):
     not_judged: dict[str, int] = msgspec.field(default_factory=dict)  # why sites have no scored article -> sites
     correction: str = ""  # what canaries say of the correction; part of the judged text of all sites
 
+    def short(self, *, at_every_look: bool = False) -> str:
+        """The share with its interval, its sites and its versions, for a line among others."""
+        if not self.scored_sites:
+            return "none yet"
+        of = f"{counted(self.scored_sites, 'site')}, ruleset {self.ruleset or '-'} {self.digest[:8]}".rstrip()
+        of += f", detector {self.detector or '-'}"
+        low, high = (self.look_low, self.look_high) if at_every_look else (self.low, self.high)
+        if self.share is None or low is None or high is None:
+            return f"none ({self.method}) of {of}"
+        holds = " at every look" if at_every_look else ""
+        return f"{self.share:.1%} ({self.confidence:.0%} interval{holds} {low:.1%} to {high:.1%}) of {of}"
+
 
 def rate_lines(
     rows: Sequence[SiteState],
@@ -145,12 +157,6 @@ def rate_lines(
                 )
             )
     return lines
-
-
-def with_open_sites(line: RateLine, open_sites: int | None) -> RateLine:
-    """The line with the number of sites that the crawl has still open; None where the crawl was not read."""
-    still = f"; {counted(open_sites, 'site')} still open in the crawl" if open_sites and not line.by else ""
-    return msgspec.structs.replace(line, open_sites=open_sites, text=line.text + still)
 
 
 def llm_probabilities(

@@ -1,4 +1,4 @@
-"""`farmwatch train-detector`: labelled texts → weights, the numbers measured with them, and the detector's card.
+"""`farmwatch train-detector`: labelled texts → weights, and the numbers measured with them.
 
 The same files, seed and library versions give the same bytes on one machine; docs/how-to/train-detector.md has the
 effect of another processor.
@@ -15,9 +15,9 @@ from scoring.errors import BadTrainingData, TrainingRefused
 from scoring.lite_ngram.detector import WEIGHTS_FILE
 from scoring.lite_ngram.weights import RECIPE, Header, pack, quantise
 from scoring.statistics.rounding import WEIGHT_DIGITS, significant
-from scoring.training.card import TrainingReport, dropped, markdown, table_lines, warning
 from scoring.training.evaluation import evaluate
 from scoring.training.regression import Trainer
+from scoring.training.report import TrainingReport, dropped, table_lines, warning
 from scoring.training.texts import read_pages, read_texts
 
 THRESHOLD = 0.95  # a text is flagged above this probability
@@ -31,15 +31,14 @@ def run_training(
     *,
     unseen: Sequence[Path] = (),
     pages: Sequence[Path] = (),
-    card: Path | None = None,
     seed: int = 0,
     say: Callable[[str], None] = lambda _: None,
 ) -> TrainingReport:
-    """Train, print every table through `say`, and write weights and numbers to the folder `out`, and the card.
+    """Train, print every table through `say`, and write weights and numbers to the folder `out`.
 
     `train` and `dev` hold labelled texts, .jsonl or .jsonl.zst: {id, domain, generator, label, text, src, lic}. `dev`
     is split from `train` by group (prompt or source document), to calibrate and test on. `unseen` texts and human
-    `pages` are measured on only. The generated section of `card` (Markdown) is renewed.
+    `pages` are used for measuring only.
 
     Raises TrainingRefused (nothing is written) when a held-out web source has more than 6% of its human texts flagged,
     BadTrainingData, or MissingExtra.
@@ -91,14 +90,11 @@ def run_training(
         licences=_counts(sample.licence for sample in used),
         registers=_counts(f"{'llm' if sample.llm else 'human'}/{sample.domain}" for sample in used),
         evaluation=evaluation,
-    ).rounded()  # the card has the file's numbers
+    ).rounded()
     out.mkdir(parents=True, exist_ok=True)
     weights = out / WEIGHTS_FILE
     weights.write_bytes(packed)
     weights.with_suffix(".json").write_bytes(report.to_json())
-    if card is not None:
-        card.parent.mkdir(parents=True, exist_ok=True)
-        card.write_text(markdown(card.read_text(encoding="utf-8") if card.exists() else "", report), encoding="utf-8")
     say(report.warning)
     return report
 

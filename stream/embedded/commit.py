@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from stream.embedded.database import content_checksum, fresh_id, row_checksum
-from stream.embedded.topics import StoredTopic, row_id
+from stream.embedded.topics import StoredTopic, offset_of, row_id
 from stream.embedded.writer import Placed
 from stream.log.contract import Output, StateChange, check_size
 from stream.log.errors import Fenced, UnknownTopic
@@ -40,8 +40,8 @@ class Records:
             value = None
         return topic.partition_id(output.partition), (output.key, value, headers, time_ms), blob, size, digest
 
-    def insert(self, database: sqlite3.Connection, places: Sequence[Placed]) -> None:
-        """Assign offsets and insert the records. Raises UnknownTopic before it writes anything."""
+    def insert(self, database: sqlite3.Connection, places: Sequence[Placed]) -> list[int]:
+        """Insert the records; returns their offsets. Raises UnknownTopic before it writes anything."""
         following: dict[int, int] = {}
         added: dict[int, int] = {}
         named: dict[int, tuple[int, int]] = {}  # segment -> number of records, end of the last one
@@ -73,6 +73,7 @@ class Records:
             "UPDATE segments SET live = live + ?, size = max(size, ?) WHERE id = ?",
             [(records, end, segment) for segment, (records, end) in named.items()],
         )
+        return [offset_of(row[0]) for row in rows]
 
 
 def check_leases(database: sqlite3.Connection, group: str, member: str, epoch: int, leases: Mapping[int, int]) -> None:

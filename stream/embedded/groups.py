@@ -114,6 +114,12 @@ def members(database: sqlite3.Connection, group: str, now: Moment) -> list[str]:
     return [name for (name,) in found]
 
 
+def names(database: sqlite3.Connection, prefix: str) -> list[str]:
+    """Sorted names of the groups with this prefix."""
+    rows = database.execute("SELECT name FROM groups UNION SELECT grp FROM offsets ORDER BY 1").fetchall()
+    return [name for (name,) in rows if name.startswith(prefix)]
+
+
 def reset(database: sqlite3.Connection, group: str, offsets: Mapping[int, int], now: Moment) -> None:
     """Set committed offsets by partition id. Raises UnknownTopic, and StreamError while the group has live members."""
     check_idle(group, members(database, group, now), "its offsets are reset")

@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import ClassVar, TypeVar
 
 from stream.embedded import groups
-from stream.embedded.commit import Records
+from stream.embedded.commit import Records, write_state
 from stream.embedded.database import SEGMENTS, at_rest, how_to_read, prepare, require_readable, translated_errors
 from stream.embedded.erasing import clear_unnamed, erase_keys, rebuild
+from stream.embedded.groups import Moment
 from stream.embedded.member import EmbeddedMember
 from stream.embedded.reader import EmbeddedState, RecordReader
 from stream.embedded.removal import clear, size_of, take_out
-from stream.embedded.retention import Retention
+from stream.embedded.retention import Retention, cut_off
 from stream.embedded.time_index import Times
 from stream.embedded.topics import StoredTopic, Topics
 from stream.embedded.writer import Writer
@@ -36,6 +37,7 @@ from stream.log.contract import (
     Erased,
     Message,
     Output,
+    StateChange,
     Topic,
     TopicSize,
     check_offsets,
@@ -43,6 +45,7 @@ from stream.log.contract import (
     wall_ms,
 )
 from stream.log.errors import StreamError, UnknownTopic
+from stream.log.sql_state import all_entries
 
 T = TypeVar("T")
 _READ_ROWS, _READ_BYTES = 200, 8 * 1024 * 1024  # per step of `read`
@@ -96,20 +99,20 @@ class EmbeddedLog:
         with self._reader() as reader:
             return {name: topic.partitions for name, topic in self._topics.all(reader.database).items()}
 
-    def append(self, outputs: Sequence[Output]) -> None:
+    def append(self, outputs: Sequence[Output]) -> list[int]:
         if not outputs:
-            return
+            return []
         try:
-            self._append(outputs)
+            return self._append(outputs)
         except UnknownTopic:  # another process may have removed and recreated it
             self._topics.forget()
-            self._append(outputs)
+            return self._append(outputs)
 
-    def _append(self, outputs: Sequence[Output]) -> None:
+    def _append(self, outputs: Sequence[Output]) -> list[int]:
         with self._reader() as reader:
             found = [(self._topics.known(reader.database, output.topic), output) for output in outputs]
         records = Records(found, self._clock())
-        self._writer.run(records.insert, records.blobs)
+        return self._writer.run(records.insert, records.blobs)
 
     def join(
         self,
@@ -200,15 +203,23 @@ class EmbeddedLog:
         with self._reader() as reader:
             return groups.members(reader.database, self._prefix + group, self._moment())
 
+    def groups(self) -> list[str]:
+        with self._reader() as reader:
+            found = groups.names(reader.database, self._prefix)
+        return [name.removeprefix(self._prefix) for name in found]
+
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
-        after: bytes | None = None
-        while True:
+        return ((entry.key, entry.value or b"") for entry in self.dump_state(store, partition))
+
+    def dump_state(self, store: str, partition: int) -> Iterator[StateChange]:
+        def entries(limit: int, after: bytes | None) -> list[StateChange]:
             with self._reader() as reader:
-                rows = reader.state(self._prefix + store, partition).scan(b"", _READ_ROWS, after)
-            yield from rows
-            if len(rows) < _READ_ROWS:
-                return
-            after = rows[-1][0]
+                return reader.state(self._prefix + store, partition).entries(limit, after)
+
+        return all_entries(entries)
+
+    def load_state(self, store: str, partition: int, changes: Sequence[StateChange]) -> None:
+        self._writer.run(lambda database, _: write_state(database, self._prefix + store, partition, changes))
 
     @contextlib.contextmanager
     def read_state(self, store: str, partition: int) -> Iterator[EmbeddedState]:
@@ -258,6 +269,13 @@ class EmbeddedLog:
             self._close_idle()  # no reader of this process keeps the WAL from being emptied
         rebuild(self._folder, self._lock_timeout_s)
         return Erased(records)
+
+    def truncate(self, topic: str, offsets: Sequence[int]) -> None:
+        with self._reader() as reader:
+            found = self._topics.find(reader.database, topic)
+        check_offsets(topic, offsets, found.partitions)
+        stops = dict(enumerate(offsets, found.base))
+        self._writer.run(lambda database, _: cut_off(database, stops))
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """See `Log.remove`. A later `expire` removes segment files that another process still writes."""
@@ -316,8 +334,8 @@ class EmbeddedLog:
             bounds = reader.bounds([found])
         return [bounds[at] for at in sorted(bounds)]
 
-    def _moment(self) -> groups.Moment:
-        return groups.Moment(self._clock(), self._lease_ms)
+    def _moment(self) -> Moment:
+        return Moment(self._clock(), self._lease_ms)
 
     def _renew(self) -> None:
         with self._lock:

@@ -241,3 +241,10 @@ def forget_records(database: sqlite3.Connection, partition: int, where: str, val
     )
     database.execute("UPDATE partitions SET bytes = bytes - ? WHERE id = ?", (size, partition))
     return int(size)
+
+
+def cut_off(database: sqlite3.Connection, stops: Mapping[int, int]) -> None:
+    """Delete the records of each partition (by id) below an offset, in a transaction."""
+    for partition, stop in stops.items():
+        database.execute("UPDATE partitions SET first = max(first, min(next, ?)) WHERE id = ?", (stop, partition))
+        forget_records(database, partition, "id >= ? AND id < ?", (row_id(partition, 0), row_id(partition, stop)))

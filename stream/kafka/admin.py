@@ -127,14 +127,18 @@ class KafkaAdmin:
             )
         self._await_settings({topic: keys for topic, keys in changes.items() if topic not in failed})
 
-    def broker(self) -> tuple[str, dict[str, str]]:
-        """The broker's Kafka version and settings."""
+    def broker_version(self) -> str:
+        """The broker's Kafka version."""
+        return self._ask("broker version", lambda client: client.broker_version())
 
-        def ask(client: AdminClient) -> tuple[str, dict[str, str]]:
+    def broker_settings(self) -> dict[str, str]:
+        """The settings of a broker."""
+
+        def ask(client: AdminClient) -> dict[str, str]:
             node = client.describe_cluster()["brokers"][0]["broker_id"]
             resource = ConfigResource(ConfigResourceType.BROKER, str(node))
             described = client.describe_configs([resource], config_filter="all")["broker"][str(node)]
-            return client.broker_version(), {key: str(setting["value"]) for key, setting in described.items()}
+            return {key: str(setting["value"]) for key, setting in described.items()}
 
         return self._ask("broker settings", ask)
 
@@ -188,6 +192,14 @@ class KafkaAdmin:
                 raise StreamError(f"group {group} has live members: stop them before its offsets are set")
             if result["error"] is not kafka_errors.NoError:
                 raise translate_error(result["error"](), f"reset of {group} on {at.topic}-{at.partition}")
+
+    def groups(self, prefix: str) -> list[str]:
+        listed = self._ask("list groups", lambda client: client.list_groups())
+        return [group["group_id"] for group in listed if group["group_id"].startswith(prefix)]
+
+    def truncate(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """Delete the records below these offsets."""
+        self._ask("delete records", lambda client: client.delete_records(dict(offsets)))
 
     def members(self, group: str) -> list[str]:
         """Static names of a group's current members; for other members their client's name."""

@@ -28,10 +28,10 @@ def check_broker(site: KafkaSite, topics: Sequence[Topic]) -> list[Finding]:
     """All findings; stops at the first question without an answer."""
     findings = [("crc32c", True, "in C")]  # otherwise the log would not be open
     try:
-        version, broker = site.admin.broker()
+        version = site.admin.broker_version()
         new_enough = tuple(int(part) for part in version.split(".")[:2]) >= _OLDEST
         findings.append(("kafka version", new_enough, version if new_enough else f"{version}: 2.5 or later is needed"))
-        findings += _times(site.settings, broker)
+        findings += _times(site.settings, site.admin.broker_settings())
         findings += _topics(site, topics)
     except StreamError as error:
         findings.append((f"kafka broker {site.bootstrap}", False, str(error)))

@@ -28,7 +28,7 @@ from stream.kafka.errors import translated_errors
 from stream.kafka.member import KafkaMember
 from stream.kafka.reader import read_all
 from stream.kafka.settings import KafkaSettings, configs_of, name_of, require_crc32c
-from stream.kafka.state import LocalState
+from stream.kafka.state import LocalState, encode_change
 from stream.log.contract import (
     NONE_NEEDED,
     At,
@@ -36,6 +36,7 @@ from stream.log.contract import (
     Erased,
     Message,
     Output,
+    StateChange,
     Topic,
     TopicSize,
     check_idle,
@@ -44,6 +45,7 @@ from stream.log.contract import (
     wall_ms,
 )
 from stream.log.errors import StreamError
+from stream.log.sql_state import all_entries
 
 log = structlog.get_logger(__name__)
 _MARKERS_AT_END = 8  # so near the end, check whether a record follows
@@ -89,17 +91,17 @@ class KafkaLog:
     def topics(self) -> Mapping[str, int]:
         return self._site.topics()
 
-    def append(self, outputs: Sequence[Output]) -> None:
+    def append(self, outputs: Sequence[Output]) -> list[int]:
         """After LogUnavailable the records may have been appended: a retry may append twice."""
         if not outputs:
-            return
+            return []
         records = [self._site.record(output) for output in outputs]
         with self._append_lock:
             if self._producer is None or not self._producer.alive:
                 self._producer = build_producer(self._site.producer_options(self._site.full(f"append.{uuid.uuid4()}")))
             with translated_errors("append"):
                 try:
-                    self._producer.transact(records, {}, None, self._settings.commit_timeout_s)
+                    return self._producer.transact(records, {}, None, self._settings.commit_timeout_s)
                 except kafka_errors.ProducerFencedError:  # the broker ended an old transaction
                     self._producer.kill()
                     raise
@@ -169,9 +171,18 @@ class KafkaLog:
     def members(self, group: str) -> list[str]:
         return sorted(name_of(name) for name in self._site.admin.members(self._site.full(group)))
 
+    def groups(self) -> list[str]:
+        return sorted(map(self._site.short, self._site.admin.groups(self._site.prefix)))
+
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
+        return ((entry.key, entry.value or b"") for entry in self.dump_state(store, partition))
+
+    def dump_state(self, store: str, partition: int) -> Iterator[StateChange]:
         with self.read_state(store, partition) as state:
-            yield from state.items()
+            yield from all_entries(state.entries)
+
+    def load_state(self, store: str, partition: int, changes: Sequence[StateChange]) -> None:
+        self.append([Output(f"state.{store}", partition, change.key, encode_change(change)) for change in changes])
 
     @contextmanager
     def read_state(self, store: str, partition: int) -> Iterator[LocalState]:
@@ -208,6 +219,11 @@ class KafkaLog:
         tombstones, erased = erase(self._site, self.read_all, sites, rows, self._site.clock())
         self.append(tombstones)
         return erased
+
+    def truncate(self, topic: str, offsets: Sequence[int]) -> None:
+        partitions = self._site.at(topic)
+        check_offsets(topic, offsets, len(partitions))
+        self._site.admin.truncate(dict(zip(partitions, offsets, strict=True)))
 
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """See `Log.remove`. Obsolete local state on other machines stays."""

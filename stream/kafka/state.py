@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 
 from stream.log.contract import StateChange
@@ -73,12 +73,6 @@ class LocalState(SqlState):
 
     def close(self) -> None:
         self._db.close()
-
-    def items(self) -> Iterator[tuple[bytes, bytes]]:
-        after: bytes | None = None
-        while page := self.scan(b"", 1000, after):
-            yield from page
-            after = page[-1][0]
 
     def _open(self, changelog_id: str, now_ms: int, max_age_ms: int) -> sqlite3.Connection:
         make_private(self._path.parent)

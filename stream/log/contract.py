@@ -198,8 +198,8 @@ class Log(Protocol):
     def topics(self) -> Mapping[str, int]:
         """Existing topics (without the prefix) -> number of partitions."""
 
-    def append(self, outputs: Sequence[Output]) -> None:
-        """Append atomically, outside of any group; durable on return. Raises as `Member.commit`."""
+    def append(self, outputs: Sequence[Output]) -> list[int]:
+        """Append atomically, outside of any group; durable on return. Returns offsets, raises as `Member.commit`."""
 
     def join(
         self,
@@ -241,8 +241,17 @@ class Log(Protocol):
     def members(self, group: str) -> list[str]:
         """Sorted names of a group's live members; a dead member counts until its lease or session ends."""
 
+    def groups(self) -> list[str]:
+        """Sorted names of the groups that have or had members or offsets."""
+
     def scan_state(self, store: str, partition: int) -> Iterator[tuple[bytes, bytes]]:
         """Committed state of a store in key order, outside of any group (audit)."""
+
+    def dump_state(self, store: str, partition: int) -> Iterator[StateChange]:
+        """Committed state of a store with its due times, in key order."""
+
+    def load_state(self, store: str, partition: int, changes: Sequence[StateChange]) -> None:
+        """Change the state of a store that no group uses; on Kafka its changelog must exist."""
 
     def read_state(self, store: str, partition: int) -> AbstractContextManager[StateReader]:
         """A snapshot of a store's committed state, for one thread; Kafka reads the changelog for it."""
@@ -269,6 +278,9 @@ class Log(Protocol):
         leave with retention. State is not touched: its owners remove it.
         """
 
+    def truncate(self, topic: str, offsets: Sequence[int]) -> None:
+        """Remove the records below these offsets, one per partition, of a topic that is not compacted."""
+
     def remove(self, topics: Sequence[str] = (), groups: Sequence[str] = (), stores: Sequence[str] = ()) -> int:
         """Delete topics with their records, groups with their offsets, stores with state and changelog.
 
@@ -281,12 +293,12 @@ class Log(Protocol):
         """Release files and connections."""
 
 
-def check_size(output: Output) -> None:
-    """Raises RecordTooLarge if a record's value exceeds the log's cap."""
+def check_size(output: Output, kind: str = "record") -> None:
+    """Raises RecordTooLarge if a record's value exceeds the log's cap; the message names its `kind`."""
     if output.value is not None and len(output.value) > RECORD_CAP_BYTES:
         raise RecordTooLarge(
-            f"a record of {len(output.value)} bytes for topic {output.topic!r} is above the cap of "
-            f"{RECORD_CAP_BYTES} bytes"
+            f"a {kind} of {len(output.value)} bytes for topic {output.topic!r} is above the cap of"
+            f" {RECORD_CAP_BYTES} bytes"
         )
 
 

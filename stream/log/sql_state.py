@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from stream.log.contract import StateChange
 
+_PAGE = 200  # entries per read of a whole state
 STATE_TABLE = """
 CREATE TABLE state (key BLOB PRIMARY KEY, value BLOB NOT NULL, due_at INTEGER) WITHOUT ROWID;
 CREATE INDEX state_due ON state (due_at, key) WHERE due_at IS NOT NULL;
@@ -45,6 +46,12 @@ class SqlState:
             where, values = f"{where} AND key < ?", [*values, end]
         return self._rows("key, value", f"{where} ORDER BY key LIMIT ?", *values, limit)
 
+    def entries(self, limit: int, after: bytes | None = None) -> list[StateChange]:
+        """Up to `limit` entries with their due times, in key order, keys > `after` if given."""
+        where = "key >= ?" if after is None else "key > ?"
+        rows = self._rows("key, value, due_at", f"{where} ORDER BY key LIMIT ?", after or b"", limit)
+        return [StateChange(*row) for row in rows]
+
     def due(self, now_ms: int, limit: int) -> list[tuple[bytes, bytes, int]]:
         where = "due_at IS NOT NULL AND due_at <= ? ORDER BY due_at, key LIMIT ?"
         return self._rows("key, value, due_at", where, now_ms, limit)
@@ -63,6 +70,14 @@ class MemoryState(SqlState):
 
     def apply(self, changes: Iterable[StateChange]) -> None:
         self._write(changes)
+
+
+def all_entries(read: Callable[[int, bytes | None], Sequence[StateChange]]) -> Iterator[StateChange]:
+    """All entries of a state, page by page, see `SqlState.entries`."""
+    after: bytes | None = None
+    while page := read(_PAGE, after):
+        yield from page
+        after = page[-1].key
 
 
 def _beyond(prefix: bytes) -> bytes | None:

@@ -184,9 +184,6 @@ class Metrics:
         """Ask for a gauge's value whenever it is exposed; `value` must not raise."""
         self._child(name, labels).set_function(value)
 
-    def of(self, name: str) -> MetricWrapperBase:
-        return self._metrics[name]
-
     def _child(self, name: str, labels: dict[str, str]) -> Any:
         key = (name, tuple(labels.items()))
         child = self._children.get(key)

@@ -53,7 +53,7 @@ class Context:
         """Append a record in the current partition; `key` defaults to its site. Raises RecordTooLarge."""
         name = (record.site if key is None else key).encode()
         output = Output(topic, self.partition, name, encode(record), {**self.headers, **headers})
-        check_size(output)
+        check_size(output, type(record).__name__)
         self.outputs.append(output)
 
     def tombstone(self, topic: str, key: str) -> None:

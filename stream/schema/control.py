@@ -22,6 +22,7 @@ from stream.schema.topics import CONTROL
 _GROUP = "control"
 _WRITER = "writer"
 _READ = 1  # newest schema that this code reads
+RUN_KEY = b"run/"  # and the name
 _ALIAS_KEY, _WRITER_KEY, _SCORERS_KEY = b"alias/live", b"writer", b"score"
 _OF_OTHERS = ("search", "writer", "score", "order", "forgotten")  # rows that are not about runs
 _FENCED = (

@@ -191,11 +191,13 @@ class RatePoint(Record, frozen=True, kw_only=True):
     site_method: str = ""  # of the site verdicts: sprt | gaussian | deciles
     site_method_digest: str = ""  # of the site method's parameters
     share: float | None = None  # the direct estimate; older points have none
-    share_low: float | None = None  # valid at every look
+    share_low: float | None = None  # valid at every look; the other pair is below
     share_high: float | None = None
     share_method: str = ""  # direct | ppi | too few sites | too wide | no scored articles
     scored_sites: int = 0
     answer: bytes = b""  # of the point "answer": the answer of `farmwatch rate` for a large log, JSON
+    share_low_once: float | None = None  # valid at a time that was fixed before; older points have none
+    share_high_once: float | None = None
 
 
 class Decision(Record, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ SCORE_REQUESTS, SCORES, SITES, DECISIONS = "score.requests", "scores", "sites", 
 REPLAY_REQUESTS = "score.requests.replay"  # of replays: scored when no live request waits
 RATES = "rates"
 CONTROL, DEAD_LETTERS = "control", "dead-letters"
+UNFINISHED = "unfinished-copy"  # there while `farmwatch copy` fills the log
 FRONTIER_STORE, TALLY_STORE = "frontier", "tally"
 
 

@@ -45,8 +45,8 @@ from stream.schema.records import Features, Hit, encode
 from stream.schema.runs import names_of
 from stream.schema.topics import FEATURES, HITS, SCORES, all_topics
 from tests.bench.timing import apart, argument, memory_mib
-from tests.conftest import data_root
 from tests.support.page_records import text_score
+from tests.support.paths import data_root
 from tests.support.web.webs import labelled_pages
 
 PARTITIONS = 24
@@ -204,11 +204,12 @@ def staged(log: Log, stage: Stage, group: str, records: int) -> Spent:
     member = log.join(group, list(stage.inputs), member="bench", store=stage.store, background=stage.background)
     metrics, stop = Metrics(), threading.Event()
     loop = StageLoop(stage, member, metrics=metrics, settings=SETTINGS)
-    done = metrics.of("log_records")
 
     def seen() -> float:
-        samples = (s for family in done.collect() for s in family.samples if s.name.endswith("_total"))
-        return sum(s.value for s in samples if s.labels["direction"] == "in")
+        samples = (sample for family in metrics.registry.collect() for sample in family.samples)
+        return sum(
+            s.value for s in samples if s.name == "farmwatch_log_records_total" and s.labels["direction"] == "in"
+        )
 
     before = 0.0
 

@@ -31,7 +31,7 @@ from scoring.rates.site_rates import site_rate
 from scoring.sites.sprt import SiteTest, SprtParams, of_flags
 from tests.bench.bench_sites import ACCURACY, Site, read_sites
 from tests.bench.timing import cpu_s
-from tests.conftest import data_root
+from tests.support.paths import data_root
 
 YEARS = 20
 

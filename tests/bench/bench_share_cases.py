@@ -1,6 +1,7 @@
 """The share as it is published where little is known: few queries, labels of people, no sites of known truth.
 
-Run by `python -m tests.bench.bench_share_cases [DRAWS]`. Webs as in `tests.bench.bench_share`.
+Run by `python -m tests.bench.bench_share_cases [DRAWS]`, or `labels [DRAWS]` for the table of labels alone. Webs as in
+`tests.bench.bench_share`.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Reviewed(NamedTuple):
 REVIEWS = (
     *(Reviewed(Web(600, share), drawn) for share in (0.05, 0.15, 0.3) for drawn in (50, 100)),
     *(Reviewed(Web(600, share, llm=0.25), drawn) for share in (0.15, 0.3) for drawn in (50, 100)),
+    Reviewed(Web(600, 0.05, llm=0.6), 100),
+    Reviewed(Web(600, 0.05, human=0.08), 100),
     Reviewed(Web(300, 0.3, human=0.08), 100),
     Reviewed(Web(200, 0.3), 160),
     Reviewed(Web(600, 0.15, llm=0.25), 100, (0.9, 0.5)),
@@ -40,6 +43,8 @@ REVIEWS = (
 
 def main() -> None:
     """Print every table."""
+    if sys.argv[1:2] == ["labels"]:
+        return _labels(int(sys.argv[2]) if len(sys.argv) > 2 else 400)
     draws = int(sys.argv[1]) if len(sys.argv) > 1 else 100
     print(f"{draws} draws a row: part with a number, coverage, width\nqueries  sites     share of a query")
     for share, spread in (("beta(.9, 2.1)", (0.9, 2.1)), ("beta(3, 7)", (3.0, 7.0)), ("the same", (3e4, 7e4))):
@@ -47,12 +52,7 @@ def main() -> None:
             for name, sizes in SITES:
                 found = [_of_queries(np.random.default_rng(seed), queries, sizes, spread) for seed in range(draws)]
                 print(f"{queries:7}  {name:8}  {share:13}  {_said(found)}", flush=True)
-    print("labels: sites share human llm drawn (labelled)")
-    for case in REVIEWS:
-        pairs, web = [_by_labels(np.random.default_rng(seed), case) for seed in range(draws)], case.web
-        what = f"{web.sites} {web.share} {web.human} {web.llm} {case.drawn} {case.labelled}"
-        print(f"{what:38}  {_said([pair[0] for pair in pairs])}", flush=True)
-        print(f"{'without the labels':38}  {_said([pair[1] for pair in pairs])}", flush=True)
+    _labels(draws)
     print("no known sites: sites share")
     for sites in (300, 1000):
         for part in (0.0, 0.02, 0.05, 0.15, 0.3):
@@ -60,6 +60,15 @@ def main() -> None:
             found = [(direct_share(web.cells)[0], web.truth) for web in webs]
             named = [one for one in found if one[0].share is not None]
             print(f"{sites:5} {part:5}  {_said(found)}  of the named: {_said(named)}", flush=True)
+
+
+def _labels(draws: int) -> None:
+    print(f"{draws} draws: sites share human llm drawn (labelled)")
+    for case in REVIEWS:
+        pairs, web = [_by_labels(np.random.default_rng(seed), case) for seed in range(draws)], case.web
+        what = f"{web.sites} {web.share} {web.human} {web.llm} {case.drawn} {case.labelled}"
+        print(f"{what:38}  {_said([pair[0] for pair in pairs])}", flush=True)
+        print(f"{'without the labels':38}  {_said([pair[1] for pair in pairs])}", flush=True)
 
 
 def _of_queries(

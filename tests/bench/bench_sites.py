@@ -29,7 +29,7 @@ from scoring.sites.sprt import LITE_NGRAM_PARAMS, LOW_FPR_PARAMS, SiteTest, Sprt
 from scoring.sites.training import LabelledSite, train_sites
 from stream.schema.vocabulary import HUMAN, LLM
 from tests.bench.timing import argument, json_lines
-from tests.conftest import data_root
+from tests.support.paths import data_root
 
 ACCURACY, LOW_FPR = 0.9015310749276843, 0.8536432310785527  # thresholds that Binoculars' authors published
 DETECTOR = "binoculars/falcon-7b+falcon-7b-instruct"

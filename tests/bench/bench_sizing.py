@@ -13,8 +13,8 @@ from pathlib import Path
 
 from farmwatch.demo.server import LoopbackWeb
 from stream.log.contract import Log
-from tests.conftest import data_root
 from tests.support.farm import ROLES, Farm, write_hits
+from tests.support.paths import data_root
 from tests.support.waiting import wait_until
 from tests.support.web.webs import Web, labelled_pages
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import zstandard
 
-from tests.conftest import data_root
+from tests.support.paths import data_root
 
 
 def argument(place: int, default: int) -> int:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,7 @@ import yaml
 from farmwatch.config.config import Config
 from farmwatch.config.settings import MetricsSettings
 from stream.schema.roles import Role
-from stream.schema.topics import FEATURES, PAGES, SCORE_REQUESTS
+from tests.ops.promtool import promtool, tool
 from tests.support.paths import DOCS, ROOT
 
 DEPLOY = ROOT / "deploy"
@@ -49,9 +50,13 @@ def services() -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_manifests_have_the_schema_of_kubernetes(overlay: str) -> None:
     """Strictly: an unknown field is an error. The schema of KEDA's kind is not in the package."""
+    _validate(manifests(overlay))
+
+
+def _validate(resources: list[dict[str, Any]]) -> None:
     import kubernetes_validate
 
-    for one in manifests(overlay):
+    for one in resources:
         if one["kind"] != "ScaledObject":
             kubernetes_validate.validate(one, KUBERNETES, strict=True)
 
@@ -77,14 +82,14 @@ def test_pods_are_nobody_and_write_to_their_volumes_alone(overlay: str) -> None:
 
 
 def test_each_role_has_a_workload_that_is_asked_on_its_port() -> None:
-    """On Kubernetes and in the compose file; the network lets nobody else in."""
+    """On Kubernetes and in the compose file, the network admits no other client."""
     settings = MetricsSettings()
     workloads = {one["metadata"]["name"]: one for one in manifests("cluster") if "template" in one.get("spec", {})}
     assert set(workloads) == {role.value for role in Role}
     for role in Role:
         (container,) = workloads[role.value]["spec"]["template"]["spec"]["containers"]
         assert container["args"][:4] == ["up", "--in-process", "--role", role.value]
-        assert container["ports"] == [{"name": "metrics", "containerPort": settings.port_of(role)}]
+        assert container["ports"] == [{"name": role.value, "containerPort": settings.port_of(role)}]
         service = services()[role.value]
         assert service["command"][:4] == container["args"][:4]
         assert f":{settings.port_of(role)}/healthz" in service["healthcheck"]["test"][-1]
@@ -93,21 +98,72 @@ def test_each_role_has_a_workload_that_is_asked_on_its_port() -> None:
     assert policy["spec"]["ingress"] == [{"ports": [{"port": min(ports), "endPort": max(ports)}]}]
 
 
-def test_pods_are_added_for_what_a_role_reads() -> None:
-    """The groups are those of the roles, the topics their inputs, and no pod is added beyond the partitions."""
+def test_each_profile_has_every_role_once() -> None:
+    """One container that answers to all names, or one of each; `gpu` has another SCORE, which asks for a card."""
+    every = {role.value for role in Role}
+    found: dict[str, list[str]] = {}
+    for name, service in services().items():
+        names = service.get("networks", {}).get("default", {}).get("aliases", [name])
+        for profile in service["profiles"]:
+            found[profile] = found.get(profile, []) + names
+        assert ("deploy" in service) == (service["profiles"] == ["gpu"])
+    assert {profile: sorted(names) for profile, names in found.items()} == dict.fromkeys(
+        ("embedded", "kafka", "gpu"), sorted(every)
+    )
+    head = (DEPLOY / "compose.yaml").read_text().partition("\nname:")[0]
+    assert set(re.findall(r"--profile (\w+)", head)) == {"embedded", "kafka", "gpu", "observability"}
+
+
+def test_pods_are_added_for_what_waits() -> None:
+    """For the live run's records of a role, whichever run that is, and no pod beyond the partitions."""
     scaled = {one["metadata"]["name"]: one["spec"] for one in manifests("cluster") if one["kind"] == "ScaledObject"}
     kinds = {one["metadata"]["name"]: one["kind"] for one in manifests("cluster") if "template" in one.get("spec", {})}
-    topics = {"measure": PAGES, "judge": FEATURES, "score": SCORE_REQUESTS}
-    assert set(scaled) == set(topics)
+    assert set(scaled) == {"measure", "judge", "score"}
     for role, spec in scaled.items():
-        asked = spec["triggers"][0]["metadata"]
-        assert (asked["consumerGroup"], asked["topic"]) == (role, topics[role])
+        (trigger,) = spec["triggers"]
+        assert (trigger["type"], trigger["metadata"]["ignoreNullValues"]) == ("prometheus", "false")
+        assert f'farmwatch_log_lag_records{{role="{role}"' in trigger["metadata"]["query"]
         assert spec["maxReplicaCount"] == Config().log.partitions
         assert spec["scaleTargetRef"] == {"kind": kinds[role], "name": role}
 
 
+@pytest.mark.parametrize("overlay", OVERLAYS)
+def test_prometheus_finds_each_role_in_the_cluster(overlay: str, tmp_path: Path) -> None:
+    """From the pods' labels and ports, as Kubernetes tells them, Prometheus makes the labels that the rules need.
+
+    Debian's is built without discovery in Kubernetes: its targets are given here.
+    """
+    (job,) = _documents(DEPLOY / "prometheus" / "kubernetes.yml")[0]["scrape_configs"]
+    assert job.pop("kubernetes_sd_configs") == [{"role": "pod"}]
+    told = [target for one in manifests(overlay) if "template" in one.get("spec", {}) for target in _discovered(one)]
+    other = {"__meta_kubernetes_pod_label_app_kubernetes_io_name": "other", "__meta_kubernetes_pod_phase": "Running"}
+    ended = [{**one["labels"], "__meta_kubernetes_pod_phase": "Failed"} for one in told]
+    job["static_configs"] = [*told, *({"targets": ["10.9.9.9:1"], "labels": one} for one in (other, *ended))]
+    (tmp_path / "prometheus.yml").write_text(yaml.safe_dump({"scrape_configs": [job]}))
+    assert promtool("check", "config", tmp_path / "prometheus.yml").returncode == 0
+    found = promtool("check", "service-discovery", "--timeout=1s", tmp_path / "prometheus.yml", "farmwatch").stdout
+    kept = [one["labels"] for one in json.loads(found[found.index("[") :]) if one.get("labels")]
+    assert {(one["job"], one["role"], one["__address__"].rpartition(":")[2]) for one in kept} == {
+        ("farmwatch", role.value, str(MetricsSettings().port_of(role))) for role in Role
+    }
+    assert {one["instance"] for one in kept} == {one["labels"]["__meta_kubernetes_pod_name"] for one in told}
+
+
+def _discovered(workload: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What discovery says of a workload's first pod: a target for each port."""
+    template = workload["spec"]["template"]
+    name = {"__meta_kubernetes_pod_name": f"{workload['metadata']['name']}-0", "__meta_kubernetes_pod_phase": "Running"}
+    labels = {
+        f"__meta_kubernetes_pod_label_{re.sub(r'[^a-zA-Z0-9_]', '_', label)}": value
+        for label, value in template["metadata"]["labels"].items()
+    }
+    for port in template["spec"]["containers"][0]["ports"]:
+        known = {**name, **labels, "__meta_kubernetes_pod_container_port_name": port["name"]}
+        yield {"targets": [f"10.0.0.1:{port['containerPort']}"], "labels": known}
+
+
 def test_the_crawler_cannot_reach_the_cluster() -> None:
-    """Its pods may reach every address but the private ones; they carry the label that says so, and no other does."""
+    """CRAWL's pods may reach all but private addresses; they have the label for it, and no other pods do."""
     crawler = next(one for one in manifests("cluster") if one["metadata"]["name"] == "farmwatch-crawler")
     blocks = [to["ipBlock"] for rule in crawler["spec"]["egress"] for to in rule["to"]]
     private = {
@@ -148,22 +204,32 @@ def test_units_link_to_a_page_that_exists() -> None:
 
 
 def systemd_units(folder: Path) -> list[Path]:
-    """The units, with the program where it is here."""
+    """The units, with the program where it is here, and the drop-in of a card where SCORE finds it."""
     for unit in (DEPLOY / "systemd").iterdir():
+        place = folder / ("farmwatch@score.service.d" if unit.suffix == ".conf" else "")
+        place.mkdir(exist_ok=True)
         text = unit.read_text().replace("/opt/farmwatch/bin/farmwatch", sys.executable)
-        (folder / unit.name).write_text(text)
+        (place / unit.name).write_text(text)
     return [folder / "farmwatch.target", folder / "farmwatch@.service"]
 
 
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd-analyze is not here")
+def systemd_analyze(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Debian's, with the libraries and units that are unpacked beside it."""
+    program = tool("systemd-analyze")
+    unpacked = program.parents[2]
+    folders = [folder for lib in ("lib", "usr/lib") for folder in sorted(unpacked.glob(f"{lib}/*-linux-gnu"))]
+    libraries = ":".join(str(place) for folder in folders for place in (folder, folder / "systemd"))
+    env = {**os.environ, "LD_LIBRARY_PATH": libraries, "SYSTEMD_UNIT_PATH": f"{unpacked}/lib/systemd/system"}
+    return subprocess.run([program, *arguments], env=env, capture_output=True, text=True, check=False)
+
+
 def test_systemd_units_are_clean_and_closed(tmp_path: Path) -> None:
     """`systemd-analyze verify` says nothing, and `security` finds little that a role may do beside its work."""
     units = systemd_units(tmp_path)
-    verified = subprocess.run(["systemd-analyze", "verify", *units], capture_output=True, text=True, check=False)
+    verified = systemd_analyze("verify", *units)
     assert (verified.returncode, verified.stdout, verified.stderr) == (0, "", "")
-    command = ["systemd-analyze", "security", "--offline=true", str(units[1])]
     score = re.search(
-        r"exposure level for \S+: ([\d.]+)", subprocess.run(command, capture_output=True, text=True).stdout
+        r"exposure level for \S+: ([\d.]+)", systemd_analyze("security", "--offline=true", units[1]).stdout
     )
     assert score is not None and float(score[1]) <= EXPOSED_MOST
     assert {f"farmwatch@{role.value}.service" for role in Role} == set(
@@ -171,10 +237,18 @@ def test_systemd_units_are_clean_and_closed(tmp_path: Path) -> None:
     )
 
 
+def test_a_wrong_word_in_the_drop_in_of_a_card_is_seen(tmp_path: Path) -> None:
+    """systemd reads it with the unit: what it does not know, it names."""
+    units = systemd_units(tmp_path)
+    drop_in = tmp_path / "farmwatch@score.service.d" / "gpu.conf"
+    drop_in.write_text(drop_in.read_text().replace("PrivateDevices=", "PrivateDevice="))
+    assert "PrivateDevice" in systemd_analyze("verify", *units).stderr
+
+
 @pytest.mark.image
 @pytest.mark.parametrize("overlay", OVERLAYS)
 def test_kustomize_renders(overlay: str) -> None:
-    """The overlay is put together by kustomize itself, with the configuration as a Secret."""
+    """The overlay is put together by kustomize itself, with the configuration as a Secret, and has the schemas."""
     kustomize = _tool("kustomize")
     made = subprocess.run(
         [kustomize, "build", DEPLOY / "kubernetes" / "overlays" / overlay], capture_output=True, text=True, check=False
@@ -182,6 +256,7 @@ def test_kustomize_renders(overlay: str) -> None:
     assert made.returncode == 0, made.stderr
     rendered = list(yaml.safe_load_all(made.stdout))
     assert {one["kind"] for one in rendered} == {one["kind"] for one in manifests(overlay)} | {"Secret"}
+    _validate(rendered)
 
 
 @pytest.mark.image

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,11 +17,17 @@ pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="a bare root is made by root alone"),
     pytest.mark.skipif(shutil.which("debootstrap") is None, reason="debootstrap is not here: apt-get install it"),
 ]
+# As Triton builds its launcher (triton/runtime/build.py)
+_EXTENSION = (
+    "printf '#include <Python.h>\\n#include <stdlib.h>\\n' > /tmp/one.c"
+    " && gcc /tmp/one.c -O3 -shared -fPIC -o /tmp/one.so"
+    """ -I$(python3 -c 'import sysconfig; print(sysconfig.get_paths("posix_prefix")["include"])')"""
+)
 
 
 def test_the_image_runs_the_demo_as_nobody_special(tmp_path: Path) -> None:
-    """Each step of the Dockerfile succeeds; the demo then carries its web through every stage."""
-    images = build_images(ROOT / "deploy" / "Dockerfile", tmp_path, stages=("build", "base"))
+    """The demo carries its web through every stage. Of the target `gpu`, the compiler is there."""
+    images = build_images(ROOT / "deploy" / "Dockerfile", tmp_path, stages=("build", "base", "compiler"))
     image = images["base"]
     assert image.user == "10001"
     version = image.run("--version")
@@ -31,3 +38,7 @@ def test_the_image_runs_the_demo_as_nobody_special(tmp_path: Path) -> None:
     refused = image.run("up")
     assert refused.returncode == 2, refused.stdout
     assert "crawl.contact" in refused.stdout
+    compiler = replace(images["compiler"], entrypoint=["sh", "-c"])
+    assert compiler.user == "10001"
+    built = compiler.run(_EXTENSION)
+    assert built.returncode == 0, built.stdout

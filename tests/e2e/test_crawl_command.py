@@ -7,7 +7,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ import pytest
 
 from farmwatch.__main__ import run
 from farmwatch.demo.server import LoopbackWeb, Response
+from tests.support.waiting import wait_until
 
 ROBOTS = Response(headers={"Content-Type": "text/plain"}, body=b"User-agent: *\nDisallow: /private\n")
 FARM = [f"{name}.farm.test" for name in ("x", "y", "z")]
@@ -157,10 +157,9 @@ def test_json_and_words_say_the_same(commands: Commands, web: LoopbackWeb) -> No
     hits = [*HITS, f"http://{FARM[0]}:81/other", f"http://{BUSY}/1", f"http://{GONE}/1"]
     (commands.folder / "hits.txt").write_text("\n".join(hits), encoding="utf-8")
     process = commands.crawl("--hits", "hits.txt")
-    until = time.monotonic() + 30
-    while not {(host, "/1") for host in (*FARM, BUSY, GONE)} <= set(starts(web)) and time.monotonic() < until:
-        time.sleep(0.05)
-    time.sleep(0.5)  # what came is committed within it, and said in a line of status
+    done = {"active": 0, "parked": 1, "resting": 4, "stopped": 0}
+    wait_until(lambda: {(host, "/1") for host in (*FARM, BUSY, GONE)} <= set(starts(web)), "a request to each host")
+    wait_until(lambda: commands.json("frontier")[0]["sites"] == done, "the end of the crawl", every_s=0.5)
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
@@ -177,7 +176,7 @@ def test_json_and_words_say_the_same(commands: Commands, web: LoopbackWeb) -> No
 
     (report,) = commands.json("frontier")
     text = commands.run("frontier")
-    assert report["sites"] == {"active": 0, "parked": 1, "resting": 4, "stopped": 0}
+    assert report["sites"] == done
     assert text.startswith("5 sites: 0 active (0 of them due now), 1 parked, 4 resting, 0 stopped\n")
     assert report["urls"]["refused"] == 4 and "4 refused" in text
     (parked,) = commands.json("frontier", "--parked")

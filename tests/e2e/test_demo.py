@@ -112,8 +112,10 @@ def test_the_kept_log_has_the_result_of_the_demo(folder: Path, result: dict[str,
     assert "indicative only" in printed.stderr
     audited = _on_kept(folder, "audit")
     assert (audited.returncode, "audit: clean" in audited.stderr) == (0, True)
-    both = f"{rate['share']:.1%}, {rate['judged_share']:.1%} by site verdicts (as in the stored rows)"
-    assert f"share recomputed from the log: {both}" in audited.stderr
+    share = (
+        f"{rate['share']:.1%} (95% interval {rate['low']:.1%} to {rate['high']:.1%}) of {rate['scored_sites']} sites"
+    )
+    assert f"share recomputed from the log: {share}" in audited.stderr and "(as in the stored rows)" in audited.stderr
     rows = json.loads(_on_kept(folder, "audit", "--json").stdout)["steps"]["sites -> rows"]
     assert rows["done"] == rows["records"] == rate["sites"]
 

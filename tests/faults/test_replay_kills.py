@@ -34,7 +34,7 @@ from tests.support.extraction_here import extract_here
 from tests.support.front_door import article_html
 from tests.support.kafka_broker import broker
 from tests.support.page_records import fetched_page
-from tests.support.runs.replay_process import PATIENCE_S, Command, Dies, flags_of
+from tests.support.runs.replay_process import Command, Dies, flags_of
 from tests.support.runs.replay_world import (
     DETECTOR,
     PARTITIONS,
@@ -45,6 +45,7 @@ from tests.support.runs.replay_world import (
     requests_of,
     write_rules,
 )
+from tests.support.waiting import wait_until
 from tests.support.worlds import KafkaWorld
 
 pytestmark = [pytest.mark.kill, pytest.mark.xdist_group("kills")]
@@ -95,7 +96,7 @@ class Killing:
         return names
 
     def _is_killed_enough(self, kills: int, phases: set[str]) -> bool:
-        """At random moments a short phase may be missed for a while, but not for ever."""
+        """Random kills may miss a short phase for a while."""
         often = self.killed.total()
         return often >= kills and (phases <= self.killed.keys() or often >= 5 * kills)
 
@@ -103,11 +104,7 @@ class Killing:
         """Begin or resume the run, and kill it this long after its row was written; False if it ended before."""
         before = Control(self.log).runs.get(name)
         process = self.start(*self._arguments(name))
-        control, until = Control(self.log), time.monotonic() + PATIENCE_S
-        while process.runs and control.runs.get(name) == before:
-            assert time.monotonic() < until
-            time.sleep(0.005)
-            control.refresh()
+        wait_until(lambda: not process.runs or Control(self.log).runs.get(name) != before, "its row", every_s=0.005)
         time.sleep(after_s)
         if not process.runs:
             assert process.code() == 0, process.said()
@@ -265,11 +262,12 @@ def test_a_signal_drains_and_leaves_the_run_to_be_resumed(
     world.carry_on()
     killing = Killing(tmp_path, log, world.config, write_rules(tmp_path, 20))
     process = killing.start("replay", "--ruleset", killing.rules, "--name", "mine", records=2)
-    until = time.monotonic() + PATIENCE_S
-    while "mine" not in Control(log).runs or not progress_of(log, world.row("mine")).done:
+
+    def begun() -> bool:
         assert process.runs
-        assert time.monotonic() < until
-        time.sleep(0.02)
+        return "mine" in Control(log).runs and progress_of(log, world.row("mine")).done > 0
+
+    wait_until(begun, "its first records")
     process.signal(number)
     assert process.code() == code
     assert "`farmwatch replay --name mine` resumes it" in process.said()

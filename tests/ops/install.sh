@@ -1,8 +1,10 @@
 #!/bin/sh
-# Unpacks Debian's Prometheus and Alertmanager into .prometheus/, without root and without installing them.
+# Unpacks Debian's Prometheus, Alertmanager and systemd-analyze into .prometheus/, without root and without installing
+# them.
 set -eu
 cd "$(dirname "$0")/../.."
-if [ -x .prometheus/usr/bin/prometheus ] && [ -x .prometheus/usr/bin/prometheus-alertmanager ]; then
+if [ -x .prometheus/usr/bin/prometheus ] && [ -x .prometheus/usr/bin/prometheus-alertmanager ] \
+    && [ -x .prometheus/usr/bin/systemd-analyze ]; then
     exit 0
 fi
 for tool in apt-get dpkg; do
@@ -18,7 +20,8 @@ mkdir -p .prometheus/packages .prometheus/apt/lists/partial .prometheus/apt/cach
     cd .prometheus/packages
     set -- -q=2 -o Dir::State="$PWD/../apt" -o Dir::State::status=/var/lib/dpkg/status -o Dir::Cache="$PWD/../apt/cache"
     apt-get "$@" -o APT::Sandbox::User="$(id -un)" update
-    apt-get "$@" -o APT::Sandbox::User="$(id -un)" download prometheus prometheus-alertmanager
+    apt-get "$@" -o APT::Sandbox::User="$(id -un)" download prometheus prometheus-alertmanager \
+        systemd libsystemd-shared libapparmor1 libip4tc2 libkmod2 libseccomp2  # libraries that a small Debian lacks
 )
 for package in .prometheus/packages/*.deb; do
     dpkg -x "$package" .prometheus

@@ -1,4 +1,4 @@
-"""Debian's Prometheus, Alertmanager and their tools, as tests/ops/install.sh unpacks them."""
+"""Debian's Prometheus, Alertmanager, their tools and systemd's, as tests/ops/install.sh unpacks them."""
 
 from __future__ import annotations
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+import yaml
 
 from dashboards.alerts import ALERTS, RECORDINGS
 from dashboards.grafana_json import query
@@ -15,6 +17,7 @@ from stream.processing.metrics import SPECS
 from tests.ops.promql import flipped, renamed, tokens, wrong_names
 from tests.ops.promtool import promtool
 from tests.ops.real_run import PACE, RealRun, few_are_enough, real_run
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.slow
 
@@ -37,8 +40,13 @@ def panel_queries() -> dict[str, str]:
 
 
 def rule_queries() -> list[str]:
-    """Of each recording rule, and each alert's signal: that of a silent alert has data, too."""
-    return [PACE.query(text) for text in (*(one.query for one in RECORDINGS), *(alert.signal for alert in ALERTS))]
+    """Of each recording rule, and each alert's signal: that of a silent alert has data, too; those that add pods."""
+    rules = [PACE.query(text) for text in (*(one.query for one in RECORDINGS), *(alert.signal for alert in ALERTS))]
+    return rules + [trigger["metadata"]["query"] for one in _scaled() for trigger in one["spec"]["triggers"]]
+
+
+def _scaled() -> Iterator[dict[str, Any]]:
+    yield from yaml.safe_load_all((ROOT / "deploy/kubernetes/overlays/cluster/scaling.yaml").read_text())
 
 
 def test_every_query_returns_data(run: RealRun) -> None:
@@ -79,7 +87,7 @@ def test_a_wrong_comparison_in_a_panel_is_seen(run: RealRun) -> None:
 
 
 def test_every_metric_is_shown_or_left_out_on_purpose() -> None:
-    """A metric that nobody looks at is a cost; these are for those who look closer."""
+    """Metrics without a panel or alert are a cost; the listed ones are for debugging."""
     used = {token.text for text in [*panel_queries(), *rule_queries()] for token in tokens(text)}
     used = {re.sub(r"_(total|bucket|sum|count)$", "", name).removeprefix("farmwatch_") for name in used}
     closer = {

@@ -1,8 +1,15 @@
-"""Where the checkout and its documents are."""
+"""Where the checkout, its documents and the labelled test data are."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
+DATA_ENV = "FARMWATCH_TEST_DATA"
+
+
+def data_root() -> Path:
+    """The folder with `data/` and `golden/`: FARMWATCH_TEST_DATA, or else `shared` beside the checkout."""
+    return Path(os.environ.get(DATA_ENV, ROOT.parent / "shared"))

@@ -79,7 +79,7 @@ _EXITS = {
 
 
 def configuration_page() -> str:
-    """Every setting: path, default, what it means, environment variable."""
+    """Every setting: path, default, meaning, environment variable."""
     lines = [
         _MADE,
         "# Configuration\n",
@@ -166,7 +166,7 @@ def commands_page() -> str:
 
 
 def rules_table() -> str:
-    """Every rule: what it measures, when a page passes, which thresholds are possible, where it comes from."""
+    """Every rule: measure, condition, possible thresholds, source."""
     lines = ["| rule | what is measured | a page passes when it is | threshold | source |", "|---|---|---|---|---|"]
     for name, kind in RULES.items():
         fields = "".join(f", `{field}`" for field in sorted(kind.fields))
@@ -223,7 +223,7 @@ def bounds_of(kind: Any) -> str:
 
 
 def topics_table() -> str:
-    """Every topic of a live log: its key, who writes it, and how long records are kept."""
+    """Every topic of a live log: key, writer, and retention."""
     lines = ["| topic | key | written by | kept |", "|---|---|---|---|"]
     for topic in all_topics(DEFAULT_PARTITIONS, "EPOCH"):
         name = topic.name.replace("EPOCH", "<feature epoch>")

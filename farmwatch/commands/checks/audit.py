@@ -11,13 +11,18 @@ from farmwatch.audit.audit import audit as audit_log
 from farmwatch.audit.report import RateCheck
 from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.config.opening import opened
+from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put_json, put_table
 from scoring.rates.split_rates import RateLine
+from stream.log.contract import wall_ms
 from stream.text.user_errors import Exit
 from stream.text.wording import one_line
 
 _SHOWN = 50
-_RATE_FIELDS = ("share", "low", "high", "judged_share", "llm", "human", "undecided", "unclassifiable", "sites")
+_RATE_FIELDS = (
+    *("share", "low", "high", "look_low", "look_high", "method", "scored_sites", "labelled", "judged_share"),
+    *("judged_low", "judged_high", "judged_method", "llm", "human", "undecided", "unclassifiable", "sites"),
+)
 
 
 def audit(
@@ -41,7 +46,7 @@ def audit(
         if not log.topics():
             message("the log is empty: nothing to audit")
             return Exit.OK
-        report = audit_log(log, run, config)
+        report = audit_log(log, run, config, review=read_review(config.rate, wall_ms()))
     if json:
         parts = ("steps", "broken", "waiting", "unreadable", "lost")
         found = {name: msgspec.to_builtins(getattr(report, name)) for name in parts}

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import msgspec
 from cyclopts import Parameter
 
+from farmwatch.commands.options import AsJson
 from farmwatch.labels.label_lines import LabelFile
-from farmwatch.terminal.messages import message, put
+from farmwatch.terminal.messages import message, put, put_json
 from scoring.errors import PooledDetectors, TrainingRefused
 from scoring.sites.deciles import HeldOutErrors
 from scoring.thresholds.published import write_whole
@@ -37,21 +38,25 @@ def train_detector(
         list[Path] | None,
         Parameter(help="Web pages by people to measure on only: JSONL of {articleBody}.", negative=""),
     ] = None,
-    card: Annotated[Path | None, Parameter(help="Markdown file whose tables are renewed.")] = None,
     seed: Annotated[int, Parameter(help="Of crops and caps.")] = 0,
+    json: AsJson = False,
 ) -> int:
     """Learn the numbers of the built-in detector, and print every table of its errors.
 
     Exit code 1, and nothing is written, if it flags too many human pages of a web source that it has not seen.
+    JSON: one object, as in the file beside the weights; the tables go to stderr.
     """
     _require_sklearn()
     from scoring.training.training import run_training
 
     try:
-        run_training(train, dev, out, unseen=unseen or (), pages=human_pages or (), card=card, seed=seed, say=put)
+        say = message if json else put
+        report = run_training(train, dev, out, unseen=unseen or (), pages=human_pages or (), seed=seed, say=say)
     except TrainingRefused as error:
         message(f"farmwatch: {error}")
         return Exit.PROBLEM
+    if json:
+        put_json(msgspec.to_builtins(report))
     return Exit.OK
 
 
@@ -68,11 +73,13 @@ def train_sites(
     min_words: Annotated[int, Parameter(help="Pages with fewer words are left out.")] = _ARTICLE_WORDS,
     seed: Annotated[int, Parameter(help="Of the pages by which a site is tested.")] = 0,
     force: Annotated[bool, Parameter(help="Write over a file that is there.", negative="")] = False,
+    json: AsJson = False,
 ) -> int:
     """Learn the numbers of the site methods from page scores, and print the errors on sites left out.
 
     Writes the numbers of the method `deciles`, and prints those of `gaussian` as lines of the configuration.
     Bad lines are reported and skipped: exit code 1. Scores of two detectors are refused: they are never pooled.
+    JSON: one object with both sets of numbers and all errors.
     """
     _require_sklearn()
     from scoring.sites.training import LabelledSite
@@ -99,7 +106,10 @@ def train_sites(
         raise UsageError("no line says which detector scored it: name its identity by --detector")
     found = train([LabelledSite(site, llm, numbers) for (site, llm), numbers in sites.items()], of, seed)
     write_whole(out, msgspec.json.format(msgspec.json.encode(found.deciles), indent=2) + b"\n", force=force)
-    _print(found, out)
+    if json:
+        put_json(msgspec.to_builtins(found._asdict()))
+    else:
+        _print(found, out)
     return file.end()
 
 

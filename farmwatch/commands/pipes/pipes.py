@@ -125,9 +125,10 @@ def estimate(
     human_cleared: Annotated[int | None, Parameter(help="Of them, not called llm.")] = None,
     confidence: Annotated[float, Parameter(help="Of the interval.")] = 0.95,
 ) -> int:
-    """Sites to the share. In: {verdict[, site, scored, flagged]}, one line a site; the last line of a site counts.
+    """Sites to the share. In: {verdict[, site, scored, flagged, queries]}, a line a site; the last of a site counts.
 
-    `scored` and `flagged` give the direct share, as the lines of `tally` and `sites --json` have them.
+    `scored` and `flagged` give the direct share, as the lines of `tally` and `sites --json` have them. Sites of one
+    registrable domain or of one query agree, which widens its interval. It knows no review.
 
     Refuses input that mixes detectors, rulesets, methods or runs, or names them in only some lines.
 

@@ -30,10 +30,7 @@ def explain(
     ] = None,
     run: Annotated[str, Parameter(help="Use the ruleset and verdicts of this run. Default: the live run.")] = "",
     url: Annotated[str | None, Parameter(help="Assumed URL of a file. Default: unknown.")] = None,
-    everything: Annotated[
-        bool,
-        Parameter(name="--all", negative="", help="Also every measure and every repeated passage."),
-    ] = False,
+    verbose: Annotated[bool, Parameter(negative="", help="Also every measure and every repeated passage.")] = False,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
@@ -74,6 +71,6 @@ def explain(
     if json:
         put_json({**as_json(found), "warning": warnings[scored_by]})
     else:
-        show(found, everything=everything)
+        show(found, everything=verbose)
         print_caveats(warnings)
     return Exit.OK

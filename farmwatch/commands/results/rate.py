@@ -28,7 +28,7 @@ from scoring.rates.canary import is_canary
 from scoring.rates.cuts import Cut, read_days, read_ranks
 from scoring.rates.series import SERIES, series_of
 from scoring.rates.site_rates import OTHER, day_of, group_order
-from scoring.rates.split_rates import RateLine, rate_lines, with_open_sites
+from scoring.rates.split_rates import RateLine, rate_lines
 from stream.log.contract import Log, partition_of
 from stream.schema.control import Control
 from stream.schema.records import RatePoint, SiteState
@@ -38,9 +38,9 @@ from stream.text.user_errors import Exit, UsageError
 from stream.text.wording import counted, one_line
 
 _NAMES_SHOWN = 20
-_REASONS_SHOWN = 3
+_REASONS_WIDTH = 79 - len("  not judged:  ()")
 _LOOKED_UP = 2_000  # sites in the frontier: about a second
-_DAYS_SHOWN = 7  # of the history, without --since
+_DAYS_SHOWN = 7  # of the history, without --from
 _JUDGED_ONLY = "judged share only"  # method of a point of before the direct estimate
 
 
@@ -64,18 +64,22 @@ def rate(
     source: Annotated[str, Parameter(help="Only sites that this source has returned.")] = "",
     group: Annotated[str, Parameter(help="Only sites that queries of this group (rate.groups) have returned.")] = "",
     rank: Annotated[str, Parameter(help="Only sites whose best rank lies here, such as 1-10.")] = "",
-    since: Annotated[str, Parameter(help="Only sites returned on this day or later, such as 2026-05-01; UTC.")] = "",
-    until: Annotated[str, Parameter(help="Only sites returned on this day or before.")] = "",
+    since: Annotated[
+        str, Parameter(name="--from", help="Only sites returned on this day or later, such as 2026-05-01; UTC.")
+    ] = "",
+    until: Annotated[str, Parameter(name="--to", help="Only sites returned on this day or before.")] = "",
     history: Annotated[
         bool, Parameter(negative="", help="The series that were kept, of all sites or of source, rank or query-group.")
     ] = False,
     why: Annotated[str, Parameter(help="Why the share has changed since this day, such as 2026-05-01; UTC.")] = "",
     run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
-    verbose: Annotated[bool, Parameter(negative="", help="Also all that is known of the share by verdicts.")] = False,
+    verbose: Annotated[
+        bool, Parameter(negative="", help="All remarks, reasons, bounds, counts of verdicts and whole versions.")
+    ] = False,
     json: AsJson = False,
     common: Common = DEFAULTS,
 ) -> int:
-    """The share of LLM sites with its interval and all its denominators; once per ruleset, detector and site method.
+    """The share of LLM sites with its interval and denominators, in six lines; once per ruleset, detector and method.
 
     The share is estimated from the flagged pages of all sites that have a scored article. The share by site verdicts
     alone is printed below it: it misses LLM sites that have too few pages for a verdict. Of domains, each counts once;
@@ -121,7 +125,7 @@ def rate(
     else:
         lines = kept.lines
         message(f"as TALLY's process found it at {datetime.fromtimestamp(kept.at / 1000, UTC):%H:%M:%S} UTC")
-    lines = [with_open_sites(line, open_sites) for line in lines]
+    lines = [msgspec.structs.replace(line, open_sites=open_sites) for line in lines]
     warnings = caveats(config, (line.detector for line in lines))
     if not rows and waiting and kept is None:
         message(f"{counted(waiting, 'hit')} {'waits' if waiting == 1 else 'wait'}; start `farmwatch up`")
@@ -133,7 +137,7 @@ def rate(
         message(f"only these sites: {cut.text}")
     for line in lines:
         _put_line(line, verbose=verbose)
-    for correction in dict.fromkeys(line.correction for line in lines if line.correction and not verbose):
+    for correction in dict.fromkeys(line.correction for line in lines if line.correction and verbose and line.by):
         message(correction)
     if undated := cut.undated(rows, config.rate):
         message(f"left out: {counted(undated, 'site')} without a known search day")
@@ -143,33 +147,40 @@ def rate(
 
 
 def _put_line(line: RateLine, *, verbose: bool) -> None:
+    """The share, its weightiest remark, who was not judged, the judged share, the versions; `verbose`: everything."""
     group = f"{line.by} {line.group}: " if line.by else ""
-    put_wrapped(one_line(f"{group}{line.text}"), "  ")
+    share, *remarks = line.text.split("; ")
+    if line.change is not None:
+        since, before = day_of(line.change.day), f"{line.change.before:.1%} before"
+        remarks.insert(0, f"changed: {line.change.after:.1%} of sites first named since {since}, {before}")
+    put_wrapped(one_line(group + share), "  ")
     if not line.sites:
         put("  no site yet")
         return
-    said = [f"not judged: {_not_judged(line)}"]
+    for remark in remarks if verbose else remarks[:1]:
+        put_wrapped(f"  {remark}", "    ")
+    said = [f"not judged: {_not_judged(line, verbose=verbose)}"]
     if verbose and line.bound_low is not None and line.bound_high is not None:
         said.append(f"bounds over all sites, judged or not: {line.bound_low:.1%} to {line.bound_high:.1%}")
-    if line.change is not None:
-        since, before = day_of(line.change.day), f"{line.change.before:.1%} before"
-        said.append(f"changed: {line.change.after:.1%} of sites first named since {since}, {before}")
-    mixed = f" ({line.mixed:,} of all mixed)" if line.mixed else ""
-    said.append(f"by site verdicts alone: {line.judged_text if verbose else line.judged_short + mixed}")
-    digest, site_method = line.digest, f"; site method {line.site_method or '-'} {line.site_method_digest or '-'}"
-    if not verbose:  # one line of 80 columns
-        digest, site_method = line.digest[:8], ""
-    said.append(f"ruleset {line.ruleset or '-'} {digest or '-'}; detector {line.detector or '-'}{site_method}")
+    said.append(f"by verdicts alone: {line.judged_text if verbose else line.judged_short}")
+    digest = line.digest if verbose else line.digest[:8]
+    said.append(f"ruleset {line.ruleset or '-'} {digest or '-'}; detector {line.detector or '-'}")
+    if verbose:
+        said.append(f"site method {line.site_method or '-'} {line.site_method_digest or '-'}")
     for text in said:
         put_wrapped(f"  {text}", "    ")
 
 
-def _not_judged(line: RateLine) -> str:
-    """Sites without a scored article, which are not part of the share, and the most frequent reasons."""
+def _not_judged(line: RateLine, *, verbose: bool) -> str:
+    """Sites without a scored article, which are not part of the share, and why: all reasons, or as many as fit."""
     said = f"{line.sites - line.scored_sites:,} of {counted(line.sites, 'site')}"
-    why = [f"{sites} {reason}" for reason, sites in line.not_judged.items()]
-    more = ["..."] if len(why) > _REASONS_SHOWN else []
-    return f"{said} ({', '.join([*why[:_REASONS_SHOWN], *more])})" if why else said
+    still = f"; {line.open_sites:,} still open in the crawl" if line.open_sites and not line.by else ""
+    why = [f"{sites:,} {reason}" for reason, sites in line.not_judged.items()]
+    shown = ", ".join(why)
+    while not verbose and why and len(said + shown + still) > _REASONS_WIDTH:
+        why.pop()
+        shown = ", ".join([*why, "..."])
+    return f"{said} ({shown}){still}" if why else said + still
 
 
 def _warn_unscored(found: Counts, run: str) -> None:
@@ -275,14 +286,14 @@ def _show_history(config: Config, by: str, cut: Cut, as_json: bool, now_ms: int,
 
 
 def _point_fields(point: RatePoint) -> dict[str, Any]:
-    """The fields of a point under the names that `rate --json` has. A point keeps the interval of every look."""
+    """The fields of a point under the names that `rate --json` has."""
     fields = msgspec.to_builtins(msgspec.structs.asdict(point))
     for name in ("v", "site", "answer"):
         del fields[name]
     judged = {f"judged_{name}": fields.pop(name) for name in ("low", "high", "method")}
     judged["judged_share"] = fields.pop("rate")
-    low, high = fields.pop("share_low"), fields.pop("share_high")
-    looks = {"low": low, "high": high, "look_low": low, "look_high": high}
+    kept = {"low": "share_low_once", "high": "share_high_once", "look_low": "share_low", "look_high": "share_high"}
+    looks = {name: fields.pop(field) for name, field in kept.items()}
     method = fields.pop("share_method") or _JUDGED_ONLY
     return {**fields, **looks, "method": method, **judged, "run": shown_run(point.run)}
 

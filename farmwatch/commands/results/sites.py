@@ -11,12 +11,15 @@ from cyclopts import Parameter
 from farmwatch.commands.options import AT_LEAST_0, DEFAULTS, AsJson, Common
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
+from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, put_columns, put_json
 from replay.runs.site_table import COLUMNS, read_sites, ruleset_of
 from scoring.rates.canary import is_canary
+from scoring.rates.definitions import SITES
 from scoring.rates.split_rates import llm_probabilities
 from stream.schema.records import SiteState
 from stream.schema.runs import shown_run
+from stream.schema.vocabulary import HUMAN, LLM
 from stream.text.user_errors import Exit
 from stream.text.wording import counted
 
@@ -35,14 +38,19 @@ def sites(
     """One row per site: its verdict and the evidence; the detector's warning on stderr.
 
     `p_llm` is the probability that it is an LLM site, by its flagged articles and those of all sites; a site that has
-    too few articles for a verdict has one too. A row is of one ruleset: the one that judged the site last.
+    too few articles for a verdict has one too. `label` is what people called it in the review in force (`rate.review`).
+    A row is of one ruleset: the one that judged the site last.
 
     JSON: one object a line.
     """
     config = common.load().config
+    now_ms = int(time.time() * 1000)
+    review = read_review(config.rate, now_ms)
+    is_llm = {} if review is None else review.is_llm(SITES)
+    labels = {site: LLM if llm else HUMAN for site, llm in is_llm.items()}
     with opened(config) as log:
         everything = read_sites(log, run)
-    likely = llm_probabilities(everything, config.rate, int(time.time() * 1000))
+    likely = llm_probabilities(everything, config.rate, now_ms)
     rows = [row for row in everything if canaries or not is_canary(row.site)]
     found = [row for row in rows if verdict is None or row.verdict == verdict]
     shown = found[: limit or None]
@@ -51,7 +59,7 @@ def sites(
         for row in shown:
             names = (name for name in SiteState.__struct_fields__ if name not in ("v", "id"))
             fields = {name: msgspec.to_builtins(getattr(row, name)) for name in names}
-            put_json(fields | {"run": shown_run(row.run), "p_llm": likely.get(row.site)})
+            put_json(fields | {"run": shown_run(row.run), "p_llm": likely.get(row.site), "label": labels.get(row.site)})
         print_caveats(warnings, short=True)
         return Exit.OK
     put_columns(
@@ -60,6 +68,7 @@ def sites(
             "site": "site",
             "verdict": "verdict",
             "p_llm": lambda row: f"{likely[row.site]:.2f}" if row.site in likely else "",
+            **({"label": lambda row: labels.get(row.site, "")} if labels else {}),
             "mixed": lambda row: "mixed" if row.mixed else "",
             **{name: name for name in ("pages", "articles", "scored", "flagged")},
             "used": "pages_used",

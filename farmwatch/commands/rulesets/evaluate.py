@@ -38,7 +38,7 @@ def evaluate_rulesets(
     source: Annotated[
         list[str] | None, Parameter(help="Read only this source of the folder; may be repeated.", negative="")
     ] = None,
-    details: Annotated[bool, Parameter(help="The drops of each rule, also of several rulesets.", negative="")] = False,
+    verbose: Annotated[bool, Parameter(help="The drops of each rule, also of several rulesets.", negative="")] = False,
     jobs: Jobs = 0,
     json: AsJson = False,
     common: Common = DEFAULTS,
@@ -66,7 +66,7 @@ def evaluate_rulesets(
     found = report(named, loaded, [evaluate(verdicts) for verdicts in judged])
     for remark in remarks(found):
         message(remark)
-    tables = tables_of(found, details=details or len(found) == 1)
+    tables = tables_of(found, details=verbose or len(found) == 1)
     if json:
         put_json({"skipped": pages.skipped, "rulesets": [evaluated.as_json() for evaluated in found]})
     else:

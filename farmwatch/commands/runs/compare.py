@@ -12,6 +12,7 @@ from farmwatch.commands.options import DEFAULTS, AsJson, Common
 from farmwatch.commands.runs.compare_report import show
 from farmwatch.config.detector_config import caveats, print_caveats
 from farmwatch.config.opening import opened
+from farmwatch.daemon.review_labels import read_review
 from farmwatch.terminal.messages import message, program_version, put_json
 from filters.rules.ruleset import load_ruleset, shipped_rulesets
 from replay.compare.comparer import ComparisonRequest
@@ -54,7 +55,8 @@ def compare(
     _require_writable(out, html)
     config, request = common.load().config, ComparisonRequest(sample, seed, resamples)
     with opened(config) as log:
-        found = compare_runs(log, a, b, request, config.rate, wall_ms())
+        review = read_review(config.rate, wall_ms())
+        found = compare_runs(log, a, b, request, config.rate, wall_ms(), review)
     warnings = caveats(config, dict.fromkeys((found.a.detector, found.b.detector)))
     if out is not None:
         out.write_text(_label_lines(found, config.log.url), encoding="utf-8")

@@ -147,15 +147,19 @@ def _facts(state: RunState) -> Iterator[tuple[str, str]]:
 
 
 @runs.command(name="cancel")
-def cancel_run(run: Name, /, *, common: Common = DEFAULTS) -> int:
+def cancel_run(run: Name, /, *, json: AsJson = False, common: Common = DEFAULTS) -> int:
     """Cancel a run: its processes end within seconds. Its verdicts stay until `runs rm`.
 
     Exit code 1 when there is nothing to cancel: the run is unknown or done, or it is or was live.
+    JSON: one object with the run's name.
     """
     config = common.load().config
     with opened(config, write=True) as log:
         name = cancel(log, find_run(Control(log), run).name).shown
-    message(f"the run {name} is cancelled; `farmwatch runs rm {name}` frees its space")
+    if json:
+        put_json({"run": name, "cancelled": True})
+    else:
+        message(f"the run {name} is cancelled; `farmwatch runs rm {name}` frees its space")
     return Exit.OK
 
 

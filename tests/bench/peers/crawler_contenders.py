@@ -91,7 +91,7 @@ async def fetch_path(target: str, sites: int) -> None:
 
         async def one(url: str) -> None:
             site = url.split("/")[2]
-            answer = await fetching.fetch(Job(RequestKind.PAGE, site, url, _DELAY_S, rules))
+            answer = await fetching.fetch(Job(RequestKind.PAGE, site, url, _DELAY_S, rules), wait=False)
             assert answer.outcome is FetchOutcome.FETCHED, answer.reason
             page = Page(id=fetch_id(url, 1), site=site, page_id=page_id_of_normal(url), url=url, body=answer.packed)
             encode(page)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -56,10 +55,8 @@ def test_no_site_is_given_up_while_nothing_resolves(loopback: Web) -> None:
     resolver.is_down = True
     with driving(by_name(loopback), resolver=resolver) as driver, capture_logs() as logs:
         driver.round(HITS)
-        while resolver.failures < 36:  # twice as many as are given up on
-            assert not driver.at_rest, "all sites are given up"
-            driver.round()
-            time.sleep(0.005)
+        driver.run_until(lambda: driver.at_rest or resolver.failures >= 36)  # twice as many as are given up on
+        assert not driver.at_rest, "all sites are given up"
         resolver.is_down = False
         pages = driver.run()
     assert sorted(page.url for page in pages) == sorted(hit.url for hit in HITS)

@@ -17,6 +17,9 @@ from farmwatch.audit.audit import audit
 from farmwatch.audit.report import AuditReport
 from farmwatch.audit.scope import TALLIED
 from scoring.rates.canary import CanaryName
+from scoring.rates.direct_share import DirectShare
+from scoring.rates.estimate_line import estimate_line
+from scoring.rates.site_rates import site_rate
 from scoring.site_tally import SPARE_TEXTS
 from scoring.tally_stage import TallyStage
 from stream.log.contract import Output, partition_of
@@ -70,8 +73,17 @@ def named(report: AuditReport) -> dict[str, str]:
 
 
 def named_sites(report: AuditReport) -> dict[str, str]:
-    """As `named`, whatever else is broken."""
+    """As `named`, with any other faults."""
     return {broken.site: broken.how for broken in report.broken if broken.step == TALLIED}
+
+
+SHARE = "12.5% (95% interval 3.2% to 29.3%) of 24 sites, ruleset default 7ccf76a2, detector some-detector/1/x"
+
+
+def judged(llm: int) -> str:
+    """The judged share with its interval and verdicts, where so many of the sites are llm."""
+    share = estimate_line(site_rate(["llm"] * llm + ["human"] * (SITES_MADE - llm)), DirectShare()).judged_short
+    return f"by site verdicts alone: {share}"
 
 
 @pytest.mark.parametrize("world", ALL, indirect=True)
@@ -81,7 +93,7 @@ def test_rows_that_tally_made_are_proved_and_so_is_the_rate(world: CutoverWorld)
     step = report.steps[TALLIED]
     assert (step.records, step.done, report.text) == (SITES_MADE, SITES_MADE, "clean"), report
     (rate,) = report.rates
-    assert rate.text == "share recomputed from the log: 12.5%, 12.5% by site verdicts (as in the stored rows)"
+    assert rate.text == f"share recomputed from the log: {SHARE}; {judged(3)} (as in the stored rows)"
 
 
 @pytest.mark.parametrize("world", ALL, indirect=True)
@@ -95,12 +107,9 @@ def test_rows_that_were_changed_by_hand_are_named_with_the_rate(world: CutoverWo
     assert not report.ok
     assert named(report) == dict.fromkeys(forged, "row says verdict llm, the log says human")
     (rate,) = report.rates
-    assert (
-        not rate.ok
-        and rate.text
-        == "share recomputed from the log: 12.5%, 12.5% by site verdicts;"
-        " the stored rows give 12.5%, 33.3% by site verdicts"
-    )
+    assert not rate.ok
+    found, stored = f"{SHARE}; {judged(3)}", f"{SHARE}; {judged(8)}"
+    assert rate.text == f"share recomputed from the log: {found}; the stored rows give {stored}"
 
 
 def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: Runner) -> None:
@@ -112,10 +121,8 @@ def test_the_command_names_them_and_ends_with_1(world: CutoverWorld, farmwatch: 
     ran = farmwatch("audit", *at)
     assert ran.code == Exit.PROBLEM
     assert f"broken: {TALLIED}: {HUMAN} ({HUMAN}): row says verdict llm, the log says human" in ran.err
-    assert (
-        "share recomputed from the log: 12.5%, 12.5% by site verdicts;"
-        " the stored rows give 12.5%, 16.7% by site verdicts" in ran.err
-    )
+    found, stored = f"{SHARE}; {judged(3)}", f"{SHARE}; {judged(4)}"
+    assert f"share recomputed from the log: {found}; the stored rows give {stored}" in ran.err
     assert ran.err.splitlines()[-1] == "audit: 1 record is unaccounted for, the share differs"
     ran = farmwatch("audit", "--json", *at)
     told = json.loads(ran.out)
@@ -206,9 +213,8 @@ def test_a_row_that_was_removed_is_broken_and_counts_in_the_recomputed_rate(worl
     world.log.append([Output(SITES, partition_of(site, PARTITIONS), site.encode(), None)])
     report = look(world)
     assert named(report) == {site: "no row"}
-    assert [rate.text for rate in report.rates] == [
-        "share recomputed from the log: 12.5%, 12.5% by site verdicts; the stored rows give 8.7%, 8.7% by site verdicts"
-    ]
+    (rate,) = report.rates
+    assert rate.text.startswith(f"share recomputed from the log: {SHARE}; {judged(3)}; the stored rows give 8.7% (")
 
 
 def test_a_superseded_score_is_no_loss(world: CutoverWorld) -> None:

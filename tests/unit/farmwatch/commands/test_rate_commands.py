@@ -1,4 +1,4 @@
-"""`rate` as it is cut and split, `canaries`, and `sites` with and without them."""
+"""`rate` with cuts and splits, `canaries`, and `sites` with and without canaries."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stream.opening import open_log
 from stream.schema.records import SiteState, encode
 from stream.schema.topics import SITES
 from stream.text.user_errors import Exit
-from tests.support.front_door import DETECTOR, Runner
+from tests.support.front_door import DETECTOR, Runner, StandInDetector
 
 pytestmark = pytest.mark.usefixtures("no_weights")
 
@@ -64,16 +64,16 @@ def test_articles_without_a_score_are_told(farmwatch: Runner, finished: str) -> 
 
 
 def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
-    """Source, rank and days join; the cut is told on stderr; JSON has the fields that say what is missing."""
+    """Source, rank and days combine; stderr shows the cut; JSON has fields for missing data."""
     put(
         finished,
         row("a.example", "llm", sources=["searx"], best_rank=3, days=[TODAY]),
         row("b.example", "human", sources=["searx"], best_rank=30, days=[TODAY]),
         row("c.example", "human", sources=["searx"], best_rank=2),
     )
-    options = ["--source", "searx", "--rank", "1-10", "--since", "2026-01-01", "--log", finished]
+    options = ["--source", "searx", "--rank", "1-10", "--from", "2026-01-01", "--log", finished]
     ran = farmwatch("rate", *options, "--by", "month")
-    assert (ran.code, "1 llm, 0 human, 0 undecided, 0 unclassifiable" in ran.out) == (Exit.OK, True)
+    assert (ran.code, "1 llm of 1 classifiable" in ran.out) == (Exit.OK, True)
     assert ran.out.startswith("month 20")
     assert "only these sites: source searx, rank 1-10, since 2026-01-01" in ran.err
     assert "left out: 1 site without a known search day" in ran.err
@@ -87,20 +87,50 @@ def test_rate_is_cut_as_asked(farmwatch: Runner, finished: str) -> None:
     ("options", "said"),
     [
         (["--rank", "ten"], "such as 1-10"),
-        (["--since", "yesterday"], "--since is 'yesterday', not a day: write it as 2026-11-22"),
-        (["--since", "0001-01-01"], "--since is '0001-01-01', out of range: times from 1995-01-01"),
-        (["--since", "9999-12-31"], "--since is '9999-12-31', out of range"),
-        (["--until", "1970-08-23"], "--until is '1970-08-23', out of range"),
+        (["--from", "yesterday"], "--from is 'yesterday', not a day: write it as 2026-11-22"),
+        (["--from", "0001-01-01"], "--from is '0001-01-01', out of range: times from 1995-01-01"),
+        (["--from", "9999-12-31"], "--from is '9999-12-31', out of range"),
+        (["--to", "1970-08-23"], "--to is '1970-08-23', out of range"),
         (["--source", "nope"], "--source 'nope': the sources of the sites are file"),
-        (["--since", "2026-05-02", "--until", "2026-05-01"], "--since 2026-05-02 is after --until 2026-05-01"),
-        (["--history", "--since", "2026-05-02", "--until", "2026-05-01"], "is after --until"),
+        (["--from", "2026-05-02", "--to", "2026-05-01"], "--from 2026-05-02 is after --to 2026-05-01"),
+        (["--history", "--from", "2026-05-02", "--to", "2026-05-01"], "is after --to"),
         (["--group", "health"], "the groups of rate.groups are other"),
     ],
 )
 def test_cuts_that_make_no_sense_are_refused(farmwatch: Runner, finished: str, options: list[str], said: str) -> None:
-    """Exit code 2, and what is expected."""
+    """The exit code is 2, and the message has the expected form."""
     ran = farmwatch("rate", *options, "--log", finished)
     assert (ran.code, said in ran.err) == (Exit.USAGE, True)
+
+
+@pytest.mark.parametrize("sites", [3, 12, 60, 1200])
+@pytest.mark.parametrize("changed", [False, True])
+def test_the_default_output_is_six_short_lines(
+    farmwatch: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sites: int, changed: bool
+) -> None:
+    """Share, weightiest remark, not judged, share by verdicts, versions, caveat: no line is wrapped at 80 columns.
+
+    `--verbose` has all remarks and whole versions.
+    """
+    monkeypatch.setattr(StandInDetector, "warning", "a style classifier; indicative only. Measured on")
+    url = f"sqlite:{tmp_path / 'many'}"
+    farmwatch("topics", "--create", "--log", url)
+    rows = []
+    for n in range(sites):
+        scored, is_llm = n % 19, n % 3 == 0 or (changed and n > sites // 2)
+        more = {"flagged": (scored * 4 // 5) if is_llm else 0, "days": [TODAY - (1 if n > sites // 2 else 40)]}
+        dropped = {"dropped_by": {"language": n % 2, "min_tokens": 1}, "pages": n % 5, "articles": scored}
+        verdict = "unclassifiable" if scored < 9 else "llm" if is_llm else "human"
+        rows.append(row(f"s{n}.example", verdict, scored=scored, queries=[f"q{n % 7}"], **more, **dropped))
+    put(url, *rows)
+    ran = farmwatch("rate", "--log", url)
+    said = ran.out.splitlines() + ran.err.splitlines()
+    assert 5 <= len(said) <= 6
+    assert max(map(len, said)) < 80
+    assert [line.split(":")[0].strip() for line in said[-4:-2]] == ["not judged", "by verdicts alone"]
+    everything = farmwatch("rate", "--verbose", "--log", url)
+    assert load_ruleset("default").digest in everything.out and "Measured on" in everything.err
+    assert len(everything.out.splitlines()) > len(ran.out.splitlines())
 
 
 def test_groups_come_from_the_configuration(farmwatch: Runner, finished: str) -> None:
@@ -123,7 +153,7 @@ def test_canaries_are_in_no_rate_and_not_among_the_sites(farmwatch: Runner, fini
     assert (after["sites"], after["judged_share"]) == (before["sites"], before["judged_share"])
     assert after["judged_method"] == "uncorrected"
     assert "not corrected by canaries: 4 LLM and 3 human ones could be classified, 20 of each" in after["judged_text"]
-    split = farmwatch("rate", "--by", "source", "--log", finished)
+    split = farmwatch("rate", "--by", "source", "--verbose", "--log", finished)
     assert ("not corrected by canaries" in split.out, split.err.count("not corrected by canaries")) == (False, 1)
     assert ".invalid" not in farmwatch("sites", "--log", finished).out
     assert farmwatch("sites", "--canaries", "--log", finished).out.count(".canary.invalid") == len(CANARIES)
@@ -149,7 +179,7 @@ def test_canaries_shows_what_they_measure(farmwatch: Runner, finished: str) -> N
 
 
 def test_canaries_json_is_an_object_for_each_detector(farmwatch: Runner, finished: str) -> None:
-    """Counts of two detectors stand apart."""
+    """Counts of two detectors are separate."""
     put(finished, *CANARIES, row(CanaryName("x", "f" * 16, 1, 1, "llm").site, "llm", detector="y/2", updated_at=1))
     found = {line["detector"]: line for line in lines(farmwatch("canaries", "--json", "--log", finished).out)}
     assert found[DETECTOR]["counts"] == {"llm_sites": 4, "llm_found": 3, "human_sites": 3, "human_cleared": 2}

@@ -1,4 +1,4 @@
-"""Series of rates: kept once an hour whoever writes them, thinned out when old, and shown by `rate --history`."""
+"""Series of rates: one point an hour from any process, thinned out when old, and shown by `rate --history`."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def log(clock: Clock) -> Iterator[MemoryLog]:
 
 
 def test_a_point_of_every_series_is_kept(log: MemoryLog) -> None:
-    """All sites, each source, each rank band, each query group: as `rate` says it, at the start of the interval."""
+    """Series of all sites, each source, rank band and query group agree with `rate` at the start of the interval."""
     SeriesWriter(log, SETTINGS).append(ROWS, START_S + 59)
     points = {(point.by, point.group): point for point in read_points(log)}
     assert set(points) == {
@@ -89,7 +89,7 @@ def test_the_same_interval_written_again_replaces_itself(log: MemoryLog) -> None
 
 
 def test_old_points_are_thinned_to_one_a_day(log: MemoryLog, clock: Clock) -> None:
-    """Beyond THIN_AFTER_DAYS the first point of a day stays, also where two days had nobody to do it."""
+    """Beyond THIN_AFTER_DAYS the first point of a day stays, also after two days without thinning."""
     keeper = SeriesWriter(log, SETTINGS)
     for hours in range(0, 48):
         clock.now_s = START_S + hours * HOUR_S
@@ -133,7 +133,7 @@ def test_series_of_a_split_are_bounded(log: MemoryLog) -> None:
 
 
 def test_points_are_read_by_day(log: MemoryLog, clock: Clock) -> None:
-    """From and until, both included, by the time that a point stands for; a log without the topic has none."""
+    """--from and --to include both days, by the time of a point; a log without the topic has no points."""
     for days in range(5):
         clock.now_s = START_S + days * DAY_S
         SeriesWriter(log, SETTINGS).append(ROWS, clock.now_s)
@@ -163,7 +163,7 @@ class TestHistoryCommand:
         assert (row["judged share"], row["llm"], row["classifiable"], row["sites"]) == ("50.0%", "1", "2", "3")
         assert lines[0][0] < lines[1][0]
         since = (datetime.now(UTC).date() - timedelta(days=30)).isoformat()
-        assert len(farmwatch("rate", "--history", "--since", since, "--log", finished).out.splitlines()) == 4
+        assert len(farmwatch("rate", "--history", "--from", since, "--log", finished).out.splitlines()) == 4
 
     def test_json_of_a_split(self, farmwatch: Runner, finished: str) -> None:
         """One object a point with group, versions and the detector's warning."""
@@ -185,8 +185,12 @@ class TestHistoryCommand:
             log.append([Output(RATES, 0, b"old", encode(old))])
         lines = farmwatch("rate", "--history", "--json", "--log", finished).out.splitlines()
         before, after = (json.loads(line) for line in lines)
-        assert (after["share"], after["low"], after["method"]) == (new.share, new.share_low, new.share_method)
-        assert (after["look_low"], after["look_high"], after["high"]) == (new.share_low, new.share_high, new.share_high)
+        assert (after["share"], after["low"], after["method"]) == (new.share, new.share_low_once, new.share_method)
+        assert (after["look_low"], after["look_high"], after["high"]) == (
+            new.share_low,
+            new.share_high,
+            new.share_high_once,
+        )
         judged = [after[f"judged_{name}"] for name in ("share", "low", "high", "method")]
         assert judged == [new.rate, new.low, new.high, new.method]
         assert (before["share"], before["method"]) == (None, "judged share only")
@@ -201,7 +205,7 @@ class TestHistoryCommand:
         ],
     )
     def test_what_is_not_kept_is_said(self, farmwatch: Runner, finished: str, options: list[str], said: str) -> None:
-        """No series by day, none of a cut: a usage error that says what there is."""
+        """Series by day and of cuts are usage errors that list the possible series."""
         ran = farmwatch("rate", "--history", *options, "--log", finished)
         assert (ran.code, said in ran.err) == (Exit.USAGE, True)
 

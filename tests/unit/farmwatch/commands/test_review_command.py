@@ -1,4 +1,4 @@
-"""The command `review`, and the share that rests on what people say of its sample."""
+"""The command `review`, and the share from labels of its sample."""
 
 from __future__ import annotations
 
@@ -64,19 +64,25 @@ def test_a_review_is_drawn_labelled_and_becomes_the_share(farmwatch: Runner, url
     assert found["low"] < 1 / 3 < found["high"] and found["share"] == pytest.approx(1 / 3, abs=0.05)
     assert (found["labelled"], found["drawn"]) == (51, 51)
     assert "by 51 labelled sites of" in found["text"] and "without these" in found["text"]
+    listed = farmwatch("sites", "--json", "--log", url, "--set", f"rate.review={labels}").out.splitlines()
+    said = {line["site"]: line["label"] for line in map(json.loads, listed)}
+    assert {name for name in said if said[name] is not None} == drawn
+    assert {name for name in drawn if said[name] == "llm"} == drawn & LLM
+    assert "label" in farmwatch("sites", "--log", url, "--set", f"rate.review={labels}").out.splitlines()[0]
+    assert "label" not in farmwatch("sites", "--log", url).out.splitlines()[0]
     shown = farmwatch("runs", "show", A, "--log", url, "--set", f"rate.review={labels}").out
     assert "by 51 labelled sites of" in " ".join(shown.split())
     some = farmwatch("rate", "--of", "any-article", "--log", url, "--set", f"rate.review={labels}").out
-    assert "have an article by a language model, by 51 labelled sites" in " ".join(some.split())
+    assert "have an article by a language model by 51 labelled sites" in " ".join(some.split())
     assert (found["judged_share"], found["scored_sites"]) == (before["judged_share"], SITES)
     labels.write_text("".join(line for line in labels.open() if json.loads(line)["site"] not in sorted(drawn)[:2]))
     few = json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out)
-    assert few["text"] == before["text"] + "; no review: 49 of these sites have labels, 50 are needed"
+    assert "sites with scored articles; no review: 49 of these sites have labels, 50 are needed;" in few["text"]
     assert (few["method"], few["share"]) == ("direct", before["share"])
 
 
 def test_labels_that_contradict_the_detector_win(farmwatch: Runner, url: str, tmp_path: Path) -> None:
-    """Where people say that no site is one, the share is near none, whatever the detector flags."""
+    """If people label no site as LLM, the share is near 0, with any flags of the detector."""
     sample, labels = tmp_path / "review.jsonl", tmp_path / "labels.jsonl"
     farmwatch("review", "--sites", "60", "--pages", "1", "--out", sample, "--log", url)
     keys = tmp_path / "keys"
@@ -100,7 +106,7 @@ def test_drawn_sites_that_nobody_labelled_may_be_of_either_kind(farmwatch: Runne
         found.append(json.loads(farmwatch("rate", "--json", "--log", url, "--set", f"rate.review={labels}").out))
     assert found[1]["high"] - found[1]["low"] > found[0]["high"] - found[0]["low"] + 0.12
     assert (found[1]["labelled"], found[1]["drawn"]) == (50, 60)
-    assert "(50 of 60 drawn sites labelled; the others may be of either kind)" in found[1]["text"]
+    assert "50 of 60 drawn sites labelled: the others may be of either kind" in found[1]["text"]
 
 
 def test_the_same_seed_gives_the_same_sample(farmwatch: Runner, url: str, tmp_path: Path) -> None:
@@ -136,7 +142,7 @@ def _labels(folder: Path, *lines: dict[str, object]) -> RateSettings:
 
 
 def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> None:
-    """The last line of a page counts; articles without an author, and what was taken back, have no vote."""
+    """The last line of a page counts; articles without an author and withdrawn labels do not."""
     lines = [
         {"fetch_id": "1", "site": "half.example", "label": "llm", "labelled_at": 5},
         {"fetch_id": "2", "site": "half.example", "label": "human", "labelled_at": 6},
@@ -153,7 +159,7 @@ def test_a_site_is_what_at_least_half_of_its_articles_are(tmp_path: Path) -> Non
 
 
 def test_a_label_is_as_old_as_the_draw_of_its_sample(tmp_path: Path) -> None:
-    """One new label renews no old one; drawn sites count that nobody labelled."""
+    """A new label does not renew old ones; drawn sites without a label count."""
     old = [
         {"fetch_id": f"{n}", "site": f"o{n}.example", "label": "llm", "labelled_at": 5 + n, "drawn": 3, "drawn_at": 5}
         for n in range(3)
@@ -163,6 +169,16 @@ def test_a_label_is_as_old_as_the_draw_of_its_sample(tmp_path: Path) -> None:
     assert found is not None
     assert (dict(found.llm_shares), found.drawn, found.too_old) == ({"n.example": 0.0}, 4, 3)
     assert (found.at_ms, found.until_ms, found.unlabelled) == (12 * DAY_MS, 22 * DAY_MS, 0.75)
+
+
+def test_a_site_of_two_samples_counts_once(tmp_path: Path) -> None:
+    """Two samples of two sites share one, labelled once on the same article: three sites are drawn."""
+    lines = [
+        {"fetch_id": fetch_id, "site": site, "label": "llm", "labelled_at": at + 1, "drawn": 2, "drawn_at": at}
+        for at, fetch_id, site in ((5, "1", "a.example"), (5, "2", "b.example"), (6, "1", "a.example"))
+    ]
+    found = read_review(_labels(tmp_path, *lines), 20)
+    assert found is not None and (len(found.llm_shares), found.drawn) == (2, 3)
 
 
 def test_a_review_ends_with_its_age_and_a_lost_file_is_said(tmp_path: Path) -> None:

@@ -307,7 +307,8 @@ def test_a_run_is_cancelled_and_removed(world: LiveWorld, farmwatch: Runner) -> 
     """rm prints the freed space; a dry run frees nothing; afterwards the name is free and live unchanged."""
     world.begin(ruleset=world.rules, name="mine", end="follow")
     before = world.live_traces()
-    assert farmwatch("runs", "cancel", "mine", "--log", world.url).code == 0
+    ran = farmwatch("runs", "cancel", "mine", "--json", "--log", world.url)
+    assert (ran.code, json.loads(ran.out)) == (0, {"run": "mine", "cancelled": True})
     assert state_of(world, "mine") == RunStatus.CANCELLED
     assert farmwatch("runs", "cancel", "mine", "--log", world.url).code == 1
     dry = farmwatch("runs", "rm", "mine", "--dry-run", "--log", world.url)

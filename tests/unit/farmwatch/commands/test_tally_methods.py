@@ -105,7 +105,7 @@ def test_train_sites_makes_numbers_that_tally_takes(farmwatch: Runner, tmp_path:
 
 
 def test_train_sites_reads_csv_and_writes_over_nothing(farmwatch: Runner, tmp_path: Path) -> None:
-    """CSV by the names of its columns; a file that is there is kept without --force; no detector is a usage error."""
+    """CSV by the names of its columns; without --force an existing file is kept; JSON holds the file's numbers."""
     pytest.importorskip("sklearn")
     file, out = tmp_path / "scores.csv", tmp_path / "numbers.json"
     rows = [f"{line['site']},{int(line['label'] == 'llm')},{line['score']}" for line in lines_of(*SITES)]
@@ -116,15 +116,17 @@ def test_train_sites_reads_csv_and_writes_over_nothing(farmwatch: Runner, tmp_pa
     before = out.read_bytes()
     assert farmwatch(*command, "--detector", "other/w").code == Exit.USAGE
     assert out.read_bytes() == before
-    assert farmwatch(*command, "--detector", "other/w", "--force").code == Exit.OK
-    assert msgspec.json.decode(out.read_bytes())["detector"] == "other/w"
+    ran = farmwatch(*command, "--detector", "other/w", "--force", "--json")
+    found = json.loads(ran.out)
+    assert ran.code == Exit.OK and found["deciles"] == msgspec.json.decode(out.read_bytes())
+    assert found["deciles"]["detector"] == "other/w" and found["gaussian_left_out"]["human_sites"] == 6
 
 
 @pytest.mark.parametrize("named_first", [False, True])
 def test_train_sites_pools_no_named_scores_with_unnamed_ones(
     farmwatch: Runner, tmp_path: Path, named_first: bool
 ) -> None:
-    """Lines that name no detector are not taken for those of one that others name, unless --detector says so."""
+    """Lines without a detector are not pooled with lines of a named one, unless --detector names it."""
     pytest.importorskip("sklearn")
     out = tmp_path / "numbers.json"
     parts = [lines_of(*SITES), lines_of(*SITES, detector="fake/w")]
@@ -139,7 +141,7 @@ def test_train_sites_pools_no_named_scores_with_unnamed_ones(
 
 
 def test_train_sites_wants_sites_enough(farmwatch: Runner, tmp_path: Path) -> None:
-    """Too few sites, and lines without a site: told, with numbers; nothing written."""
+    """Too few sites, and lines without a site, are reported with numbers; nothing is written."""
     pytest.importorskip("sklearn")
     out = tmp_path / "numbers.json"
     lines = [*lines_of(*SITES[4:8], detector="fake/w"), {"label": "llm", "score": 1.0, "detector": "fake/w"}]

@@ -124,7 +124,7 @@ def test_a_pause_is_shown_first() -> None:
 
 
 def test_a_view_without_partitions_says_what_it_waits_for() -> None:
-    """Before the first assignment, the view says so and shows no rate."""
+    """Before the first assignment, the view names that state and shows no rate."""
     text = rendered(CrawlFigures())
     assert "for the log to give this process its partitions" in text
     assert "0 URLs queued" in text

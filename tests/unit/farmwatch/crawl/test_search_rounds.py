@@ -38,12 +38,12 @@ class _AwayLog(MemoryLog):
     away = False
     refused = 0
 
-    def append(self, outputs: Sequence[Output]) -> None:
+    def append(self, outputs: Sequence[Output]) -> list[int]:
         """Fail while the log is away."""
         if self.away:
             self.refused += 1
             raise LogUnavailable("the broker is away")
-        super().append(outputs)
+        return super().append(outputs)
 
 
 def _runner(log: MemoryLog, engine: Engine, tmp_path: Path, every_s: int | None) -> SearchRunner:

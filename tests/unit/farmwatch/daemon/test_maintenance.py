@@ -18,12 +18,13 @@ from farmwatch.daemon.rate_series import read_points
 from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
 from scoring.rates.canary import CanaryName
+from scoring.rates.split_rates import rate_lines
 from stream.log.contract import NONE_NEEDED, CleanupPolicy, Output, Topic
 from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.processing.heartbeat import is_heartbeat
 from stream.processing.metrics import Metrics
-from stream.schema.records import SiteState, encode
+from stream.schema.records import SiteState, decode, encode
 from stream.schema.runs import Run
 from stream.schema.topics import HITS, SITES, all_topics
 
@@ -98,20 +99,22 @@ def test_each_job_runs_at_its_interval(log: _Log) -> None:
     assert log.expired == [int(clock.now * 1000)]
 
 
-def test_a_slow_job_runs_less_often(log: _Log) -> None:
-    """It takes at most a twentieth of the time: with a million sites, the gauges take longer than their interval."""
-    clock, began = _Clock(), list[float]()
+@pytest.mark.parametrize(("cpu_s", "interval_s"), [(60.0, 1200), (0.0, CONFIG.up.retention_s)])
+def test_a_job_with_much_cpu_time_runs_less_often(log: _Log, cpu_s: float, interval_s: float) -> None:
+    """A job takes at most a twentieth of a processor. A job that only waits keeps its interval."""
+    clock, cpu, began = _Clock(), _Clock(), list[float]()
 
     def take_a_minute() -> None:
         began.append(clock.now)
         clock.now += 60
+        cpu.now += cpu_s
 
     log.on_expire = take_a_minute
-    maintenance = _maintenance(log, clock, clock)
+    maintenance = _maintenance(log, clock, clock, cpu=cpu)
     while len(began) < 3:
         maintenance.run_due_jobs()
         clock.now += 1
-    assert [round(later - earlier) for earlier, later in pairwise(began)] == [1200, 1200]
+    assert [round(later - earlier) for earlier, later in pairwise(began)] == [interval_s, interval_s]
 
 
 YEAR_S = 365 * 86_400.0
@@ -151,7 +154,7 @@ class _Place:
 
 
 def test_retention_waits_while_the_clock_is_wrong() -> None:
-    """The clock is a year ahead for 20 minutes: nothing is removed; one event says so, and one that it is over."""
+    """While the clock is a year ahead for 20 minutes, nothing is removed; one event reports it, and one its end."""
     place = _Place()
     assert place.rounds(90) == ["expired"]
     place.wall_s += YEAR_S
@@ -383,7 +386,7 @@ def _value(metrics: Metrics, name: str) -> float | None:
 
 
 def test_the_status_line_shows_crawl_lag_and_share(log: _Log) -> None:
-    """It comes at its interval, and shows the first run as `first`."""
+    """It comes at its interval, and shows the first run as `first`, and the share with its interval and versions."""
     clock = _Clock()
     maintenance = _maintenance(log, clock, clock)
     log.append([_row("a", "llm"), _row("b", "human")])
@@ -397,6 +400,15 @@ def test_the_status_line_shows_crawl_lag_and_share(log: _Log) -> None:
     assert not any(event["event"] == "status" for event in before)
     assert (status["pages_fetched"], status["sites_open"], status["share"]) == (0, 0, "none yet")
     assert (status["run"], status["waiting"]) == ("first", "crawl:1,tally:1")  # the heartbeat among the hits
+    log.append([_row(f"s{n}.example", "human", articles=9, scored=9, flagged=9 * (n % 4 == 0)) for n in range(40)])
+    maintenance.update_gauges()
+    clock.now += CONFIG.up.status_s
+    with capture_logs() as events:
+        maintenance.run_due_jobs()
+    share = next(event["share"] for event in events if event["event"] == "status")
+    (line,) = rate_lines([decode(SiteState, m.value) for m in log.read(SITES, 0) if m.value])
+    said = f"(95% interval at every look {line.look_low:.1%} to {line.look_high:.1%}) of 40 sites"
+    assert share == f"{line.share:.1%} {said}, ruleset {IN_FORCE.name} {IN_FORCE.digest[:8]}, detector x/1"
 
 
 def test_points_are_appended_at_each_full_interval(log: _Log) -> None:

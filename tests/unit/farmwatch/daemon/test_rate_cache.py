@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,7 +17,9 @@ from farmwatch.daemon.maintenance import Maintenance
 from farmwatch.daemon.rate_cache import LARGE, read_cached_rate, store_rate
 from filters.rules.ruleset import load_ruleset
 from replay.runs.run_rules import RunRules
+from replay.runs.site_table import read_rows
 from scoring.rates.settings import RateSettings
+from scoring.rates.split_rates import rate_lines
 from stream.log.contract import Log, Output
 from stream.opening import open_log
 from stream.processing.metrics import Metrics
@@ -36,9 +39,11 @@ LIVE = RunRules(Run(name="live", ruleset=RULES.name, digest=RULES.digest, detect
 def row(number: int) -> Output:
     """A row; most articles of every fifth site are flagged."""
     name = f"s{number}.example"
-    more = {"ruleset": RULES.name, "digest": RULES.digest, "method": METHOD[0], "method_digest": METHOD[1]}
+    more: dict[str, Any] = {"ruleset": RULES.name, "digest": RULES.digest, "method": METHOD[0]}
+    more["method_digest"] = METHOD[1]
+    more |= {"sources": [("file", "searx")[number % 2]], "best_rank": number % 30, "queries": [f"q{number % 97}"]}
     flagged = 5 if number % 5 == 0 else 0
-    site = SiteState(id=name, site=name, detector=DETECTOR, articles=7, pages=9, scored=6, flagged=flagged, **more)  # type: ignore[arg-type]
+    site = SiteState(id=name, site=name, detector=DETECTOR, articles=7, pages=9, scored=6, flagged=flagged, **more)
     return Output(SITES, number % 2, name.encode(), encode(site))
 
 
@@ -49,7 +54,9 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     with closing(open_log(url)) as log:
         log.create(all_topics(2, "e"))
         log.append([row(number) for number in range(LARGE)])
-        Maintenance(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD).update_gauges()
+        maintenance = Maintenance(log, CONFIG.up, CONFIG.rate, Metrics(), LIVE, METHOD)
+        maintenance.update_gauges()
+        maintenance.append_points(maintenance.clock())
     return url
 
 
@@ -84,6 +91,17 @@ def test_a_cached_rate_is_used_while_it_is_new_or_exact(log: Log) -> None:
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) is None
     store_rate(log, SITES, answer)
     assert read_cached_rate(log, SITES, CONFIG.rate, now_ms) == answer
+
+
+@pytest.mark.parametrize("by", ["source", "rank", "query-group"])
+def test_splits_are_cached_when_the_series_is_written(log: Log, by: str) -> None:
+    """They are the lines of the rows; splits without a series, and those with another grouping, have none."""
+    now_ms = int(time.time() * 1000)
+    answer = read_cached_rate(log, SITES, CONFIG.rate, now_ms, by)
+    assert answer is not None
+    assert answer.lines == rate_lines(read_rows(log, SITES), by, CONFIG.rate, now_ms=answer.at)
+    assert read_cached_rate(log, SITES, CONFIG.rate, now_ms, "week") is None
+    assert read_cached_rate(log, SITES, RateSettings(groups={"a": ["b"]}), now_ms, by) is None
 
 
 def test_the_rate_of_a_small_log_is_not_cached(tmp_path: Path) -> None:

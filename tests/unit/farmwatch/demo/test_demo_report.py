@@ -44,7 +44,7 @@ def test_the_rate_is_printed_with_its_context(capsys: pytest.CaptureFixture[str]
     printed = capsys.readouterr().out
     for part in (
         "Share of LLM sites: no share yet: no site has a scored article",
-        "By site verdicts alone: 50.0% (9.2% to 98.7%, uncorrected); 2 llm, 1 human, 1 undecided, 1 unclassifiable",
+        "By site verdicts alone: 50.0% (9.2% to 98.7%), 2 llm of 4 classifiable",
         "3 of the 3 decided sites are right; of all, 4 of 5",
         "ruleset default d1, detector x/1",
         "Warning: indicative only",

@@ -228,13 +228,13 @@ def test_near_duplicates_are_shown_below_repeats(farmwatch: Runner, tmp_path: Pa
 
 
 def test_many_passages_are_cut_short_and_all_shows_them(farmwatch: Runner, tmp_path: Path) -> None:
-    """The largest are shown and the rest is counted; --all shows all."""
+    """The largest are shown and the rest is counted; --verbose shows all."""
     records = [_features(str(number), _own(number)) for number in range(12)]
     log = _log(tmp_path, [*records, _features("page", "".join(_own(number) for number in range(12)))])
     ran = farmwatch("explain", _address("page"), "--log", log)
     shown = ran.out.count(", first on ")
     assert "passages more, " in ran.out
-    assert farmwatch("explain", _address("page"), "--all", "--log", log).out.count(", first on ") > shown
+    assert farmwatch("explain", _address("page"), "--verbose", "--log", log).out.count(", first on ") > shown
 
 
 @pytest.mark.parametrize("form", ["pipe", "terminal"])
@@ -258,7 +258,7 @@ def test_nothing_of_a_page_steers_the_terminal(
         monkeypatch.setattr("sys.stdout.isatty", lambda: True)
         monkeypatch.setenv("TERM", "dumb")
     log = _log(tmp_path, [earlier, measured, verdict, score])
-    ran = farmwatch("explain", _address("b"), "--all", "--log", log)
+    ran = farmwatch("explain", _address("b"), "--verbose", "--log", log)
     assert ran.code == Exit.OK
     assert _printable(ran.out)
     assert "and more of it" in ran.out
@@ -335,7 +335,7 @@ def test_a_page_without_main_text_is_explained(farmwatch: Runner, tmp_path: Path
     """The extraction error has a text, the rules are n/a, and repeats and quality are omitted."""
     page = _features("a", "", extract_path="none", extract_error="too_deep", text_digest="", measures={})
     log = _log(tmp_path, [_features("z", FOOTER), page])
-    ran = farmwatch("explain", _address("a"), "--all", "--log", log)
+    ran = farmwatch("explain", _address("a"), "--verbose", "--log", log)
     assert "extraction: no main text: elements are nested too deeply for the parser (too_deep)" in ran.out
     assert "dropped, first by extracted" in ran.out
     assert "repeats" not in ran.out
@@ -343,15 +343,15 @@ def test_a_page_without_main_text_is_explained(farmwatch: Runner, tmp_path: Path
 
 
 def test_all_shows_the_measures_that_no_rule_reads(farmwatch: Runner, tmp_path: Path) -> None:
-    """--all has every measure, for both texts by name, or says that a record is older than the quality measures."""
+    """--verbose has every measure for both texts, or reports that a record is older than the quality measures."""
     quality = {"main": [120.0, 4.25], "c4": [None, 3.0]}
     log = _log(tmp_path, [_features("new", _own(1), quality=quality), _features("old", _own(2))])
-    ran = farmwatch("explain", _address("new"), "--all", "--log", log)
+    ran = farmwatch("explain", _address("new"), "--verbose", "--log", log)
     assert "words\t120\tunknown\n" in ran.out
     assert "mean_word_chars\t4.25\t3\n" in ran.out
     assert "dolma_repetitions\tunknown\tunknown\n" in ran.out
     assert "mean_word_chars" not in farmwatch("explain", _address("new"), "--log", log).out
-    assert "older than the quality measures" in farmwatch("explain", _address("old"), "--all", "--log", log).out
+    assert "older than the quality measures" in farmwatch("explain", _address("old"), "--verbose", "--log", log).out
     found = json.loads(farmwatch("explain", _address("new"), "--json", "--log", log).out)
     assert (found["quality"]["main"]["words"], found["quality"]["c4"]["mean_word_chars"]) == (120.0, 3.0)
     assert json.loads(farmwatch("explain", _address("old"), "--json", "--log", log).out)["quality"] == {}
@@ -389,7 +389,7 @@ def test_a_score_from_another_page_is_marked(farmwatch: Runner, tmp_path: Path) 
 
 
 def test_a_record_without_quality_measures_says_why_rules_are_unknown(farmwatch: Runner, tmp_path: Path) -> None:
-    """With quality rules, every rule is n/a, and one line says that the record has no quality measures."""
+    """With quality rules, every rule is n/a, and one line reports that the record has no quality measures."""
     log = _log(tmp_path, [_features("a", _own(1)), _features("b", _own(2), quality={"main": [90.0], "c4": [80.0]})])
     old = farmwatch("explain", _address("a"), "--ruleset", "gopher", "--log", log)
     assert "gopher_max_words\tunknown\t<= 100000\tn/a\n" in old.out
@@ -583,7 +583,7 @@ def test_an_article_without_a_score_waits_for_it(farmwatch: Runner, tmp_path: Pa
 
 
 def test_a_score_without_thresholds_is_a_score_and_no_abstention(farmwatch: Runner, tmp_path: Path) -> None:
-    """An uncalibrated detector gives a number without a flag; the line says so and shows no abstention."""
+    """An uncalibrated detector gives a number without a flag; the line is no abstention."""
     page = _features("a", "x" * 3000)
     verdict = msgspec.structs.replace(judge(page, load_ruleset("default")), verdict="article", first_failed="")
     identity = "binoculars/a+b@12345678/float32/512/uncalibrated"

@@ -1,4 +1,4 @@
-"""Work in several processes comes back in order, and nothing of it is left behind."""
+"""Results of several processes come in order, and no process is left behind."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ import pytest
 from farmwatch.terminal.parallel import ordered_map
 from stream.text.user_errors import FarmwatchError
 from tests.support.paths import ROOT
+from tests.support.waiting import wait_until
 
-_PATIENCE_S = 30.0
 _PARENT = """
 import sys, time
 sys.path.insert(0, "tests/unit/farmwatch/terminal")
@@ -57,7 +57,7 @@ def test_results_come_in_the_order_of_the_work() -> None:
 
 
 def test_little_is_read_ahead() -> None:
-    """An endless input is taken as it is needed."""
+    """An endless input is read only as needed."""
     endless = itertools.count()
     results = ordered_map(ident, endless, 1, prepare, 0)
     next(results)
@@ -65,7 +65,7 @@ def test_little_is_read_ahead() -> None:
 
 
 def test_a_killed_process_is_told() -> None:
-    """The want of memory that it often is comes as one line, not as a traceback or a hang."""
+    """A killed process (often for lack of memory) is one line, not a traceback or a hang."""
     with pytest.raises(FarmwatchError, match="--jobs"):
         list(ordered_map(die, [1], 1, prepare, 0))
 
@@ -81,10 +81,7 @@ def test_processes_end_with_a_killed_parent(tmp_path: Path) -> None:
         worker = int(parent.stdout.readline())
     finally:
         parent.kill()
-    deadline = time.monotonic() + _PATIENCE_S
-    while _alive(worker):
-        assert time.monotonic() < deadline, "the worker outlived the command"
-        time.sleep(0.02)
+    wait_until(lambda: not _alive(worker), "the end of the worker")
     parent.communicate()
 
 

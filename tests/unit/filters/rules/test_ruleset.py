@@ -26,6 +26,8 @@ REFUSED = {
     "no TOML": ("[rules.extracted]\nthreshold = x\n", "not TOML: Invalid value (at line 2, "),
     "endless integer": (rule("min_tokens", f"threshold = 1{'0' * 5000}"), "not TOML: "),
     "endless nesting": ("#\nblocks = " + "[" * 60_000, "not TOML: "),
+    "endless key": ("a." * 30_000 + "a = 1\n", "a dotted key has more than 32 parts"),
+    "endless table": ('[ "a" . ' + "'a' . " * 40 + "a]\n", "a dotted key has more than 32 parts"),
     "endless file": ("#" * 64 * 1024 + "\n" + MINIMAL, "larger than 64 KiB"),
     "rule": (rule("min_token", "threshold = 1"), "unknown rule 'min_token'; did you mean 'min_tokens'?"),
     "field of a rule": (
@@ -132,6 +134,9 @@ def test_files_of_other_systems(tmp_path: Path) -> None:
         load_ruleset(path)
     with pytest.raises(BadRuleset, match=r"zero: larger than 64 KiB$"):
         load_ruleset("/dev/zero")
+    path.write_text("##" + "é" * 64 * 1024, encoding="utf-8")  # the limit cuts a character
+    with pytest.raises(BadRuleset, match=r"mine\.toml: larger than 64 KiB$"):
+        load_ruleset(path)
     with pytest.raises(BadRuleset, match=r"no\.toml: the ruleset cannot be read: No such file or directory$"):
         load_ruleset(tmp_path / "no.toml")
 
@@ -154,7 +159,7 @@ NAMES = sorted(set(RULES) - {"extracted", "url_kind"})
 
 @given(st.lists(st.sampled_from(NAMES), unique_by=lambda name: RULES[name].of, max_size=8), st.data())
 def test_any_ruleset_is_read_as_it_is_written(names: list[str], data: st.DataObject) -> None:
-    """Rules, order, thresholds and fields come out as they went in."""
+    """Rules, order, thresholds and fields are read unchanged."""
     tables: dict[str, dict[str, object]] = {"extracted": {"threshold": "ok"}}
     for name in names:
         kind, table = RULES[name], tables.setdefault(name, {})

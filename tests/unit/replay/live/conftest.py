@@ -12,7 +12,6 @@ from tests.support.runs.cutover_world import CutoverWorld, cutover_world
 
 @pytest.fixture
 def world(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
-    """A log with its topics, embedded unless the test names another kind; live roles check often for a cutover."""
-    monkeypatch.setattr("replay.live.handover.CHECK_S", 0.05)
+    """A log with its topics, embedded unless the test names another kind."""
     with cutover_world(getattr(request, "param", "embedded"), tmp_path, monkeypatch) as made:
         yield made

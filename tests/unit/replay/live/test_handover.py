@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import threading
-import time
 
 import pytest
 from prometheus_client import generate_latest
@@ -15,12 +14,14 @@ from replay.engine.runner import Ending
 from replay.live import handover as following
 from replay.live.cutover import CutoverRequest, cut_over
 from replay.runs.configured import configured_site_method
+from replay.runs.run_rules import RunRules, live_now
 from replay.runs.site_table import read_sites
 from scoring.method_choice import site_method
 from scoring.settings import TallySettings
 from scoring.sites.sprt import SprtParams
 from scoring.sites.stored_method import method_of_text, text_of_method
 from stream.processing.metrics import Metrics
+from stream.schema.control import Control
 from stream.schema.roles import Role
 from stream.schema.runs import Alias, RunNames, shown_run
 from tests.support.runs.cutover_world import DETECTOR, OTHER, CutoverWorld
@@ -99,7 +100,7 @@ def test_no_record_is_lost_or_judged_twice_over_a_cutover_and_back(world: Cutove
     assert moves == [("live", "r1", False, "me@here", "stricter"), ("r1", "live", True, "me@here", "")]
     switched = [(s["role"], s["from_run"], s["to_run"]) for s in said if s["event"] == "switched"]
     assert sorted(switched) == sorted(
-        (role, *way) for role in ("measure", "judge", "tally") for way in (("live", "r1"), ("r1", "live"))
+        (role, *way) for role in ("measure", "judge", "tally") for way in (("first", "r1"), ("r1", "first"))
     )
 
 
@@ -167,8 +168,29 @@ def test_a_changed_setting_is_not_picked_up(world: CutoverWorld) -> None:
     assert {verdict.digest for verdict in world.verdicts(run.names())} == {run.digest}
 
 
-def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(world: CutoverWorld) -> None:
+class Checks:
+    """Counts the checks for another live run."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.count = 0
+
+        def counted(control: Control) -> RunRules | None:
+            self.count += 1
+            return live_now(control)
+
+        monkeypatch.setattr(following, "live_now", counted)
+
+    def await_more(self) -> None:
+        """Wait for further checks."""
+        enough = self.count + 5
+        wait_until(lambda: self.count >= enough, "further checks")
+
+
+def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(
+    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The alias names a run without a ruleset: JUDGE logs it once and continues with its present run."""
+    checks = Checks(monkeypatch)
     first = world.begin_live()
     world.begin("r1")
     with capture_logs() as said, world.live(Role.JUDGE) as metrics:
@@ -177,15 +199,18 @@ def test_a_run_whose_rules_cannot_be_read_does_not_end_the_work(world: CutoverWo
         wait_until(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
         world.features(5)
         wait_until(lambda: world.judged(first.names()).total() == 5, "it goes on")
-        time.sleep(0.3)
+        checks.await_more()
     assert sum(s["event"] == "cannot_go_over" for s in said) == 1
 
 
-def test_tally_judges_by_the_site_method_of_the_run_that_is_live(world: CutoverWorld) -> None:
+def test_tally_judges_by_the_site_method_of_the_run_that_is_live(
+    world: CutoverWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Live switches to a run with other numbers, and its rows follow them, whatever [tally] says.
 
     TALLY does not switch to a run with an unreadable method, and names the way back.
     """
+    checks = Checks(monkeypatch)
     other = text_of_method(site_method(TallySettings(method="sprt", sprt=SprtParams(p0=0.2, p1=0.7)), "d/1"))
     world.begin_live()
     world.replay(world.begin("r1", site_method=other))
@@ -197,7 +222,7 @@ def test_tally_judges_by_the_site_method_of_the_run_that_is_live(world: CutoverW
         wait_until(lambda: world.at_end("tally.r1", ["hits", "verdicts.r1"]), "r1 tallies")
         cut_over(world.log, CutoverRequest("odd", "me", max_lag=1000))
         wait_until(lambda: any(s["event"] == "cannot_go_over" for s in said), "it says so")
-        time.sleep(0.3)
+        checks.await_more()
         assert 'live_run_info{run="r1"} 1.0' in _page(metrics[Role.TALLY])
     (told,) = [s for s in said if s["event"] == "cannot_go_over"]
     assert told["goes_on_with"] == "r1"

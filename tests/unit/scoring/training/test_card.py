@@ -1,4 +1,4 @@
-"""The detector's card is honest: its figures are those measured with the weights that ship."""
+"""The figures of the detector's card were measured with the shipped weights."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import msgspec
 import pytest
 
 from scoring.lite_ngram.detector import LiteNgram
-from scoring.training.card import BEGIN, END, TrainingReport, markdown, warning
 from scoring.training.evaluation import (
     TOGETHER,
     DetectorEvaluation,
@@ -20,11 +19,9 @@ from scoring.training.evaluation import (
     measure_pages,
 )
 from scoring.training.regression import Model
+from scoring.training.report import TrainingReport, markdown_table, warning
 from scoring.training.texts import read_pages
-from tests.support.paths import ROOT
-from tests.tools.renew_card import PAGE_SETS
-
-CARD = ROOT / "docs" / "reference" / "lite-ngram.md"
+from tests.tools.renew_card import BEGIN, CARD, END, PAGE_SETS, renewed
 
 
 @pytest.fixture(scope="module")
@@ -57,9 +54,9 @@ def pages(share: float, recent: float = 0.1) -> list[PageRow]:
 
 
 def test_the_card_is_that_of_the_weights_that_ship(shipped: TrainingReport) -> None:
-    """The generated section is what these numbers make, with the AUROCs in one table."""
+    """The generated section follows from the shipped numbers, with the AUROCs in one table."""
     card = CARD.read_text(encoding="utf-8")
-    assert markdown(card, shipped) == card
+    assert renewed(card, shipped) == card
     section = card[card.index(BEGIN) : card.index(END)]
     assert f"`{shipped.digest[:8]}`" in section
     rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
@@ -67,14 +64,29 @@ def test_the_card_is_that_of_the_weights_that_ship(shipped: TrainingReport) -> N
 
 
 def test_without_unseen_texts_nothing_is_claimed(shipped: TrainingReport) -> None:
-    """The card has no row on newer generators where no further file was given."""
+    """Without a file of unseen texts, the card has no row on newer generators."""
     alone = msgspec.structs.replace(shipped, evaluation=msgspec.structs.replace(shipped.evaluation, unseen=None))
     words = "newer than the training files"
-    assert words in markdown("", shipped) and words not in markdown("", alone)
+    card = CARD.read_text(encoding="utf-8")
+    assert words in renewed(card, shipped) and words not in renewed(card, alone)
+
+
+def test_only_the_generated_section_of_the_card_is_renewed(shipped: TrainingReport) -> None:
+    """The text before and after it stays; the old section goes."""
+    card = renewed(f"before\n\n{BEGIN}\nold\n{END}\n\nafter\n", shipped)
+    assert card.startswith(f"before\n\n{BEGIN}\n") and card.endswith(f"\n{END}\n\nafter\n")
+    assert "\nold\n" not in card and shipped.warning in card
+
+
+def test_a_table_without_rows_has_no_lines(shipped: TrainingReport) -> None:
+    """A card without licences, files and registers is written without their tables."""
+    assert markdown_table([]) == []
+    empty = msgspec.structs.replace(shipped, licences={}, files={}, registers={})
+    assert "| licence |" not in renewed(f"{BEGIN}{END}", empty)
 
 
 def test_the_warning_says_what_is_flagged_of_human_web_pages() -> None:
-    """All sets together, the worst of them, and recent pages; at the lengths that are judged only."""
+    """It has the shares of all sets together, of the worst one, and of recent pages, at the judged lengths only."""
     rows = pages(0.02, recent=0.15)
     rows[2] = msgspec.structs.replace(rows[2], cells=[PageCell(60, 9, 0.5), PageCell(150, 9, 0.01)])
     said = warning(evaluation(rows))
@@ -90,7 +102,7 @@ def test_the_shipped_warning_is_that_of_the_shipped_numbers(shipped: TrainingRep
 
 @pytest.mark.data
 def test_the_page_sets_are_measured_with_the_weights_that_ship(shipped: TrainingReport, shared: Path) -> None:
-    """The table of human pages is what the shipped weights make of the same files today."""
+    """The table of human pages agrees with a measurement by the shipped weights."""
     detector = LiteNgram.load()
     header = detector.weights.header
     sets = [one for name in PAGE_SETS for one in read_pages(shared / "data" / "pages" / name / "gold.jsonl").sets]

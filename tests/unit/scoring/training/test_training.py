@@ -20,8 +20,8 @@ from scipy import sparse
 from scoring.errors import BadTrainingData, MissingExtra, TrainingRefused
 from scoring.lite_ngram.detector import LiteNgram
 from scoring.lite_ngram.ngrams import BUCKETS
-from scoring.training.card import BEGIN, END, TrainingReport
 from scoring.training.regression import rarity
+from scoring.training.report import TrainingReport
 from scoring.training.texts import (
     TrainingText,
     balanced_weights,
@@ -31,6 +31,7 @@ from scoring.training.texts import (
     training_crop,
 )
 from scoring.training.training import run_training
+from tests.support.front_door import Runner
 
 pytestmark = pytest.mark.slow
 
@@ -44,7 +45,7 @@ COMMON, HUMAN, LLM, OTHER = (words.split() for words in POOLS.values())
 
 
 def text(rng: random.Random, words: Sequence[str], size: int = 220) -> str:
-    """Random words: half common ones, some of the label's own."""
+    """Random words: half of them common, some typical of the label."""
     pools = [COMMON] * 5 + [OTHER] * 3 + [list(words)] * 2
     return " ".join(rng.choice(rng.choice(pools)) for _ in range(size)) + "."
 
@@ -94,10 +95,10 @@ def files(folder: Path, unfair: bool = False) -> tuple[Path, Path, Path]:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Trained:
-    """A finished training: its folder, what it said, its report."""
+    """A finished training: its folder, its messages, its report."""
     folder = tmp_path_factory.mktemp("trained")
     said: list[str] = []
-    report = run_training(*files(folder), card=folder / "docs" / "detectors.md", say=said.append)
+    report = run_training(*files(folder), say=said.append)
     return folder, said, report
 
 
@@ -113,8 +114,17 @@ def test_what_is_written_is_a_detector(trained: Trained) -> None:
     assert detector.weights.digest == report.digest
 
 
+def test_the_command_prints_the_report_as_json(trained: Trained, farmwatch: Runner, tmp_path: Path) -> None:
+    """With --json stdout is the object of the file beside the weights, and the tables go to stderr."""
+    train, dev, out = files(tmp_path)
+    ran = farmwatch("train-detector", train, "--dev", dev, "--out", out, "--json")
+    assert json.loads(ran.out) == json.loads((out / "lite-ngram.json").read_bytes())
+    assert "Leave one domain out" in ran.err
+    assert_same_bytes(tmp_path, trained[0])
+
+
 def test_every_table_is_printed(trained: Trained) -> None:
-    """Each training says its counts and every table, with the gate beside each human source."""
+    """A training prints its counts and every table, with the gate beside each human source."""
     said = "\n".join(trained[1])
     left_out = [f"Leave one {kind} out" for kind in ("domain", "generator", "human source")]
     assert all(words in said for words in ("200 read", *left_out, "By length"))
@@ -123,17 +133,10 @@ def test_every_table_is_printed(trained: Trained) -> None:
 
 
 def test_a_second_training_gives_the_same_bytes(trained: Trained, tmp_path: Path) -> None:
-    """Weights and numbers are equal bit by bit, and of a card only the generated section is renewed; a seed matters."""
-    made = (trained[0] / "docs" / "detectors.md").read_text()
-    assert made.count(BEGIN) == made.count(END) == 1
-    assert trained[2].warning in made and "| CC0 |" in made
-    mine = tmp_path / "card.md"
-    mine.write_text(f"before\n\n{BEGIN}\nold\n{END}\n\nafter\n")
-    run_training(*files(tmp_path), card=mine)
+    """Weights and numbers are equal bit by bit; another seed gives another detector."""
+    run_training(*files(tmp_path))
     assert_same_bytes(tmp_path, trained[0])
     assert run_training(*files(tmp_path), seed=1).digest != trained[2].digest
-    kept = mine.read_text()
-    assert kept.startswith("before\n\n") and kept.endswith("\n\nafter\n") and "\nold\n" not in kept
 
 
 def assert_same_bytes(one: Path, other: Path) -> None:
@@ -154,14 +157,17 @@ def test_another_processor_gives_the_same_bytes(trained: Trained, tmp_path: Path
 
 
 def test_flagging_an_unseen_web_source_refuses_the_training(tmp_path: Path) -> None:
-    """Human web texts that look like an LLM's when left out: refused, the source named, nothing written."""
+    """If human web texts look like LLM texts when left out, training is refused.
+
+    The source is named, nothing is written.
+    """
     with pytest.raises(TrainingRefused, match=r"brochures \d+\.\d% of 40; at most 6%"):
         run_training(*files(tmp_path, unfair=True))
     assert not (tmp_path / "out").exists()
 
 
 def test_without_scikit_learn_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The extra is named where scikit-learn is missing."""
+    """Without scikit-learn the error names the extra."""
     monkeypatch.setitem(sys.modules, "sklearn", None)
     with pytest.raises(MissingExtra, match=r"farmwatch\[train\]"):
         run_training(*files(tmp_path))
@@ -223,7 +229,10 @@ def test_crops_of_both_kinds_stay_in_their_ranges() -> None:
 
 
 def test_weights_balance_labels_and_dampen_large_groups() -> None:
-    """Both labels weigh the same in total; a group four times as large weighs twice as much, web pages as told."""
+    """Both labels weigh the same in total.
+
+    A group four times as large weighs twice as much, and web pages `web` times.
+    """
 
     def sample(llm: bool, domain: str) -> TrainingText:
         return TrainingText("", domain, "g", llm, "s", "", [])
@@ -242,7 +251,7 @@ def test_weights_balance_labels_and_dampen_large_groups() -> None:
 
 
 def test_rare_buckets_are_made_cheap() -> None:
-    """A bucket in one of sixteen texts is scaled twice as wide as one in all; one in none is finite."""
+    """A bucket in one of sixteen texts has twice the scale of one in all texts; one in no text has a finite scale."""
     columns = [[0], *([0, 1] for _ in range(1)), *([0] for _ in range(14))]
     starts = np.cumsum([0, *map(len, columns)])
     flat = np.concatenate(columns)
@@ -252,11 +261,12 @@ def test_rare_buckets_are_made_cheap() -> None:
 
 
 def test_page_sets_are_measured_and_not_learned_from(trained: Trained, tmp_path: Path) -> None:
-    """Pages given to a training are in its tables, its warning and its card, and leave the weights as they are."""
+    """Pages given to a training are in its tables and its warning, and leave the weights as they are."""
     rng = random.Random(4)
     pages = write(tmp_path / "blogs.jsonl", [{"articleBody": text(rng, LLM)} for _ in range(4)])
-    report = run_training(*files(tmp_path), pages=(pages,), card=tmp_path / "card.md")
+    said: list[str] = []
+    report = run_training(*files(tmp_path), pages=(pages,), say=said.append)
     assert report.digest == trained[2].digest
     assert report.files["pages 1: blogs"].used == 4
     assert report.evaluation.pages[0].cells[2].flagged == 1.0 and "100.0% of the human pages" in report.warning
-    assert "| blogs | yes |" in (tmp_path / "card.md").read_text()
+    assert any(row.startswith("| blogs | yes |") for row in said)

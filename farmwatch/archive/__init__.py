@@ -1,0 +1,1 @@
+"""Carries a log to another one, and its records into files."""

@@ -1,0 +1,113 @@
+"""Writes the rows of a table into a CSV, JSON lines or Parquet file, a bounded number at a time."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from farmwatch.archive.tables import Column
+from stream.text.user_errors import UsageError
+
+Format = Literal["parquet", "csv", "jsonl"]
+_GROUP_ROWS, _GROUP_CHARACTERS = 20_000, 32 * 1024 * 1024  # of a row group of Parquet, which memory holds
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # a spreadsheet executes a cell that begins so
+
+
+def write_table(file: Path, form: Format, columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> int:
+    """Write a new file; returns the number of rows. It appears when it is whole.
+
+    Raises UsageError where it exists, or for Parquet without pyarrow; OSError.
+    """
+    if file.exists():
+        raise UsageError(f"{file} exists: name another file")
+    counted = _Counted(rows)
+    unfinished = file.with_name(f"{file.name}.part")
+    try:
+        {"csv": _write_csv, "jsonl": _write_jsonl, "parquet": _write_parquet}[form](unfinished, columns, counted)
+        unfinished.rename(file)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return counted.rows
+
+
+class _Counted:
+    def __init__(self, rows: Iterable[Sequence[Any]]) -> None:
+        self.rows = 0
+        self._of = rows
+
+    def __iter__(self) -> Iterator[Sequence[Any]]:
+        for row in self._of:
+            self.rows += 1
+            yield row
+
+
+def _write_csv(file: Path, columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> None:
+    with file.open("w", encoding="utf-8", newline="") as opened:
+        writer = csv.writer(opened, lineterminator="\n")
+        writer.writerow(column.name for column in columns)
+        writer.writerows(map(_cell, columns, row) for row in rows)
+
+
+def _cell(column: Column, value: Any) -> Any:
+    if value is None:
+        return ""
+    if column.kind == "json":
+        return _json(value)
+    if column.kind == "truth":
+        return "true" if value else "false"
+    return f"'{value}" if column.kind == "text" and value.startswith(_FORMULA) else value
+
+
+def _write_jsonl(file: Path, columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> None:
+    names = [column.name for column in columns]
+    with file.open("wb") as opened:
+        for row in rows:
+            opened.write(msgspec.json.encode(dict(zip(names, map(_plain, row), strict=True))) + b"\n")
+
+
+def _write_parquet(file: Path, columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> None:
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ModuleNotFoundError as error:
+        raise UsageError("--format parquet needs pyarrow: pip install 'farmwatch[parquet]'") from error
+    kinds = {"integer": pa.int64(), "number": pa.float64(), "truth": pa.bool_()}
+    schema = pa.schema([(column.name, kinds.get(column.kind, pa.string())) for column in columns])
+    with pq.ParquetWriter(file, schema, compression="zstd") as writer:
+        for group in _groups(rows):
+            values = zip(*group, strict=True)
+            arrays = [
+                pa.array(map(_json, of) if column.kind == "json" else of, field.type)
+                for column, field, of in zip(columns, schema, values, strict=True)
+            ]
+            writer.write_table(pa.table(arrays, schema=schema))
+
+
+def _groups(rows: Iterable[Sequence[Any]]) -> Iterator[list[Sequence[Any]]]:
+    group: list[Sequence[Any]] = []
+    size = 0
+    for row in rows:
+        group.append(row)
+        size += sum(len(value) for value in row if isinstance(value, str))
+        if len(group) >= _GROUP_ROWS or size >= _GROUP_CHARACTERS:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _plain(value: Any) -> Any:
+    return [msgspec.structs.asdict(one) for one in value] if _is_structs(value) else value
+
+
+def _is_structs(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and isinstance(value[0], msgspec.Struct)
+
+
+def _json(value: Any) -> str:
+    """JSON text; fields of structs by their names."""
+    return msgspec.json.encode(_plain(value)).decode()

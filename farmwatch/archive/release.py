@@ -1,0 +1,156 @@
+"""A citable bundle of a run: its sites, verdicts and scores, the ruleset and versions behind them, and the numbers.
+
+It holds no text of pages. `farmwatch estimate` computes the number in numbers.json from its files.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from farmwatch.archive.files import write_table
+from farmwatch.archive.release_texts import citation, readme
+from farmwatch.archive.tables import COLUMNS, Column, Window, incomplete_before, rows_of
+from farmwatch.config.config import Config
+from farmwatch.daemon.review_labels import read_review
+from farmwatch.terminal.messages import program_version
+from replay.runs.lookup import find_run
+from replay.runs.site_table import read_rows
+from scoring.pipes import SiteVerdictLine, estimate_sites
+from scoring.rates.canary import is_canary
+from scoring.rates.canary_counts import recent_canaries
+from scoring.rates.estimate_line import EstimateLine
+from scoring.rates.split_rates import comparable, rate_lines
+from scoring.site_tally import SiteTally
+from stream.log.contract import Log, partition_of
+from stream.schema.control import Control
+from stream.schema.records import SiteState
+from stream.schema.runs import LIVE, Run, shown_run
+from stream.text.checksums import digest_of, write_sums
+from stream.text.user_errors import NotFound
+
+_LIBRARIES = ("trafilatura", "justext", "lxml", "py3langid", "rensa", "resiliparse")  # which texts depend on
+_SCORES = [
+    *(Column(name, "text", name) for name in ("site", "page_id", "fetch_id", "text_digest", "detector")),
+    *(
+        Column("score", "number", "score"),
+        Column("flag", "truth", "flag"),
+        Column("fetched_at", "integer", "fetched_at"),
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What a bundle says. `left_out`: sites of another ruleset, detector or site method than the run's."""
+
+    numbers: EstimateLine
+    sites: int
+    left_out: int
+
+
+def write_release(log: Log, config: Config, folder: Path, run: str, now_ms: int) -> Release:
+    """Write the bundle of a run (default: the live one) into an empty folder; SHA256SUMS is written last.
+
+    Raises NotFound for a run without sites, OSError.
+    """
+    control = Control(log)
+    of = find_run(control, run or LIVE)
+    names = of.names(is_live=of.name == control.alias.run)
+    everything = read_rows(log, names.sites)
+    rows = _rows_of_run(everything, of, config, now_ms)
+    sites = [row for row in rows if not is_canary(row.site)]
+    lines = rate_lines(rows, settings=config.rate, now_ms=now_ms, review=read_review(config.rate, now_ms))
+    columns = COLUMNS["sites"]
+    plain = [[_site_value(row, column) for column in columns] for row in rows]
+    names_of_columns = [column.name for column in columns]
+    as_lines = [dict(zip(names_of_columns, values, strict=True)) for values in plain]
+    numbers = estimate_sites(msgspec.convert(as_lines, list[SiteVerdictLine]), confidence=config.rate.confidence)
+    write_table(folder / "sites.jsonl", "jsonl", columns, plain)
+    scores = _scores(log, names.tally_store, rows)
+    write_table(folder / "scores.jsonl", "jsonl", _SCORES, scores)
+    kept = [column for column in COLUMNS["verdicts"] if column.name != "rules"]
+    places = [COLUMNS["verdicts"].index(column) for column in kept]
+    verdicts = rows_of(log, "verdicts", Window(), run, config)
+    write_table(folder / "verdicts.jsonl", "jsonl", kept, ([row[place] for place in places] for row in verdicts))
+    write_table(folder / "rates.jsonl", "jsonl", COLUMNS["rate"], rows_of(log, "rate", Window(), run or LIVE, config))
+    (folder / "ruleset.toml").write_text(control.ruleset_text(of), encoding="utf-8")
+    _write_json(folder / "numbers.json", numbers)
+    _write_json(folder / "rate.json", [{**msgspec.to_builtins(line), "run": shown_run(line.run)} for line in lines])
+    _write_json(folder / "versions.json", _versions(of, now_ms))
+    missing = incomplete_before(log, "verdicts", Window(), run)
+    (folder / "README.md").write_text(readme(numbers, lines, of, sites, config, now_ms, missing), encoding="utf-8")
+    (folder / "CITATION.cff").write_text(citation(numbers, now_ms), encoding="utf-8")
+    write_sums(folder, {file.name: digest_of(file) for file in folder.iterdir()})
+    return Release(numbers, len(sites), len(everything) - len(rows))
+
+
+def _rows_of_run(rows: Sequence[SiteState], run: Run, config: Config, now_ms: int) -> list[SiteState]:
+    """The rows of the run's ruleset, detector and most frequent site method, with the canaries that count now."""
+    kinds = [found for of, found in comparable(rows) if of.digest == run.digest and run.detector in ("", of.detector)]
+    found = max(kinds, key=len, default=[])
+    if not any(row.ruleset for row in found):
+        raise NotFound(f"run {run.shown} has no judged site yet: nothing to release")
+    canaries = recent_canaries(config.rate, found, now_ms).rounds
+    return [*(row for row in found if not is_canary(row.site)), *(row for of in canaries.values() for row in of)]
+
+
+def _site_value(row: SiteState, column: Column) -> Any:
+    value = getattr(row, column.field)
+    return shown_run(value) if column.field == "run" else value
+
+
+def _scores(log: Log, store: str, rows: Sequence[SiteState]) -> Iterator[list[Any]]:
+    """The scored articles of the sites, as their rows count them, in the order in which TALLY reads them."""
+    partitions = log.topics().get(f"state.{store}", 0)
+    wanted: dict[int, list[SiteState]] = {}
+    for row in rows:
+        if row.scored:
+            wanted.setdefault(partition_of(row.site, partitions), []).append(row)
+    for partition, of_partition in sorted(wanted.items()):
+        with log.read_state(store, partition) as state:
+            for row in of_partition:
+                yield from _scores_of(row, SiteTally.load(state.get(row.site.encode())))
+
+
+def _scores_of(row: SiteState, tally: SiteTally) -> Iterator[list[Any]]:
+    said = tally.scores.get(row.detector, {})
+    pages = [(page_id, page) for page_id, page in tally.pages.items() if page.digest == row.digest and page.article]
+    for page_id, page in sorted(pages, key=lambda one: ((one[1].evidence or one[1]).fetched_at, one[0])):
+        text = said.get(page.text_digest)
+        if text is not None and text.flag is not None:
+            at = page.fetched_at
+            yield [row.site, page_id, page.fetch_id, page.text_digest, row.detector, text.score, text.flag, at]
+
+
+def _versions(run: Run, now_ms: int) -> dict[str, Any]:
+    return {
+        "made_at": now_ms,
+        "farmwatch": program_version(),
+        "python": ".".join(map(str, sys.version_info[:3])),
+        "libraries": {name: found for name in _LIBRARIES if (found := _version(name))},
+        "run": run.shown,
+        "ruleset": run.ruleset,
+        "ruleset_digest": run.digest,
+        "detector": run.detector,
+        "feature_epoch": run.epoch,
+        "epoch_settings": run.measured_by,
+        "site_method": msgspec.json.decode(run.site_method) if run.site_method else None,
+    }
+
+
+def _version(library: str) -> str:
+    try:
+        return version(library)
+    except PackageNotFoundError:
+        return ""
+
+
+def _write_json(file: Path, value: Any) -> None:
+    file.write_bytes(msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n")

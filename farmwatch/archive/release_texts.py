@@ -1,0 +1,105 @@
+"""README.md and CITATION.cff of a bundle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from farmwatch.config.config import Config
+from farmwatch.terminal.messages import program_version
+from scoring.rates.estimate_line import EstimateLine
+from scoring.rates.split_rates import RateLine
+from stream.schema.records import SiteState
+from stream.schema.runs import Run
+from stream.text.wording import moment
+
+_README = """\
+# A measurement by farmwatch {version}, {day}
+
+Share of LLM sites: {text}
+
+{sites:,} sites that search engines returned were measured under ruleset {ruleset} `{digest}` and detector
+`{detector}`.{rate}
+
+| file | content |
+|---|---|
+| `numbers.json` | the share by the sites of this bundle |
+| `rate.json` | the answer of `farmwatch rate --json`, with intervals wider for few domains or queries |
+| `rates.jsonl` | the share as it was over time |
+| `sites.jsonl` | a row per site: verdict and evidence; sites that end in `.canary.invalid` are pages of known truth |
+| `scores.jsonl` | the score of each article that a row counts, by the digest of its text |
+| `verdicts.jsonl` | the ruleset's verdict on each page{missing} |
+| `ruleset.toml` | the ruleset |
+| `versions.json` | farmwatch, libraries, ruleset, detector, feature epoch, site method |
+| `SHA256SUMS` | checksums: `sha256sum -c SHA256SUMS` |
+
+Columns are described in farmwatch's `docs/reference/formats.md`. Times are milliseconds since 1970, UTC. Texts are
+named by the xxh3-128 of their UTF-8; the bundle holds none.
+
+## Compute it again
+
+With farmwatch {version}:
+
+```sh
+farmwatch estimate{confidence} sites.jsonl                        # prints numbers.json
+farmwatch tally scores.jsonl | farmwatch estimate{confidence}     # the same share, from the scores
+```
+
+The second line leaves out sites without a scored article, which are not part of the share. The site verdicts are those
+of `sites.jsonl`: TALLY reads a text that is on several pages once.
+"""
+
+
+def readme(
+    numbers: EstimateLine,
+    lines: Sequence[RateLine],
+    run: Run,
+    sites: Sequence[SiteState],
+    config: Config,
+    now_ms: int,
+    missing_ms: int,
+) -> str:
+    """README.md. `missing_ms`: retention has removed verdicts from before; 0 = none."""
+    level = config.rate.confidence
+    return _README.format(
+        version=program_version(),
+        day=_day(now_ms),
+        text=numbers.text,
+        sites=len(sites),
+        ruleset=run.ruleset,
+        digest=run.digest,
+        detector=run.detector,
+        rate="".join(f" `farmwatch rate` said: {line.text}." for line in lines if line.text != numbers.text),
+        missing=f"; those from before {moment(missing_ms)} were no longer kept" if missing_ms else "",
+        confidence="" if level == 0.95 else f" --confidence {level}",
+    )
+
+
+_CITATION = """\
+cff-version: 1.2.0
+message: "If you use these data, cite them with the date and the digests in versions.json."
+type: dataset
+title: "Share of sites written by language models among sites that search engines return, {day}"
+abstract: {abstract}
+authors:
+  - name: "Name of the people who measured"
+date-released: "{day}"
+references:
+  - type: software
+    title: farmwatch
+    version: "{version}"
+    authors:
+      - name: "The farmwatch developers"
+"""
+
+
+def citation(numbers: EstimateLine, now_ms: int) -> str:
+    """CITATION.cff; its authors are to be completed."""
+    abstract = msgspec.json.encode(numbers.text).decode()
+    return _CITATION.format(day=_day(now_ms), abstract=abstract, version=program_version())
+
+
+def _day(now_ms: int) -> str:
+    return datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y-%m-%d")

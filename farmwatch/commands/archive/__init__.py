@@ -1,0 +1,1 @@
+"""Commands that carry a log away: backup, restore, copy, export, release."""

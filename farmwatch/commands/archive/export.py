@@ -1,0 +1,51 @@
+"""The command `export`: a table of the log into a file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.archive.files import Format, write_table
+from farmwatch.archive.tables import COLUMNS, What, Window, incomplete_before, rows_of
+from farmwatch.commands.options import DEFAULTS, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message
+from scoring.rates.cuts import read_days
+from stream.text.user_errors import Exit, UsageError
+from stream.text.wording import counted, moment, one_line
+
+
+def export(
+    out: Annotated[Path, Parameter(help="A new file, or a folder, which gets a file named after the table.")],
+    /,
+    *,
+    what: Annotated[What, Parameter(help="The table; `rate` is the series that is kept of the rate.")],
+    format: Annotated[Format, Parameter(help="Format of the file; parquet needs the extra of that name.")] = "jsonl",
+    since: Annotated[str, Parameter(help="Only what was fetched on this day or later, such as 2026-05-01; UTC.")] = "",
+    until: Annotated[str, Parameter(help="Only what was fetched on this day or before.")] = "",
+    run: Annotated[str, Parameter(help="Verdicts, sites and rate of this run; default: the one that is live.")] = "",
+    common: Common = DEFAULTS,
+) -> int:
+    """Write pages, verdicts, scores, sites or the kept rates of the log into a file.
+
+    A record of the window that retention has removed is missing; a message says before which time. Canary sites are
+    left out. The file appears when it is whole.
+    """
+    config = common.load().config
+    window = Window(*read_days(since, until, int(time.time() * 1000)))
+    if what == "sites" and window != Window():
+        raise UsageError("--since and --until: a site has one row, the newest; export `rate`, `verdicts` or `scores`")
+    if run and what in ("pages", "scores"):
+        raise UsageError(f"--run: {what} are those of all runs")
+    file = out / f"{what}.{format}" if out.is_dir() else out
+    with opened(config) as log:
+        missing_before = incomplete_before(log, what, window, run)
+        rows = write_table(file, format, COLUMNS[what], rows_of(log, what, window, run, config))
+    if missing_before:
+        until_when = "of the whole window" if missing_before >= window.end_ms else f"before {moment(missing_before)}"
+        message(f"retention has removed {what} {until_when}: they are missing here")
+    message(one_line(f"{counted(rows, 'row')} of {what} in {file}"))
+    return Exit.OK

@@ -1,0 +1,51 @@
+"""The command `release`: a citable bundle of a run."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from farmwatch.commands.options import DEFAULTS, Common
+from farmwatch.config.opening import opened
+from farmwatch.terminal.messages import message
+from stream.text.user_errors import Exit, UsageError
+from stream.text.wording import counted, one_line
+
+
+def release(
+    to: Annotated[Path, Parameter(help="A new or empty folder.")],
+    /,
+    *,
+    run: Annotated[str, Parameter(help="Of this run; default: the one that is live.")] = "",
+    common: Common = DEFAULTS,
+) -> int:
+    """Write a citable bundle: sites, verdicts, scores, ruleset, versions, the numbers and how to compute them again.
+
+    It holds addresses and digests, and no text of pages. README.md describes each file; SHA256SUMS has their checksums.
+    While stages work, files may differ by a few records: release a restored backup, or stop farmwatch first.
+    """
+    from farmwatch.archive.release import write_release
+
+    config = common.load().config
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise UsageError(f"{to} is not empty: name an empty or a new folder")
+    to.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = Path(tempfile.mkdtemp(dir=to.parent, prefix=f".{to.name}-"))
+    try:
+        with opened(config) as log:
+            written = write_release(log, config, unfinished, run, int(time.time() * 1000))
+        unfinished.chmod(0o755)
+        unfinished.rename(to)
+    except BaseException:
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
+    message(one_line(written.numbers.text))
+    if written.left_out:
+        message(f"left out: {counted(written.left_out, 'row')} of another ruleset, detector or method, or old canaries")
+    message(one_line(f"{counted(written.sites, 'site')} in {to}; complete the authors in {to / 'CITATION.cff'}"))
+    return Exit.OK

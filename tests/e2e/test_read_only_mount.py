@@ -1,0 +1,77 @@
+"""Commands that only look, on a log in a read-only mount: of a folder at rest, of a daemon at work, of a killed one."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from stream.log.contract import Output
+from stream.opening import open_log
+from stream.schema.topics import DEAD_LETTERS
+from stream.text.user_errors import Exit
+from tests.support.front_door import URL, finished_log
+from tests.support.paths import ROOT
+
+LOOKING = [
+    ["rate"],
+    ["rate", "--by", "week"],
+    ["rate", "--history"],
+    ["sites"],
+    ["topics"],
+    ["audit"],
+    ["explain", URL],
+    ["compare", "first", "first"],
+    ["runs"],
+    ["cutover"],
+    ["frontier"],
+    ["canaries"],
+]
+_MOUNTED = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && ! touch "$0/new" 2>/dev/null && exec "$@"'
+_RUN_ALL = """
+import json, sys
+from farmwatch.__main__ import run
+for arguments in json.loads(sys.argv[1]):
+    print("exit", run([*arguments, "--log", sys.argv[2]]), *arguments, file=sys.stderr)
+"""
+
+
+def on_read_only_mount(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that sees `folder` mounted read-only; skips where no user may mount."""
+    isolated = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", _MOUNTED, str(folder)]
+    if subprocess.run([*isolated, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine allows no mounts in a user namespace")
+    return subprocess.run([*isolated, *command], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def append_and_die(url: str) -> None:
+    """Append a record in a process that ends as by kill -9: the commit stays in the WAL."""
+    child = os.fork()
+    if child == 0:
+        open_log(url).append([Output(DEAD_LETTERS, 0, b"", b"x")])
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+@pytest.mark.parametrize("state", ["at rest", "at work", "killed"])
+def test_commands_that_look_work_on_a_read_only_mount(tmp_path: Path, state: str) -> None:
+    """Each of them has the exit code that it has on the writable folder, and says nothing of rights."""
+    url = finished_log(tmp_path / "log")
+    if state == "killed":
+        append_and_die(url)
+        assert (tmp_path / "log" / "log.sqlite-wal").stat().st_size
+    command = [sys.executable, "-c", _RUN_ALL, json.dumps(LOOKING), url]
+    with closing(open_log(url, read_only=state != "at work")) as log:
+        if state == "at work":
+            log.append([Output(DEAD_LETTERS, 0, b"", b"x")])
+        found = on_read_only_mount(tmp_path / "log", *command)
+        usual = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    said = [line for line in found.stderr.splitlines() if line.startswith("exit ")]
+    assert len(said) == len(LOOKING), found.stderr
+    assert said == [line for line in usual.stderr.splitlines() if line.startswith("exit ")]
+    assert not [line for line in said if line.startswith(f"exit {int(Exit.UNAVAILABLE)}")], found.stderr

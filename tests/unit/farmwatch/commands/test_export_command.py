@@ -1,0 +1,223 @@
+"""`export`: tables as files, hostile content, windows and what is missing in them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import zstandard
+
+from farmwatch.archive.files import Format, write_table
+from farmwatch.archive.tables import COLUMNS, Column, What, html_of
+from scoring.rates.canary import CanaryName
+from stream.log.contract import Output
+from stream.opening import open_log
+from stream.schema.records import Page, RatePoint, Verdict, encode
+from stream.schema.topics import PAGES, RATES, VERDICTS
+from stream.text.user_errors import Exit, UsageError
+from tests.support.front_door import Runner
+from tests.support.paths import DOCS
+
+pytestmark = pytest.mark.usefixtures("no_weights")
+
+DAY_MS = 86_400_000
+FIRST_MS = 20_000 * DAY_MS  # 2024-10-04
+HOSTILE = '=cmd|"/c calc"!A1\r\n,\x1b[2J\u202e\x00"'
+
+
+def put_verdicts(url: str, *sites: str, at_ms: int = FIRST_MS) -> None:
+    """A verdict of each site, fetched on days one after another, in partition 0."""
+    with closing(open_log(url)) as log:
+        verdicts = [
+            Verdict(id=f"f{n}", site=site, page_id="p", url=HOSTILE, verdict="article", failed=["-x"], fetched_at=at)
+            for n, site in enumerate(sites)
+            for at in [at_ms + n * DAY_MS]
+        ]
+        log.append([Output(VERDICTS, 0, v.site.encode(), encode(v), {}, v.fetched_at) for v in verdicts])
+
+
+def read(file: Path) -> list[dict[str, Any]]:
+    """The rows of an exported file; JSON text decoded."""
+    columns = COLUMNS[file.stem]  # type: ignore[index]
+    if file.suffix == ".jsonl":
+        return [json.loads(line) for line in file.read_text().splitlines()]
+    if file.suffix == ".csv":
+        with file.open(newline="", encoding="utf-8") as opened:
+            return [
+                {column.name: _from_csv(column, row[column.name]) for column in columns}
+                for row in csv.DictReader(opened)
+            ]
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra parquet is not installed")
+    rows: list[dict[str, Any]] = parquet.read_table(file).to_pylist()
+    jsons = [column.name for column in columns if column.kind == "json"]
+    return [{**row, **{name: json.loads(row[name]) for name in jsons}} for row in rows]
+
+
+def _from_csv(column: Column, cell: str) -> Any:
+    if cell == "" and column.kind != "text":
+        return None
+    if column.kind == "text":
+        return cell.removeprefix("'")
+    return json.loads(cell)
+
+
+@pytest.mark.parametrize("what", get_args(What))
+def test_the_three_formats_hold_the_same_rows(farmwatch: Runner, finished: str, tmp_path: Path, what: What) -> None:
+    """Each table, with hostile texts, nulls and lists: the rows are equal, their columns are in order."""
+    put_verdicts(finished, "a.example", "b.example")
+    with closing(open_log(finished)) as log:
+        log.append([Output(RATES, 0, b"k", encode(RatePoint(id="k", site="", at=FIRST_MS, group=HOSTILE, low=-0.5)))])
+    found = []
+    for form in get_args(Format):
+        ran = farmwatch("export", tmp_path, "--what", what, "--format", form, "--log", finished)
+        assert ran.code == Exit.OK, ran.err
+        found.append(read(tmp_path / f"{what}.{form}"))
+        assert ran.err == f"{len(found[0])} row{'s'[: len(found[0]) != 1]} of {what} in {tmp_path / what}.{form}\n"
+    if what in ("pages", "scores"):  # an unknown text is empty in CSV
+        found = [[{key: value or None for key, value in row.items()} for row in rows] for rows in found]
+    assert found[0] == found[1] == found[2]
+    assert list(found[0][0]) == [column.name for column in COLUMNS[what]]
+
+
+def test_a_cell_of_csv_is_no_formula(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """Text of the web that begins like a formula has an apostrophe before it; numbers have none."""
+    put_verdicts(finished, "a.example")
+    farmwatch("export", "out.csv", "--what", "verdicts", "--format", "csv", "--log", finished)
+    with (tmp_path / "out.csv").open(newline="", encoding="utf-8") as opened:
+        rows = list(csv.DictReader(opened))
+    assert [row["url"] for row in rows if row["site"] == "a.example"] == [f"'{HOSTILE}"]
+    for start in "=+-@\t\r":
+        file = tmp_path / f"{ord(start)}.csv"
+        write_table(file, "csv", [Column("t", "text", "t"), Column("n", "number", "n")], [[f"{start}1", -1.5]])
+        assert file.read_bytes().splitlines(keepends=False)[-1].endswith(b",-1.5")
+        assert f"'{start}1".encode() in file.read_bytes()
+
+
+def test_a_window_holds_both_its_days(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """--since and --until are days of fetched_at; records without a time are outside."""
+    put_verdicts(finished, "a.example", "b.example", "c.example", "d.example")
+    days = ["--since", "2024-10-05", "--until", "2024-10-06"]
+    ran = farmwatch("export", "verdicts.jsonl", "--what", "verdicts", *days, "--log", finished)
+    assert [row["site"] for row in read(tmp_path / "verdicts.jsonl")] == ["b.example", "c.example"]
+    assert "retention" not in ran.err
+
+
+@pytest.mark.parametrize(("since", "is_whole"), [("2024-10-04", False), ("", False), ("2024-10-07", True)])
+def test_what_retention_took_of_a_window_is_said(farmwatch: Runner, finished: str, since: str, is_whole: bool) -> None:
+    """Two of four days are gone: said with the time of the oldest record, unless the window begins later."""
+    put_verdicts(finished, "a.example", "b.example", "c.example", "d.example")
+    with closing(open_log(finished)) as log:
+        log.truncate(VERDICTS, [2 + log.end(VERDICTS)[0] - 4, 0])
+    options = ["--since", since] if since else []
+    ran = farmwatch("export", "verdicts.jsonl", "--what", "verdicts", *options, "--log", finished)
+    said = "retention has removed verdicts before 2024-10-06 00:00:00Z: they are missing here"
+    assert (ran.code, said in ran.err) == (Exit.OK, not is_whole)
+
+
+def test_canaries_are_in_no_export(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """Neither in verdicts nor elsewhere: they are no sites of the web."""
+    put_verdicts(finished, CanaryName("notes", "0" * 16, 10, 7, "llm").site)
+    farmwatch("export", "verdicts.jsonl", "--what", "verdicts", "--log", finished)
+    assert {row["site"] for row in read(tmp_path / "verdicts.jsonl")} == {"kept.example"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--what", "sites", "--since", "2024-10-05"], "a site has one row, the newest"),
+        (["--what", "pages", "--run", "first"], "--run: pages are those of all runs"),
+        (["--what", "sites", "--run", "unknown"], "this log has no runs yet"),
+    ],
+)
+def test_options_that_mean_nothing_are_refused(
+    farmwatch: Runner, finished: str, tmp_path: Path, options: list[str], said: str
+) -> None:
+    """In one line, and no file is made."""
+    ran = farmwatch("export", "out", *options, "--log", finished)
+    assert (ran.code in (Exit.USAGE, Exit.PROBLEM), said in ran.err) == (True, True)
+    assert not (tmp_path / "out").exists()
+
+
+def test_no_file_is_overwritten_and_none_left_half_done(tmp_path: Path) -> None:
+    """An existing file stays; rows that fail leave nothing."""
+    file = tmp_path / "out"
+    for form in get_args(Format):
+        with pytest.raises(ZeroDivisionError):
+            write_table(file, form, [Column("n", "number", "n")], ([1 / n] for n in (1, 0)))
+        assert list(tmp_path.iterdir()) == []
+    file.write_text("mine")
+    with pytest.raises(UsageError, match="exists: name another file"):
+        write_table(file, "csv", [], [])
+    assert file.read_text() == "mine"
+
+
+def test_a_large_table_is_written_in_row_groups(tmp_path: Path) -> None:
+    """By rows and by size: the writer never holds more than one group."""
+    parquet = pytest.importorskip("pyarrow.parquet", reason="the extra parquet is not installed")
+    held: list[int] = []
+
+    def rows(count: int, text: str) -> Iterator[list[Any]]:
+        for number in range(count):
+            held.append(number)
+            yield [text, number]
+
+    columns = [Column("t", "text", "t"), Column("n", "integer", "n")]
+    write_table(tmp_path / "a", "parquet", columns, rows(45_000, "x"))
+    write_table(tmp_path / "b", "parquet", columns, rows(100, "x" * 1024**2))
+    assert parquet.ParquetFile(tmp_path / "a").num_row_groups == 3
+    assert parquet.ParquetFile(tmp_path / "b").num_row_groups == 4
+
+
+def test_parquet_without_its_extra_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The message names the extra; no file is made."""
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r"pip install 'farmwatch\[parquet\]'"):
+        write_table(tmp_path / "out", "parquet", [], [])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("body", "encoding", "html"),
+    [
+        ("é".encode("latin-1"), "iso-8859-1", "é"),
+        ("é".encode(), "", "é"),
+        (b"\xff", "utf-8", "\ufffd"),
+        ("é".encode(), "no-charset", "é"),
+        (b"x" * 101, "", None),
+        (None, "", None),
+    ],
+)
+def test_html_is_text_in_the_charset_of_the_page(body: bytes | None, encoding: str, html: str | None) -> None:
+    """Wrong bytes and unknown charsets do not stop an export; what is too large is null."""
+    packed = b"" if body is None else zstandard.compress(body)
+    page = Page(id="f", site="a.example", page_id="p", url="u", body=packed, encoding=encoding)
+    assert html_of(page, 100) == html
+
+
+def test_a_damaged_body_is_null() -> None:
+    """Bytes that are no zstd."""
+    assert html_of(Page(id="f", site="a.example", page_id="p", url="u", body=b"rubbish"), 100) is None
+
+
+def test_pages_have_neither_headers_nor_packed_bodies(farmwatch: Runner, finished: str, tmp_path: Path) -> None:
+    """Headers may hold cookies of the crawl."""
+    with closing(open_log(finished)) as log:
+        page = Page(id="f", site="a.example", page_id="p", url="u", headers={"set-cookie": "secret"})
+        log.append([Output(PAGES, 0, b"a.example", encode(page))])
+    farmwatch("export", "pages.jsonl", "--what", "pages", "--log", finished)
+    assert "secret" not in (tmp_path / "pages.jsonl").read_text()
+
+
+def test_the_columns_are_documented() -> None:
+    """The table of the formats page has each table's columns in order, with a mark on those that are JSON."""
+    page = (DOCS / "reference" / "formats.md").read_text()
+    for what, columns in COLUMNS.items():
+        (row,) = re.findall(rf"^\| `{what}` \| (`.*) \|$", page, re.MULTILINE)
+        assert row == ", ".join(f"`{c.name}`{' (J)' if c.kind == 'json' else ''}" for c in columns)

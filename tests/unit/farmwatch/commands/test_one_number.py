@@ -1,0 +1,132 @@
+"""The share of one log is the same number in the same interval, whoever shows it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from farmwatch.config.config import load
+from farmwatch.daemon.maintenance import Maintenance
+from replay.runs.run_rules import live_now
+from stream.opening import open_log
+from stream.processing.metrics import Metrics
+from stream.schema.control import Control
+from stream.schema.records import SiteState
+from tests.support.front_door import DETECTOR, Runner
+from tests.support.runs.two_runs import RULESETS, A, B, begin, page, put_features, put_run, site
+
+SITES = 240
+NAMES = [f"s{n}.operator{n // 6}.example" for n in range(SITES)]
+SHARE = ("share", "low", "high", "look_low", "look_high", "method", "scored_sites")
+METHOD = ("sprt", "")  # of rows that name none
+
+
+def rows(flagged_of: Callable[[int], int]) -> list[SiteState]:
+    """Sites of twelve queries, six to a registrable domain, with so many of five articles flagged."""
+    more = {"sources": ["file"], "best_rank": 1}
+    return [
+        site(name, "undecided", pages=5, articles=5, scored=5, flagged=flagged_of(n), queries=[f"q{n // 20}"], **more)
+        for n, name in enumerate(NAMES)
+    ]
+
+
+@pytest.fixture
+def url(tmp_path: Path, no_weights: None) -> str:
+    """A live run in which every fourth operator has LLM sites, and another in which half of these are not flagged."""
+    url = f"sqlite:{tmp_path / 'log'}"
+    log = open_log(url)
+    begin(log)
+    pages = [page(n, site=name) for n, name in enumerate(NAMES)]
+    put_features(log, pages)
+    live = rows(lambda n: 4 if n // 6 % 4 == 0 else n % 2)
+    put_run(log, A, RULESETS[A], pages, live, live=True, detector=DETECTOR)
+    put_run(log, B, RULESETS[B], pages, rows(lambda n: 4 if n // 6 % 8 == 0 else n % 2), detector=DETECTOR)
+    log.close()
+    return url
+
+
+def reviewed(folder: Path) -> str:
+    """A file of labels of 80 of the sites, half of which are LLM sites: more than the flags say."""
+    drawn = {"drawn": 80, "drawn_at": 10**13}
+    lines = [
+        {"fetch_id": name, "site": name, "label": ("llm", "human")[n % 2], **drawn} for n, name in enumerate(NAMES[::3])
+    ]
+    file = folder / "labels.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(file)
+
+
+@pytest.mark.parametrize("by_people", [False, True], ids=["flags", "review"])
+def test_every_command_shows_the_same_share_in_the_same_interval(
+    farmwatch: Runner, url: str, tmp_path: Path, by_people: bool
+) -> None:
+    """rate, compare, audit, history and gauges; `estimate` too, which knows no review."""
+    settings = ["log.partitions=2", *([f"rate.review={reviewed(tmp_path)}"] if by_people else [])]
+    flags = ["--log", url, *(word for setting in settings for word in ("--set", setting))]
+
+    def run(*words: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(farmwatch(*words, *flags).out.splitlines()[0])
+        return found
+
+    rate = run("rate", "--json")
+    wanted = {name: rate[name] for name in SHARE}
+    assert (rate["method"], rate["scored_sites"]) == ("ppi" if by_people else "direct", SITES)
+    compared = run("compare", "live", A, "--json")
+    for side in ("a", "b"):
+        assert {name: compared[side]["estimate"][name] for name in SHARE} == wanted
+        assert compared[side]["estimate"]["text"] == rate["text"]
+    by_source = next(group for group in compared["groups"] if group["by"] == "source")
+    assert by_source["changes"][0]["a"] == rate["share"] == run("rate", "--by", "source", "--json")["share"]
+
+    (audited,) = run("audit", "--json")["rates"]
+    assert {name: audited["rows"][name] for name in SHARE} == wanted
+
+    config, metrics = load(None, settings, {}).config, Metrics()
+    log = open_log(url)
+    live = live_now(Control(log))
+    assert live is not None
+    maintenance = Maintenance(log, config.up, config.rate, metrics, live, METHOD)
+    maintenance.update_gauges()
+    maintenance.append_points(maintenance.clock())
+    log.close()
+    assert {name: run("rate", "--history", "--json")[name] for name in SHARE} == wanted
+    gauges = {
+        sample.labels["bound"]: sample.value
+        for family in metrics.registry.collect()
+        for sample in family.samples
+        if sample.name == "farmwatch_share"
+        and (sample.labels["definition"], sample.labels["source"]) == ("sites", "all")
+    }
+    assert gauges == {"low": rate["look_low"], "point": rate["share"], "high": rate["look_high"]}
+
+    lines = tmp_path / "sites.jsonl"
+    lines.write_text(farmwatch("sites", "--json", "--limit", "0", "--log", url).out)
+    estimated = json.loads(farmwatch("estimate", str(lines)).out)
+    assert ({name: estimated[name] for name in SHARE} == wanted) is not by_people
+
+
+def test_labels_that_hold_in_both_runs_leave_no_difference(farmwatch: Runner, url: str, tmp_path: Path) -> None:
+    """A ruleset that hides LLM sites changes the share by flags, not that by labels of the same sites."""
+
+    def difference(*more: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(farmwatch("compare", A, B, "--json", "--log", url, *more).out)
+        change: dict[str, Any] = found["changes"][0]
+        assert change["difference"] == pytest.approx(found["b"]["estimate"]["share"] - found["a"]["estimate"]["share"])
+        return change
+
+    by_flags = difference()
+    by_labels = difference("--set", f"rate.review={reviewed(tmp_path)}")
+    assert by_flags["difference"] < -0.08 and by_flags["low"] < by_flags["difference"] < by_flags["high"]
+    assert abs(by_labels["difference"]) < 0.03 and by_labels["low"] < 0 < by_labels["high"]
+
+
+def test_the_difference_of_two_runs_varies_with_whole_operators(farmwatch: Runner, url: str) -> None:
+    """Six subdomains of each of twenty operators are not 240 draws: the interval is wider than of single sites."""
+    found = json.loads(farmwatch("compare", A, B, "--json", "--log", url).out)
+    change, sites = found["changes"][0], found["a"]["estimate"]["scored_sites"]
+    alone = 1.96 * (abs(change["difference"]) * (1 - abs(change["difference"])) / sites) ** 0.5
+    assert change["high"] - change["low"] > 1.5 * 2 * alone

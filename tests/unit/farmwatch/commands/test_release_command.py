@@ -1,0 +1,122 @@
+"""`release`: what is in the bundle, that its number follows from it, and what is not in it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from scoring.rates.canary import CanaryName
+from stream.log.contract import Output, partition_of
+from stream.schema.records import SiteState, encode
+from stream.schema.topics import SITES
+from stream.text.checksums import SUMS
+from stream.text.user_errors import Exit
+from tests.support.front_door import PARTITIONS, Runner
+from tests.support.runs.cutover_world import CutoverWorld, cutover_world
+from tests.support.tallied_log import LLM_SITES, PAGES_EACH, SITES_MADE, rows_of, tallied
+
+pytestmark = pytest.mark.slow
+
+NUMBERS = ["--set", "tally.sprt={p0=0.1, p1=0.6}"]  # of the world's site test
+FILES = {
+    *("README.md", "CITATION.cff", "SHA256SUMS", "ruleset.toml", "numbers.json", "rate.json", "versions.json"),
+    *("sites.jsonl", "scores.jsonl", "verdicts.jsonl", "rates.jsonl"),
+}
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[CutoverWorld]:
+    """A log at rest with rows of TALLY."""
+    with cutover_world("embedded", tmp_path, monkeypatch) as made:
+        tallied(made)
+        yield made
+
+
+def lines(file: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_the_number_follows_from_the_bundle(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
+    """By both commands of its README: from the sites to the last digit, and from the scores."""
+    assert farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS).code == Exit.OK
+    bundle = tmp_path / "bundle"
+    numbers = json.loads((bundle / "numbers.json").read_text())
+    (rate,) = lines_of_command(farmwatch("rate", "--json", "--log", world.config.log.url, *NUMBERS).out)
+    assert (numbers["share"], numbers["low"], numbers["high"]) == (rate["share"], rate["low"], rate["high"])
+    assert lines_of_command(farmwatch("estimate", bundle / "sites.jsonl").out) == [numbers]
+    tallied_again = farmwatch("tally", bundle / "scores.jsonl", *NUMBERS).out
+    (tmp_path / "tallied.jsonl").write_text(tallied_again)
+    (again,) = lines_of_command(farmwatch("estimate", tmp_path / "tallied.jsonl").out)
+    assert again == numbers
+    assert f"Share of LLM sites: {numbers['text']}" in (bundle / "README.md").read_text()
+    verdicts = {line["site"]: line["verdict"] for line in lines_of_command(tallied_again)}
+    assert verdicts == {row["site"]: row["verdict"] for row in lines(bundle / "sites.jsonl")}
+
+
+def lines_of_command(out: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_the_bundle_is_whole_and_holds_no_text(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
+    """All files are there, sha256sum agrees, rows are those of the log; no path of this machine is told."""
+    farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS)
+    bundle = tmp_path / "bundle"
+    assert {file.name for file in bundle.iterdir()} == FILES
+    subprocess.run(["sha256sum", "--quiet", "-c", SUMS], cwd=bundle, check=True)
+    assert len(lines(bundle / "sites.jsonl")) == SITES_MADE
+    assert sum(row["verdict"] == "llm" for row in lines(bundle / "sites.jsonl")) == LLM_SITES
+    assert len(lines(bundle / "verdicts.jsonl")) == SITES_MADE * PAGES_EACH
+    for row in lines(bundle / "sites.jsonl"):
+        mine = [score for score in lines(bundle / "scores.jsonl") if score["site"] == row["site"]]
+        assert (len(mine), sum(score["flag"] for score in mine)) == (row["scored"], row["flagged"])
+    versions = json.loads((bundle / "versions.json").read_text())
+    assert versions["ruleset_digest"] == lines(bundle / "sites.jsonl")[0]["digest"]
+    assert versions["site_method"]["numbers"]["p1"] == 0.6
+    assert "[rules." in (bundle / "ruleset.toml").read_text()
+    everything = "".join(file.read_text() for file in bundle.iterdir())
+    assert str(tmp_path) not in everything
+
+
+def test_canaries_that_count_are_in_the_number(world: CutoverWorld, farmwatch: Runner, tmp_path: Path) -> None:
+    """Rows of recent canary sites are in the bundle as sites of known truth, old ones and other rulesets are not."""
+    now_ms = int(time.time() * 1000)
+    like = next(iter(rows_of(world).values()))
+    canary = CanaryName("notes", "0" * 16, 10, now_ms // 86_400_000, "human").site
+    put(world, like, canary, updated_at=now_ms, pages=10, articles=9, scored=8, abstained=1, flagged=1)
+    put(world, like, CanaryName("old", "1" * 16, 10, 7, "human").site, updated_at=7)
+    put(world, like, "other.example", digest="f" * 16)
+    ran = farmwatch("release", "bundle", "--log", world.config.log.url, *NUMBERS)
+    bundle = tmp_path / "bundle"
+    found = {row["site"] for row in lines(bundle / "sites.jsonl")}
+    assert (len(found), canary in found, "other.example" in found) == (SITES_MADE + 1, True, False)
+    assert "left out: 2 rows" in ran.err
+    assert lines_of_command(farmwatch("estimate", bundle / "sites.jsonl").out) == [
+        json.loads((bundle / "numbers.json").read_text())
+    ]
+
+
+def put(world: CutoverWorld, like: SiteState, site: str, **fields: Any) -> None:
+    row = msgspec.structs.replace(like, id=site, site=site, **fields)
+    world.log.append([Output(SITES, partition_of(site, PARTITIONS), site.encode(), encode(row))])
+
+
+def test_a_used_folder_is_refused_and_a_failed_release_leaves_nothing(
+    world: CutoverWorld, farmwatch: Runner, tmp_path: Path
+) -> None:
+    """Files of others stay; a run without rows makes no folder."""
+    before = set(tmp_path.iterdir())
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "file").touch()
+    ran = farmwatch("release", "mine", "--log", world.config.log.url)
+    assert (ran.code, "mine is not empty" in ran.err) == (Exit.USAGE, True)
+    world.begin("other")
+    ran = farmwatch("release", "new", "--run", "other", "--log", world.config.log.url)
+    assert (ran.code, "run other has no judged site yet" in ran.err) == (Exit.PROBLEM, True)
+    assert set(tmp_path.iterdir()) - before == {tmp_path / "mine"}
