@@ -10,12 +10,13 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import cast
 
 from msgspec.structs import replace
 
 from stream.log.contract import NO_HEADERS, At, Commit, Log, Member, Message, Output, StateChange, StateReader
-from stream.log.errors import Fenced
+from stream.log.errors import Fenced, LogUnavailable
 from stream.schema.forgotten import Forgotten, site_of_key
 from stream.schema.topics import CONTROL, RATES
 
@@ -67,11 +68,11 @@ class _Mask:
         self._looked_at = time.monotonic()
 
     def look(self) -> int:
-        """The version of the ledger; 0 while no host is forgotten."""
+        """The version of the ledger; 0 while no host is forgotten. While the log is away, the last known one."""
         if time.monotonic() - self._looked_at >= self._look_s:
-            with self._lock:
+            with self._lock, suppress(LogUnavailable):
                 self._forgotten.refresh()
-                self._looked_at = time.monotonic()
+            self._looked_at = time.monotonic()
         return self._forgotten.version
 
     @property

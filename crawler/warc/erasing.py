@@ -104,10 +104,10 @@ def _is_theirs(found: WarcRecord | WarcFault, descriptor: int, pattern: re.Patte
     if head.startswith(_EMPTY):  # a crash left an empty record half written
         return True
     try:
-        said = zlib.decompressobj(31).decompress(head, _LOOKED_AT_BYTES)
+        start = zlib.decompressobj(31).decompress(head, _LOOKED_AT_BYTES)
     except zlib.error:
         return False
-    return pattern.search(said.decode("utf-8", "replace")) is not None
+    return pattern.search(start.decode("utf-8", "replace")) is not None
 
 
 def _pattern(hosts: Collection[str]) -> re.Pattern[str]:

@@ -17,6 +17,7 @@ from stream.log.errors import LogUnavailable
 from stream.memory.log import MemoryLog
 from stream.schema.orders import PAUSE, Order, OrderChange, Orders, exclusion, output_of
 from stream.schema.topics import CONTROL
+from tests.support.loops import count
 from tests.support.web.crawl_driver import Driver, Store, driving, hits_of, settings_for
 from tests.support.web.loopback import Web, page, redirect
 
@@ -73,10 +74,11 @@ def test_a_pause_stops_requests_and_ends_where_it_began(loopback: Web, desk: Des
         driver.run_until(lambda: driver.store.pages)
         desk.order(PAUSE, on=True)
         driver.run_until(lambda: driver.stage.paused and not driver.stage.in_flight)
-        asked = len(loopback.seen)
+        asked, deferred = len(loopback.seen), count(driver.metrics, "fetch_deferred_total", kind="page")
         driver.round(hits_of(*urls[3:]))
         rounds(driver)
         assert len(loopback.seen) == asked
+        assert count(driver.metrics, "fetch_deferred_total", kind="page") == deferred  # no site is claimed in vain
         assert (gauge(driver, OPERATOR), gauge(driver, DISK)) == (1, 0)
         assert driver.stage.paused == {OPERATOR: "by ann@desk since 2023-11-14 22:13:20Z: her reason"}
         desk.order(PAUSE, on=False)

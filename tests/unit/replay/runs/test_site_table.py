@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 from replay.runs.site_table import SiteTable
 from stream.log.contract import At, CleanupPolicy, Message, Output, Topic
 from stream.memory.log import MemoryLog
+from stream.schema.forgotten import Forgotten, ForgottenHost
 from stream.schema.records import SiteState, encode
-from stream.schema.topics import SITES
+from stream.schema.topics import CONTROL, SITES
 
 
 class _Marked(MemoryLog):
@@ -36,3 +37,16 @@ def test_a_refresh_without_new_records_reads_nothing() -> None:
     table.refresh()
     assert [row.site for row in table.rows()] == ["a"]
     assert log.looks == [{At(SITES, 0): (0, 2)}, {}]
+
+
+def test_a_forgotten_site_leaves_a_table_that_has_read_it() -> None:
+    """A process that runs for months drops the row of a host that is forgotten meanwhile."""
+    log = MemoryLog()
+    log.create([Topic(SITES, 1, CleanupPolicy.COMPACT), Topic(CONTROL, 1, CleanupPolicy.COMPACT)])
+    log.append([Output(SITES, 0, site.encode(), encode(SiteState(id=site, site=site))) for site in ("a", "b")])
+    table = SiteTable(log)
+    table.refresh()
+    log.append(Forgotten(log).outputs("a", ForgottenHost(at=1)))
+    log.erase(["a"])
+    table.refresh()
+    assert [row.site for row in table.rows()] == ["b"]
