@@ -216,6 +216,8 @@ def test_an_interrupted_copy_is_no_log_and_begins_anew(kind: str, tmp_path: Path
                 copy_log(source.log, target, stop)
             with pytest.raises(StreamError, match="unfinished copy: run the same `farmwatch copy` again"):
                 create_topics(target, config)
+            with pytest.raises(StreamError, match="is an unfinished copy itself"):
+                copy_log(target, source.log)
         assert copy_log(source.log, target).records == 20
         for topic in (HITS, FEATURES):
             assert content(target, topic) == content(source.log, topic)
